@@ -35,7 +35,7 @@ func allAuthorityRules() []rule { return slices.Concat(authorityRules, vectorRul
 type authorityProbe struct {
 	*probe
 	lease.Authority                 // records its calls in the history
-	bare            lease.Authority // without the history
+	bare            lease.Authority // the authority without the history
 }
 
 func (p *probe) authority() authorityProbe {
@@ -105,23 +105,24 @@ func (p *probe) lacksAbility(req lease.Request) bool {
 	return false
 }
 
-// sameRecords reports whether the record is equals the earlier record was, except for two fields. If
-// the authority has no clock, sameRecords ignores the ends of the leases, because each read may
-// return a different end. If neither record has an ID, the epoch of is may be higher, because the
-// name may be unknown.
-func (p *probe) sameRecords(was, is lease.Record) bool {
-	if !p.can(CanTellTime) && was.Until.IsZero() == is.Until.IsZero() {
-		was.Until = is.Until
+// sameRecords reports whether two records of a lease are equal. There are two exceptions. If the
+// authority has no clock, the ends of the lease are allowed to differ, because each read can return a
+// different end. If neither record has an ID, the epoch of the later record is allowed to be higher
+// (see epochMayRise).
+func (p *probe) sameRecords(earlier, later lease.Record) bool {
+	if !p.can(CanTellTime) && earlier.Until.IsZero() == later.Until.IsZero() {
+		earlier.Until = later.Until
 	}
-	if epochMayRise(was) && is.ID.IsZero() {
-		was.Epoch = max(was.Epoch, is.Epoch)
+	if epochMayRise(earlier) && later.ID.IsZero() {
+		earlier.Epoch = max(earlier.Epoch, later.Epoch)
 	}
-	return was == is
+	return earlier == later
 }
 
-// epochMayRise reports whether the epoch may rise although nothing was granted. The epoch of an
-// unknown name may rise: it is no lower than any forgotten epoch, and some stores derive it from
-// their clocks. The name of a record without an ID may be unknown.
+// epochMayRise reports whether the epoch of the record can rise without a grant. If the record has no
+// ID, it is possible that the store does not know the name of the lease. The epoch of an unknown name
+// is at least as high as every epoch that the store has forgotten. Some stores compute the epoch of
+// an unknown name from their clocks.
 func epochMayRise(r lease.Record) bool { return r.ID.IsZero() }
 
 // answerRules check single answers of an authority.
@@ -131,7 +132,8 @@ var answerRules = []rule{
 		id := p.id()
 		res := a.grant(lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: p.D})
 		r := res.Record
-		if r.State != lease.Leased || r.ID != id || r.Epoch == 0 || res.Now.IsZero() || r.Validate() != nil {
+		isLeased := r.State == lease.Leased && r.ID == id && r.Epoch > 0
+		if !isLeased || res.Now.IsZero() || r.Validate() != nil {
 			p.Errorf("the grant shows %s at %s: %v", outcomeText(r, nil), timeText(res.Now), r.Validate())
 		}
 		if p.can(CanShowRecords) && (r.Owner != "worker-1" || r.Duration != p.D) {
@@ -147,7 +149,8 @@ var answerRules = []rule{
 		a.grant(acquire(id, p.D))
 		res, err := a.ask(acquire(p.id(), p.D))
 		op := (*lease.OpError)(nil)
-		if !errors.Is(err, lease.ErrHeldByOther) || !lease.CodeOf(err).Refusal() || !errors.As(err, &op) || op.Op != "acquire" || op.Name != p.name {
+		isRefusal := errors.Is(err, lease.ErrHeldByOther) && lease.CodeOf(err).Refusal()
+		if !isRefusal || !errors.As(err, &op) || op.Op != "acquire" || op.Name != p.name {
 			p.Errorf("the refusal is %v", err)
 		}
 		if p.can(CanShowRecords) && (res.Record.ID != id || res.Record.State != lease.Leased || res.Now.IsZero()) {
@@ -158,7 +161,7 @@ var answerRules = []rule{
 		a := p.authority()
 		id := p.id()
 		requests := []lease.Request{acquire(id, p.D), renew(id), {Action: lease.ActionRead}}
-		// The context of a lease has such a cause when the lease was released or lost.
+		// The contexts of a released or lost lease have these causes.
 		causes := []error{lease.ErrReleased, &lease.LostError{Name: "another", Reason: lease.ErrBroken, Err: context.Canceled}}
 		a.grant(requests[0])
 		began := time.Now()
@@ -231,7 +234,7 @@ var answerRules = []rule{
 		if p.can(CanServeOldVersions) && (l.MinDuration > oldDuration || l.MaxDuration > 0 && l.MaxDuration < oldDuration) {
 			old := acquire(p.id(), p.D)
 			old.Version = lease.Version20110818
-			a.refuse(old, lease.ErrDuration) // whatever duration it gives
+			a.refuse(old, lease.ErrDuration) // the duration in the request does not matter
 		}
 		if state := a.inspect().Record.State; state != lease.Available {
 			p.Errorf("what was refused left the lease %v", state)
@@ -270,7 +273,7 @@ var answerRules = []rule{
 		sent := time.Now()
 		a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(long)})
 		for _, res := range []lease.Result{a.inspect(), a.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther), a.inspect()} {
-			// When some authorities refuse a request, they do not return the record of the lease.
+			// Some authorities return no record when they refuse a request.
 			if !res.Now.IsZero() && res.MaxRemaining()+time.Since(sent)+p.Slack < long {
 				p.Errorf("%v remain of an infinite lease that was broken with period %v", res.MaxRemaining(), long)
 			}
@@ -307,7 +310,7 @@ var answerRules = []rule{
 					p.Errorf("%s: after %s, %v are certain, and the longest time is %v", c.what, requestText(req), first.MinRemaining, c.lasts)
 				}
 				p.pass(c.lasts / 2)
-				_ = do(acquire(p.id(), p.D)) // a later request does not start the time again
+				_ = do(acquire(p.id(), p.D)) // a later request does not restart the countdown
 				p.pass(c.lasts - c.lasts/2 - 1)
 				if !do(read).Record.State.Locked() {
 					p.Errorf("%s: it was first seen by %s, and has ended before %v have passed", c.what, requestText(req), c.lasts)
@@ -318,6 +321,26 @@ var answerRules = []rule{
 				}
 			}
 		}
+	}},
+	{"A7/an-expired-record-is-renewed-within-the-limits", "the renewal of an expired record whose duration is above the limits lasts for the longest duration", hasPut | exactTime, func(p *probe) {
+		most := p.Limits.MaxDuration
+		if most == 0 {
+			return // no duration is above the limits
+		}
+		a := p.authority()
+		id := p.id()
+		p.Options.Put(p.TB, a.bare, p.name, lease.Record{State: lease.Expired, ID: id, Duration: 10 * most, Epoch: 7})
+		res, err := a.ask(renew(id))
+		if err != nil {
+			return // an authority may keep no record of an expired lease
+		}
+		if res.MinRemaining > most {
+			p.Errorf("the renewal makes %v certain, and the longest duration is %v", res.MinRemaining, most)
+		}
+		p.pass(most - 1)
+		a.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
+		p.pass(1)
+		a.grant(acquire(p.id(), p.D))
 	}},
 	{"A8/anybody-may-break", "a break needs no ID, and returns how long the lease stays locked", CanBreak, func(p *probe) {
 		a := p.authority()
@@ -363,7 +386,7 @@ var certaintyRules = []rule{
 				p.Errorf("MinRemaining is %v in the answer to %s, and at most %v are left", res.MinRemaining, requestText(req), most)
 			}
 		}
-		p.pass(p.D/4 + 1) // so that what is left is no round number
+		p.pass(p.D/4 + 1) // so that the remaining time is not a round number
 		certain(lease.Request{Action: lease.ActionRead}, 0)
 		certain(acquire(p.id(), p.D), lease.ErrHeldByOther)
 		certain(renew(p.id()), lease.ErrIDMismatch)
@@ -375,8 +398,8 @@ var certaintyRules = []rule{
 		if !p.can(CanBreak) {
 			return
 		}
-		// The period of the break is a quarter of p.D. Therefore the broken lease ends at most a
-		// quarter of p.D after the answer to the break.
+		// The period of the break is p.D/4. Therefore the broken lease ends no later than p.D/4
+		// after the answer to the break.
 		breaks := lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}
 		end = time.Now().Add(p.D / 4)
 		certain(breaks, 0)
@@ -449,8 +472,8 @@ func (p *probe) requireNoCode(req lease.Request, err error, when string, cause e
 	}
 }
 
-// An excessiveRecord is a record of a lease that may last longer than the limits of the authority
-// allow.
+// An excessiveRecord is a record that can claim more time for its lease than the limits of the
+// authority allow.
 type excessiveRecord struct {
 	what string
 	lease.Record
@@ -458,8 +481,8 @@ type excessiveRecord struct {
 	lasts  time.Duration // the part of that time that the limits allow
 }
 
-// excessiveRecords returns records of leases that last ten times as long as the limits allow. A
-// limit that is not set bounds nothing.
+// excessiveRecords returns records that claim ten times the longest of p.D, MaxDuration and
+// MaxPeriod. If no limit applies to a record, the lease lasts as long as the record claims.
 func (p *probe) excessiveRecords() []excessiveRecord {
 	l := p.Limits
 	claims := 10 * max(p.D, l.MaxDuration, l.MaxPeriod)
@@ -585,7 +608,7 @@ var contentionRules = []rule{
 			p.pass(d + p.Slack/4)
 			began := time.Now()
 			granted, sure, _ := a.race(i, renew(id), acquire(other, p.D))
-			if granted == 0 || granted == 2 && time.Since(began) < sure { // the renewal may have expired since
+			if granted == 0 || granted == 2 && time.Since(began) < sure { // the renewed lease may have expired since
 				p.Fatalf("%d were granted", granted)
 			}
 			_, _ = a.ask(release(id))
@@ -636,8 +659,8 @@ var contentionRules = []rule{
 	}},
 }
 
-// race makes requests concurrently. If n is odd, it starts them in reverse order. The method race
-// returns the number of granted requests, and the lowest MinRemaining in the answers to these
+// race makes requests concurrently. If n is odd, race starts the requests in reverse order. It
+// returns the number of granted requests, and the lowest MinRemaining in the answers to the granted
 // requests. All other requests must be refused. The returned code is the code of one of these
 // refusals.
 func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {

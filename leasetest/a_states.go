@@ -19,8 +19,8 @@ type authorityState struct {
 	after func(p *probe) time.Duration // the time that must pass after set; nil for no time
 }
 
-// authorityStates contains all states. In the states lease.Leased and lease.Breaking, a lease is
-// infinite or has the duration that p.long() returns.
+// authorityStates contains all states. A lease in the state lease.Leased or lease.Breaking is
+// infinite or has the duration p.long().
 var authorityStates = []authorityState{
 	{lease.Available, "never used", 0, func(authorityProbe, string, lease.ID) {}, nil},
 	{lease.Available, "released", 0, func(a authorityProbe, name string, id lease.ID) {
@@ -45,8 +45,8 @@ var authorityStates = []authorityState{
 // short returns the duration of a lease that expires soon.
 func (p *probe) short() time.Duration { return max(p.Unit, p.Limits.MinDuration) }
 
-// long returns Options.Limits.MaxDuration. If this limit is not set, long returns a duration that
-// is longer than a rule takes.
+// The method long returns Options.Limits.MaxDuration. If this limit is not set, it returns a duration
+// that is longer than any rule takes.
 func (p *probe) long() time.Duration {
 	if p.Limits.MaxDuration > 0 {
 		return p.Limits.MaxDuration
@@ -87,8 +87,13 @@ func (a authorityProbe) requireRecord(name string, r lease.Record, when string) 
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
 	a.need(err, "read")
-	if want := r.At(res.Now); res.Record.State != want.State || res.Record.Epoch < want.Epoch && a.can(CanShowRecords) || a.can(CanShowRecords) && !a.sameRecords(want, res.Record) {
-		a.Errorf("%s a read shows %s, and not %s", when, recordText(res.Record), recordText(want))
+	want, got := r.At(res.Now), res.Record
+	isEqual := got.State == want.State
+	if a.can(CanShowRecords) {
+		isEqual = isEqual && got.Epoch >= want.Epoch && a.sameRecords(want, got)
+	}
+	if !isEqual {
+		a.Errorf("%s a read shows %s, and not %s", when, recordText(got), recordText(want))
 	}
 	return res
 }
@@ -149,11 +154,11 @@ func (a authorityProbe) eachCell(f func(c stateCase)) {
 }
 
 // nearlySame is like sameRecords, but the ends of the leases may differ by up to Options.Slack.
-func (p *probe) nearlySame(was, is lease.Record) bool {
-	if d := was.Until.Sub(is.Until); p.Slack > 0 && d <= p.Slack && -d <= p.Slack {
-		was.Until = is.Until
+func (p *probe) nearlySame(old, got lease.Record) bool {
+	if d := old.Until.Sub(got.Until); p.Slack > 0 && d <= p.Slack && -d <= p.Slack {
+		old.Until = got.Until
 	}
-	return p.sameRecords(was, is)
+	return p.sameRecords(old, got)
 }
 
 // stateRules check requests in every state of a lease.
@@ -402,7 +407,7 @@ var stateRules = []rule{
 				if breaks && !p.can(CanBreak) {
 					continue
 				}
-				other := a.another() // it has not seen the record
+				other := a.another() // this client has not seen the record
 				name, lasts := fmt.Sprint(p.name, i, breaks), p.D
 				earliest := time.Now().Add(lasts) // the lease ends at this time at the earliest
 				a.mustGrant(name, acquire(p.id(), p.D))
@@ -419,7 +424,7 @@ var stateRules = []rule{
 					if err != nil && !lease.CodeOf(err).Refusal() {
 						p.Fatalf("%s: %v", requestText(req), err)
 					}
-					if err == nil && req.Action == lease.ActionAcquire { // of a lease that has ended
+					if err == nil && req.Action == lease.ActionAcquire { // an acquire is granted only if the lease has ended
 						if left := time.Until(earliest) - p.Slack; left > 0 {
 							p.Errorf("an acquire of another client was granted %v before the end", left)
 						}
@@ -438,7 +443,7 @@ var stateRules = []rule{
 	{"A5/another-client-is-told-what-is-left-of-a-renewed-lease", "MinRemaining is never more than what is left of a lease that was renewed or acquired again since another client saw it", hasAnotherAuthority, func(p *probe) {
 		a := p.authority()
 		other := a.another()
-		latest := map[string]time.Time{} // when the lease ends at the latest
+		latest := map[string]time.Time{} // the latest possible end of each lease
 		id := p.id()
 		for _, again := range []lease.Request{renew(id), acquire(id, p.D)} {
 			name := fmt.Sprint(p.name, "/", again.Action)

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// maxRealTime is the longest real time that one rule in a synctest bubble may take. A rule normally
-// takes less than a second.
+// maxRealTime limits the real time that a rule in a synctest bubble takes. A rule normally takes
+// less than a second.
 const maxRealTime = time.Minute
 
 // runInBubble tests the rule r in a synctest bubble. If all goroutines of the bubble are blocked,
-// runInBubble reports a deadlock. For example, a goroutine may have panicked while it held a mutex
-// that all other goroutines wait for. After a deadlock, the goroutines of the bubble stay blocked,
-// and the other rules still run.
+// runInBubble reports a deadlock. For example, a deadlock happens if a goroutine panics while it
+// holds a mutex, and all other goroutines wait for the mutex. After a deadlock, the goroutines of
+// the bubble stay blocked, and the other rules still run.
 func (s *suite) runInBubble(t *testing.T, r rule) {
 	var p *probe
 	number := ""
@@ -93,11 +93,12 @@ func stacks(bubble string) string {
 	return strings.Join(in, "\n\n")
 }
 
-// timeLimit returns the longest time that a rule may take, measured in the fake time of its
-// synctest bubble. A test of a lease gets less time than a test of a store or an authority. The
-// timers of a lease fire so often that the longer limit would take too much real time, although the
-// time in the bubble is fake. The time of a bubble begins in 2000, and the runtime cannot count beyond 2262.
-// Therefore twice the time limit and ten years must be less than 262 years.
+// timeLimit returns the limit of the time that a rule takes, in the fake time of its synctest
+// bubble. The limit is shorter for a test of a lease than for a test of a store or an authority. The
+// timers of a lease fire often, and even in a bubble each of them takes some real time. The time of
+// a bubble begins in the year 2000. The runtime cannot count beyond the year 2262. If a rule does
+// not end, runInBubble waits for twice the time limit, and then for up to ten years. Together, these
+// waits must be shorter than 262 years.
 func (s *suite) timeLimit() time.Duration {
 	if s.newLease != nil {
 		return 2*time.Hour + 1000*s.options.leaseDuration()
@@ -108,9 +109,9 @@ func (s *suite) timeLimit() time.Duration {
 const year = 365 * 24 * time.Hour
 
 // startWatchdog ends the process if the rule r takes too much real time. The watchdog uses a timer
-// outside the synctest bubble, because time inside the bubble may stand still. The returned
-// function stops the watchdog. If the tests run without a timeout, startWatchdog does nothing. A
-// debugger runs tests without a timeout, and a breakpoint may stop a rule for a long time.
+// outside the synctest bubble, because time inside the bubble can stand still. The returned function
+// stops the watchdog. If the tests run without a timeout, as in a debugger, startWatchdog does
+// nothing, because a breakpoint can stop a rule for a long time.
 func (s *suite) startWatchdog(t *testing.T, r rule) (end func()) {
 	deadline, ok := t.Deadline()
 	if !ok {

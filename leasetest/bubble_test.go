@@ -97,6 +97,10 @@ func TestEndsOfTheProcess(t *testing.T) {
 	slot.newGuard = func(t testing.TB) Guard { return lockedGuard{plainGuards("").newGuard(t), make(chan struct{}, 1)} }
 	slot.rules = rulesNamed(t, guardRules, "G3/a-failure-does-not-lower-the-mark")
 
+	failed := plainGuards("compares nothing")
+	failed.newGuard = func(t testing.TB) Guard { return panickyGuard{plainGuards("compares nothing").newGuard(t)} }
+	failed.rules = slices.Concat(rulesNamed(t, guardRules, "G1/no-older-token-after-a-newer"), slot.rules)
+
 	blocked := plainGuards("")
 	blocked.newGuard = func(t testing.TB) Guard { return blockedGuard{plainGuards("").newGuard(t)} }
 	blocked.rules = slices.Concat(rulesNamed(t, guardRules, "G4/equal-tokens-pass"), rulesNamed(t, guardRules, "G1/no-older-token-after-a-newer"))
@@ -120,6 +124,8 @@ func TestEndsOfTheProcess(t *testing.T) {
 			"rule H16/every-method-may-be-called-inside leaves goroutines behind that wait for each other", "SPEC H16: a handler may call every method",
 			"rule H15/reported-at-the-end-though-a-request-hangs cannot end", "leasetest.(*oneLockLease).renew",
 			replay + "/^H17$/^the-belief-ends-with-the-call$'", replay + "/^H16$/^every-method-may-be-called-inside$'"}},
+		"failure before a panic": {failed, []string{"SPEC G1 is violated",
+			"another rule has failed, and the panic of this one may end the process", "--- SKIP: TestEndsOfTheProcess/" + slot.rules[0].name + " "}},
 		"guarded function": {guard, []string{"leasetest: the function under the guard panics", "SPEC G3 is violated"}},
 	}
 	if end := os.Getenv(childVariable); end != "" {

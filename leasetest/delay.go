@@ -11,13 +11,13 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A rule expects that every answer and every timer is at most [Options.Slack] late. If an answer or
-// a timer was later, a failure of the rule proves nothing about the implementation: a lease may
-// have ended while the engine or the computer was busy. So a run that fails after such a delay does
-// not count. The rule runs again once few other rules are running. If the last run fails too, the
-// rule has failed.
+// A rule expects that every answer and every timer is at most [Options.Slack] late. If an answer or a
+// timer is later, a correct implementation can fail the rule. For example, a lease can end while the
+// engine or the computer is busy. So a run that fails after such a delay does not count. The rule
+// runs again when only a few other rules are running. If the last run fails too, the rule has failed.
 
-// maxRuns is how many times a rule may run if all of its runs fail after delays.
+// maxRuns is the maximum number of runs of one rule. If a run fails, and an answer or a timer in this
+// run was later than Options.Slack, the rule runs again.
 const maxRuns = 4
 
 // checkInRealTime runs one rule outside a synctest bubble, and reports the failures of the rule on
@@ -55,7 +55,7 @@ func (s *suite) checkInRealTime(t testing.TB, r rule) {
 	}
 }
 
-// A trial is a recorder that logs.
+// A trial is a recorder that passes log messages on to the test.
 type trial struct{ *recorder }
 
 func (r trial) Log(args ...any) {
@@ -82,7 +82,7 @@ func (r trial) Skipf(format string, args ...any) {
 type delays struct {
 	mu   sync.Mutex
 	most time.Duration
-	what string // what was late
+	what string // the answer or the pause that was late
 }
 
 func (d *delays) add(what string, delay time.Duration) {
@@ -99,7 +99,7 @@ func (d *delays) longest() (time.Duration, string) {
 	return d.most, d.what
 }
 
-// answered adds the time since a request was sent. It is called when the request has its answer.
+// answered is called when a request is answered. It adds the time since the request was sent.
 func (d *delays) answered(request string, sent time.Time) {
 	d.add("the answer to a request, "+request+",", time.Since(sent))
 }
@@ -107,9 +107,10 @@ func (d *delays) answered(request string, sent time.Time) {
 // step is the longest pause of sleep.
 const step = 100 * time.Millisecond
 
-// sleep calls pause, which is time.Sleep, until t has passed. If a pause takes longer than it should,
-// the difference is a delay. The pauses are short, because a stall that is over before a pause ends
-// does not make that pause longer.
+// sleep calls pause repeatedly until t has passed. Outside a test of package leasetest itself, pause
+// is time.Sleep. If a pause takes longer than it should, the difference is a delay. If the computer
+// stalls during a pause and continues before the pause ends, sleep cannot measure the delay.
+// Therefore the pauses are short.
 func (d *delays) sleep(t time.Duration, pause func(time.Duration)) {
 	for end := time.Now().Add(t); time.Until(end) > 0; {
 		began, p := time.Now(), min(step, time.Until(end))
@@ -118,8 +119,8 @@ func (d *delays) sleep(t time.Duration, pause func(time.Duration)) {
 	}
 }
 
-// The method authority returns an authority that passes calls on to a, and adds the time that each
-// call takes to d.
+// authority returns an authority that passes calls on to the authority a. After each call of Do, the
+// returned authority calls d.answered.
 func (d *delays) authority(a lease.Authority) lease.Authority {
 	return passon.Authority(timedAuthority{a, d}, a)
 }

@@ -29,9 +29,9 @@
 //	replay: LEASETEST_SEED=1 go test -run '^TestMine$/^H7$/^an-unsettled-release-is-an-error$'
 //
 // The seed determines all random choices of the suite. The seed does not determine the order of
-// concurrent calls or the random choices of the implementation. If a rule makes concurrent calls,
-// its failure may not occur in every run. To see the failure again, use the flag -count to run the
-// test several times.
+// concurrent calls or the random choices of the implementation. A rule that makes concurrent calls
+// may fail in some runs only. To see the failure again, use the flag -count to run the test several
+// times.
 //
 // In the history, each line with -> is a request, and each line with <- is the answer to a request.
 // A line with == is an action of the suite. A clause of SPEC.md may require more than its rules
@@ -39,12 +39,12 @@
 //
 // Some rules need abilities that an implementation may lack. The suite detects which optional
 // methods the implementation has, and which functions are set in [Options]. [Options.Can] declares
-// all other abilities. By default it contains all of them. The suite skips a rule if the
-// implementation lacks an ability that the rule needs. At the end, the suite logs each skipped rule
-// and the abilities that were missing for it. If a test passes, go test prints the list of skipped
-// rules only with the flag -v. Look at the list at least once. Some bugs, such as a stale cache,
-// can be found only with a second client of the same data. To find such bugs, set
-// [Options.Another].
+// all other abilities. By default, Options.Can contains every ability that it can declare. The suite
+// skips a rule if the implementation lacks an ability that the rule needs. At the end, the suite
+// logs each skipped rule and the abilities that were missing for it. If a test passes, go test
+// prints the list of skipped rules only with the flag -v. Look at the list at least once. Some bugs,
+// such as a stale cache, can be found only with a second client of the same data. To find such bugs,
+// set [Options.Another].
 //
 // With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own. In such a
 // bubble, waiting takes no real time, and all times are exact. To be tested in a bubble, the
@@ -52,25 +52,25 @@
 // from Holder.Clock. Without Options.Bubble the suite waits in real time, and its subtests run in
 // parallel. With the command "go test -parallel 100", up to 100 subtests wait at the same time.
 //
-// If a lease sends its requests to Holder.Authority, the suite can observe and change the requests.
-// It can therefore test the lease in full. If a lease uses an authority of its own, the suite can
+// If a lease sends its requests to Holder.Authority, the suite can observe and change the requests,
+// and can therefore test the lease in full. If a lease uses an authority of its own, the suite can
 // only call the methods of the lease. For such a lease, the suite tests contention, canceled
 // contexts, tokens, releases, concurrent calls and session.Run. With [Options.Cut] the suite also
-// tests outages of the authority, lost leases, and the handlers of OnLost. With [Options.Revoke]
-// the suite also tests breaks. If the lease uses Holder.Clock, the suite also tests pauses and
-// clocks that jump.
+// tests outages of the authority, lost leases, and the handlers of OnLost. With [Options.Revoke] the
+// suite also tests breaks. If the lease uses Holder.Clock, the suite also tests pauses and clocks
+// that jump.
 //
 // [Vectors] returns text files that describe the transitions of a lease, for implementations in any
 // language. [TestStep] uses these files to test a function like lease.Step. The file PEERS.md
-// compares the test cases of other libraries with the rules of this package. It also lists the
-// clauses of SPEC.md that no rule checks. For each clause of SPEC.md, the file MATRIX.md lists the
-// states and events that the rules of that clause test.
+// compares the test cases of other libraries with the rules of this package. PEERS.md also lists the
+// clauses of SPEC.md that no rule checks. The tables in the file MATRIX.md show what the rules test.
+// Each row is a clause of SPEC.md, and each column is a state. A cell lists the events that the
+// rules of the clause test in this state.
 //
 // # Unit tests of code that takes a lease
 //
-// A [Fake] is a lease that a test controls. The test decides whether an Acquire is granted, is
-// denied, is slow or returns an error, whether a Release returns an error, and when the lease is lost
-// or broken.
+// A [Fake] is an implementation of [lease.Lease] for unit tests. The test sets the results of Acquire
+// and Release. The test also decides when the lease is lost or broken.
 //
 // # Mistakes
 //

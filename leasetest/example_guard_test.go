@@ -19,7 +19,7 @@ import (
 // executed.
 func ExampleScript() {
 	ctx := context.Background()
-	store := lease.NewAuthority(memory.New(nil))
+	store := memory.New(nil).Authority()
 	auth := leasefault.Script(store, leasefault.Nth(2, lease.ActionAcquire, leasefault.FailAnswer))
 
 	for _, name := range []string{"jobs/first", "jobs/second"} {
@@ -42,10 +42,10 @@ func ExampleScript() {
 	// available <nil>
 }
 
-// A third party revokes the lease just before the holder's first renewal.
+// A third party breaks the lease just before the holder's first renewal.
 func ExampleBefore() {
 	ctx := context.Background()
-	store := lease.NewAuthority(memory.New(nil))
+	store := memory.New(nil).Authority()
 	auth := leasefault.Script(store, leasefault.Nth(1, lease.ActionRenew, leasefault.Before(func() {
 		_, _ = lease.Break(ctx, store, "jobs/nightly", lease.Grace(0))
 	})))
@@ -67,7 +67,7 @@ func ExampleBefore() {
 // The watch signals nothing. The waiting holder tries again when the lease that it has seen ends.
 func ExampleLossy() {
 	ctx := context.Background()
-	store := lease.NewAuthority(memory.New(nil))
+	store := memory.New(nil).Authority()
 	lossy := leasefault.Lossy(store, leasefault.LoseSignals(1, 1))
 	shortLeases := &session.Options{Duration: 200 * time.Millisecond}
 	first, err := session.New(store, "jobs/nightly", shortLeases)

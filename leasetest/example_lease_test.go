@@ -61,7 +61,7 @@ func ExampleTestLease_outside() {
 		services := map[string]lease.Authority{} // by the name of the lease; each rule uses different names
 		leasetest.TestLease(t, func(t testing.TB, h leasetest.Holder) lease.Lease {
 			if services[h.Name] == nil {
-				services[h.Name] = lease.NewAuthority(memory.New(nil))
+				services[h.Name] = memory.New(nil).Authority()
 			}
 			return DialService(t, services[h.Name], h.Name, h.Owner, h.Duration)
 		}, &leasetest.Options{

@@ -14,11 +14,12 @@ import (
 	"github.com/fencedlease/lease/internal/handlers"
 )
 
-// A Fake is a [lease.Lease] for unit tests of code that uses a lease. It has no authority.
+// A Fake is a [lease.Lease] for unit tests of code that uses a lease. A Fake has no authority.
 // [Fake.Next] and [Fake.NextAfter] set the result of the next Acquire, and [Fake.NextRelease] sets
-// that of the next Release. [Fake.Lose] loses the lease, and [Fake.Break] breaks it. [Fake.Calls]
-// returns the method calls that the code under test has made. A Fake has no method HandOver. To test a
-// hand-over, use two Sessions over one memory.New in a bubble of [testing/synctest].
+// the result of the next Release. [Fake.Lose] loses the lease, and [Fake.Break] breaks it.
+// [Fake.Calls] returns the method calls that the code under test has made. A Fake has no method
+// HandOver. To test a hand-over, use two Sessions over one memory.New in a bubble of
+// [testing/synctest].
 //
 // The zero Fake is ready to use. Its lease is free, and every Acquire is granted. The lease does
 // not expire by itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter]. Like a
@@ -41,7 +42,7 @@ type Fake struct {
 	lease *fakeLease // set by contest
 
 	// Guarded by the mutex of the fakeLease.
-	answers   []fakeAnswer // of the next Acquires
+	answers   []fakeAnswer // the results of the next Acquires
 	releases  []error      // the results of the next Releases
 	unsettled bool         // an Acquire is running, or the last Acquire or Release has failed
 	calls     []string
@@ -67,17 +68,17 @@ type fakeAnswer struct {
 	err   error
 }
 
-// Next sets the result of the next Acquire. If ok is true and err is nil, the Acquire is granted.
-// If ok is false and err is nil, the Acquire returns false and a nil error, as if another holder
-// had the lease. If err is not nil, the lease is not acquired, and the Acquire returns err. If err
-// contains no [*lease.OpError], the Acquire wraps err in one, as a session.Session does.
+// Next sets the result of the next Acquire. If ok is true and err is nil, the Acquire is granted. If
+// ok is false and err is nil, the Acquire returns false and a nil error, as if another holder had the
+// lease. If err is not nil, the lease is not acquired, and the Acquire returns err. If err does not
+// contain a [*lease.OpError], the Acquire wraps err in an OpError. A session.Session does the same.
 //
 // If Next is called several times, the first call sets the result of the next Acquire, the second
 // call sets the result of the Acquire after that, and so on. If no result is left, an Acquire is
-// granted. If the Fake already holds the lease, Acquire returns true, and the next result is kept
-// for a later Acquire. If a rival holds the lease, an Acquire that would be granted returns false
-// and a nil error instead. If the lease is not held and the context of an Acquire is already done,
-// the Acquire returns the error of the context, and the next result is kept for a later Acquire.
+// granted. If a rival holds the lease, an Acquire that would be granted returns false and a nil
+// error instead. If the Fake already holds the lease, Acquire returns true. Otherwise, if the
+// context of the Acquire is already done, Acquire returns the error of the context. An Acquire that
+// ends in one of these two ways keeps the next result for a later Acquire.
 //
 // Next panics if ok is true and err is not nil, because Acquire never returns true with an error.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
@@ -92,15 +93,16 @@ func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 }
 
 // NextRelease sets the result of the next Release. If err is nil, the Release returns nil. Otherwise
-// the Release returns err as an Acquire does (see [Fake.Next]). In both cases the lease is given up,
-// as if only the answer of the authority had been lost. If NextRelease is called several times, each
-// Release uses the next result. If no result is left, a Release returns nil.
+// the Release returns err, wrapped as in [Fake.Next]. Even if the Release returns an error, the
+// lease is given up. So an error simulates a lost answer: the authority has granted the release, but
+// the holder does not know this. If NextRelease is called several times, each Release uses the next
+// result. If no result is left, a Release returns nil.
 //
-// A Release keeps the next result for a later Release if there is nothing to release. There is
-// something to release if the lease is held, if an Acquire is running, or if the last Acquire or
-// Release has returned an error. A Release also keeps the next result if its context is already done.
-// If there is something to release, such a Release gives the lease up, and returns the error of its
-// context.
+// There is something to release if the lease is held, if an Acquire is running, or if the last
+// Acquire or Release has returned an error. If there is nothing to release, a Release returns nil. If
+// there is something to release and the context of the Release is already done, the Release gives
+// the lease up and returns the error of the context. A Release that ends in one of these two ways
+// keeps the next result for a later Release.
 func (f *Fake) NextRelease(err error) {
 	f.update("", func(*fakeLease) { f.releases = append(f.releases, err) })
 }
@@ -108,8 +110,9 @@ func (f *Fake) NextRelease(err error) {
 // Lose ends the lease at once with the given reason, and reports whether the lease was held.
 // Handlers of OnLost are called with a [*lease.LostError]. Lose also cancels the contexts that
 // WhileHeld returned. The cause of the canceled contexts is the same LostError. Lose panics if no
-// lease is lost with the given reason. In particular, a lease is not lost when the stop window before
-// its end begins. For a stop window, call [Fake.EndWork].
+// lease is ever lost with the given reason. For example, [lease.ErrStopWindow] is not the reason of
+// a loss, because a lease is still held in its stop window. To begin a stop window, call
+// [Fake.EndWork].
 func (f *Fake) Lose(reason lease.Code) (held bool) {
 	possible := []lease.Code{lease.ErrExpired, lease.ErrBroken, lease.ErrTakenOver}
 	must(reason.Refusal() || slices.Contains(possible, reason), "Fake.Lose: reason is %q, and must be ErrExpired, ErrBroken, ErrTakenOver or a refusal; for ErrStopWindow call EndWork", reason.String())
@@ -121,12 +124,12 @@ func (f *Fake) Lose(reason lease.Code) (held bool) {
 	return held
 }
 
-// EndWork begins the stop window. It cancels the contexts that WhileHeld returned, but the lease stays
-// held. A session.Session also cancels these contexts if its lease was not renewed and will expire
-// soon. Until the lease is granted again after a release or a loss, WhileHeld returns contexts that
-// are already canceled. The cause of the canceled contexts is a [*lease.LostError] with the reason
+// EndWork begins the stop window. It cancels the contexts that WhileHeld returned, but the lease
+// stays held. Until the lease is granted again, WhileHeld returns contexts that are already
+// canceled. The cause of the canceled contexts is a [*lease.LostError] with the reason
 // [lease.ErrStopWindow]. If the lease is breaking, the field Err of the LostError is
-// [lease.ErrBroken]. EndWork reports whether the lease was held.
+// [lease.ErrBroken]. EndWork reports whether the lease was held. A session.Session begins its stop
+// window if its lease was not renewed and will expire soon.
 func (f *Fake) EndWork() (held bool) {
 	f.update("", func(l *fakeLease) {
 		if held = l.holder == f; held {
@@ -143,10 +146,10 @@ func (f *Fake) EndWork() (held bool) {
 // Break calls the handlers of OnBreaking with the end of the period. A second Break can only
 // shorten the period.
 //
-// If the period is positive, Break does not cancel the contexts that WhileHeld returned. They are
-// canceled when the lease is lost. A session.Session, in contrast, cancels such contexts one
-// StopWindow before the end of a break. To cancel the contexts of a Fake before its lease is lost,
-// call [Fake.EndWork].
+// If the period is positive, Break does not cancel the contexts that WhileHeld returned. The
+// contexts are canceled when the lease is lost. A session.Session cancels its contexts earlier, one
+// StopWindow before the end of the period. To cancel the contexts of a Fake before its lease is
+// lost, call [Fake.EndWork].
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
 	f.update("", func(l *fakeLease) {
@@ -245,10 +248,10 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 }
 
 // Release implements [lease.Lease]. Even if Release returns an error, the lease is given up. If ctx
-// is already done, Release returns the error of ctx, except if there is nothing to release. See
+// is already done and there is something to release, Release returns the error of ctx. See
 // [Fake.NextRelease].
 func (f *Fake) Release(ctx context.Context) (err error) {
-	over := ctx.Err() // before the release, which may end ctx
+	over := ctx.Err() // read before the release, which may end ctx
 	f.update("Release", func(l *fakeLease) {
 		signal(&f.released)
 		switch needed := l.holder == f || f.unsettled; {
@@ -272,24 +275,27 @@ func (f *Fake) CheckAlive() (held bool) {
 	return held
 }
 
-// OnLost implements [lease.Lease].
+// OnLost implements [lease.Lease]. If handler is nil, OnLost panics.
 func (f *Fake) OnLost(handler func(error)) (stop func() bool) {
+	must(handler != nil, "Fake.OnLost: handler is nil, and must be given")
 	f.update("OnLost", func(*fakeLease) {})
 	return f.onLost.Add(handler)
 }
 
 // OnBreaking registers a handler that is called when [Fake.Break] breaks the lease with a positive
 // period. The argument until is the end of that period. If a second break shortens the period, the
-// handler is called again. Each call of the handler runs in its own goroutine. The function that
-// OnBreaking returns unregisters the handler, like the one that OnLost of a [lease.Lease] returns.
+// handler is called again. Each call of the handler runs in its own goroutine. OnBreaking returns a
+// function that unregisters the handler, as the OnLost of a [lease.Lease] does. If
+// handler is nil, OnBreaking panics.
 func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
+	must(handler != nil, "Fake.OnBreaking: handler is nil, and must be given")
 	f.update("OnBreaking", func(*fakeLease) {})
 	return f.onBreaking.Add(handler)
 }
 
 // WhileHeld returns a context that is canceled when the lease is lost or released, or when
-// [Fake.EndWork] is called. If the lease is not held, or if EndWork was called since the grant, the
-// context is canceled at once. See [lease.WhileHeld].
+// [Fake.EndWork] is called. If the lease is not held, or if EndWork was called after the lease was
+// granted, the returned context is already canceled. See [lease.WhileHeld].
 func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := cancel.New(ctx)
 	var refused error
@@ -337,8 +343,8 @@ func (f *Fake) Wait(ctx context.Context) error {
 	return f.opError("wait", ctx.Err())
 }
 
-// contest returns the lease that f and its rivals share. The first call creates the lease if f is
-// not a rival.
+// contest returns the lease that f and its rivals share. If f is not a rival, the first call creates
+// the lease.
 func (f *Fake) contest() *fakeLease {
 	f.made.Do(func() {
 		if f.lease == nil {
@@ -348,15 +354,15 @@ func (f *Fake) contest() *fakeLease {
 	return f.lease
 }
 
-// update locks the mutex of the lease and calls the function change. If the string call is not
-// empty, update first appends that string to f.calls. Consecutive calls of CheckAlive are appended
-// once. If the period of a break has passed, update ends the lease before it calls the function
-// change. After update has unlocked the mutex, update calls the functions in l.after.
-func (f *Fake) update(call string, change func(*fakeLease)) {
+// update calls the function change while it holds the mutex of the lease. Before this call, update
+// appends the given method name to f.calls, unless the name is empty. Consecutive calls of
+// CheckAlive are appended once. If the period of a break has passed, update ends the lease before it
+// calls change. At the end, update unlocks the mutex and calls the functions in l.after.
+func (f *Fake) update(method string, change func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()
-	if last := len(f.calls) - 1; call != "" && (call != "CheckAlive" || last < 0 || f.calls[last] != call) {
-		f.calls = append(f.calls, call)
+	if last := len(f.calls) - 1; method != "" && (method != "CheckAlive" || last < 0 || f.calls[last] != method) {
+		f.calls = append(f.calls, method)
 	}
 	if !l.end.IsZero() && !time.Now().Before(l.end) {
 		l.lose(lease.ErrBroken)
@@ -386,7 +392,7 @@ func (l *fakeLease) lost(reason lease.Code) *lease.LostError {
 	return &lease.LostError{Name: l.holder.Name, Token: lease.TokenOf(l.epoch), Reason: reason}
 }
 
-// stopReason returns the error that tells the work why it must stop in the stop window.
+// stopReason returns the cause of the contexts that are canceled in the stop window.
 func (l *fakeLease) stopReason() *lease.LostError {
 	lost := l.lost(lease.ErrStopWindow)
 	if !l.end.IsZero() {
@@ -402,8 +408,8 @@ func (l *fakeLease) lose(reason lease.Code) {
 	l.callLater(f.onLost.Calls(err, logPanic))
 }
 
-// setFree makes the lease free, and cancels the contexts that WhileHeld returned. Their cause is
-// the given error.
+// setFree makes the lease free, and cancels the contexts that WhileHeld returned, with the given
+// cause.
 func (l *fakeLease) setFree(cause error) {
 	l.after = append(l.after, l.holder.contexts.End(cause))
 	l.stopTimer()
@@ -431,7 +437,7 @@ func logPanic(p any) {
 	slog.Error("leasetest: a handler of a Fake panicked", "panic", fmt.Sprint(p))
 }
 
-// waitFor returns a channel. The next call of signal(c) closes that channel.
+// waitFor returns a channel that the next call of signal(c) closes.
 func waitFor(c *chan struct{}) <-chan struct{} {
 	if *c == nil {
 		*c = make(chan struct{})

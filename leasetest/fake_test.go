@@ -354,7 +354,10 @@ func TestFakeEnds(t *testing.T) {
 				if got := lease.CodeOf(context.Cause(held)); got != c.cause {
 					t.Errorf("the cause of the context is %v, want %v", got, c.cause)
 				}
-				if c.lost == 0 && len(lost) != 0 || c.lost != 0 && (len(lost) != 1 || lease.CodeOf(lost[0]) != c.lost || !errors.Is(lost[0], lease.ErrLost)) {
+				switch {
+				case c.lost == 0 && len(lost) > 0:
+					t.Errorf("OnLost was called with %v, want no call", lost)
+				case c.lost != 0 && (len(lost) != 1 || lease.CodeOf(lost[0]) != c.lost || !errors.Is(lost[0], lease.ErrLost)):
 					t.Errorf("OnLost was called with %v, want %v", lost, c.lost)
 				}
 				if e := (*lease.LostError)(nil); len(lost) > 0 && (!errors.As(lost[0], &e) || e.Token != tok) {
@@ -423,7 +426,8 @@ func TestFakeMistakesPanic(t *testing.T) {
 		`Fake.Lose: reason is "stop-window"`: func() { new(leasetest.Fake).Lose(lease.ErrStopWindow) },
 		`Fake.Lose: reason is "released"`:    func() { new(leasetest.Fake).Lose(lease.ErrReleased) },
 		`Fake.Lose: reason is "Code(0)"`:     func() { new(leasetest.Fake).Lose(0) },
-		"handler must not be nil":            func() { new(leasetest.Fake).OnLost(nil) },
+		"Fake.OnLost: handler":               func() { new(leasetest.Fake).OnLost(nil) },
+		"Fake.OnBreaking: handler":           func() { new(leasetest.Fake).OnBreaking(nil) },
 	} {
 		if said := panics(do); !strings.Contains(said, text) {
 			t.Errorf("it panics with %q, want %q", said, text)

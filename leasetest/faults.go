@@ -12,8 +12,8 @@ import (
 // The suite knows several methods to cause each of these faults. It uses the first method that the
 // implementation supports.
 
-// The method cut disconnects the contender from its authority until mend is called. It needs
-// canCut.
+// cut stops all requests of the contender from reaching its authority, until the rule calls mend. It
+// needs the ability canCut.
 func (p *contender) cut() {
 	p.w.history.printf("== %s is cut off", p.who)
 	if p.w.direct == nil {
@@ -24,18 +24,17 @@ func (p *contender) cut() {
 	p.requests.down.Store(true)
 }
 
-// If the leases lack CanUseAuthority, cutWithoutScript disconnects the contender from its
-// authority. If the leases have CanUseAuthority, cutWithoutScript does nothing. In that case,
-// faults that the rule has passed to join already apply to the requests of the contender. The
-// method cutWithoutScript needs the ability canCut.
+// cutWithoutScript calls cut if the leases lack CanUseAuthority. If the leases have CanUseAuthority,
+// cutWithoutScript does nothing, because the rule passes faults to the method join instead.
+// cutWithoutScript needs the ability canCut.
 func (p *contender) cutWithoutScript() {
 	if p.w.direct == nil {
 		p.cut()
 	}
 }
 
-// The method stall prevents renewals of the contender until mend is called. It cuts the contender
-// off, or pauses its clock. It needs canStall.
+// stall prevents renewals of the contender until the rule calls mend. It disconnects the contender
+// from its authority, or pauses the clock of the contender. It needs the ability canStall.
 func (p *contender) stall() {
 	if p.w.can(canCut) {
 		p.cut()
@@ -46,10 +45,9 @@ func (p *contender) stall() {
 	p.clock.Pause()
 }
 
-// The method lose makes the contender lose its lease within the duration of that lease. To do so,
-// it disconnects the contender from its authority, sets the contender's clock ahead, or breaks the
-// lease. If lose has disconnected the contender, mend connects it again. The method lose needs the
-// ability canLose.
+// lose makes the contender lose its lease within one duration of the lease. To do so, it disconnects
+// the contender from its authority, sets the contender's clock ahead, or breaks the lease. A later
+// call of mend connects a disconnected contender again. The method lose needs the ability canLose.
 func (p *contender) lose() {
 	switch {
 	case p.w.can(canCut):
@@ -62,7 +60,8 @@ func (p *contender) lose() {
 	}
 }
 
-// mend undoes the effect of cut, stall and lose.
+// mend connects a disconnected contender to its authority again, or resumes its paused clock. In all
+// other cases mend does nothing.
 func (p *contender) mend() {
 	p.mending.Lock()
 	f := p.mends
@@ -80,7 +79,7 @@ func (p *contender) mendBy(f func()) {
 	p.mends = f
 }
 
-// lossReasons returns the reasons for a loss that a holder may report after a call of
+// lossReasons returns the possible reasons for the loss of a lease after a call of
 // [contender.lose].
 func (w *world) lossReasons() []lease.Code {
 	if w.can(canStall) {
@@ -89,9 +88,9 @@ func (w *world) lossReasons() []lease.Code {
 	return w.revokeReasons()
 }
 
-// revokeReasons returns the reasons for a loss that a holder may report after a call of
-// world.revoke. If Options.Revoke is set, several reasons are possible, because Options.Revoke may
-// end the lease without a break, for example by deleting the key of the lease.
+// revokeReasons returns the possible reasons for the loss of a lease after a call of world.revoke.
+// There are several reasons if Options.Revoke is set, because Options.Revoke can end the lease
+// without a break. For example, it can delete the key of the lease.
 func (w *world) revokeReasons() []lease.Code {
 	if w.Options.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}
@@ -99,15 +98,15 @@ func (w *world) revokeReasons() []lease.Code {
 	return []lease.Code{lease.ErrBroken, lease.ErrOver, lease.ErrNotPresent, lease.ErrIDMismatch}
 }
 
-// endingAfter returns a context that a goroutine cancels. The goroutine first sleeps for d and then
-// calls runtime.Gosched several times. The argument yields is the number of these calls. An
-// operation may take no time in a bubble. The more often runtime.Gosched is called, the later in
-// the operation the context is canceled.
+// endingAfter returns a context that is canceled after d. A goroutine sleeps for d, calls
+// runtime.Gosched as often as yields says, and then cancels the context. In a bubble, many
+// operations take no time. The more often the goroutine calls Gosched, the further such an operation
+// gets before the context is canceled.
 func (p *probe) endingAfter(d time.Duration, yields int) context.Context {
 	return p.endingBecause(context.Canceled, d, yields)
 }
 
-// endingBecause does the same as endingAfter. The context has the given cause.
+// endingBecause is like endingAfter, but the context has the given cause.
 func (p *probe) endingBecause(cause error, d time.Duration, yields int) context.Context {
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	go func() {

@@ -242,6 +242,28 @@ var guardRules = []rule{
 			p.admits(g, 2)
 		}
 	}},
+	{"G6/a-wait-that-ends-keeps-the-mark", "a call with a newer token that ended with its context while it waited does not lower the mark", hasDoContext, func(p *probe) {
+		g := p.guard()
+		running, end := make(chan struct{}), make(chan struct{})
+		var first sync.WaitGroup
+		first.Go(func() {
+			_ = g.Do(lease.TokenOf(1), func() error {
+				close(running)
+				<-end
+				return nil
+			})
+		})
+		<-running
+		ctx, cancel := context.WithTimeout(p.ctx, p.Unit)
+		defer cancel()
+		if err := g.(contextGuard).DoContext(ctx, lease.TokenOf(2), write); !errors.Is(err, context.DeadlineExceeded) {
+			p.Errorf("a call whose context ended while it waited: %v", err)
+		}
+		close(end)
+		first.Wait()
+		p.refuses(g, lease.TokenOf(1))
+		p.admits(g, 2)
+	}},
 	{"G7/waits-for-one-function", "a new holder waits for the function that runs, and for no other that waits too", 0, func(p *probe) {
 		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})
@@ -330,9 +352,10 @@ var guardRules = []rule{
 // concurrent use by multiple goroutines. The type fencing.Guard is a Guard.
 type Guard interface {
 	// Advance tells the guard that tok is in use, so that the guard rejects all older tokens from
-	// then on. When Advance has returned nil, no function that was passed to Do with an older token
-	// is running. Advance returns an error if the guard has already seen a newer token than tok, or
-	// if tok is empty or malformed. A holder calls Advance before it first reads the resource.
+	// then on. When Advance has returned nil, the guard no longer runs a function that Do received
+	// with an older token. Advance returns an error if the guard has already seen a newer token
+	// than tok, or if tok is empty or malformed. A holder calls Advance before it first reads the
+	// resource.
 	Advance(tok lease.Token) error
 
 	// Do first has the same effect as Advance. If the guard has already seen a newer token than

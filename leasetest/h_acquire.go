@@ -51,8 +51,8 @@ var acquireRules = []rule{
 			direct := w.direct
 			w.answer(func(req lease.Request, res *lease.Result, err *error) {
 				if req.Action == lease.ActionAcquire {
-					// Even if the authority has granted this acquire, the rule lets the holder get
-					// a refusal. After a refusal the lease must be free, so release it.
+					// The holder gets a refusal, even if the authority has granted this acquire.
+					// After a refusal the lease must be free, so the rule releases the lease.
 					_, _ = direct.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed))
 					*res, *err = lease.Result{}, &lease.OpError{Op: "acquire", Name: p.name, Err: code}
 				}
@@ -367,7 +367,7 @@ var idRules = []rule{
 			w.name = fmt.Sprint(p.name, i)
 			a := w.join(Holder{Name: w.name, Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, ignoreContext(gate)))
 			a.abandon(p.D / 20)
-			p.pass(2 * p.D) // meanwhile the request is given up, and may be released
+			p.pass(2 * p.D) // meanwhile the holder gives the request up, and may release the lease
 			if i == 1 {
 				ctx, cancel := context.WithTimeout(p.ctx, p.D/2)
 				_ = a.Release(ctx)
@@ -379,6 +379,67 @@ var idRules = []rule{
 			a.dead("after an acquire that was abandoned")
 			a.lostSoFar(0)
 		}
+	}},
+	{"H3/a-later-acquire-settles-no-earlier-one", "an acquire that is carried out long after its error is undone, though a later acquire under the same ID was refused and abandoned, or was granted and lost", CanUseAuthority | CanBreak, func(p *probe) {
+		for i := range 2 {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			b := w.join(Holder{Name: w.name, Owner: "b"})
+			var early *leasefault.Call
+			arrives := func(ctx context.Context) { _ = early.Send(context.WithoutCancel(ctx)) }
+			postpone := leasefault.Nth(1, lease.ActionAcquire, func(_ context.Context, c *leasefault.Call) error {
+				early = c
+				return leasefault.ErrInjected
+			})
+			refused := leasefault.Nth(2, lease.ActionAcquire, func(ctx context.Context, c *leasefault.Call) error {
+				err := c.Send(ctx)
+				p.Sleep(p.D / 10) // the caller does not wait for the answer
+				p.need(b.release(), "release")
+				arrives(ctx)
+				return err
+			})
+			renewal := leasefault.Nth(1, lease.ActionRenew, func(ctx context.Context, c *leasefault.Call) error {
+				err := c.Send(ctx)
+				arrives(ctx)
+				return err
+			})
+			a := w.join(Holder{Name: w.name, Owner: "a"}, postpone, []leasefault.Line[lease.Action]{refused, renewal}[i])
+			if i == 0 {
+				b.acquire()
+			}
+			a.requireError(p.ctx, "that has not arrived yet")
+			if i == 0 {
+				a.abandon(p.D / 20)
+			} else {
+				a.acquire()
+				w.revoke(0)
+				a.requireLosses(1)
+			}
+			all := a.requests.sentOf(lease.ActionAcquire)
+			if len(all) < 2 || all[0].Proposed != all[1].Proposed {
+				p.Skipf("the holder proposes another ID after an error")
+			}
+			p.pass(p.D / 2)
+			w.requireFree("half a duration after an acquire that was carried out late")
+			a.dead("after an acquire that was carried out late")
+		}
+	}},
+	{"H3/a-grant-that-breaks-is-undone", "if an acquire was granted without an answer, and its lease is breaking, a later acquire does not return that another holder has the lease, and the lease is released", CanUseAuthority | CanBreak, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer))
+		a.requireError(p.ctx, "whose answer was lost")
+		if !w.now().State.Locked() {
+			p.Skipf("the holder releases at once")
+		}
+		w.revoke(p.D * 9 / 10)
+		switch _, ok, err := a.tryAcquire(p.ctx); {
+		case ok: // the holder has released its lease first
+			p.need(a.release(), "release")
+		case err == nil:
+			p.Errorf("Acquire returned false, nil, but no other holder has the lease")
+		}
+		p.pass(p.D / 4)
+		w.requireFree("a quarter of a duration after an acquire of an own lease that is breaking")
 	}},
 	{"H3/attempts-do-not-overlap", "no acquire is sent while an earlier one, abandoned or not, is in flight", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
@@ -545,7 +606,7 @@ var idRules = []rule{
 	}},
 	{"H7/an-acquire-sends-no-deferred-release", "while the work of a lost incarnation may still be running, an acquire is an error and sends no release, and Wait does not return; when the work has stopped, the lease can be acquired", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
 		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer))
+		a := w.join(Holder{Owner: "a", TakeOver: p.can(CanTakeOver)}, leasefault.From(1, lease.ActionRenew, p.loseAnswer))
 		a.acquire()
 		_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
 		defer giveBack()
@@ -595,18 +656,25 @@ var idRules = []rule{
 		a.aliveFor(p.D, "after one of the same owner tried")
 	}},
 	{"H8/take-over", "with take-over a holder of the same owner gets the lease and outranks the earlier one, which loses it and never takes it back", CanTakeOver | CanChange, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
-		old := a.acquire()
-		if tok := b.acquire(); p.can(hasToken) && tok.Compare(old) <= 0 {
-			p.Errorf("the token is %q, and that of the earlier holder %q", tok, old)
+		reasons := []lease.Code{lease.ErrTakenOver, lease.ErrIDMismatch, lease.ErrOver, lease.ErrNotPresent}
+		if p.can(CanUseAuthority | CanShowRecords) {
+			reasons = reasons[:1] // the refusal of its renewal shows the record
 		}
-		p.pass(p.D / 2)
-		a.dead("half a duration after it was taken over")
-		a.requireLostError(a.requireLosses(1), old, lease.ErrTakenOver, lease.ErrIDMismatch, lease.ErrOver, lease.ErrNotPresent)
-		b.aliveFor(3*p.D, "after it has taken over")
-		a.dead("after it was taken over")
-		a.lostSoFar(1)
+		for i, itself := range []bool{true, false} { // whether the earlier holder takes over too
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			a, b := w.join(Holder{Owner: "same", TakeOver: itself}), w.join(Holder{Owner: "same", TakeOver: true})
+			old := a.acquire()
+			if tok := b.acquire(); p.can(hasToken) && tok.Compare(old) <= 0 {
+				p.Errorf("the token is %q, and that of the earlier holder %q", tok, old)
+			}
+			p.pass(p.D / 2)
+			a.dead("half a duration after it was taken over")
+			a.requireLostError(a.requireLosses(1), old, reasons...)
+			b.aliveFor(3*p.D, "after it has taken over")
+			a.dead("after it was taken over")
+			a.lostSoFar(1)
+		}
 	}},
 	{"H8/take-over-asks-first", "with take-over an acquire comes first, and a change only after a refusal", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
 		w := p.world()
@@ -665,6 +733,17 @@ var idRules = []rule{
 		a.acquire()
 		w.revoke(p.D / 2)
 		b.requireDenied("that is breaking")
+		waiter, ok := b.Lease.(lease.Waiter)
+		if !ok {
+			return
+		}
+		ctx, cancel := context.WithTimeout(p.ctx, p.D/5)
+		defer cancel()
+		for n := 1; waiter.Wait(ctx) == nil; n++ {
+			if n == 10 {
+				p.Fatalf("a wait for a lease that is breaking has returned nil %d times in less than a fifth of a duration", n)
+			}
+		}
 	}},
 	{"H3/a-take-over-without-an-answer-is-undone", "a release after a take-over of unknown outcome gives up what that may have got", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
 		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, p.loseAnswer} {
@@ -673,7 +752,7 @@ var idRules = []rule{
 			a := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true})
 			b := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true}, leasefault.Nth(1, lease.ActionChange, fault))
 			a.acquire()
-			_, _, _ = b.tryAcquire(p.ctx) // it may ask again, and hold
+			_, _, _ = b.tryAcquire(p.ctx) // b may try again, and then hold the lease
 			p.need(b.release(), "release")
 			w.requireFree("after a release that followed a take-over of unknown outcome")
 			b.dead("after its release")

@@ -76,6 +76,19 @@ var lossRules = []rule{
 		a.dead("a duration after it acquired")
 		a.requireLostError(a.lostSoFar(1), tok, lease.ErrExpired)
 	}},
+	{"H15/reported-at-the-end-by-a-coarse-clock", "a loss is reported when the lease is no longer certain, even if the clock of the holder advances in steps", CanUseAuthority | CanUseClock | exactTime, func(p *probe) {
+		for i := range 10 {
+			step := p.Unit / time.Duration(1+p.rand.IntN(100))
+			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a", Clock: coarseClock{step}}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
+			p.pass(time.Duration(p.rand.Int64N(int64(step))))
+			tok := a.acquire()
+			for a.stillAlive() {
+				p.pass(step / 10)
+			}
+			p.pass(step)
+			a.requireLostError(a.lostSoFar(1), tok, lease.ErrExpired)
+		}
+	}},
 	{"H15/reported-at-the-end-whenever-requests-hang", "a loss is reported when the lease is no longer certain, whenever requests begin to hang, whether or not they ignore their contexts, and also while Acquire is called", CanUseAuthority | exactTime, func(p *probe) {
 		for i := range 32 {
 			gate := p.gate()
@@ -185,9 +198,11 @@ var lossRules = []rule{
 			clock *leasefault.Clock
 			tok   lease.Token
 		}
+		var later lease.Token
+		var again bool
 		all := []*caller{
 			{does: "releases", call: func(a *contender) { _ = a.release() }},
-			{does: "acquires", call: func(a *contender) { _, _, _ = a.tryAcquire(p.ctx) }},
+			{does: "acquires", call: func(a *contender) { later, again, _ = a.tryAcquire(p.ctx) }},
 			{does: "binds a context", call: func(a *contender) {
 				_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
 				giveBack()
@@ -207,6 +222,9 @@ var lossRules = []rule{
 		}
 		for _, a := range all {
 			a.requireLostError(a.requireLosses(1), a.tok, lease.ErrExpired)
+			if p.can(hasToken) && again && later == a.tok {
+				p.Errorf("%s: Acquire returned the token of the incarnation that was lost", a.who)
+			}
 		}
 		p.pass(p.D / 4)
 		for _, a := range all {
@@ -425,8 +443,7 @@ var panicRules = []rule{
 	}},
 }
 
-// heldRules check when the contexts that WhileHeld returns end, and how long such contexts delay a
-// Release.
+// heldRules check when the contexts of WhileHeld end, and how long these contexts delay a Release.
 var heldRules = []rule{
 	{"H20/a-loss-waits-for-every-context", "after a loss the ID is not released before every context of the incarnation was given back, and is released then", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
 		w := p.world()
@@ -447,7 +464,7 @@ var heldRules = []rule{
 		}
 		requireLocked("before a context was given back")
 		giveBack1()
-		giveBack1() // counts once
+		giveBack1() // the second call has no effect
 		p.pass(p.D / 10)
 		requireLocked("when one of two contexts was given back")
 		giveBack2()
@@ -471,37 +488,52 @@ var heldRules = []rule{
 		a.requireLostError(context.Cause(held), tok, lease.ErrExpired, lease.ErrStopWindow)
 		clock.Resume()
 	}},
-	{"H20/a-loss-waits-no-longer-than-the-lease", "after a loss the ID is released when the lease has certainly expired, though a context was not given back, and not before", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer))
-		a.acquire()
-		_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
-		defer giveBack()
-		p.pass(p.D)
-		a.dead("a duration after the last answer")
-		renewals := a.requests.sentOf(lease.ActionRenew)
-		if len(renewals) == 0 {
-			p.Fatalf("no renewal in a duration")
-		}
-		last := renewals[len(renewals)-1]
-		for w.now().State.Locked() {
-			if len(a.requests.sentOf(lease.ActionRelease)) != 0 {
-				p.Fatalf("a release was sent while the lease may be in force and its context was not given back")
+	{"H20/a-loss-waits-no-longer-than-the-lease", "after a loss the ID is released when the lease has certainly expired, though a context was not given back, and not before, even if the last renewal was carried out at the end of its bound", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+		var began time.Time
+		atTheEnd := func(ctx context.Context, c *leasefault.Call) error {
+			deadline, ok := ctx.Deadline()
+			bound := time.Until(deadline)
+			if !ok || time.Since(began)+2*bound < p.D {
+				return leasefault.ErrInjected
 			}
-			p.pass(p.D / 100)
+			p.Sleep(bound - 1)
+			_ = c.Send(context.WithoutCancel(ctx))
+			p.Sleep(p.D - time.Since(began)) // so that no other renewal is sent
+			return leasefault.ErrInjected
 		}
-		for _, r := range a.requests.sentOf(lease.ActionRelease) {
-			if r.at.Before(last.at.Add(p.D)) {
-				p.Errorf("a release was sent %v after the last renewal, and its context was not given back", r.at.Sub(last.at))
+		for i, fault := range []leasefault.Fault{p.loseAnswer, atTheEnd} {
+			began = time.Now()
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			a := w.join(Holder{Name: w.name, Owner: "a"}, leasefault.From(1, lease.ActionRenew, fault))
+			a.acquire()
+			_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+			defer giveBack()
+			p.pass(p.D)
+			a.dead("a duration after the last answer")
+			renewals := a.requests.sentOf(lease.ActionRenew)
+			if len(renewals) == 0 {
+				p.Fatalf("no renewal in a duration")
 			}
-		}
-		bound := last.at.Add(p.D) // no request may take longer
-		if deadline, ok := last.ctx.Deadline(); ok {
-			bound = deadline
-		}
-		p.pass(time.Until(bound) + p.D*101/100) // the clocks may differ by less than 1%
-		if len(a.requests.sentOf(lease.ActionRelease)) == 0 {
-			p.Errorf("the lease has expired, and no release was sent")
+			last := renewals[len(renewals)-1]
+			var ends time.Time
+			for r := w.now(); r.State.Locked(); r = w.now() {
+				ends = r.Until
+				p.pass(p.D / 100)
+			}
+			for _, r := range a.requests.sentOf(lease.ActionRelease) {
+				if r.at.Before(ends) {
+					p.Errorf("a release was sent %v before the end of the lease, and its context was not given back", ends.Sub(r.at))
+				}
+			}
+			bound := last.at.Add(p.D) // no request may take longer
+			if deadline, ok := last.ctx.Deadline(); ok {
+				bound = deadline
+			}
+			p.pass(time.Until(bound) + p.D*101/100) // the clocks may differ by less than 1%
+			if len(a.requests.sentOf(lease.ActionRelease)) == 0 {
+				p.Errorf("the lease has expired, and no release was sent")
+			}
 		}
 	}},
 	{"H20/a-call-does-not-wait-for-work", "a release and a close send the release at once, and a hand-over the change, though contexts were not given back, while the lease is held and after it was lost", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
@@ -553,9 +585,11 @@ var heldRules = []rule{
 			p.Cleanup(giveBack)
 			return a, held, since
 		}
-		// If the stop window has begun, a new context of WhileHeld ends at once. So the first
-		// holder, a, shows when the stop window begins. A call of WhileHeld could wake its holder,
-		// so the rule then checks a context of another holder, b.
+		// In the stop window, a new context of WhileHeld is done at once. So the rule calls WhileHeld
+		// for holder a again and again, to find the time at which the stop window begins. But each
+		// call of WhileHeld can wake the goroutine of its holder. Therefore the rule uses other
+		// holders to check when a context ends. It calls WhileHeld only once for each of these
+		// holders.
 		a, _, since := hold("a")
 		var begins time.Duration
 		for begins == 0 && a.stillAlive() {
@@ -614,11 +648,15 @@ var heldRules = []rule{
 			p.pass(p.D / 1000)
 		}
 		down.Store(false)
+		stopped := time.Now()
 		for asked := len(a.requests.sentOf(lease.ActionRenew)); a.stillAlive() && len(a.requests.sentOf(lease.ActionRenew)) == asked; {
 			p.pass(p.D / 1000)
 		}
 		if !a.CheckAlive() {
-			p.Skipf("the lease has no stop window, or the holder sends no renewal in it")
+			if window := time.Since(stopped); window > p.D/8 {
+				p.Fatalf("the stop window lasted %v, and no renewal was sent in it", window)
+			}
+			p.Skipf("the lease has no stop window, or one that is too short for a renewal")
 		}
 		next, giveBackNext := lease.WhileHeld(p.ctx, a.Lease)
 		defer giveBackNext()
@@ -655,3 +693,9 @@ var heldRules = []rule{
 		}
 	}},
 }
+
+// A coarseClock is the clock of package time, rounded down to a multiple of step.
+type coarseClock struct{ step time.Duration }
+
+func (c coarseClock) Now() time.Time                       { return time.Now().Truncate(c.step) }
+func (coarseClock) After(d time.Duration) <-chan time.Time { return time.After(d) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,8 +30,8 @@ func (p *contender) requireShortRequests(a lease.Action, d time.Duration) {
 	}
 }
 
-// abandonOrFail calls Acquire with a timeout of d, and requires that Acquire returns an error. This
-// error may have another cause than the timeout.
+// abandonOrFail calls Acquire with a timeout of d, and requires that Acquire returns an error. The
+// error may have a cause other than the timeout.
 func (p *contender) abandonOrFail(d time.Duration) {
 	p.w.Helper()
 	ctx, cancel := context.WithTimeout(p.w.ctx, d)
@@ -73,7 +74,7 @@ var boundRules = []rule{
 		one, others := p.gate(), p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, leasefault.Any, ignoreContext(one)), leasefault.From(2, leasefault.Any, ignoreContext(others)))
 		for range 6 {
-			before := len(a.requests.sentOf(leasefault.Any)) // all were given up, and none has returned
+			before := len(a.requests.sentOf(leasefault.Any)) // all requests were given up, and none has returned
 			a.abandonOrFail(p.D / 4)
 			p.pass(4 * p.D)
 			if n := len(a.requests.sentOf(leasefault.Any)); before >= 2 && n > before {
@@ -92,8 +93,8 @@ var boundRules = []rule{
 		a.acquireWithin(5, "after all requests have returned")
 	}},
 	{"H11/two-renewals-that-hang-stop-all-others", "while two renewals of an infinite lease have been given up and have not returned, nothing is sent, also if Acquire is called", CanUseAuthority | CanBeInfinite | exactTime, func(p *probe) {
-		gate := p.gate()
-		a := p.world().join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.From(1, lease.ActionRenew, ignoreContext(gate)))
+		first, gate := p.gate(), p.gate()
+		a := p.world().join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(first)), leasefault.From(2, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
 		for range 40 {
 			p.pass(p.D / 2)
@@ -102,12 +103,47 @@ var boundRules = []rule{
 				p.Fatalf("%d renewals were sent, and none has returned", n)
 			}
 		}
+		first.Open()
+		p.pass(20 * p.D)
+		if n := len(a.requests.sentOf(lease.ActionRenew)); n > 3 {
+			p.Errorf("%d renewals were sent, and only the first has returned", n)
+		}
 		before := len(a.requests.sentOf(lease.ActionRenew))
 		gate.Open()
 		p.pass(2 * p.D)
 		if n := len(a.requests.sentOf(lease.ActionRenew)); n == before {
 			p.Errorf("the renewals have returned, and none was sent since")
 		}
+	}},
+	{"H11/renewals-that-return-late-stop-nothing", "renewals that hung and were given up, and return only in the next incarnation, do not stop later requests", CanUseAuthority | exactTime, func(p *probe) {
+		const rounds = 3
+		var lines []leasefault.Line[lease.Action]
+		var round, hung atomic.Int32
+		var gates []*leasefault.Gate
+		for i := range int32(rounds) {
+			gates = append(gates, p.gate())
+			first := func() bool { return round.Load() == i && hung.CompareAndSwap(i, i+1) }
+			lines = append(lines, leasefault.Always(lease.ActionRenew, leasefault.If(first, ignoreContext(gates[i]))))
+		}
+		a := p.world().join(Holder{Owner: "a"}, lines...)
+		for i := range int32(rounds) {
+			round.Store(i)
+			a.acquire()
+			p.pass(2 * p.D)
+			if i > 0 {
+				a.alive("after a renewal hung and was given up, as one did before")
+			} else if !a.CheckAlive() {
+				p.Skipf("the holder sends no other renewal while one ignores its context")
+			}
+			p.need(a.release(), "release")
+			round.Store(rounds)
+			a.acquire()
+			gates[i].Open()
+			p.pass(p.D / 2)
+			p.need(a.release(), "release")
+		}
+		a.acquire()
+		a.aliveFor(2*p.D, "after all requests have returned")
 	}},
 	{"H3/every-undoing-has-a-bound", "the context of the release that undoes an acquire ends, though nothing answers, and the release is sent again", CanUseAuthority, func(p *probe) {
 		w := p.world()
@@ -171,8 +207,8 @@ var boundRules = []rule{
 			_ = l.Close(done)
 		}
 		p.pass(2 * p.D)
-		// A holder that watches its record may cancel the context of its read as soon as it sends
-		// the read. So only reads that Wait has sent count.
+		// A holder that watches its record can cancel the context of a read request as soon as it
+		// has sent the request. So only the read requests of Wait count.
 		commands := slices.DeleteFunc(a.requests.sentOf(leasefault.Any), func(s sent) bool { return s.Action == lease.ActionRead })
 		for _, s := range slices.Concat(commands, reads) {
 			if s.done {
@@ -419,6 +455,12 @@ var waitRules = []rule{
 			}
 		}
 	}},
+	{"H21/wait-returns-though-a-read-hangs", "a wait whose requests hang and ignore their contexts returns when it may be worth asking again", CanUseAuthority | hasWait, func(p *probe) {
+		b := p.world().join(Holder{Owner: "b"}, leasefault.Always(leasefault.Any, ignoreContext(p.gate())))
+		ctx, cancel := context.WithTimeout(p.ctx, 10*p.D)
+		defer cancel()
+		p.need(b.waiter().Wait(ctx), "waiting while requests hang")
+	}},
 	{"H21/wait-ends-when-the-lease-expires", "a wait ends when the lease expires, because no signal tells of that", hasWait | canStall, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
@@ -510,6 +552,25 @@ var waitRules = []rule{
 			case <-time.After(4 * p.D):
 				p.Fatalf("the lease was released %v ago, and wait has not returned", 4*p.D)
 			}
+		}
+	}},
+	{"H21/wait-misses-no-release-before-its-watch", "a wait for a lease without an end returns, if the lease is released just before the watch of the wait begins", CanUseAuthority | hasWait | CanBeInfinite | exactTime, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
+		a.acquire()
+		var once sync.Once
+		w.direct = leasefault.Lossy(w.direct, func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
+			once.Do(func() { p.need(a.release(), "release") })
+			return watch(ctx)
+		})
+		b := w.join(Holder{Owner: "b"})
+		waited := make(chan error, 1)
+		go func() { waited <- b.waiter().Wait(p.ctx) }()
+		select {
+		case err := <-waited:
+			p.need(err, "waiting")
+		case <-time.After(4 * p.D):
+			p.Fatalf("the lease was released %v ago, and wait has not returned", 4*p.D)
 		}
 	}},
 	{"H21/wait-ends-though-signals-are-lost", "a holder that waits gets the lease even if the watch signals nothing, is lost, or cannot begin, and it does not send requests without a pause", CanUseAuthority | hasWait, func(p *probe) {

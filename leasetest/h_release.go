@@ -34,6 +34,21 @@ var releaseRules = []rule{
 		p.need(a.Release(held), "a release under a context of WhileHeld")
 		b.acquire()
 	}},
+	{"H17/a-release-under-a-context-that-ended-before", "a release under a context of an earlier incarnation, which has ended, returns its error at once, though nothing answers", CanUseAuthority | hasWhileHeld, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(2, lease.ActionRelease, p.loseRequest))
+		a.acquire()
+		earlier, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+		defer giveBack()
+		p.need(a.release(), "release")
+		a.acquire()
+		began := time.Now()
+		err := a.Release(earlier)
+		p.history.printf("a: Release: %v", err)
+		if took := time.Since(began); took > p.Slack || err == nil {
+			p.Errorf("the context had ended, and the release returned %v after %v", err, took)
+		}
+		a.dead("after a release under a context that had ended")
+	}},
 	{"H17/the-belief-ends-with-the-call", "CheckAlive is false from the call of release on, before the authority is asked", CanUseAuthority, func(p *probe) {
 		var a *contender
 		var seen, alive, waits atomic.Bool
@@ -129,6 +144,14 @@ var releaseRules = []rule{
 		p.pass(p.D / 4)
 		p.need(a.release(), "release after the acquire was carried out")
 		w.requireFree("after the second release")
+	}},
+	{"H17/a-release-leaves-no-infinite-grant", "if no answer to an acquire of an infinite lease arrives, a release returns nil only if the lease is free, whatever the release itself sends", CanUseAuthority | CanBeInfinite, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailRequest), leasefault.From(2, lease.ActionAcquire, leasefault.FailAnswer))
+		a.requireError(p.ctx, "that did not arrive")
+		if a.release() == nil {
+			w.requireFree("after a release that returned nil")
+		}
 	}},
 	{"H17/releases-at-once", "of concurrent releases none returns nil before the lease is released", CanUseAuthority, func(p *probe) {
 		w := p.world()

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// A history is a log of the calls of a rule. The message of a failure contains it. Times in a
-// history are relative to its first line. A history is safe for concurrent use by multiple
+// A history is a log of the calls of a rule. The message of a failure contains the history. Times in
+// a history are relative to its first line. A history is safe for concurrent use by multiple
 // goroutines. The zero history is empty and ready to use.
 type history struct {
 	delays delays
@@ -66,7 +66,7 @@ func (h *history) linesAfter(n int) (text string, all int) {
 	return text + strings.Join(h.lines[n:], "\n"), all
 }
 
-// The method authority returns an authority that passes calls on to a and records them in the
+// The method authority wraps the authority a. The returned authority records all calls in the
 // history.
 func (h *history) authority(a lease.Authority) lease.Authority {
 	return passon.Authority(historicAuthority{a, h}, a)
@@ -183,7 +183,7 @@ type requestLog struct {
 	mu      sync.Mutex
 	sent    []sent
 	flying  map[*sent]context.Context
-	most    map[lease.Action]int // the most requests in flight at the same time, not canceled
+	most    map[lease.Action]int // the largest number of requests in flight at the same time, without canceled requests
 	crossed bool                 // a release was sent while an acquire was in flight
 }
 

@@ -18,7 +18,7 @@ import (
 // A Holder contains the arguments that the suite passes to the constructor of a lease under test.
 type Holder struct {
 	Name      string          // the name of the lease; holders with the same name contend
-	Owner     string          // the owner; if empty, the holder is different from all other owners
+	Owner     string          // the owner; a holder with an empty owner differs from every other holder
 	TakeOver  bool            // the holder may take over a lease of the same owner
 	Duration  time.Duration   // the duration of the lease; renewals are expected about every third of it
 	Clock     lease.Clock     // the clock of the holder; nil for package time
@@ -41,9 +41,8 @@ type Holder struct {
 // Without CanUseAuthority, Holder.Authority is nil, and the suite can only call the methods of the
 // lease. If [Options.Revoke] and [Options.Cut] are set, the suite tests more rules of such a lease.
 //
-// One rule registers a handler that panics. If the lease does not recover from a panic of a
-// handler, the process ends, and its last message names the rule. In a bubble this rule is the last
-// one.
+// One rule registers a handler that panics. If the lease does not recover from a panic of a handler,
+// the process ends, and its last message names the rule. In a bubble this rule runs last.
 func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, o *Options) {
 	must(newLease != nil, "TestLease: newLease must not be nil")
 	s := &suite{rules: leaseRules, options: o.withDefaults(), newLease: newLease}
@@ -194,8 +193,9 @@ func (p *contender) acquire() lease.Token {
 	return tok
 }
 
-// stillAlive returns CheckAlive. Loops that wait for the end of a lease use it. If the lease is still
-// alive long after every rule should have ended, stillAlive ends the rule with a failure.
+// stillAlive returns the result of CheckAlive, for loops that wait for the end of a lease. If the
+// lease is still alive long after every rule should have ended, stillAlive ends the rule with a
+// failure.
 func (p *contender) stillAlive() bool {
 	p.w.Helper()
 	alive, most := p.CheckAlive(), 100*p.w.D
@@ -272,8 +272,8 @@ func (p *contender) aliveFor(d time.Duration, since string) {
 	p.alive(since)
 }
 
-// sentAt returns the time at which the n-th request with the given action was sent, counted from 1.
-// It requires that at least n such requests have been sent.
+// sentAt returns the time at which the contender sent its n-th request with the given action. For the
+// first request, n is 1. If the contender has sent fewer than n such requests, the rule fails.
 func (p *contender) sentAt(a lease.Action, n int) time.Time {
 	p.w.Helper()
 	all := p.requests.sentOf(a)
@@ -301,8 +301,8 @@ func (l *lossLog) all() []error {
 	return append([]error(nil), l.errs...)
 }
 
-// requireLosses waits until the lease has been lost n times. It requires that the lease has not
-// been lost more often. It returns the error of the last loss.
+// requireLosses waits until the lease has been lost n times. It requires that the lease has not been
+// lost more than n times. It returns the error of the last loss.
 func (p *contender) requireLosses(n int) error {
 	p.w.Helper()
 	for deadline := time.Now().Add(p.w.eventTimeout()); len(p.lost.all()) < n && time.Now().Before(deadline); {

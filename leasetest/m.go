@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An oldPeriodRule holds for authorities and for machines.
+// The rule oldPeriodRule applies to authorities and to machines.
 var oldPeriodRule = rule{"M17/before-2012-02-12-no-period-is-looked-at", "a break of a version before 2012-02-12 ignores every period, even one out of range, and ends when what is left ends", CanServeOldVersions | CanBreak | CanShowRecords, func(p *probe) {
 	a := p.authority()
 	for _, period := range []lease.Period{lease.Grace(-1), lease.Grace(-lease.Infinite), lease.Grace(0), lease.Grace(p.D / 4), lease.Grace(lease.Infinite)} {
@@ -27,7 +27,7 @@ var oldPeriodRule = rule{"M17/before-2012-02-12-no-period-is-looked-at", "a brea
 	}
 }}
 
-// A badArgumentRule holds for authorities and for machines.
+// The rule badArgumentRule applies to authorities and to machines.
 var badArgumentRule = rule{"M18/the-first-bad-argument-is-named", "of two bad arguments, the code is of the first of version, action, ID, proposed ID, duration, period and owner", 0, func(p *probe) {
 	a := p.authority()
 	const acquires, renews, releases, changes, breaks = lease.ActionAcquire, lease.ActionRenew, lease.ActionRelease, lease.ActionChange, lease.ActionBreak
@@ -152,13 +152,14 @@ var machineRules = []rule{
 	}},
 }
 
-// A badRequest is a request with a bad argument, and the code of that argument.
+// A badRequest contains a request with a bad argument. The field code is the code of the error for
+// this argument.
 type badRequest struct {
 	code lease.Code
 	req  lease.Request
 }
 
-// badRequests returns requests by the given ID.
+// badRequests returns bad requests of a holder with the given ID.
 func badRequests(id lease.ID, d time.Duration) []badRequest {
 	return []badRequest{
 		{lease.ErrAction, lease.Request{}},
@@ -258,7 +259,9 @@ var stepMachineRules = []rule{
 		for _, before := range []lease.Record{leased, expired, broken, released, infinite} {
 			for _, req := range []lease.Request{renew(id), acquire(id, time.Minute), acquire(p.id(), time.Minute)} {
 				state := before.At(now).State
-				if req.Action == lease.ActionRenew && !state.Renewable() || state == lease.Leased && req.Action == lease.ActionAcquire && req.Proposed != id {
+				isOver := req.Action == lease.ActionRenew && !state.Renewable()
+				isHeldByOther := req.Action == lease.ActionAcquire && state == lease.Leased && req.Proposed != id
+				if isOver || isHeldByOther {
 					continue // it is refused
 				}
 				r, err := step(before, req, now)
@@ -273,7 +276,7 @@ var stepMachineRules = []rule{
 // TestStep tests a function that implements the transitions of a lease, like [lease.Step]. TestStep
 // runs one subtest for each scenario in [Vectors] and for each cell of the tables in Vectors.
 // TestStep also calls the function with times and epochs that do not occur in a test of an
-// authority. It checks the records that the function returns.
+// authority. TestStep checks the records that the function returns.
 func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)) {
 	must(machine != nil, "TestStep: machine must not be nil")
 	stepSuite(machine).test(t)

@@ -242,21 +242,36 @@ func authorityCellBugs() (all []cellBug) {
 // withoutEffect reports whether a fault changes nothing in a cell, or only data that a rule must
 // not check.
 func withoutEffect(state, request, fault string) bool {
-	locks := strings.HasPrefix(request, "acquire") || strings.HasPrefix(request, "renew")
-	keeps := strings.HasPrefix(request, "read") || strings.HasPrefix(request, "write (") || strings.HasPrefix(request, "change")
-	ends := locks && state != "infinite" || keeps && (state == "leased" || state == "breaking") ||
-		strings.HasPrefix(request, "break") && (state == "leased" && request != "break now" || state == "infinite" && request == "break later" || state == "breaking" && request != "break now")
-	known := locks || strings.HasPrefix(request, "change") || strings.HasPrefix(request, "break") || strings.HasPrefix(request, "release") || keeps && state != "available"
+	is := func(verbs ...string) bool {
+		return slices.ContainsFunc(verbs, func(verb string) bool { return strings.HasPrefix(request, verb) })
+	}
+	in := func(states ...string) bool { return slices.Contains(states, state) }
+	locks := is("acquire", "renew")
+	keeps := is("read", "write (", "change")
 	switch fault {
 	case "lasts longer", "lasts shorter", "says that too much is certain":
-		return !ends && !(strings.HasPrefix(request, "acquire") && state == "infinite")
+		switch { // the lease has an end after the request
+		case is("acquire"), is("renew") && !in("infinite"), keeps && in("leased", "breaking"),
+			is("break") && request != "break now" && in("leased", "breaking"), request == "break later" && in("infinite"):
+			return false
+		}
+		return true
 	case "changes the owner", "changes the duration":
-		return !known || request == "write" || fault == "changes the duration" && state == "infinite" && !strings.HasPrefix(request, "acquire")
+		switch {
+		case request == "write", fault == "changes the duration" && in("infinite") && !is("acquire"):
+			return true
+		case locks, is("change", "break", "release"), keeps && !in("available"):
+			return false
+		}
+		return true
 	case "lowers the epoch":
-		return state == "available" && !locks
+		return in("available") && !locks
 	case "is carried out under a done context":
-		return keeps && !strings.HasPrefix(request, "change (A)") || request == "write" && state == "available" || strings.HasPrefix(request, "break") && (state == "broken" || state == "breaking" && request == "break") ||
-			request == "renew (A)" && state == "infinite"
+		switch {
+		case keeps && !is("change (A)"), request == "write" && in("available"), request == "renew (A)" && in("infinite"),
+			is("break") && in("broken"), request == "break" && in("breaking"):
+			return true
+		}
 	case "is refused, and forgets the lease":
 		return state == "available"
 	}

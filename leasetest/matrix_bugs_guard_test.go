@@ -70,8 +70,16 @@ func guardCellBugs() (all []cellBug) {
 	}
 	for relation, is := range relations {
 		for what, bug := range map[string]guardBug{"is refused": refuse, "is accepted and not run": accept, "leaves the mark as it was": lower, "is refused without both tokens": silent} {
-			refused := relation == "older" || relation == "malformed" || relation == "empty"
-			if what == "is refused" && refused || what == "leaves the mark as it was" && relation != "newer" && relation != "no mark" || what == "is refused without both tokens" && relation != "older" {
+			var withoutEffect bool
+			switch what {
+			case "is refused":
+				withoutEffect = relation == "older" || relation == "malformed" || relation == "empty"
+			case "leaves the mark as it was":
+				withoutEffect = relation != "newer" && relation != "no mark"
+			case "is refused without both tokens":
+				withoutEffect = relation != "older"
+			}
+			if withoutEffect {
 				continue
 			}
 			bug := func(g *plainGuard, seen, tok lease.Token, do func() error) error {

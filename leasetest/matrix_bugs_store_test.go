@@ -14,9 +14,9 @@ import (
 
 // A storeBug is what goes wrong in a store with records in one state. Functions that are nil do nothing.
 type storeBug struct {
-	loaded  func(snap *lease.Snapshot)                  // what a load shows
-	swapped func(snap *lease.Snapshot, err *error)      // what a swap of such a record answers
-	written func(next *lease.Record)                    // what a swap writes
+	loaded  func(snap *lease.Snapshot)                  // changes the result of a load
+	swapped func(snap *lease.Snapshot, err *error)      // changes the answer to a swap of such a record
+	written func(next *lease.Record)                    // changes the record that a swap writes
 	blind   bool                                        // a swap compares nothing
 	skips   bool                                        // a swap is acknowledged, and not written
 	late    bool                                        // a swap does not look at the time
@@ -24,9 +24,9 @@ type storeBug struct {
 	mute    bool                                        // a change of such a record is not signalled
 	hides   bool                                        // a list does not show it
 	twice   bool                                        // a list shows it twice
-	listed  func(e *lease.Entry)                        // what a list shows
+	listed  func(e *lease.Entry)                        // changes an entry of a list
 	forgets bool                                        // it is forgotten though it must not be, or without its epoch
-	reopens func(r *lease.Record) (keep bool)           // what is left of it after a reopening
+	reopens func(r *lease.Record) (keep bool)           // changes the record at a reopening
 	stale   bool                                        // another client shows it as it saw it first
 	version func(version string, r lease.Record) string // the version that is shown
 }

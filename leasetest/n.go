@@ -52,6 +52,25 @@ var runRules = []rule{
 			p.Errorf("Run returned %v, and the function returned %v", err, own)
 		}
 	}},
+	{"N1/a-loss-that-nothing-noticed-is-part-of-what-the-run-returns", "a run whose function ends after the lease returns the loss, even if nothing had noticed the loss before", CanUseClock | hasWhileHeld, func(p *probe) {
+		clock := leasefault.NewClock()
+		a := p.world().join(Holder{Owner: "a", Clock: clock})
+		err := session.Run(p.ctx, a.Lease, func(context.Context, lease.Token) error {
+			clock.Pause() // no timer of the holder runs
+			clock.Step(p.D + p.Slack)
+			return nil
+		}, silentOptions)
+		clock.Resume()
+		if lost := (*lease.LostError)(nil); !errors.As(err, &lost) {
+			p.Errorf("the function ended after the lease, and Run returned %v", err)
+		}
+	}},
+	{"N1/a-loss-is-returned-though-the-caller-cancels-later", "a run whose function was ended by a loss returns the loss, also if the caller then ends its own context", canLose, func(p *probe) {
+		a := p.world().join(Holder{Owner: "a"})
+		ctx, cancel := context.WithCancel(p.ctx)
+		defer cancel()
+		a.loseInRunUnder(ctx, func(context.Context) error { cancel(); return nil })
+	}},
 	{"N1/a-run-does-not-contend-again-after-a-take-over", "a run whose lease was taken over returns the loss, and does not contend again, even if the caller lets it", CanTakeOver | CanChange | CanShowRecords | CanUseAuthority | exactTime, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
@@ -112,6 +131,8 @@ var runRules = []rule{
 		for i, script := range [][]leasefault.Line[lease.Action]{
 			{leasefault.Always(lease.ActionAcquire, leasefault.FailAnswer)},
 			{leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer), leasefault.From(2, lease.ActionAcquire, held)},
+			{leasefault.Always(lease.ActionAcquire, answerUnknown(lease.ErrConflict))},
+			{leasefault.Always(lease.ActionAcquire, answerUnknown(lease.ErrCorrupt))},
 			{leasefault.Always(lease.ActionAcquire, leasefault.FailAnswer), leasefault.Always(lease.ActionRelease, leasefault.FailRequest)},
 		} {
 			w := p.world()
@@ -125,8 +146,14 @@ var runRules = []rule{
 			cancel()
 			p.history.printf("a: Run: %v", err)
 			a.dead("after the run")
-			if i < 2 {
+			if i < 4 {
 				w.requireFree("after a run that gave up")
+				ctx, cancel := context.WithTimeout(p.ctx, p.D/4)
+				_, err := session.AcquireWait(ctx, a.Lease, silentOptions)
+				cancel()
+				p.history.printf("a: AcquireWait: %v", err)
+				p.pass(p.Unit / 10) // AcquireWait does not wait for the release
+				w.requireFree("after an AcquireWait that gave up")
 			} else if err == nil || !strings.Contains(err.Error(), "release") {
 				p.Errorf("the release failed, and the run returned %v", err)
 			}
@@ -165,7 +192,7 @@ var runRules = []rule{
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		a.acquire()
-		var reads atomic.Int32 // by the other holder
+		var reads atomic.Int32 // the reads by the other holder
 		w.answer(func(req lease.Request, res *lease.Result, err *error) {
 			if req.Action == lease.ActionRead {
 				reads.Add(1)
@@ -251,8 +278,9 @@ var runRules = []rule{
 	}},
 }
 
-// instantsOfAcquires takes the first acquire that each contender sent at the given time or later. It
-// returns the number of different times at which these acquires were sent.
+// instantsOfAcquires considers one acquire of each contender: the first one that the contender sent
+// at the given time or later. It returns the number of different times at which these acquires were
+// sent.
 func instantsOfAcquires(all []*contender, from time.Time) int {
 	instants := map[time.Time]bool{}
 	for _, one := range all {
@@ -266,14 +294,20 @@ func instantsOfAcquires(all []*contender, from time.Time) int {
 	return len(instants)
 }
 
-// loseInRun makes the contender lose its lease while session.Run runs a function. When the context
-// of that function ends, the function returns the result of f. The method loseInRun requires that
-// Run returns an error that reports the loss, and returns this error.
+// loseInRun makes the contender lose its lease while session.Run runs a function. This function waits
+// until its context has ended, calls f, and returns the error of f. loseInRun requires that Run
+// returns an error that reports the loss. It returns the error of Run.
 func (p *contender) loseInRun(f func(ctx context.Context) error) error {
+	p.w.Helper()
+	return p.loseInRunUnder(p.w.ctx, f)
+}
+
+// loseInRunUnder is like loseInRun, but passes the context ctx to session.Run.
+func (p *contender) loseInRunUnder(ctx context.Context, f func(ctx context.Context) error) error {
 	p.w.Helper()
 	lost := (*lease.LostError)(nil)
 	began := time.Now()
-	err := session.Run(p.w.ctx, p.Lease, func(ctx context.Context, _ lease.Token) error {
+	err := session.Run(ctx, p.Lease, func(ctx context.Context, _ lease.Token) error {
 		p.lose()
 		select {
 		case <-ctx.Done():
@@ -292,3 +326,12 @@ func (p *contender) loseInRun(f func(ctx context.Context) error) error {
 
 // silentOptions are options for session.Run that disable its logging.
 var silentOptions = &session.RunOptions{Logger: slog.New(slog.DiscardHandler)}
+
+// answerUnknown returns a Fault that executes the request and answers with an error after which the
+// outcome is unknown.
+func answerUnknown(err error) leasefault.Fault {
+	return func(ctx context.Context, c *leasefault.Call) error {
+		_ = c.Send(ctx)
+		return err
+	}
+}

@@ -15,22 +15,21 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Options configure the test of an implementation. A nil *Options and zero fields stand for the
-// defaults.
+// Options configure the test of an implementation. A nil *Options or a zero field means the default.
 type Options struct {
-	// Can contains the abilities of the implementation. A rule that needs another ability is
-	// skipped. For example, if an implementation does not support lease.ActionBreak, set Can to
-	// Everything &^ CanBreak. Default: Everything.
+	// Can contains the abilities of the implementation. If a rule needs an ability that is not in
+	// Can, the suite skips the rule. For example, if an implementation does not support
+	// lease.ActionBreak, set Can to Everything &^ CanBreak. Default: Everything.
 	Can Ability
 
 	// Bubble runs every subtest in a synctest bubble. Set Bubble if the implementation runs in the
 	// process of the test and reads the time from package time. The time of a bubble advances only
-	// while every goroutine of the bubble waits for a channel or a timer of the bubble. For
-	// example, time in the bubble stands still while a goroutine waits for I/O, or for a sync.Mutex
-	// that another goroutine holds during a request. If a rule takes more than a minute of real
-	// time, the process ends, and its last message names the rule. The process ends earlier if the
-	// timeout of the test is near: a rule may take nine tenths of the time that was left when the
-	// rule started. With the flag -timeout 0 the rule blocks forever instead.
+	// while every goroutine of the bubble waits for a channel or a timer of the bubble. For example,
+	// time in the bubble stands still while a goroutine waits for I/O, or for a sync.Mutex that
+	// another goroutine holds during a request. If a rule takes more than a minute of real time, the
+	// process ends, and its last message names the rule. If the timeout of the test is near when the
+	// rule starts, the limit is shorter than a minute: it is nine tenths of the time that is left.
+	// With the flag -timeout 0 there is no limit, and the rule can block forever.
 	Bubble bool
 
 	// Unit is the shortest time that the suite distinguishes. The leases of the suite last for
@@ -40,16 +39,16 @@ type Options struct {
 	// otherwise 250 ms.
 	Unit time.Duration
 
-	// Slack is the longest delay of an answer or a timer that the suite tolerates. The tick of the
+	// Slack is the longest delay that the suite tolerates for an answer or a timer. The tick of the
 	// clock must not be longer than Slack either. If Slack is not zero, the suite skips all rules
-	// that need exact times. On a busy machine, Slack may have to be longer than a Unit. If every
-	// answer of the implementation takes longer than a Unit, some scenarios fail. Set a longer Unit
-	// in that case.
+	// that need exact times. On a busy machine, a rule can need a Slack that is longer than a Unit.
+	// If every answer of the implementation takes longer than a Unit, some scenarios fail, so set a
+	// longer Unit.
 	//
-	// If a rule fails in a run in which an answer or a timer was later than Slack, the failure does
-	// not count. The suite then runs the rule again, at most three times, and the test log says
-	// why. The last run counts in any case. In a bubble or if Sleep is set, every failure counts.
-	// Default: 0 in a bubble, otherwise a Unit.
+	// If an answer or a timer is later than Slack in a run of a rule, a failure of this run does not
+	// count. The suite then runs the rule again, up to three times, and the test log says why. If
+	// the last of these runs fails, the failure counts in any case. In a bubble or if Sleep is set,
+	// every failure counts. Default: 0 in a bubble, otherwise a Unit.
 	Slack time.Duration
 
 	// Sleep pauses the calling goroutine for d. Default: time.Sleep.
@@ -66,13 +65,13 @@ type Options struct {
 	Authority func(t testing.TB) lease.Authority
 
 	// Revoke ends the named lease as an operator would, for example by deleting its key. The holder
-	// of the lease takes no part in that. The lease stays locked for the given period. Without
-	// CanBreak the period is 0. Set Revoke if the lease lacks CanUseAuthority or if the authority
-	// lacks CanBreak.
+	// of the lease takes no part in the revocation. The lease stays locked for the given period.
+	// Without CanBreak the period is 0. Set Revoke if the lease lacks CanUseAuthority or if the
+	// authority lacks CanBreak.
 	Revoke func(t testing.TB, name string, period time.Duration)
 
-	// Cut makes the requests of the lease l fail or block until the suite calls the returned
-	// function mend. Cut is for leases without CanUseAuthority.
+	// Cut disconnects the lease l from its authority, so that the requests of l fail or block. The
+	// returned function mend connects the lease again. Cut is for leases without CanUseAuthority.
 	Cut func(t testing.TB, l lease.Lease) (mend func())
 
 	// Reopen closes the store s and opens it again with the same data.
@@ -86,32 +85,33 @@ type Options struct {
 	// restarts of guards.
 	ReopenGuard func(t testing.TB, g Guard) Guard
 
-	// Another returns a second client of the store s, like the client that another process would
-	// use. Both clients use the same data, but share no memory.
+	// Another makes a second client of the store s. The second client simulates a client in another
+	// process. Both clients use the same data, but share no memory.
 	Another func(t testing.TB, s lease.Store) lease.Store
 
-	// AnotherAuthority returns a second client of the authority a, like the client that another
-	// process would use.
+	// AnotherAuthority makes a second client of the authority a. The second client simulates a client
+	// in another process.
 	AnotherAuthority func(t testing.TB, a lease.Authority) lease.Authority
 
 	// Forget makes the store s forget all records that it is allowed to forget now. Forget returns
-	// the time for which a record must have been expired or broken before the store may forget the
-	// record.
+	// the retention time of the store. After a lease has expired or its break has ended, the store
+	// must keep the record of the lease for at least this time.
 	Forget func(t testing.TB, s lease.Store) (after time.Duration)
 
 	// Corrupt replaces the record of the named lease with data that is not a valid record. It
 	// simulates an error in a manual edit.
 	Corrupt func(t testing.TB, s lease.Store, name string)
 
-	// CorruptAuthority replaces the record of the named lease as Corrupt does, for the authority a.
-	// Set CorruptAuthority if the authority keeps its records in a store that the test can write to.
-	// Default: the suite does not check corrupt records of authorities.
+	// CorruptAuthority replaces the record of the named lease in the authority a with data that is
+	// not a valid record. Set CorruptAuthority if the authority keeps its records in a store that
+	// the test can write to. Default: the suite does not check corrupt records of authorities.
 	CorruptAuthority func(t testing.TB, a lease.Authority, name string)
 
 	// Put writes the record r under the given name. Put bypasses the authority a, so that the
-	// authority cannot apply its limits to the record. Such a record exists after a manual edit, or
-	// after the limits of the authority were changed. Set Put if the authority keeps its records in a store that the
-	// test can write to. Default: the suite does not check records that exceed the limits.
+	// authority cannot apply its limits to the record. Such records exist after a manual edit, or
+	// after a change of the limits of the authority. Set Put if the authority keeps its records in
+	// a store that the test can write to. Default: the suite does not check records that exceed the
+	// limits.
 	Put func(t testing.TB, a lease.Authority, name string, r lease.Record)
 
 	// StepClock changes the clock from which the store s computes its time. The clock must move
@@ -129,8 +129,9 @@ type Options struct {
 	realTime bool // the suite sleeps for real, so an answer or a timer may be late
 }
 
-// withDefaults returns a copy of o. In the copy, zero fields have their default values, and Can
-// also contains the detected abilities. It panics if an option is invalid.
+// withDefaults returns a copy of o. It sets the zero fields Can, Unit, Slack, Sleep and Seed of the
+// copy to their default values. Then it adds the result of the method derived to the field Can of
+// the copy. It panics if an option is invalid.
 func (o *Options) withDefaults() Options {
 	var v Options
 	if o != nil {
@@ -194,7 +195,7 @@ func must(ok bool, format string, args ...any) {
 	}
 }
 
-// An Ability is a set of abilities of an implementation. A correct implementation does not need all
+// An Ability is a set of abilities of an implementation. A correct implementation need not have all
 // abilities.
 //
 // The suite detects which optional methods an implementation has, such as Watch or Close. The suite
@@ -255,10 +256,10 @@ const (
 
 	// These abilities follow from other abilities and from other fields of Options.
 
-	exactTime   // Slack is zero and the implementation has a clock, so that all times are exact
-	noLimits    // Options.Limits is zero, so that every duration and every period is granted
-	shortLeases // Limits.MinDuration is at most 1 ns, so that even the shortest leases are granted
-	oldLeases   // Limits allow durations from 15 s to 60 s, so that scenarios of old versions can take their own times
+	exactTime   // Slack is zero and the implementation has a clock, so all times are exact
+	noLimits    // Options.Limits is zero, so every duration and every period is granted
+	shortLeases // Limits.MinDuration is at most 1 ns, so even the shortest leases are granted
+	oldLeases   // Limits allow durations from 15 s to 60 s, so scenarios of old versions can take their own times
 	canCut      // the suite can cut a holder off from its authority, with CanUseAuthority or Options.Cut
 	canRevoke   // the suite can break a lease, with CanUseAuthority and CanBreak, or with Options.Revoke
 	canStall    // the suite can prevent renewals, with canCut or CanUseClock
@@ -342,7 +343,7 @@ func is[T any](v any) bool {
 	return ok
 }
 
-// oldDuration is the duration of every lease that is acquired in a version before 2012-02-12.
+// oldDuration is the fixed duration of leases in protocol versions before 2012-02-12.
 const oldDuration = time.Minute
 
 // derived returns the abilities that follow from the options.

@@ -121,11 +121,13 @@ func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request)
 			return lease.Result{Record: cached.At(now), Now: now}, fail(err)
 		}
 	}
-	if r.State == lease.Leased && r.At(now).State != lease.Leased && now.Sub(r.Until) > 24*time.Hour && a.bug == "a lease has a time to live" {
+	isOver := r.State == lease.Leased && r.At(now).State != lease.Leased
+	if a.bug == "a lease has a time to live" && isOver && now.Sub(r.Until) > 24*time.Hour {
 		r = lease.Record{}
 	}
-	if a.bug == "loads, decides and writes in three steps" || a.bug == "releases in three steps" && req.Action == lease.ActionRelease ||
-		a.bug == "renews in three steps" && req.Action == lease.ActionRenew {
+	releases := a.bug == "releases in three steps" && req.Action == lease.ActionRelease
+	renews := a.bug == "renews in three steps" && req.Action == lease.ActionRenew
+	if a.bug == "loads, decides and writes in three steps" || releases || renews {
 		a.mu.Unlock()
 		time.Sleep(time.Nanosecond)
 		a.mu.Lock()
@@ -192,6 +194,9 @@ func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request)
 // cut shortens a record that claims more than the limits, and reports whether it did.
 func (a *plainAuthority) cut(r *lease.Record, now time.Time) bool {
 	if !r.At(now).State.Locked() {
+		if a.bug != "renews what is over beyond the limits" {
+			r.Duration, _ = a.limits.Bound(r.Duration, 0)
+		}
 		return false
 	}
 	claimed := *r
@@ -369,7 +374,7 @@ func plainAuthorities(bug string) *suite {
 	}
 	switch bug {
 	case "limits", "cuts no break", "cuts every break to the longest duration", "cuts every break to the longest period", "cuts the end and not the duration",
-		"a read cuts a record for good", "no use of the resource cuts a record for good", "no refusal cuts a record for good", "lists what exceeds the limits":
+		"a read cuts a record for good", "no use of the resource cuts a record for good", "no refusal cuts a record for good", "lists what exceeds the limits", "renews what is over beyond the limits":
 		o.Limits = lease.Limits{MaxDuration: 60 * time.Second, MaxPeriod: 90 * time.Second}
 	case "holds no old acquire against the limits":
 		o.Limits = lease.Limits{MaxDuration: 30 * time.Second}
@@ -479,7 +484,9 @@ func (a *plainAuthority) step(r lease.Record, req lease.Request, now time.Time) 
 			next.Owner = was.Owner
 		}
 	case "an infinite lease breaks a moment late":
-		if p, ok := req.Period.Get(); ok && p == 0 && req.Action == lease.ActionBreak && was.Duration == lease.Infinite && was.State.Locked() {
+		p, ok := req.Period.Get()
+		breaksAtOnce := req.Action == lease.ActionBreak && ok && p == 0
+		if breaksAtOnce && was.Duration == lease.Infinite && was.State.Locked() {
 			next.State, next.Until = lease.Breaking, now.Add(1)
 		}
 	case "cuts periods to a minute":
@@ -560,14 +567,17 @@ func buggyMachines(bug string) *suite {
 	last := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
 	s := stepSuite(func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
 		next, err := lease.Step(r, req, now)
+		renewed := err == nil && req.Action == lease.ActionRenew
+		acquired := err == nil && req.Action == lease.ActionAcquire
+		acquiredAgain := acquired && req.Proposed == r.ID
 		switch {
-		case bug == "writes ends that cannot be written" && err == nil && req.Action == lease.ActionAcquire:
+		case bug == "writes ends that cannot be written" && acquired:
 			next.Until = now.Add(req.Duration)
 		case bug == "breaks forever" && next.Until.Equal(last):
 			next.Until = time.Time{}
-		case bug == "renews to the last time" && err == nil && req.Action == lease.ActionRenew && r.Duration != lease.Infinite && next.Until.IsZero():
+		case bug == "renews to the last time" && renewed && r.Duration != lease.Infinite && next.Until.IsZero():
 			next.Duration, next.Until = r.Duration, last
-		case bug == "acquires again to the last time" && err == nil && req.Action == lease.ActionAcquire && req.Proposed == r.ID && req.Duration != lease.Infinite && next.Until.IsZero():
+		case bug == "acquires again to the last time" && acquiredAgain && req.Duration != lease.Infinite && next.Until.IsZero():
 			next.Duration, next.Until = req.Duration, last
 		case bug == "its epoch has no limit" && lease.CodeOf(err) == lease.ErrEpochLimit:
 			next.Epoch++

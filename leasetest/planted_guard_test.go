@@ -151,6 +151,16 @@ func (g *plainGuard) DoContext(ctx context.Context, tok lease.Token, f func() er
 	switch g.bug {
 	case "waits whatever the context":
 		return g.Do(tok, f)
+	case "a wait that ends takes its mark back":
+		before := g.seen()
+		g.raise(tok)
+		select {
+		case g.slot <- struct{}{}:
+			<-g.slot
+		case <-ctx.Done():
+			g.mark.Store(before)
+			return ctx.Err()
+		}
 	case "a wait that ended runs its function later":
 	default:
 		inner := f

@@ -98,7 +98,7 @@ var ruleBugs = []namedBug{
 	{"looks at old periods", authorityOver("", func(a lease.Authority) lease.Authority { return oldPeriods{a} }), "M17/before-2012-02-12-no-period-is-looked-at"},
 	{"shows the time of the load with a swap", storeOver(func(s *plainStore) lease.Store { return timeOfLoad{s} }), "S4/time-never-decreases-at-a-swap"},
 	{"a load takes the signal back", storeOver(func(s *plainStore) lease.Store { return &draining{plainStore: s} }), "S7/no-other-call-takes-a-signal-back"},
-	{"counts from its own sight of a change", anotherClient(func(a lease.Authority) lease.Authority { return firstSights{a, map[string]uint64{}} }), "A5/another-client-is-told-what-is-left-of-a-renewed-lease"},
+	{"counts from its own sight of a change", anotherClient(func(a lease.Authority) lease.Authority { return countsFromFirstRead{a, map[string]uint64{}} }), "A5/another-client-is-told-what-is-left-of-a-renewed-lease"},
 	{"has a lock for each client", func() *suite {
 		s := plainAuthorities("loads, decides and writes in three steps")
 		return s
@@ -196,13 +196,13 @@ var ruleBugs = []namedBug{
 	{"believes after close", cellNamed("holder/CheckAlive x closed/is true"), "H18/what-is-closed-stays-closed"},
 }
 
-// firstSights counts what is left of a record from its own first sight of it.
-type firstSights struct {
+// countsFromFirstRead counts what is left of a record from its own first read of it.
+type countsFromFirstRead struct {
 	lease.Authority
 	epochs map[string]uint64 // that it has seen, by name
 }
 
-func (a firstSights) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+func (a countsFromFirstRead) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := a.Authority.Do(ctx, name, req)
 	if seen, ok := a.epochs[name]; ok && res.Record.State == lease.Leased && res.Record.Epoch != seen {
 		res.MinRemaining = res.Record.Duration

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -85,6 +86,14 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 		})
 	case "keeps what it took over from a break":
 		over = keeps{over}
+	case "knows a take-over only if it takes over itself":
+		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
+			if *err != nil && req.Action == lease.ActionRenew && !h.TakeOver {
+				res.Record.Owner = "another"
+			}
+		})
+	case "renews nothing in its stop window":
+		over = &stopsRenewing{Authority: over, window: h.Duration / 6}
 	case "tires of renewing":
 		over = leasefault.Script(over, leasefault.From(64, lease.ActionRenew, leasefault.FailRequest))
 	case "believes a renewal for what was asked for":
@@ -103,6 +112,8 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 		})
 	case "sends however many requests hang":
 		over = forgetful{over}
+	case "counts a request that returned late as stuck":
+		over = countsLate{over, new(atomic.Int32)}
 	case "does not know an ID that it has given up":
 		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
 			if req.Action == lease.ActionAcquire && *err != nil {
@@ -117,6 +128,17 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 		over = takesFor(over, h.Owner, func(one, other string) bool { return strings.TrimSpace(one) == strings.TrimSpace(other) })
 	case "renews at every signal":
 		over = &signalRenews{Authority: over}
+	case "releases what was granted only":
+		over = &releasesGranted{Authority: over, granted: map[lease.ID]bool{}}
+	case "takes a later acquire without an answer for refused":
+		var acquires atomic.Int32
+		over = leasefault.Answer(over, func(req lease.Request, _ *lease.Result, err *error) {
+			if req.Action == lease.ActionAcquire && acquires.Add(1) > 1 && *err != nil && !lease.CodeOf(*err).Refusal() {
+				*err = lease.ErrHeldByOther
+			}
+		})
+	case "watches once":
+		over = &watchesOnce{Authority: over}
 	case "tries a release once":
 		over = &releasesOnce{Authority: over, tried: map[lease.ID]bool{}}
 	case "keeps a break that is certain of nothing":
@@ -127,10 +149,14 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 		})
 	case "releases a broken infinite lease after a minute":
 		over = releasesLater{over, time.Minute}
+	case "its timers run late":
+		h.Clock = lateClock{h.Clock}
 	}
 	b := &buggySession{bug: bug, over: over, handing: make(chan struct{}, 1)}
-	var stopWindow, margin time.Duration
+	var stopWindow, margin, interval time.Duration
 	switch bug {
+	case "asks too seldom":
+		interval = h.Duration * 2 / 5
 	case "warns of every earlier end": // its margin is in its belief alone
 		margin = 1
 		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, _ *error) {
@@ -144,7 +170,7 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 		over = leasefault.Script(over, leasefault.Always(lease.ActionRelease, leasefault.If(func() bool { return b.contexts.Load() > 0 }, leasefault.FailRequest)))
 	}
 	s, err := session.New(over, h.Name, &session.Options{
-		Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock, StopWindow: stopWindow, Margin: margin, Watch: bug == "watches" || bug == "renews at every signal", Logger: slog.New(slog.DiscardHandler),
+		Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock, StopWindow: stopWindow, Margin: margin, RenewInterval: interval, Watch: slices.Contains([]string{"watches", "watches once", "renews at every signal"}, bug), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -177,6 +203,31 @@ func (a changesFirst) Do(ctx context.Context, name string, req lease.Request) (l
 		}
 	}
 	return a.Authority.Do(ctx, name, req)
+}
+
+// stopsRenewing fails every renewal that is sent in the stop window of its lease.
+type stopsRenewing struct {
+	lease.Authority
+	window time.Duration
+	mu     sync.Mutex
+	ends   time.Time // of what was granted last
+}
+
+func (a *stopsRenewing) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	a.mu.Lock()
+	ends := a.ends
+	a.mu.Unlock()
+	sent := time.Now()
+	if req.Action == lease.ActionRenew && sent.After(ends.Add(-a.window)) {
+		return lease.Result{}, errors.New("it is too late")
+	}
+	res, err := a.Authority.Do(ctx, name, req)
+	if err == nil && req.Action != lease.ActionRead {
+		a.mu.Lock()
+		a.ends = sent.Add(res.MinRemaining)
+		a.mu.Unlock()
+	}
+	return res, err
 }
 
 // sameID proposes the same ID in every acquire.
@@ -225,6 +276,23 @@ func (a forgetful) Do(ctx context.Context, name string, req lease.Request) (leas
 	case <-ctx.Done():
 		return lease.Result{}, ctx.Err()
 	}
+}
+
+// countsLate sends nothing more once two renewals have returned after their contexts had ended.
+type countsLate struct {
+	lease.Authority
+	late *atomic.Int32
+}
+
+func (a countsLate) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if a.late.Load() >= 2 {
+		return lease.Result{}, errors.New("two requests are stuck")
+	}
+	res, err := a.Authority.Do(ctx, name, req)
+	if req.Action == lease.ActionRenew && ctx.Err() != nil {
+		a.late.Add(1)
+	}
+	return res, err
 }
 
 // keeps says that it released, and does not.
@@ -320,6 +388,9 @@ func (b *buggySession) Release(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	if b.bug == "takes every context that a release ended for its own" && errors.Is(context.Cause(ctx), lease.ErrReleased) {
+		ctx = context.WithoutCancel(ctx)
+	}
 	return b.Session.Release(ctx)
 }
 
@@ -353,6 +424,13 @@ func (b *buggySession) WhileHeld(ctx context.Context) (context.Context, context.
 		if held.Err() != nil && b.Session.CheckAlive() {
 			giveBack()
 			return context.WithCancel(ctx)
+		}
+	case "stops its work without a reason":
+		ctx, cancel := context.WithCancel(ctx)
+		context.AfterFunc(held, cancel)
+		return ctx, func() {
+			giveBack()
+			cancel()
 		}
 	case "stops its work as expired":
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -477,6 +555,8 @@ func (b *buggySession) HandOver(ctx context.Context, to lease.ID) error {
 			_, _ = b.over.Do(context.WithoutCancel(ctx), b.Name(), lease.Request{Action: lease.ActionChange, ID: b.ID(), Proposed: to})
 			return ctx.Err()
 		}
+	case "a hand-over does not end with its context":
+		ctx = context.WithoutCancel(ctx)
 	case "takes a done context for a hand-over":
 		if ctx.Err() != nil {
 			return nil
@@ -494,7 +574,7 @@ func (b *buggySession) HandOver(ctx context.Context, to lease.ID) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	if b.bug == "hands over to nobody" && to.IsZero() {
+	if b.bug == "hands over to no ID" && to.IsZero() {
 		return b.Session.Release(ctx)
 	}
 	b.gave.Store(true)
@@ -639,6 +719,17 @@ func (b *buggySession) Wait(ctx context.Context) error {
 			_ = wait(ctx, time.Hour)
 		}
 		return ctx.Err()
+	case "reads before it watches":
+		if !b.heldByAnother(ctx) {
+			return nil
+		}
+		if signals, err := b.watch(ctx); err == nil {
+			select {
+			case <-signals:
+			case <-ctx.Done():
+			}
+		}
+		return ctx.Err()
 	case "a wait returns the error of a read":
 		if _, err := lease.Inspect(ctx, b.over, b.Name()); err != nil {
 			return err
@@ -652,6 +743,17 @@ func (b *buggySession) Wait(ctx context.Context) error {
 		}
 	case "waits when it is free":
 		_ = wait(ctx, time.Hour)
+	case "waits for its first read":
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			_, _ = lease.Inspect(ctx, b.over, b.Name())
+		}()
+		select {
+		case <-read:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	return b.Session.Wait(ctx)
 }

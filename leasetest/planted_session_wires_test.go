@@ -2,7 +2,9 @@ package leasetest
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -91,3 +93,44 @@ func (a releasesLater) Do(ctx context.Context, name string, req lease.Request) (
 	}
 	return res, err
 }
+
+// releasesGranted sends a release only for an ID whose acquire was answered with a grant.
+type releasesGranted struct {
+	lease.Authority
+	mu      sync.Mutex
+	granted map[lease.ID]bool
+}
+
+func (a *releasesGranted) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	a.mu.Lock()
+	keeps := req.Action == lease.ActionRelease && !a.granted[req.ID]
+	a.mu.Unlock()
+	if keeps {
+		return lease.Result{Now: time.Now()}, nil
+	}
+	res, err := a.Authority.Do(ctx, name, req)
+	if req.Action == lease.ActionAcquire && err == nil {
+		a.mu.Lock()
+		a.granted[req.Proposed] = true
+		a.mu.Unlock()
+	}
+	return res, err
+}
+
+// watchesOnce refuses every watch but the first.
+type watchesOnce struct {
+	lease.Authority
+	watches atomic.Int32
+}
+
+func (a *watchesOnce) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if a.watches.Add(1) > 1 {
+		return nil, errors.New("it has watched before")
+	}
+	return a.Authority.(lease.Watcher).Watch(ctx, name)
+}
+
+// The timers of a lateClock run a quarter of a second late.
+type lateClock struct{ lease.Clock }
+
+func (c lateClock) After(d time.Duration) <-chan time.Time { return c.Clock.After(d + time.Second/4) }

@@ -262,6 +262,7 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 	} else {
 		s.records[name] = plainRecord{next, version, now}
 	}
+	hadNoEnd := was.State == lease.Leased && was.Until.IsZero()
 	for i, w := range s.watches[name] {
 		s.watches[name][i].sent++
 		switch {
@@ -272,7 +273,7 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 			s.bug == "signals no break" && next.State == lease.Breaking, s.bug == "signals new states only" && next.State == was.State,
 			s.bug == "signals no other owner" && next.ID == was.ID && next.State == was.State && next.Owner != was.Owner,
 			s.bug == "signals no other ID" && next.ID != was.ID && next.State == was.State,
-			s.bug == "signals no end of what had none" && next.ID == was.ID && was.State == lease.Leased && was.Until.IsZero() && !next.Until.IsZero(),
+			s.bug == "signals no end of what had none" && next.ID == was.ID && hadNoEnd && !next.Until.IsZero(),
 			s.bug == "signals no earlier end" && next.ID == was.ID && next.State == was.State && next.Owner == was.Owner:
 			continue
 		case s.bug == "a later change takes the signal back":
@@ -314,7 +315,7 @@ func (s *plainStore) Watch(ctx context.Context, name string) (<-chan struct{}, e
 		context.AfterFunc(ctx, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.bug == "the end of a watch ends all of its name" {
+			if s.bug == "the end of a watch ends all of its name" || s.bug == "the end of the last watch but one ends both" && len(s.watches[name]) == 2 {
 				delete(s.watches, name)
 			}
 			s.watches[name] = slices.DeleteFunc(s.watches[name], func(o plainWatch) bool { return o.ch == w.ch })
@@ -462,7 +463,11 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 		}
 		return idle
 	})
-	if s.bug != "absence has one version" {
+	switch s.bug {
+	case "absence has one version":
+	case "absence has its epoch for a version":
+		s.absent = int(s.floor)
+	default:
 		s.absent++
 	}
 	if s.bug == "versions restart after forgetting" {
@@ -504,6 +509,9 @@ func (s *plainStore) List(ctx context.Context, prefix string) iter.Seq2[lease.En
 			}
 		}
 		names := s.names(prefix)
+		s.mu.Lock()
+		began := s.current("").Now
+		s.mu.Unlock()
 		if s.bug == "lists a cache" && s.listed != nil {
 			names = slices.DeleteFunc(slices.Clone(s.listed), func(name string) bool { return !strings.HasPrefix(name, prefix) })
 		}
@@ -545,6 +553,9 @@ func (s *plainStore) List(ctx context.Context, prefix string) iter.Seq2[lease.En
 			e, err := s.entry(names[shown])
 			if s.bug == "lists no more than it can read" && err != nil {
 				continue
+			}
+			if s.bug == "lists every record with the time of the beginning" {
+				e.Now = began
 			}
 			if s.bug == "lists what is infinite twice" && e.Record.Duration == lease.Infinite && !yield(e, err) {
 				return

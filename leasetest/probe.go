@@ -29,7 +29,7 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	if p.realTime {
 		p.Sleep = func(d time.Duration) { p.history.delays.sleep(d, time.Sleep) }
 	}
-	// Calls that block return when this context ends.
+	// A blocked call returns when this context ends.
 	bound := 100 * p.D
 	if p.Bubble {
 		bound = s.timeLimit()

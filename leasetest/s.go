@@ -36,7 +36,7 @@ var storeRules = slices.Concat(storeRecordRules, swapRules, storeStateRules, kee
 type storeProbe struct {
 	*probe
 	lease.Store             // records its calls in the history
-	bare        lease.Store // without the history
+	bare        lease.Store // the store without the history
 }
 
 func (p *probe) store() storeProbe {
@@ -76,8 +76,8 @@ func (s storeProbe) load(name string) lease.Snapshot {
 	return snap
 }
 
-// The method swap replaces the snapshot old with the record next. If the store returns a conflict,
-// the method tries again, because a conflict may be spurious.
+// swap calls Store.Swap. If the store returns a conflict, swap tries again, because a conflict can be
+// spurious.
 func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	for range maxSpurious {
 		if snap, err = s.Swap(s.ctx, name, old, next); !errors.Is(err, lease.ErrConflict) {
@@ -87,11 +87,11 @@ func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (sn
 	return snap, err
 }
 
-// maxSpurious is the number of conflicts in a row after which a rule assumes that the conflicts are
-// not spurious.
+// maxSpurious is the maximum number of tries of a swap. If all tries return a conflict, the rule
+// assumes that the conflicts are not spurious.
 const maxSpurious = 10
 
-// put replaces the snapshot old with the record next. It requires that this swap succeeds.
+// put calls swap, and requires that the swap succeeds.
 func (s storeProbe) put(name string, old lease.Snapshot, next lease.Record) lease.Snapshot {
 	s.Helper()
 	snap, err := s.swap(name, old, next)
@@ -109,7 +109,7 @@ func (s storeProbe) leased(on lease.Snapshot, d time.Duration) lease.Record {
 	return r
 }
 
-// putLeased writes the record of a lease with the duration d that starts now.
+// putLeased writes the record of a lease that starts now and has the duration d.
 func (s storeProbe) putLeased(name string, d time.Duration) lease.Snapshot {
 	s.Helper()
 	old := s.load(name)
@@ -175,7 +175,7 @@ var swapRules = []rule{
 		other = s.put(s.name+"/other", other, s.leased(other, 100*s.D))
 		for _, what := range []string{"absence", "a record"} {
 			now := s.load(s.name)
-			// For a version that the store never made, Swap may return another error than a
+			// If the store never made the version, Swap is allowed to return an error other than a
 			// conflict.
 			for _, version := range []string{"invented", other.Version, ""} {
 				if version == now.Version {
@@ -307,6 +307,19 @@ var swapRules = []rule{
 			s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
 			s.forget()
 		}
+		for range 3 { // a record that grants nothing is kept and forgotten
+			snap := s.load(s.name)
+			if seen[snap.Version] {
+				s.Fatalf("the version %q of the absence recurred, and no epoch has risen meanwhile", snap.Version)
+			}
+			seen[snap.Version] = true
+			snap = s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+			if seen[snap.Version] {
+				s.Fatalf("version %q recurred", snap.Version)
+			}
+			seen[snap.Version] = true
+			s.forget()
+		}
 	}},
 	{"S2/no-version-recurs-after-reopening", "no version is used again after the store was opened again", hasReopen, func(p *probe) {
 		s := p.store()
@@ -389,10 +402,9 @@ func (p *probe) callConcurrently(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// increment makes concurrent swaps. Each swap increases the epoch of one of the named leases by
-// one. After the last swap, the method increment requires that each epoch has increased by the
-// number of successful swaps of the same lease. The goroutines use the clients and the names in
-// turn.
+// increment makes concurrent swaps. Each swap increases the epoch of one of the named leases by one.
+// After the last swap, increment requires that the epoch of each lease has increased by the number of
+// successful swaps of that lease. The goroutines use the clients and the names in turn.
 func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	const workers, each = 6, 10
 	var mu sync.Mutex

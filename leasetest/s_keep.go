@@ -48,7 +48,7 @@ var keepRules = []rule{
 			was := s.load(name)
 			next := s.leased(was, 100*s.D)
 			if next.Epoch = was.Record.Epoch - 1; was.Record.Epoch < 2 {
-				continue // a lower epoch would be none, which no lease has
+				continue // a lower epoch would be zero, which no held lease has
 			}
 			if _, err := s.swap(name, was, next); err == nil {
 				s.Errorf("%q is not known and begins at epoch %d, and a swap to epoch %d committed", name, was.Record.Epoch, next.Epoch)
@@ -184,8 +184,8 @@ var keepRules = []rule{
 	}},
 }
 
-// idleTime returns for how long a rule leaves a record unused. Some implementations might forget
-// the record after that time.
+// idleTime returns the time for which a rule leaves a record unused. Some implementations might
+// forget a record that is unused for so long.
 func (p *probe) idleTime() time.Duration {
 	if p.Bubble {
 		return 400 * 24 * time.Hour
@@ -225,7 +225,8 @@ var states = []recordState{
 	{"broken", func(s storeProbe, on lease.Snapshot) lease.Record { return s.endedRecord(on, lease.Broken) }, CanBreak},
 }
 
-// endedRecord returns a record in the given state, such as Expired, of a lease that has ended.
+// endedRecord returns the record of a lease that has ended. The given state is the state of this
+// record, such as Expired.
 func (s storeProbe) endedRecord(on lease.Snapshot, state lease.State) lease.Record {
 	r := s.leased(on, s.D)
 	r.State, r.Until = state, time.Time{}
@@ -308,8 +309,8 @@ var reopenRules = []rule{
 		s := p.store()
 		now := s.load(s.name)
 		var replaced []lease.Snapshot
-		// Each letter stands for a step: g grants, r releases, f makes the store forget, and o
-		// opens it again.
+		// Each letter stands for a step: g grants, r releases, f makes the store forget, and o opens
+		// the store again.
 		for _, step := range "ggogrogrfogrfoogg" {
 			was := now
 			switch step {
@@ -339,7 +340,7 @@ var reopenRules = []rule{
 				continue
 			}
 			old := replaced[p.rand.IntN(len(replaced))]
-			old.Record = now.Record // only the version is an old one
+			old.Record = now.Record // only the version is old
 			if _, err := s.Swap(s.ctx, s.name, old, s.leased(now, 100*s.D)); err == nil {
 				s.Fatalf("a swap of version %q committed, and the version is %q", old.Version, now.Version)
 			}
@@ -483,7 +484,7 @@ func (s *storeProbe) forgetAll() map[string]uint64 {
 	s.Helper()
 	after := s.forget()
 	if after > s.D && !s.Bubble {
-		after = 0 // waiting would take too long, so that the store forgets only available records
+		after = 0 // waiting would take too long; without a wait, the store forgets only available records
 	}
 	over := []lease.State{lease.Available, lease.Expired, lease.Broken}
 	if !s.can(CanBreak) {
@@ -513,9 +514,9 @@ func (s *storeProbe) forgetAll() map[string]uint64 {
 	return epochs
 }
 
-// forgottenNames returns the names whose records the store has forgotten, with their epochs. The
-// argument epochs maps each name to its epoch. The method loads the record of each name. If a
-// loaded record has no ID, forgottenNames assumes that the store has forgotten the record.
+// forgottenNames returns those entries of the map whose records the store has forgotten. The keys of
+// the map are names, and each value is the epoch of the name. forgottenNames loads the record of each
+// name. If a loaded record has no ID, forgottenNames assumes that the store has forgotten the record.
 func (s storeProbe) forgottenNames(epochs map[string]uint64) map[string]uint64 {
 	s.Helper()
 	gone := map[string]uint64{}
@@ -527,9 +528,9 @@ func (s storeProbe) forgottenNames(epochs map[string]uint64) map[string]uint64 {
 	return gone
 }
 
-// requireMinEpoch tests the epochs of forgotten names. The argument gone maps each forgotten name
-// to the epoch that it had before the store forgot the name. The method requireMinEpoch loads the
-// records of these names and of a name that was never used. It requires that the epoch of each
+// requireMinEpoch tests the epochs of forgotten names. The keys of the map are the forgotten names.
+// Each value is the epoch that the name had before the store forgot the name. requireMinEpoch loads
+// the records of these names and of a name that was never used. It requires that the epoch of each
 // loaded record is at least the highest epoch in the map.
 func (s storeProbe) requireMinEpoch(gone map[string]uint64, when string) {
 	s.Helper()

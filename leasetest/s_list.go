@@ -68,8 +68,8 @@ var authorityNameRules = []rule{
 	{"S6/different-names-are-different-leases", "two names never share a lease; a name that cannot be kept is refused", 0, func(p *probe) {
 		a := p.authority()
 		for i, pair := range similarNames {
-			// Add a random prefix to both names. If one of the names would become too long with the
-			// prefix, leave both names unchanged.
+			// Add a random prefix to both names. If the prefix makes one of the names too long,
+			// leave both names unchanged.
 			first, second := fmt.Sprintf("%x.%d.%s", p.rand.Uint32(), i, pair.a), ""
 			if n := len(first) - len(pair.a); len(first) <= lease.MaxLabel && len(pair.b)+n <= lease.MaxLabel {
 				second = first[:n] + pair.b
@@ -150,7 +150,8 @@ var similarNames = []struct{ what, a, b string }{
 	{"a name and its beginning", strings.Repeat("n", 63), strings.Repeat("n", 64)},
 }
 
-// refuseWatch requires that v refuses to watch the given name, if v is a lease.Watcher.
+// refuseWatch calls Watch with the given name, and requires an error with the code lease.ErrName. If
+// v has no method Watch, refuseWatch does nothing.
 func (p *probe) refuseWatch(v any, what, name string) {
 	p.Helper()
 	w, ok := v.(lease.Watcher)
@@ -215,7 +216,7 @@ var listRules = []rule{
 			}
 		}
 	}},
-	{"S10/a-long-list-shows-every-lease", "a list of many leases shows each of them once", hasList, func(p *probe) {
+	{"S10/a-long-list-shows-every-lease", "a list of many leases shows each of them once, though names before them come and go meanwhile", hasList, func(p *probe) {
 		s := p.store()
 		many, workers := 150, 8 // more than a page of 100
 		if s.Bubble {
@@ -233,10 +234,25 @@ var listRules = []rule{
 				}
 			}
 		})
-		entries := s.list(s.bare, s.name+"/")
+		first := s.name + "/!" // sorts before the others
+		s.putLeased(first, 100*s.D)
+		listed := map[string]int{}
+		for e, err := range s.listed(s.bare, s.name+"/") {
+			s.need(err, "list")
+			if len(listed) == 0 {
+				snap := s.load(first)
+				s.put(first, snap, lease.Record{Epoch: snap.Record.Epoch})
+				for i := range 3 {
+					s.putLeased(fmt.Sprintf("%s%d", first, i), 100*s.D)
+				}
+			}
+			if e.Record.State.Locked() {
+				listed[e.Name]++
+			}
+		}
 		for i := range many {
-			if name := fmt.Sprintf("%s/%04d", s.name, i); !entries[name].Record.State.Locked() {
-				s.Fatalf("of %d leases %d are listed, and %q is listed as %s", many, len(entries), name, recordText(entries[name].Record))
+			if name := fmt.Sprintf("%s/%04d", s.name, i); listed[name] != 1 {
+				s.Fatalf("of %d leases %d are listed, and %q is listed %d times", many, len(listed), name, listed[name])
 			}
 		}
 	}},
@@ -312,9 +328,10 @@ var listRules = []rule{
 			}
 		}
 	}},
-	{"S10/a-list-under-way-shows-what-was-true", "an entry of a lease that was renewed, taken or made infinite while the list was under way is the record before or after that, and no state between", hasList | exactTime, func(p *probe) {
+	{"S10/a-list-under-way-shows-what-was-true", "an entry of a lease that was renewed, taken or made infinite while the list was under way is the record before or after that, and no state between, at a time at which it was true", hasList | exactTime, func(p *probe) {
 		s := p.store()
 		allowed := map[string][]lease.Record{} // by name
+		changed := map[string]lease.Snapshot{} // by name
 		for i := range 6 {
 			name := fmt.Sprint(s.name, "/", i)
 			allowed[name] = []lease.Record{s.putLeased(name, s.D).Record}
@@ -330,6 +347,9 @@ var listRules = []rule{
 						}
 					}
 				}))
+			}
+			if c := changed[e.Name]; e.Record == c.Record && e.Now.Before(c.Now.Add(-c.Uncertainty)) {
+				s.Errorf("%q is listed at %s as %s, and it became that at %s", e.Name, timeText(e.Now), recordText(e.Record), timeText(c.Now))
 			}
 			if !first {
 				continue
@@ -352,9 +372,10 @@ var listRules = []rule{
 						next.Until = snap.Now.Round(0).UTC().Add(2 * s.D)
 					}
 				}
-				allowed[name] = append(allowed[name], s.put(name, snap, next).Record)
+				changed[name] = s.put(name, snap, next)
+				allowed[name] = append(allowed[name], changed[name].Record)
 			}
-			p.pass(s.D / 2) // the ends of the records before have come
+			p.pass(s.D / 2) // the previous records end during this pause
 		}
 		if first {
 			s.Errorf("the list of %q is empty", s.name+"/")
@@ -474,7 +495,7 @@ var authorityListRules = []rule{
 				res, err := lease.Inspect(a.ctx, a, name)
 				p.need(err, "read")
 				e, ok := entries[name]
-				// A long list can take longer than the duration of a lease. Therefore the lease may
+				// A long list can take longer than the duration of a lease. Therefore the lease can
 				// have ended after it was listed and before the rule reads it.
 				over := e.Record.ID == res.Record.ID && e.Record.Epoch == res.Record.Epoch && !res.Now.Before(e.Record.Until)
 				if !ok || p.can(CanShowRecords) && !p.sameRecords(e.Record, res.Record) && !over {
@@ -577,8 +598,8 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 	l := p.lister(listed)
 	return func(yield func(lease.Entry, error) bool) {
 		p.history.printf("list %.40q", prefix)
-		// If List wrongly called yield again after yield has returned false, a range loop would
-		// panic.
+		// This is not a range loop, because a range loop panics if List calls yield again after
+		// yield has returned false.
 		l.List(p.ctx, prefix)(func(e lease.Entry, err error) bool {
 			if strings.HasPrefix(e.Name, p.name) { // the store may contain leases of other rules
 				p.history.printf("listed %.40q at %s: %s", e.Name, timeText(e.Now), outcomeText(e.Record, err))
@@ -588,11 +609,11 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 	}
 }
 
-// list returns the entries of a list by name. The list must not fail. An entry of a lease that this
-// rule has made must not contain an error. The name in each entry must start with the prefix, and
-// each name must occur only once. The record in an entry must show the state that the lease had at
-// the time Entry.Now. For example, if the lease had ended by Entry.Now, the state must be Expired
-// or Broken.
+// list lists the leases whose names begin with prefix. It returns a map from the name of each lease
+// to its entry. The list must not fail. The leases of this rule must be listed without errors. The
+// name in each entry must begin with the prefix. Each name must occur only once. The record in an
+// entry must show the state that the lease had at the time Entry.Now. For example, if the lease had
+// ended by Entry.Now, the state must be Expired or Broken.
 func (p *probe) list(listed any, prefix string) map[string]lease.Entry {
 	p.Helper()
 	entries := map[string]lease.Entry{}

@@ -61,12 +61,25 @@ func (l *watcher) again() {
 	l.signals = l.p.watch(l.ctx, l.watched, l.name)
 }
 
-// requireSignal requires that the watch has sent at least one expected signal. If none arrived, the
-// watch was lost at every change.
+// requireSignal requires that the watch has sent at least one expected signal. If no signal arrived,
+// the watch was lost at every change.
 func (l *watcher) requireSignal() {
 	l.p.Helper()
 	if l.received == 0 {
 		l.p.Errorf("the watch was lost at every change, and none was signalled")
+	}
+}
+
+// requireOpen requires that the watch is not closed.
+func (l *watcher) requireOpen() {
+	l.p.Helper()
+	l.p.pass(0)
+	select {
+	case _, open := <-l.signals:
+		if !open {
+			l.p.Errorf("the watch is closed")
+		}
+	default:
 	}
 }
 
@@ -268,17 +281,33 @@ var watchRules = []rule{
 	}},
 	{"S7/a-watch-ends-alone", "the end of one watch does not end others of the same name", hasWatch, func(p *probe) {
 		s := p.store()
-		ctx, cancel := context.WithCancel(s.ctx)
-		defer cancel()
-		older := s.watch(s.ctx, s.bare, s.name)
-		ends := s.watch(ctx, s.bare, s.name)
-		newer := s.watch(s.ctx, s.bare, s.name)
-		cancel()
-		s.requireClosed(ends)
-		snap := s.putLeased(s.name, 100*s.D)
-		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
-		if !s.receivesSignal(older) || !s.receivesSignal(newer) {
-			s.Errorf("a watch was not signalled after another had ended")
+		var watches []*watcher
+		var cancels []context.CancelFunc
+		for range 3 {
+			ctx, cancel := context.WithCancel(s.ctx)
+			defer cancel()
+			watches, cancels = append(watches, s.beginWatch(ctx, s.bare, s.name)), append(cancels, cancel)
+		}
+		// The second watch ends first, and then the first watch.
+		for _, order := range [][]int{{1, 0, 2}, {0, 2}} {
+			for _, i := range order {
+				watches[i].ready()
+			}
+			cancels[order[0]]()
+			s.requireClosed(watches[order[0]].signals)
+			for _, i := range order[1:] {
+				watches[i].requireOpen()
+			}
+			snap := s.putLeased(s.name, 100*s.D)
+			for _, i := range order[1:] {
+				watches[i].ready()
+			}
+			s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+			for _, i := range order[1:] {
+				if !watches[i].signalsChange() {
+					s.Errorf("a watch was not signalled after another had ended; %d were left", len(order)-1)
+				}
+			}
 		}
 	}},
 	{"S7/a-watch-outlives-its-record", "a watch of a name that is forgotten signals the next release, or is closed as lost", hasWatch | hasForget, func(p *probe) {
@@ -360,7 +389,8 @@ func (p *probe) requireClosed(signals <-chan struct{}) {
 	}
 }
 
-// eventTimeout returns for how long the suite waits for an event that should happen immediately.
+// eventTimeout returns the time after which the suite stops waiting for an event that should happen
+// immediately.
 func (p *probe) eventTimeout() time.Duration { return p.D + 10*p.Slack }
 
 func (p *probe) watch(ctx context.Context, watched any, name string) <-chan struct{} {

@@ -21,8 +21,8 @@ type rule struct {
 }
 
 // panickingRules contains the rules in which a function of the suite panics. If another rule has
-// failed, these rules are skipped, because a panic may end the process before the messages of
-// earlier failures are printed.
+// failed, these rules are skipped, because a panic can end the process before the messages of earlier
+// failures are printed.
 var panickingRules = map[string]bool{"H16/a-panic-stops-no-other": true, "G3/a-failure-does-not-lower-the-mark": true}
 
 // clause returns the clause of SPEC.md that the rule checks.
@@ -36,7 +36,7 @@ func (r rule) clause() string {
 type suite struct {
 	rules   []rule
 	options Options
-	steps   bool          // the implementation is Step, and the time is an argument of it
+	steps   bool          // the implementation is a function like lease.Step, which gets the time as an argument
 	longest time.Duration // the real time that a rule in a bubble may take; 0 for a minute
 
 	mu      sync.Mutex
@@ -48,7 +48,8 @@ type suite struct {
 	newGuard     func(testing.TB) Guard
 }
 
-// The method test runs every rule as a subtest, and then logs a list of the skipped rules.
+// test runs every rule as a subtest. When all subtests have ended, it logs the names of the skipped
+// rules and the abilities that were missing.
 func (s *suite) test(t *testing.T) {
 	t.Cleanup(func() {
 		if len(s.skipped) > 0 {
@@ -75,8 +76,8 @@ func (s *suite) test(t *testing.T) {
 	}
 }
 
-// A pace delays the start of a rule while many other rules run. If hundreds of rules started at the
-// same time, a real engine would answer their first requests later than the rules expect.
+// A pace delays a rule that starts while many other rules are running. If hundreds of rules started
+// at the same time, a real engine would answer their first requests later than the rules expect.
 type pace struct {
 	mu      sync.Mutex
 	running int
@@ -87,7 +88,7 @@ type pace struct {
 // All suites that run outside a bubble share rulePace.
 var rulePace = newPace()
 
-// fewRules is the number of rules that start without a delay.
+// fewRules is the number of running rules at which a pace starts to delay further rules.
 const fewRules = 8
 
 func newPace() *pace {
@@ -96,7 +97,9 @@ func newPace() *pace {
 	return p
 }
 
-// enter blocks until a rule may start. While more than fewRules rules run, they start gap apart.
+// enter blocks until a rule is allowed to start. If at least fewRules other rules are running, enter
+// waits until a gap has passed since the start of the previous rule. The previous call of enter has
+// set the length of this gap.
 func (p *pace) enter(gap time.Duration) {
 	p.mu.Lock()
 	start := time.Now()
@@ -108,7 +111,7 @@ func (p *pace) enter(gap time.Duration) {
 	time.Sleep(time.Until(start))
 }
 
-// enterAgain blocks until fewer than fewRules rules are running.
+// enterAgain blocks while at least fewRules rules are running.
 func (p *pace) enterAgain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +128,7 @@ func (p *pace) leave() {
 	p.ended.Signal()
 }
 
-// The method skip skips the rule r, and adds it to the list of skipped rules.
+// skip skips the rule r, and adds the rule to the list of skipped rules.
 func (s *suite) skip(t testing.TB, r rule, missing Ability) {
 	t.Helper()
 	s.mu.Lock()
@@ -142,8 +145,8 @@ func (s *suite) replay(name string) string {
 	return fmt.Sprintf("%s=%d %s -run '%s'", seedVariable, s.options.Seed, goTest(), pattern(name))
 }
 
-// goTest returns the command that runs the tests of this test binary. The command contains the
-// package path if the build information has it.
+// goTest returns the command that runs the tests of this test binary. If the build information
+// contains the package path, the command contains the path too.
 func goTest() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if path, ok := strings.CutSuffix(info.Path, ".test"); ok {

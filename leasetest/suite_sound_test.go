@@ -99,7 +99,7 @@ func (s *maxSpurious) Swap(ctx context.Context, name string, old lease.Snapshot,
 // its errors, and shows nothing with a conflict.
 type opaque struct {
 	lease.Store
-	versions sync.Map // what is inside, by what is shown, and the other way round
+	versions sync.Map // the inner version for each outer version, and the reverse
 }
 
 func (s *opaque) show(snap lease.Snapshot, err error) (lease.Snapshot, error) {
@@ -150,9 +150,9 @@ type terse struct {
 func (s *terse) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	snap, err := s.Store.Swap(ctx, name, old, next)
 	was := old.Record.At(old.Now)
-	locked, infinite := was.State.Locked(), was.Until.IsZero()
-	if err != nil || !locked || next.State == lease.Leased && next.ID == was.ID && next.Owner == was.Owner &&
-		(next.Until.IsZero() || !infinite && !next.Until.Before(was.Until)) {
+	isSame := next.State == lease.Leased && next.ID == was.ID && next.Owner == was.Owner
+	isLonger := next.Until.IsZero() || !was.Until.IsZero() && !next.Until.Before(was.Until)
+	if err != nil || !was.State.Locked() || isSame && isLonger {
 		return snap, err
 	}
 	s.mu.Lock()

@@ -17,9 +17,9 @@ import (
 var files embed.FS
 
 // Vectors returns a file system with test vectors, for implementations in any language. The text
-// files contain tables with the outcome of each action in each state, a list of changes, edge
-// cases, and scenarios of several steps. The file README.md in it describes the format.
-// [TestAuthority] and [TestStep] use these vectors.
+// files contain tables with the outcome of each action in each state, a list of changes, edge cases,
+// and scenarios of several steps. The file README.md describes the format. [TestAuthority] and
+// [TestStep] use these vectors.
 func Vectors() fs.FS {
 	sub, err := fs.Sub(files, "vectors")
 	if err != nil {
@@ -35,6 +35,7 @@ type scenario struct {
 	spec   []string // clauses of SPEC.md
 	needs  Ability
 	record *lease.Record  // the record before a cell, for a machine; otherwise nil
+	now    time.Time      // the time of that record
 	setup  []vectors.Step // steps before time 0 of the scenario
 	begins time.Duration
 	steps  []vectors.Step
@@ -45,8 +46,8 @@ var needs = map[string]Ability{
 	"exact": exactTime, "unlimited": noLimits, "short": shortLeases,
 }
 
-// scenarios returns all scenarios and cells of Vectors. The record of some cells cannot be made
-// with requests. Such cells are returned only if forStep is true.
+// scenarios returns all scenarios and cells of Vectors. If forStep is false, scenarios leaves out
+// each cell whose record cannot be made with requests.
 func scenarios(all vectors.Vectors, forStep bool) (found []scenario) {
 	for _, row := range all.Rows {
 		for _, c := range row.Cells {
@@ -68,20 +69,25 @@ func scenarios(all vectors.Vectors, forStep bool) (found []scenario) {
 	return found
 }
 
-// cell returns the cell c as a scenario of one step. The cell specifies the record before that
-// step. If forStep is true, the scenario contains this record. If forStep is false, the scenario
-// contains requests that produce the record. If no requests can produce it, ok is false.
+// cell returns the cell c as a scenario of one step. The cell specifies the record before that step.
+// A function like lease.Step takes any record as an argument, so if forStep is true, the scenario
+// contains the record itself. An authority has the record only after suitable requests, so if
+// forStep is false, the scenario begins with these requests. If no requests can produce the record,
+// ok is false.
 func cell(row vectors.Row, c vectors.Cell, forStep bool) (s scenario, ok bool) {
 	s = scenario{where: c.Where, name: strings.TrimSuffix(row.File, ".txt") + " " + row.Name + " on " + c.Record.State.String(), spec: row.Spec}
 	step := vectors.Step{Text: row.Name, At: row.Pass, Request: row.Request}
 	if row.Pass > 0 {
 		step.Request.Action = lease.ActionRead
 	}
-	step.Want = c.Want.Complete(c.Record, vectors.Noon.Add(row.Pass))
+	step.Want = c.Want.Complete(c.Record, row.Now.Add(row.Pass))
 	s.steps = []vectors.Step{step}
 	if forStep {
-		s.record = &c.Record
+		s.record, s.now = &c.Record, row.Now
 		return s, true
+	}
+	if !row.Now.Equal(vectors.Noon) {
+		return s, false // no requests can set the clock of an authority to row.Now
 	}
 	s.setup, ok = vectors.BringAbout(c.Record)
 	for i := range s.setup { // the setup ends at the time begins, which is time 0 of the steps
@@ -169,7 +175,7 @@ func (s scenario) check(p *probe) {
 	}
 	began, waited := r.clock(), time.Duration(0)
 	if m, ok := r.bare.(*stepper); ok && s.record != nil {
-		m.records[r.probe.name], m.now = *s.record, vectors.Noon
+		m.records[r.probe.name], m.now = *s.record, s.now
 		began = m.now
 	} else {
 		for _, step := range s.setup {
@@ -197,8 +203,9 @@ func (s scenario) check(p *probe) {
 	}
 }
 
-// longestPeriod returns the longest finite break period in the scenario that the authority does not
-// ignore. If the version of a request is before 2012-02-12, the authority ignores the period.
+// longestPeriod returns the longest finite break period in the scenario, except for periods that
+// the authority ignores. The authority ignores the period of a request with a version before
+// 2012-02-12.
 func (r *run) longestPeriod() (longest time.Duration) {
 	for _, step := range slices.Concat(r.setup, r.steps) {
 		v := step.Request.Version
@@ -303,9 +310,11 @@ func (r *run) step(s vectors.Step) {
 		got := res.MaxRemaining()
 		more := got-want > r.Slack
 		if !r.can(CanShowRecords) && want > 0 {
-			more = false // the authority may only know an upper bound
+			more = false // the authority may know only an upper bound
 		}
-		if got != want && (got == lease.Infinite || want == lease.Infinite || more || want-got > r.Slack+r.late(s)) {
+		less := want-got > r.Slack+r.late(s)
+		isOneInfinite := got == lease.Infinite || want == lease.Infinite
+		if got != want && (isOneInfinite || more || less) {
 			wrong("what is left", got, want)
 		}
 	}

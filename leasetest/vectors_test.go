@@ -101,6 +101,7 @@ func TestVectorsThatDoNotParse(t *testing.T) {
 		"scenario x\n0s read => ok available size=1":                          "unknown field",
 		"scenario x\n0s read => ok available epoch=-1":                        "invalid syntax",
 		"scenario x\n0s read => ok":                                           "an outcome needs",
+		"now soon":                                                            "cannot parse",
 		"scenario x\ngiven bliss":                                             "unknown state",
 		"record leased id=A epoch=1":                                          "Record.Duration",
 		"row x\nrequest read\nleased | | ok leased | |":                       "a cell needs a record",

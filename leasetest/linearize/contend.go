@@ -5,13 +5,14 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
 )
 
-// A Workload configures the requests of one history. A nil *Workload and zero fields stand for the
-// defaults.
+// A Workload configures the requests of one history. A nil *Workload or a zero field means the
+// default.
 type Workload struct {
 	Name     string        // the name of the lease. Default: "linearize"
 	Clients  int           // the number of concurrent clients. Default: 4
@@ -20,20 +21,26 @@ type Workload struct {
 	Seed     uint64        // the seed of all random choices
 
 	// Delay is the upper bound of the delays in ContendStore. ContendStore waits for a random time
-	// before and after each load and each swap. Without delays the requests of clients in one
-	// process do not overlap. Without overlaps the check cannot find an error that occurs only if
-	// another client writes between a load and a swap. Longer delays make the search slower. If
-	// Delay is negative, there are no delays. Default: a thirtieth of Term.
+	// of up to Delay after each load and before each swap. Before each load and after each swap it
+	// waits for up to a quarter of Delay. For one of four clients all delays are ten times shorter.
+	// This client can write several times between the load and the swap of another client. Without
+	// delays the requests of clients in one process do not overlap. Without overlaps the check
+	// cannot find an error that occurs only if another client writes between a load and a swap.
+	// Longer delays make the search slower. If Delay is negative, there are no delays. Default: a
+	// thirtieth of Term.
 	Delay time.Duration
 }
 
 // Contend runs several clients concurrently and records their requests as one history. The clients
-// make random requests of the newest protocol version, with their own IDs and with random IDs.
-// Before each request, a client pauses for a random time of up to a quarter of [Workload.Term]. The
-// timeout of each request is a tenth of the Term. Contend returns when all clients are done. If ctx
-// is done earlier, the clients still make their remaining requests, with contexts that are done.
-// Contend calls authorityFor with the number of each client, to get the authority that this client
-// uses. The function authorityFor may return the same authority for all clients.
+// make random requests of the newest protocol version. A request contains the ID that was last
+// granted to any client, the ID that was last granted to its own client, or a random ID. Before each
+// request, a client pauses for a random time. Most pauses are at most a fortieth of [Workload.Term],
+// and some are up to a quarter of the Term. If the lease ends within half of the Term, some pauses
+// last until shortly before its end. The timeout of each request is a tenth of the Term. Contend
+// returns when all clients have made their requests. If ctx is done earlier, the clients still make
+// their remaining requests. The contexts of these requests are then already done. Contend calls
+// authorityFor with the number of each client, to get the authority that this client uses. The
+// function authorityFor is allowed to return the same authority for all clients.
 //
 // The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest
 // bubble, the same Seed always leads to the same history, unless the code under test makes random
@@ -49,10 +56,11 @@ func (r *Recorder) Contend(ctx context.Context, authorityFor func(client int) le
 	r.mu.Lock()
 	r.seeds = append(r.seeds, c.Seed)
 	r.mu.Unlock()
+	var newest atomic.Pointer[lease.ID]
 	var all sync.WaitGroup
 	for i := range c.Clients {
 		a := r.Authority(i, authorityFor(i))
-		all.Go(func() { c.client(ctx, a, rand.New(rand.NewPCG(c.Seed, uint64(i)))) })
+		all.Go(func() { c.client(ctx, a, &newest, rand.New(rand.NewPCG(c.Seed, uint64(i)))) })
 	}
 	all.Wait()
 }
@@ -70,7 +78,11 @@ func (r *Recorder) ContendStore(ctx context.Context, s lease.Store, w *Workload)
 		if c.Delay < 0 {
 			return lease.NewAuthority(s)
 		}
-		return lease.NewAuthority(&delayed{Store: s, longest: c.Delay, rng: rand.New(rand.NewPCG(c.Seed, uint64(client)<<32))})
+		longest := c.Delay
+		if client%4 == 1 {
+			longest /= 10
+		}
+		return lease.NewAuthority(&delayed{Store: s, longest: longest, rng: rand.New(rand.NewPCG(c.Seed, uint64(client)<<32))})
 	}, &c)
 }
 
@@ -82,10 +94,10 @@ type delayed struct {
 	rng     *rand.Rand // needs no mutex, because a client makes one request at a time
 }
 
-// pause waits for a random time up to the longest delay. If ctx is done first, pause returns the
-// error of ctx.
-func (d *delayed) pause(ctx context.Context) error {
-	timer := time.NewTimer(time.Duration(d.rng.Int64N(int64(d.longest) + 1)))
+// pause waits for a random time up to the given one. If ctx is done first, pause returns the error
+// of ctx.
+func (d *delayed) pause(ctx context.Context, longest time.Duration) error {
+	timer := time.NewTimer(time.Duration(d.rng.Int64N(int64(longest) + 1)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -96,58 +108,95 @@ func (d *delayed) pause(ctx context.Context) error {
 }
 
 func (d *delayed) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	if err := d.pause(ctx); err != nil {
+	if err := d.pause(ctx, d.longest/4); err != nil {
 		return lease.Snapshot{}, err
 	}
 	snap, err := d.Store.Load(ctx, name)
 	if err != nil {
 		return snap, err
 	}
-	return snap, d.pause(ctx)
+	return snap, d.pause(ctx, d.longest)
 }
 
 func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	if err := d.pause(ctx); err != nil {
+	if err := d.pause(ctx, d.longest); err != nil {
 		return lease.Snapshot{}, err
 	}
 	snap, err := d.Store.Swap(ctx, name, old, next)
 	if err != nil {
 		return snap, err
 	}
-	return snap, d.pause(ctx) // if ctx is done during this wait, the answer is lost
+	return snap, d.pause(ctx, d.longest/4) // if ctx is done during this wait, the answer is lost
 }
 
-// client makes the requests of one client. Each request to acquire or to change proposes a new ID.
-// The other requests use the ID that the client was granted last, or the ID that it proposed later in
-// an acquire whose outcome it does not know. A client that has no ID yet uses random IDs when it
-// renews, changes or releases.
-func (w *Workload) client(ctx context.Context, a lease.Authority, rng *rand.Rand) {
-	var mine lease.ID
+// client makes the requests of one client. Each acquire and each change proposes a new ID. If such a
+// request is granted, the client stores the new ID in the variable newest. All clients share this
+// variable, and use its ID in most of their requests. In its other requests, a client uses the ID of
+// its own last acquire or change that was granted. If a later acquire has an unknown outcome, the
+// client uses the ID that it proposed in that acquire. If there is no ID yet, the client uses random
+// IDs when it renews, changes or releases.
+func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic.Pointer[lease.ID], rng *rand.Rand) {
+	var own lease.ID
+	var left time.Duration // how long the lease stays locked, by the last answer
 	for range w.Requests {
-		time.Sleep(time.Duration(rng.Int64N(int64(w.Term / 4))))
-		req := w.draw(rng, mine)
+		time.Sleep(w.pause(rng, left))
+		id := own
+		if n := newest.Load(); n != nil && rng.IntN(4) > 0 {
+			id = *n
+		}
+		req := w.draw(rng, id, left > 0)
 		bounded, cancel := context.WithTimeout(ctx, w.Term/10)
 		res, err := a.Do(bounded, w.Name, req)
 		cancel()
+		left = res.MinRemaining
 		switch gives := req.Action == lease.ActionAcquire || req.Action == lease.ActionChange; {
 		case err == nil && gives:
-			mine = res.Record.ID
+			own = res.Record.ID
+			newest.Store(&res.Record.ID)
 		case err != nil && lease.CodeOf(err) == 0 && req.Action == lease.ActionAcquire:
-			mine = req.Proposed
+			own = req.Proposed
 		}
 	}
 }
 
-func (w *Workload) draw(rng *rand.Rand, mine lease.ID) lease.Request {
+// pause returns the time from an answer to the next request of the same client. Some pauses end
+// shortly before the time at which the lock ends. The lock can then end between the load and the swap
+// of the next request.
+func (w *Workload) pause(rng *rand.Rand, left time.Duration) time.Duration {
+	long, short := time.Duration(rng.Int64N(int64(w.Term/4))), time.Duration(rng.Int64N(int64(w.Term/40)))
+	switch rng.IntN(5) {
+	case 0:
+		return long
+	case 1, 2:
+		if 0 < left && left < w.Term/2 {
+			return max(0, left-long/5)
+		}
+	}
+	return short
+}
+
+// actions contains the actions from which draw chooses. Most of them write the record of a lease that
+// is held. There are few breaks, because the holder can do nothing after a break except release the
+// lease.
+var actions = []lease.Action{
+	lease.ActionAcquire, lease.ActionAcquire,
+	lease.ActionRenew, lease.ActionRenew,
+	lease.ActionChange, lease.ActionChange, lease.ActionChange,
+	lease.ActionRelease, lease.ActionRelease,
+	lease.ActionBreak, lease.ActionRead, lease.ActionWrite,
+}
+
+// draw returns a random request. If the lease is not locked, every second request is an acquire.
+func (w *Workload) draw(rng *rand.Rand, mine lease.ID, locked bool) lease.Request {
 	id := lease.ID{}
 	for i := range id {
 		id[i] = byte(rng.Uint32())
 	}
 	req := lease.Request{
-		Action: lease.Action(1 + rng.IntN(7)), ID: mine, Proposed: id,
+		Action: actions[rng.IntN(len(actions))], ID: mine, Proposed: id,
 		Owner: []string{"", "a", "b"}[rng.IntN(3)], Duration: 1 + time.Duration(rng.Int64N(int64(w.Term))),
 	}
-	if rng.IntN(3) == 0 {
+	if !locked && rng.IntN(2) == 0 {
 		req.Action = lease.ActionAcquire
 	}
 	if rng.IntN(20) == 0 {

@@ -19,9 +19,13 @@ import (
 // These lines check one history of an authority. In a test of your own, use many seeds, such as a
 // thousand.
 func ExampleRecorder_Contend() {
-	authority := lease.NewAuthority(memory.New(nil)) // replace this with your own authority
+	authority := memory.New(nil).Authority() // replace this with your own authority
 
-	rec := linearize.NewRecorder(nil)
+	rec, err := linearize.NewRecorder(nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	rec.Contend(context.Background(), func(int) lease.Authority { return authority }, &linearize.Workload{Seed: 1, Term: 100 * time.Millisecond})
 	if err := rec.Check(time.Minute, "history.html"); err != nil {
 		fmt.Println(err)
@@ -40,11 +44,15 @@ func ExampleRecorder_Check() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	authority := leasefault.Answer(lease.NewAuthority(memory.New(nil)), func(_ lease.Request, res *lease.Result, _ *error) {
+	authority := leasefault.Answer(memory.New(nil).Authority(), func(_ lease.Request, res *lease.Result, _ *error) {
 		res.Record.Epoch = 7
 	})
 
-	rec := linearize.NewRecorder(nil)
+	rec, err := linearize.NewRecorder(nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	rec.Contend(context.Background(), func(int) lease.Authority { return authority }, &linearize.Workload{Seed: 1, Term: 100 * time.Millisecond})
 	err = rec.Check(time.Minute, filepath.Join(dir, "history.html"))
 	fmt.Println(err != nil && strings.Contains(err.Error(), "replay it, call Contend with Seed [1]"))
@@ -67,7 +75,10 @@ func TestFailureTellsHowToReplay(t *testing.T) {
 	for seed := range uint64(200) {
 		find := func() (err error) {
 			synctest.Test(t, func(t *testing.T) {
-				rec := linearize.NewRecorder(nil)
+				rec, failed := linearize.NewRecorder(nil)
+				if failed != nil {
+					t.Fatal(failed)
+				}
 				rec.Contend(t.Context(), func(int) lease.Authority { return early }, &linearize.Workload{Seed: seed})
 				err = rec.Check(time.Minute, picture)
 			})

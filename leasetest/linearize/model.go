@@ -10,8 +10,9 @@ import (
 )
 
 // A state is a possible state of the authority. The methods of state implement the transitions of a
-// lease. These methods do not use lease.Step, because lease.Step needs the exact time at which a
-// lock ends. A state may contain only the earliest and the latest time at which the lock can end.
+// lease. These methods do not use lease.Step, because lease.Step needs the exact time at which a lock
+// ends. In a state, the exact time can be unknown. Therefore a state contains the earliest and the
+// latest time at which the lock can end.
 type state struct {
 	id       lease.ID // the ID of the last lease; zero if there is none
 	owner    string
@@ -24,7 +25,7 @@ type state struct {
 	wrote    int64 // the time of the last write
 }
 
-// The constants are bits for the phases of a lease. Several phases may be possible at the same
+// These constants are bits, one for each phase of a lease. Several phases can be possible at the same
 // time.
 const (
 	available = 1 << iota
@@ -34,7 +35,7 @@ const (
 	broken
 )
 
-// phases returns the phases in which the lease may have been when the authority executed the
+// phases returns the possible phases of the lease at the time at which the authority executed the
 // request.
 func (s *state) phases(out *output) (p int) {
 	if s.id.IsZero() || s.released {
@@ -171,7 +172,7 @@ func (s state) execute(phase int, req lease.Request, out *output) (state, lease.
 			return s, lease.ErrIDMissing
 		}
 		if s.id.IsZero() {
-			return s, 0 // the record has no ID to forget, so that the request writes nothing
+			return s, 0 // the record has no ID to forget, so the request writes nothing
 		}
 		s = state{epoch: s.epoch, at: s.at, wrote: s.wrote}
 		return s.written(out), 0
@@ -188,9 +189,9 @@ func (s state) written(out *output) state {
 }
 
 // started returns s with a duration that starts again. The exact start of the new duration is
-// unknown. If out.exact is true, the duration starts between the previous write and the time in the
-// answer, because the authority decided about the request between these two times. If out.exact is
-// false, the duration starts in the interval in which the authority may have executed the request.
+// unknown: it lies between two times. If out.exact is true, the two times are the time of the
+// previous write and the time in the answer. If out.exact is false, the two times are the earliest
+// and the latest time at which the authority can have executed the request.
 func (s state) started(out *output) state {
 	s.released, s.broken = false, false
 	switch {
@@ -206,8 +207,9 @@ func (s state) started(out *output) state {
 	return s.written(out)
 }
 
-// afterBreak returns s after a break. The broken lock ends after the period of the break, or at its
-// old end if that is earlier.
+// afterBreak returns s after a break. If the break has a period, the lock ends when this period has
+// passed. If the lock would end earlier without the break, its end does not change. A break without a
+// period ends an infinite lock at once, and does not change the end of a finite lock.
 func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 	period, given := p.Get()
 	if phase&(leased|breaking) != 0 {
@@ -240,19 +242,19 @@ func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 	return s.written(out)
 }
 
-// allowsRecord reports whether an authority in the state s can return the record in the answer. If
-// the answer contains the end of the lock and Options.Observed is not set, allowsRecord stores that
-// end in the fields s.lo and s.hi.
+// allowsRecord reports whether out.record is possible in the state s. If a possible record contains
+// the exact end of the lock, allowsRecord sets s.lo and s.hi to this end, unless Options.Observed is
+// set.
 func (r *Recorder) allowsRecord(s *state, out *output) bool {
 	rec := out.record
-	if rec.Epoch != s.epoch || rec.State != lease.Available &&
-		(rec.ID != s.id || rec.Owner != s.owner || int64(rec.Duration) != s.duration) {
+	isLast := rec.ID == s.id && rec.Owner == s.owner && int64(rec.Duration) == s.duration
+	if rec.Epoch != s.epoch || rec.State != lease.Available && !isLast {
 		return false
 	}
 	var want int
 	switch rec.State {
 	case lease.Available: // the record may keep the last ID until the next write
-		kept := !s.id.IsZero() && rec.ID == s.id && rec.Owner == s.owner && int64(rec.Duration) == s.duration
+		kept := !s.id.IsZero() && isLast
 		return (s.id.IsZero() || s.released) && (kept || rec == lease.Record{Epoch: rec.Epoch})
 	case lease.Leased:
 		want = leased
@@ -280,10 +282,10 @@ func (r *Recorder) allowsRecord(s *state, out *output) bool {
 	return true
 }
 
-// allowsRemaining reports whether an authority in the state s can return the MinRemaining in the
-// answer. MinRemaining is counted from the time at which the client sent the request. The lock must
-// be able to last for at least MinRemaining after that time. If the exact time is unknown,
-// allowsRemaining uses the earliest possible time.
+// allowsRemaining reports whether out.sure is possible in the state s. The field out.sure is the
+// MinRemaining of the answer. MinRemaining begins at the time at which the client sent the request.
+// It must be possible that the lock lasts for at least MinRemaining after this time. If the exact
+// time is unknown, allowsRemaining uses the earliest possible time.
 func (s *state) allowsRemaining(out *output) bool {
 	switch {
 	case out.sure == 0 || s.hi == never:

@@ -13,9 +13,10 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
 )
 
-// Options configure a [Recorder]. A nil *Options and zero fields stand for the defaults.
+// Options configure a [Recorder]. A nil *Options or a zero field means the default.
 type Options struct {
 	// Set Observed if the authority measures times with more than one clock. Times of different
 	// clocks cannot be compared, so with Observed the Recorder takes all times from time.Now.
@@ -23,7 +24,7 @@ type Options struct {
 	Observed bool
 
 	// Epsilon is the largest possible difference between time.Now and a clock of the authority.
-	// Epsilon is used only with Observed. Default: 0.
+	// Epsilon is used only with Observed. It must not be negative. Default: 0.
 	Epsilon time.Duration
 }
 
@@ -40,23 +41,27 @@ type Recorder struct {
 	seeds  []uint64 // the seeds of all calls of Contend
 }
 
-// NewRecorder returns a Recorder without any requests.
-func NewRecorder(o *Options) *Recorder {
+// NewRecorder returns a Recorder without any requests. It returns a [*lease.FieldError] if an option is
+// out of range.
+func NewRecorder(o *Options) (*Recorder, error) {
 	r := &Recorder{began: time.Now()}
 	if o != nil {
 		r.options = *o
 	}
-	return r
+	if e := r.options.Epsilon; e < 0 {
+		return nil, &lease.FieldError{Field: "Options.Epsilon", Value: e.String(), Bound: "must not be negative", Code: lease.ErrOption}
+	}
+	return r, nil
 }
 
 // Authority returns an authority that passes requests on to the authority a and records them with
 // their answers. The returned authority is for one client, and that client must make one request at
-// a time. The number of the client identifies it in the history. The returned authority is not a
-// [lease.Watcher] or a [lease.Lister]. The Recorder does not record a request if the authority
-// refuses it independently of the state of the lease. For example, a request may have an invalid
-// argument, or an argument outside the limits of the authority.
+// a time. The number of the client identifies it in the history. If a is a [lease.Watcher] or a
+// [lease.Lister], the returned authority is one too. Watches and lists are not recorded. The
+// Recorder does not record a request that the authority refuses in every state of the lease, for
+// example because an argument is invalid or outside the limits of the authority.
 func (r *Recorder) Authority(client int, a lease.Authority) lease.Authority {
-	return recorded{r, client, a}
+	return passon.Authority(recorded{r, client, a}, a)
 }
 
 // Len returns the number of requests that the Recorder has recorded so far.
@@ -116,7 +121,8 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	defer r.mu.Unlock()
 	r.order++
 	code := lease.CodeOf(err)
-	argument := err != nil && code != 0 && !code.Refusal() && code != lease.ErrConflict && code != lease.ErrCorrupt
+	ofRecord := code == lease.ErrConflict || code == lease.ErrCorrupt
+	argument := err != nil && code != 0 && !code.Refusal() && !ofRecord
 	if argument && !slices.Contains([]lease.Code{lease.ErrAction, lease.ErrID, lease.ErrProposed, lease.ErrOwner}, code) {
 		return // the authority has limits of its own, and the model does not know them
 	}
@@ -142,8 +148,9 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 }
 
 // history returns the recorded requests for porcupine. If the outcome of a request is unknown, the
-// authority may execute it after later requests of the same client. These later requests get
-// another client number, because porcupine assumes that the requests of one client do not overlap.
+// authority can execute this request after later requests of the same client. These later requests
+// get another client number, because porcupine assumes that the requests of one client do not
+// overlap.
 func (r *Recorder) history() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,15 +195,15 @@ func (r *Recorder) historyError(requests int, file string) error {
 	return errors.New(said)
 }
 
-// ErrTimeout is returned by [Recorder.Check] if its search did not end within the given time. The
-// history may or may not be linearizable.
+// ErrTimeout is returned by [Recorder.Check] if its search did not end within the given time. Check
+// then does not know whether the history is linearizable.
 var ErrTimeout = errors.New("linearize: the search took too long")
 
-// Check returns nil if the history is linearizable. Otherwise Check returns an error. If the
-// history is not linearizable and the name file is not empty, Check writes an HTML page with a
-// drawing of the history to the named file. If Check cannot write the file, the error that Check
-// returns also wraps the error of the write. If the search takes longer than the given time, Check
-// returns [ErrTimeout]. If the given time is 0, the search has no time limit.
+// Check returns nil if the history is linearizable. Otherwise Check returns an error. If the history
+// is not linearizable, Check also writes an HTML page with a drawing of the history to the named
+// file. If the file name is empty, Check writes no page. If Check cannot write the file, the
+// returned error also wraps the error of the write. If the search takes longer than the given time,
+// Check returns [ErrTimeout]. If the given time is 0, the search has no time limit.
 func (r *Recorder) Check(within time.Duration, file string) error {
 	ops := r.history()
 	model := r.model()
