@@ -178,7 +178,7 @@ proctype time() {
 #ifndef ONE_SIDED
 		promise1();
 #endif
-#ifdef WITNESS_EPOCHS	/* not an error: shows that the model gets there */
+#ifdef REACHES_EPOCHS	/* not an error: shows that the model gets there */
 		assert(!(waited && record.epoch == EPOCHS-1 && record.state == breaking))
 #endif
 	   }
@@ -186,5 +186,5 @@ proctype time() {
 }
 
 init {
-	atomic { nobody(record); run server(0); run server(1); run time() }
+	atomic { unheld(record); run server(0); run server(1); run time() }
 }

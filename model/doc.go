@@ -1,6 +1,6 @@
 // Package model contains a formal model of leases, written in Promela. It also compares the Go code
-// with this model. The package is a separate module because its tests need the program spin and a C
-// compiler. Without them the tests fail.
+// with this model. The tests of this package run the model checker spin and a C compiler. If one of
+// these programs is missing, the tests fail. Therefore the package is a separate Go module.
 //
 // There are several small models. All of them use the same description of the authority:
 //
@@ -21,9 +21,9 @@
 //
 // Every search is complete within its bounds. Some models have no limit on time, and no limit on
 // the number of acquisitions. To keep the number of states finite, these models use relative times,
-// and reuse a lease ID when no part of the model refers to that ID any more. Each model also has
-// switches that add known errors to the model. The tests require that the search finds a
-// counter-example for each known error.
+// and reuse a lease ID as soon as no part of the model refers to it. Each model also has switches
+// that add known errors to the model. The tests require that the search finds a counter-example for
+// each known error.
 //
 // The code is compared with the models in two ways. First, TestTable compares each transition of
 // machine.pml with the result of lease.Step. Second, a [Recorder] records the steps of an authority
@@ -32,9 +32,8 @@
 // holders come from package time. The resolution of a trace is one microsecond. A trace cannot
 // contain requests of a version of the Azure protocol before 2012-02-12.
 //
-// The simulator in internal/check can add twenty kinds of faults to a run. The model can replay
-// runs with thirteen of these kinds of faults without any [Departure]. Four other kinds need a
-// departure:
+// The simulator in internal/check can add twenty kinds of faults to a run. For thirteen of these
+// kinds, the model can replay the runs without any [Departure]. Four other kinds need a departure:
 //
 //   - A break without a grace period needs [Excluded], because promise 2 does not cover it.
 //   - A store clock that is set forward needs [Excluded], for the same reason.
@@ -42,9 +41,11 @@
 //     because the leases then last longer than granted.
 //   - A store clock that is set back needs [Lengthened], for the same reason.
 //
-// The model rejects runs with the other three kinds, because it does not cover them:
+// The model rejects runs with faults of the other three kinds, because it does not cover these
+// faults:
 //
-//   - a store that loses its memory, so that a token can be less than an earlier token (SPEC S3)
+//   - a store that loses its memory, because a token can then be less than an earlier token (SPEC
+//     S3)
 //   - a load that returns an old record (SPEC S8)
 //   - a record that was edited by hand, because the authority reduces the times of such a record to
 //     its limits (SPEC A7)
@@ -52,14 +53,14 @@
 // # Bounds
 //
 // The search for violations of promise 1 covers 2 servers, 2 IDs and 3 grants. The search for
-// violations of promise 2 covers 2 holders and leases of 3 to 5 ticks. A clock may miss up to 2 of
+// violations of promise 2 covers 2 holders and leases of 3 to 5 ticks. A clock can miss up to 2 of
 // these ticks. At any time, 2 or 3 IDs are in use. When a lease ID is no longer in use, the model
-// may use the same number again as a new ID. The search for violations of promise 3 covers 3
+// can use the same number again as a new ID. The search for violations of promise 3 covers 3
 // holders, and each of them changes the resource up to 2 times.
 //
 // In lease.pml all leases are finite. The searches for errors in hand-over and take-over use 2
-// lease IDs. The flag -long adds searches with 3 IDs. If the outcome of a hand-over is unknown and
-// the holder tries again, it sends the same request a second time.
+// lease IDs. The flag -long adds searches with 3 IDs. If a holder does not know the outcome of a
+// hand-over and tries again, it sends the same request a second time.
 //
 // The flag -short leaves out five of the larger searches, all known errors of a model except the
 // first one, three of four replayed runs, and two of three false traces.

@@ -53,7 +53,7 @@ inline done() { age = NEVER; wait = 0; missing = 0; applied = false; sure = 0; a
 inline finish() { bel = 0; since = 0; missed = 0; told = false; end_told = NEVER; done() }
 
 active proctype world() {
-	nobody(r);
+	unheld(r);
 	do
 	:: d_step { bel == 0 && !LOCKED(r) ->	/* a new incarnation, granted at once */
 		q.action = acquire; q.proposed = ME; q.dur = D;
@@ -110,7 +110,7 @@ active proctype world() {
 		if :: age != NEVER -> wait++ :: else fi;
 		d_step { if :: bel == 0 -> finish() :: else fi };
 		rest();
-#ifdef WITNESS	/* not an error: a holder was told, and still holds */
+#ifdef REACHES	/* not an error: a holder was told, and still holds */
 		assert(!(told && bel > 0 && r.state == breaking))
 #endif
 	   }

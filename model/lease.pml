@@ -74,7 +74,7 @@ Request q;
 mtype code;
 byte i, n;
 byte moved;
-#ifdef WITNESS_CHANGE
+#ifdef REACHES_CHANGE
 byte given;	/* the last ID that a change put in force */
 #endif
 
@@ -153,7 +153,7 @@ inline answered(x) {
 
 /* One request of the network takes effect. If it is the one under way, it may be answered. */
 inline carry_out(a, i, to) {
-#ifdef WITNESS_CHANGE
+#ifdef REACHES_CHANGE
 	if :: a == change && r.state == leased && r.id == i -> given = to :: else fi;
 #endif
 	d_step {
@@ -276,7 +276,7 @@ inline act(x) {
 
 active proctype world() {
 	d_step {
-		nobody(r);
+		unheld(r);
 		finish(0); h[0].id = 0;
 		finish(1); h[1].id = 0
 	}
@@ -333,10 +333,10 @@ active proctype world() {
 		if :: LOCKED(r) -> r.left = 1 :: true fi;
 #endif
 		pass(r); ends(0); ends(1); tick(0); tick(1); rest();
-#ifdef WITNESS_CHANGE	/* not an error: a lease that was given is held by whom it was given to */
+#ifdef REACHES_CHANGE	/* not an error: a lease that was given is held by whom it was given to */
 		assert(!(ALIVE(0) && h[0].id == given));
 #endif
-#ifdef WITNESS	/* not an error: shows that the model gets there */
+#ifdef REACHES	/* not an error: shows that the model gets there */
 		assert(!(ALIVE(0) && h[0].id == 2 && r.state == breaking && releases[1] && renews[1]))
 #endif
 	   }

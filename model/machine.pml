@@ -55,7 +55,7 @@ typedef Request {
 
 #define LOCKED(r) (r.state == leased || r.state == breaking)
 
-inline nobody(r) {	/* the lease that no client ever held */
+inline unheld(r) {	/* the lease that no client ever held */
 	r.state = available;
 	r.left = NEVER
 }

@@ -16,8 +16,8 @@ const Unit = time.Microsecond
 var ErrOtherDialect = errors.New("model: a request in the old dialect")
 
 // ErrUnit is returned if a trace cannot represent a duration. The Duration and the Period of a
-// request must be multiples of [Unit], and other times are truncated to units. Every finite
-// duration must be shorter than [Absent] units.
+// request must be multiples of [Unit]. All other times and durations are truncated to multiples of
+// Unit. Every finite duration must be shorter than [Absent] units.
 var ErrUnit = errors.New("model: a duration that a trace cannot represent")
 
 // Names returns the names of all leases for which an event was recorded.
@@ -35,12 +35,12 @@ func (r *Recorder) Names() []string {
 	return names
 }
 
-// Trace returns the recorded events of one lease. Trace leaves out each load that led neither to a
-// decision nor to a swap. The parameters named rate and margin hold the options MaxClockDrift and
-// Margin of the holders. A holder that sends a request at the time T, and gets a lease of the
-// duration D, may use the lease until T + D(1-rate)/(1+rate) - margin. Trace returns an error, such
-// as [ErrOtherDialect] or [ErrUnit], if a trace cannot represent the events. Trace also returns an
-// error if a recorded swap does not belong to a recorded load.
+// Trace returns the recorded events of one lease. Trace leaves out a load if neither a decision nor
+// a swap was based on it. The parameters named rate and margin hold the options MaxClockDrift and
+// Margin of the holders. If the authority grants a lease of the duration D for a request that was
+// sent at the time T, the holder can use the lease until T + D(1-rate)/(1+rate) - margin. Trace
+// returns an error, such as [ErrOtherDialect] or [ErrUnit], if a trace cannot represent the events.
+// Trace also returns an error if a recorded swap is based on a load that was not recorded.
 func (r *Recorder) Trace(name string, rate float64, margin time.Duration) (Trace, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,8 +62,8 @@ func (r *Recorder) Trace(name string, rate float64, margin time.Duration) (Trace
 	return t, nil
 }
 
-// An eventConverter converts the recorded events of one lease to values of the type Event, and
-// holds the state of this conversion.
+// An eventConverter converts the recorded events of one lease to values of the type Event. It holds
+// the state of this conversion.
 type eventConverter struct {
 	ids    map[lease.ID]int
 	slots  [8]*event // the loads whose swap has not been seen yet, by server
@@ -114,7 +114,7 @@ func (n *eventConverter) number(e *event) (Event, error) {
 				v.Record.Left = n.span(max(0, u.Truncate(Unit).Sub(n.now))) // at the last known time of the authority
 			}
 		}
-		v.Sure = n.span(e.result.MinRemaining)
+		v.MinRemaining = n.span(e.result.MinRemaining)
 	case Lost:
 		v.Record.Epoch = int(e.epoch - n.epoch)
 	}
@@ -154,8 +154,8 @@ func (n *eventConverter) span(d time.Duration) int {
 	return int(d / Unit)
 }
 
-// setClock sets *clock to t, truncated to units. It returns the difference between the new time and
-// the old time of the clock, in units. If the clock was not set before, the difference is 0.
+// setClock sets *clock to t, truncated to units. It returns the number of units by which *clock has
+// advanced. If *clock was the zero time before, this number is 0.
 func (n *eventConverter) setClock(clock *time.Time, t time.Time) int {
 	t = t.Round(0).Truncate(Unit)
 	if clock.IsZero() {

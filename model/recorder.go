@@ -56,8 +56,8 @@ type call struct {
 
 type callKey struct{}
 
-// note appends an event to the recorded events. For each event, note also calls the method
-// CheckAlive of every holder, and stores the results in the event. The caller must hold the mutex.
+// note calls CheckAlive of every holder, stores the results in e.alive, and appends e to r.events.
+// The caller must hold the mutex.
 func (r *Recorder) note(e *event) *event {
 	for i, alive := range r.holders {
 		if alive != nil && alive() {
@@ -69,8 +69,8 @@ func (r *Recorder) note(e *event) *event {
 	return e
 }
 
-// Sample calls the method CheckAlive of every holder and records the results as an event of the
-// named lease.
+// Sample adds an event of the named lease to the recorded events. The event contains the results of
+// CheckAlive of all holders.
 func (r *Recorder) Sample(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,8 +94,8 @@ func (r *Recorder) Holder(i int, name string, l lease.Lease) {
 	})
 }
 
-// Released records that holder number i has released the named lease. Call it after Release of the
-// holder has returned.
+// Released adds an event to the recorded events. The event says that holder number i has released the
+// named lease. Call Released after Release of the holder has returned.
 func (r *Recorder) Released(i int, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,9 +144,9 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 }
 
 // Store returns a store that passes calls on to s and records every successful swap. The returned
-// store records a successful load only if the load belongs to a request to an authority from
-// [Recorder.Authority]. If a swap fails with [lease.ErrConflict] and returns the current snapshot,
-// the returned store records that snapshot as a load.
+// store records loads only for requests to an authority from [Recorder.Authority]. For such a
+// request, it records every successful load. If a swap fails with [lease.ErrConflict] and returns
+// the current snapshot, the returned store records this snapshot as a load too.
 func (r *Recorder) Store(s lease.Store) lease.Store {
 	return passon.Store(&store{r, s}, s)
 }

@@ -12,8 +12,8 @@ import (
 // concurrent use by multiple goroutines.
 type Replayer struct{ dir, pan string }
 
-// A Departure is a kind of event that the model rejects by default. It can be allowed with an
-// argument of [NewReplayer].
+// A Departure is a kind of event that the model rejects by default. An argument of [NewReplayer] can
+// allow it.
 type Departure string
 
 const (

@@ -162,7 +162,7 @@ init {
 		actions[6] = read; actions[7] = write;
 		codes[0] = granted; codes[1] = held; codes[2] = breaking; codes[3] = broken;
 		codes[5] = id_mismatch; codes[6] = id_missing; codes[7] = not_present; codes[8] = over; codes[9] = epoch_limit;
-		nobody(record);
+		unheld(record);
 		for (i : 0 .. HOLDERS-1) { h[i].age = NEVER; h[i].told = NEVER };
 		clear();
 		c_code { load_trace(); now.parts = given[0]; now.margin = given[1]; }

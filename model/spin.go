@@ -27,12 +27,12 @@ type search struct {
 // unpack writes all model files to dir.
 func unpack(dir string) error { return os.CopyFS(dir, sources) }
 
-// searchFlags contains the flags of the compiler and of the verifier for a search. A search that is
-// expected to find an error takes less time than an optimized build of its verifier. Therefore this
-// verifier is built without optimization.
+// searchFlags contains the flags of the compiler and of the verifier for a search. If a search is
+// expected to find an error, its verifier is built without optimization, because an optimized build
+// would take longer than the search.
 //
 // The field depth limits the depth of the search. Before each search, the verifier clears memory in
-// proportion to the depth limit, so a limit that is much too large makes short searches slow.
+// proportion to this limit. So a limit that is much too large makes short searches slow.
 type searchFlags struct{ optimize, depth, hash string }
 
 var (
@@ -50,7 +50,7 @@ func build(ctx context.Context, dir, optimize, file string, switches ...string) 
 	if _, err := run(ctx, dir, "spin", append(append([]string{"-a"}, switches...), file)...); err != nil {
 		return "", err
 	}
-	// The flag -DSAFETY leaves out the search for acceptance cycles, which no model needs. The
+	// No model needs a search for acceptance cycles. The flag -DSAFETY leaves this search out. The
 	// flags -DBITSTATE and -DHC are not set, so that every state is stored in full.
 	if _, err := run(ctx, dir, "cc", "-w", optimize, "-DSAFETY", "-o", "pan", "pan.c"); err != nil {
 		return "", err

@@ -45,19 +45,19 @@ const Unknown = -1
 // they appear in the trace, and the number 0 stands for no ID. Epochs are relative to the first
 // epoch of the trace.
 type Event struct {
-	Kind     Kind   // what happened
-	Elapsed  int    // the time since the previous event, on the clock of the authority
-	Slot     int    // the number of the server (in a Load, Swap or Decide) or of the holder
-	Action   int    // a lease.Action
-	ID       int    // the ID of the request
-	Proposed int    // the ID that the request proposes
-	Duration int    // the duration of the request
-	Period   int    // the period of a break, or Absent
-	Code     int    // the lease.Code of a refusal, 0 for a grant, or Unknown
-	Record   Record // the record of the event
-	Sure     int    // the MinRemaining of an answer
-	Alive    int    // one bit for every holder whose CheckAlive returns true
-	Passed   int    // the time since the previous event, on the clock of the holders
+	Kind         Kind   // the kind of event
+	Elapsed      int    // the time since the previous event, on the clock of the authority
+	Slot         int    // the number of the server (in a Load, Swap or Decide) or of the holder
+	Action       int    // a lease.Action
+	ID           int    // the ID of the request
+	Proposed     int    // the ID that the request proposes
+	Duration     int    // the duration of the request
+	Period       int    // the period of a break, or Absent
+	Code         int    // the lease.Code of a refusal, 0 for a grant, or Unknown
+	Record       Record // the record of the event
+	MinRemaining int    // the MinRemaining of an answer
+	Alive        int    // bit i is set if CheckAlive of holder i returns true
+	Passed       int    // the time since the previous event, on the clock of the holders
 }
 
 // A Record is the record that an Event contains. The Kind of the Event says whether the record was
@@ -73,7 +73,7 @@ type Record struct {
 func (e Event) fields() []int {
 	r := e.Record
 	return []int{int(e.Kind), e.Elapsed, e.Slot, e.Action, e.ID, e.Proposed, e.Duration, e.Period, e.Code,
-		r.State, r.ID, r.Duration, r.Left, r.Epoch, e.Sure, e.Alive, e.Passed}
+		r.State, r.ID, r.Duration, r.Left, r.Epoch, e.MinRemaining, e.Alive, e.Passed}
 }
 
 // String returns a readable text of the event.
@@ -91,7 +91,7 @@ func (e Event) String() string {
 	}
 	return fmt.Sprintf("+%d/+%d %s %d: %v id=%d proposed=%d duration=%d period=%d, %s; %v id=%d duration=%d left=%d epoch=%d; sure=%d alive=%b",
 		e.Elapsed, e.Passed, kind, e.Slot, lease.Action(e.Action), e.ID, e.Proposed, e.Duration, e.Period, code,
-		lease.State(e.Record.State), e.Record.ID, e.Record.Duration, e.Record.Left, e.Record.Epoch, e.Sure, e.Alive)
+		lease.State(e.Record.State), e.Record.ID, e.Record.Duration, e.Record.Left, e.Record.Epoch, e.MinRemaining, e.Alive)
 }
 
 // String returns the trace in the format that replay.pml reads.

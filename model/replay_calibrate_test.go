@@ -89,7 +89,7 @@ var corruptions = []corruption{
 		}
 		return slices.Delete(events, i, i+1)
 	}},
-	{"more than was granted is certain", when(granted, func(e *Event) { e.Sure = e.Record.Duration + 1000 })},
+	{"more than was granted is certain", when(granted, func(e *Event) { e.MinRemaining = e.Record.Duration + 1000 })},
 	{"believed without being asked for", func(events []Event, i int) []Event {
 		e := events[i]
 		if !granted(e) || e.Action != int(lease.ActionAcquire) || i+1 == len(events) || events[i+1].Alive>>e.Slot&1 == 0 {

@@ -88,7 +88,7 @@ func TestReplaySimulator(t *testing.T) {
 			}
 			t.Run(f.Name, func(t *testing.T) {
 				t.Parallel()
-				without := how.departure // what rejects some of the runs
+				without := how.departure // the departure without which some of the runs are rejected
 				if how.outside == "" {
 					without = ""
 				}
