@@ -11,9 +11,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Index waits until it holds the lease. Then Index calls the function put once a second, with the
-// fencing token of the lease. It returns the number of calls. Index returns when ctx is done, when
-// the lease is lost, or when put returns an error.
+// Index waits until it holds the lease. It then calls put once a second with the fencing token of the
+// lease. The result n is the number of calls of put that returned no error. Index returns when ctx is
+// done, when the lease is lost, or when put returns an error.
 func Index(ctx context.Context, l lease.Lease, put func(context.Context, lease.Token) error) (n int, err error) {
 	err = session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
 		for ; ctx.Err() == nil; time.Sleep(time.Second) {

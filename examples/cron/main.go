@@ -1,13 +1,14 @@
-// Cron shows a job that a scheduler starts on every machine and that only one machine runs. To write
-// such a job, copy the function named nightly and the type named report.
+// Cron shows a scheduled job. A scheduler starts the job on every machine, but only one machine does
+// the work. In this program, the machines are goroutines that share a report in memory. To write such
+// a job for real machines, copy pglease/examples/job, which stores the report in PostgreSQL.
 //
-// A lease alone is not enough for such a job. It prevents two machines from working at the same
-// time. However, a machine that starts after the first machine has finished gets the lease too. The
-// job therefore stores the day of the last report together with the report. The job reads and
-// writes this day only in functions that it passes to fencing.Guard.Do, which rejects machines with
-// older tokens. If a machine crashes during the work, the day is not stored, and the next machine
-// runs the job. Other effects of the job, such as sending a mail, can happen twice, because a
-// machine may crash before it stores the day.
+// A lease alone is not enough for such a job. The lease prevents two machines from working at the
+// same time. However, a machine that starts after the first machine has finished gets the lease too.
+// The job therefore stores the day of the last report together with the report. The job reads and
+// writes this day only in functions that it passes to fencing.Guard.Do. The guard rejects machines
+// with older tokens. If a machine crashes during the work, the day is not stored, and the next
+// machine runs the job. Other effects of the job, such as sending a mail, can happen twice, because
+// a machine can crash before it stores the day.
 //
 // The program exits after less than two seconds.
 //
@@ -37,8 +38,8 @@ type report struct {
 	day   string // the day of the last finished report
 }
 
-// nightly runs on every machine that the scheduler starts. It returns a text that says whether this
-// machine ran the job.
+// The scheduler calls nightly on every machine. The returned text says whether this machine ran the
+// job.
 func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string, error) {
 	did := "finds it done"
 	ran, err := session.TryRun(ctx, l, func(ctx context.Context, tok lease.Token) error {
@@ -60,8 +61,8 @@ func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string,
 	return did, err
 }
 
-// work is the job. When the lease is about to end or the machine shuts down, ctx is done, and work
-// returns.
+// work does the job. If ctx ends, work returns early. The lease is then about to end, or the
+// machine shuts down.
 func work(ctx context.Context) error {
 	select {
 	case <-time.After(800 * time.Millisecond):
@@ -98,7 +99,7 @@ func run(out *log.Logger) error {
 		if err == nil {
 			out.Println(name, did)
 		}
-		return errors.Join(err, l.Close(ctx)) // Close releases the lease if an error left it held.
+		return errors.Join(err, l.Close(ctx)) // If an error left the lease held, Close releases it.
 	}
 	var machines sync.WaitGroup
 	errs := make([]error, 4)

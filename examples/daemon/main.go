@@ -1,8 +1,12 @@
 // Daemon shows a program that runs on every machine but works only on one machine, the leader. A
 // leader that loses the lease waits for the lease again. A leader that is asked to stop finishes
 // its current work and then releases the lease. This example runs two such daemons. First an
-// operator revokes the lease of the first daemon. Then both daemons are stopped, one after the
+// operator breaks the lease of the first daemon. Then both daemons are stopped, one after the
 // other. The program exits after less than two seconds.
+//
+// The two daemons run in one process, so they can share a guard in memory. On many machines, the
+// guard belongs to the service or the database that stores the index: see examples/service and
+// pglease/examples/guarded.
 //
 //	go run ./examples/daemon
 package main
@@ -38,8 +42,8 @@ type daemon struct {
 	out   *log.Logger
 }
 
-// An index is the resource that the lease protects. The guard of an index accepts a write from any
-// daemon that has a valid fencing token.
+// An index is the resource that the lease protects. It stands for a service that all machines share.
+// The guard of an index rejects a write whose fencing token is older than one that it has seen.
 type index struct {
 	guard   fencing.Guard
 	entries int
@@ -115,7 +119,7 @@ func main() {
 	}
 }
 
-// run starts two daemons, revokes the lease of the first daemon, and stops both daemons.
+// run starts two daemons, breaks the lease of the first daemon, and stops both daemons.
 func run(ctx context.Context, out *log.Logger) error {
 	store := memory.New(nil) // In a real program, all machines share a database.
 	shared := new(index)
@@ -136,14 +140,14 @@ func run(ctx context.Context, out *log.Logger) error {
 	pause(ctx, 20*time.Millisecond)
 	second := start("the second")
 	pause(ctx, 200*time.Millisecond)
-	out.Println("an operator revokes the lease, with 150 ms of grace")
-	_, revoked := lease.Break(ctx, store.Authority(), "indexer/leader", lease.Grace(150*time.Millisecond))
+	out.Println("an operator breaks the lease, with 150 ms of grace")
+	_, broken := lease.Break(ctx, store.Authority(), "indexer/leader", lease.Grace(150*time.Millisecond))
 	pause(ctx, 300*time.Millisecond)
 	out.Println("the second is told to stop")
 	err := second()
 	pause(ctx, 150*time.Millisecond)
 	out.Println("the first is told to stop")
-	return errors.Join(revoked, err, first())
+	return errors.Join(broken, err, first())
 }
 
 // pause waits for d or until ctx is done.

@@ -22,7 +22,7 @@ func TestOutput(t *testing.T) {
 			t.Fatal(err)
 		}
 		const want = `the first  leads
-an operator revokes the lease, with 150 ms of grace
+an operator breaks the lease, with 150 ms of grace
 the first  loses the lease, and stops
 the second leads
 the second is told to stop

@@ -44,14 +44,12 @@ func index(ctx context.Context, tok lease.Token, url string) error {
 		if err != nil {
 			return err
 		}
-		resp, err := client.Do(req)
-		if err != nil {
+		if resp, err := client.Do(req); err != nil {
 			log.Print(err) // the next request may succeed
-			continue
-		}
-		resp.Body.Close()
-		if err := fencing.DefaultHeader.Check(resp); err != nil {
-			return err // The service has seen a newer leader.
+		} else if resp.Body.Close(); fencing.DefaultHeader.Check(resp) != nil {
+			return fencing.DefaultHeader.Check(resp) // The service has seen a newer leader.
+		} else if resp.StatusCode >= 300 {
+			log.Print("the service answers ", resp.Status)
 		}
 	}
 	return nil

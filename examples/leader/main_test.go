@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
@@ -98,6 +101,43 @@ func TestExitCode(t *testing.T) {
 	if err := stopped.Wait(); err != nil {
 		t.Errorf("stopped: %v", err)
 	}
+}
+
+// An answer other than a success is logged as an error.
+func TestErrorOfTheService(t *testing.T) {
+	for _, code := range []int{http.StatusBadRequest, http.StatusInternalServerError} {
+		failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+		logged := make(chan string, 100)
+		log.SetOutput(writer(logged))
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ended := make(chan error)
+		go func() { ended <- run(ctx, memory.New(nil), failing.URL) }()
+		for found := false; !found; {
+			select {
+			case text := <-logged:
+				found = strings.Contains(text, http.StatusText(code))
+			case <-ctx.Done():
+				t.Fatalf("%d is not logged", code)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		log.SetOutput(os.Stderr)
+		failing.Close()
+	}
+}
+
+// A writer passes on each text, unless too many wait.
+type writer chan string
+
+func (w writer) Write(p []byte) (int, error) {
+	select {
+	case w <- string(p):
+	default:
+	}
+	return len(p), nil
 }
 
 // A leader that the service refuses contends again, and works with its next token.

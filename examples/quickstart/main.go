@@ -37,11 +37,11 @@ func main() {
 // sharedState contains the values that all machines share, such as the store of the leases.
 type sharedState struct {
 	store *memory.Store
-	guard fencing.Guard // It is part of the resource.
+	guard fencing.Guard // The guard is part of the resource.
 	began time.Time
 	out   *log.Logger
-	rand  io.Reader     // The times of renewals depend on it.
-	leads chan struct{} // It receives a value when a machine begins to lead.
+	rand  io.Reader     // The times of renewals depend on this source.
+	leads chan struct{} // When a machine begins to lead, it sends a value here.
 }
 
 // printEvent prints the time since the start, rounded to half a second, and then an event.
@@ -75,8 +75,8 @@ func (m *machine) lead(ctx context.Context) error {
 	return err
 }
 
-// work runs while the machine leads. The context of work is canceled before another machine can
-// become the leader.
+// work runs while the machine leads. Its ctx is canceled before another machine can become the
+// leader.
 func (m *machine) work(ctx context.Context, tok lease.Token) error {
 	m.printEvent("%s leads, with token %s", m.name, short(tok))
 	m.leads <- struct{}{}
