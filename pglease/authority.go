@@ -14,7 +14,8 @@ func newAuthority(s lease.Store, r *rows) lease.Authority {
 	return passon.Authority(urgentAuthority{inner}, inner)
 }
 
-// An urgentAuthority lets the requests of renewals pass the gate before all others.
+// An urgentAuthority marks the requests of a renewal as urgent. The gate lets urgent requests
+// through first.
 type urgentAuthority struct{ lease.Authority }
 
 // Do carries out one request.

@@ -202,9 +202,9 @@ func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
 		wait    time.Duration
 		want    lease.Code
 	}{
-		"past the end, row as it was":           {"select from lease_row for update", false, 400 * time.Millisecond, 0},
-		"past the end, change taken back":       {"update lease set state = 'broken', until = null", false, 400 * time.Millisecond, 0},
-		"past the end, row changed":             {"update lease set state = 'broken', until = null", true, 400 * time.Millisecond, lease.ErrBroken},
+		"past the end, row as it was":           {"select from lease_row for update", false, 2200 * time.Millisecond, 0},
+		"past the end, change taken back":       {"update lease set state = 'broken', until = null", false, 2200 * time.Millisecond, 0},
+		"past the end, row changed":             {"update lease set state = 'broken', until = null", true, 2200 * time.Millisecond, lease.ErrBroken},
 		"before the end, row as it was":         {"select from lease_row for update", false, 0, 0},
 		"before the end, change taken back":     {"update lease set state = 'broken', until = null", false, 0, 0},
 		"before the end, row changed":           {"update lease set state = 'broken', until = null", true, 0, lease.ErrBroken},
@@ -216,7 +216,7 @@ func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
 			p := pool(t, shared.URL(shared.Database(t)), m.trace)
 			duration := time.Minute
 			if s.wait > 0 {
-				duration = 300 * time.Millisecond
+				duration = 2 * time.Second
 			}
 			loads := 0
 			count := func(s lease.Store) lease.Store { return counting{s, &loads} }

@@ -18,8 +18,8 @@ type columns struct {
 	nanos    int64
 }
 
-// scanArgs returns pointers to the fields of c, which the caller passes to Scan. They are in the
-// order of the columns in the SQL statements.
+// scanArgs returns the arguments of Scan: pointers to the fields of c, in the order of the columns
+// in the SQL statements.
 func (c *columns) scanArgs() []any {
 	return []any{&c.state, &c.epoch, &c.id, &c.owner, &c.duration, &c.until, &c.nanos}
 }
@@ -44,9 +44,9 @@ func values(r lease.Record) []any {
 
 const infinite = "infinite"
 
-// roundUp rounds t up to a whole microsecond. It also returns how many nanoseconds it has added.
-// The clock of the server shows only whole microseconds, so it never shows a time between t and the
-// rounded time.
+// roundUp rounds t up to a whole microsecond. It also returns how many nanoseconds it has added. The
+// server's clock shows only whole microseconds. So if the server's clock shows a time before the
+// rounded time, this time is also before t.
 func roundUp(t time.Time) (up time.Time, nanos int) {
 	if nanos = (1000 - t.Nanosecond()%1000) % 1000; nanos == 0 {
 		return t, 0
@@ -54,8 +54,7 @@ func roundUp(t time.Time) (up time.Time, nanos int) {
 	return t.Add(time.Duration(nanos)), nanos
 }
 
-// record parses the columns. It checks every value, because a person may have written the row by
-// hand.
+// record parses the columns. It checks every value, because a person can write a row by hand.
 func (c *columns) record() (lease.Record, error) {
 	bad := func(field, value, rule string) (lease.Record, error) {
 		return lease.Record{}, &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

@@ -43,7 +43,10 @@ func sqlState(err error) string {
 
 // A connectError reports that the client could not get a connection to the server. The request was
 // not sent.
-type connectError struct{ err error }
+type connectError struct {
+	err    error
+	before bool // an earlier request got a connection, so the connection string is right
+}
 
 func (e *connectError) Error() string { return e.err.Error() }
 func (e *connectError) Unwrap() error { return e.err }
@@ -62,8 +65,8 @@ func explain(what, name string, err error) error {
 	return err
 }
 
-// advise returns a text that says how to fix the cause of an error. It also reports whether every
-// retry will fail until a person has fixed the cause.
+// advise returns a text that says how to fix the cause of an error. It also reports whether the
+// error is permanent. A permanent error recurs until a person has fixed its cause.
 func advise(err error) (advice string, permanent bool) {
 	switch sqlState(err) {
 	case undefinedTable:
@@ -92,7 +95,7 @@ func advise(err error) (advice string, permanent bool) {
 
 const poolerAdvice = "does a pooler share connections between transactions? Then lib/pq needs binary_parameters=yes, and pgx default_query_exec_mode=exec"
 
-// adviseSilence does the work of the function advise for errors that the server did not send.
+// adviseSilence is like advise, but for errors that the server did not send.
 func adviseSilence(err error) (advice string, permanent bool) {
 	var busy *busyError
 	var connect *connectError
@@ -107,10 +110,12 @@ func adviseSilence(err error) (advice string, permanent bool) {
 		return "", false
 	case errors.As(err, &busy):
 		return "give leases a pool of their own, or a larger one", false
+	case errors.As(err, &connect) && connect.before:
+		return "no connection, though there was one before: see that the server is up; if so, it is overloaded, or this process was paused", false
 	case errors.As(err, &connect):
 		return "no connection: see that the server is up and the connection string right", false
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time: see that the server is up and the connection string right; if so, it is overloaded, or another transaction has locked the row (in pg_stat_activity its wait_event_type is Lock)", false
+		return "no answer in time: another transaction has locked the row (in pg_stat_activity its wait_event_type is Lock), or the server is overloaded or down", false
 	}
-	return "no answer: see that the server is up and the connection string right", false
+	return "no answer: see that the server is up", false
 }

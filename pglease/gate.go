@@ -9,7 +9,7 @@ import (
 )
 
 // A gate decides which request gets the next connection of a pool. Urgent requests go first.
-// Renewals are urgent, because a late renewal loses its lease and a late acquire does no harm.
+// Renewals are urgent, because a lease is lost if its renewal is late. A late acquire does no harm.
 // Notifications are urgent too. Some connections are reserved for urgent requests. A nil gate lets
 // every request through at once.
 type gate struct {
@@ -20,8 +20,8 @@ type gate struct {
 	urgent, other list.List // waiting requests, each a chan struct{}, in order of arrival
 }
 
-// newGate returns a gate for a pool with size connections. If size is not positive, the pool may
-// open any number of connections. Then no request has to wait, and newGate returns nil.
+// newGate returns a gate for a pool with size connections. If size is not positive, the pool has no
+// limit. No request needs to wait for such a pool, so newGate returns nil.
 func newGate(size int) *gate {
 	if size <= 0 {
 		return nil
@@ -33,8 +33,8 @@ func newGate(size int) *gate {
 	return &gate{size: size, spare: spare, free: size}
 }
 
-// enter blocks until the request may use a connection. If ctx is done first, enter returns a
-// [*busyError].
+// enter blocks until the request is allowed to use a connection. If ctx is done first, enter
+// returns a [*busyError].
 func (g *gate) enter(ctx context.Context, urgent bool) error {
 	if g == nil {
 		return nil
@@ -60,7 +60,7 @@ func (g *gate) enter(ctx context.Context, urgent bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-turn: // ctx ended just as a connection was given: return the connection
+	case <-turn: // ctx ended just as the request got a connection: return the connection
 		g.free++
 		g.next()
 	default:
@@ -98,7 +98,7 @@ func (g *gate) pass(queue *list.List) {
 // A busyError reports that a request got no connection in time.
 type busyError struct {
 	size     int  // connections of the pool; 0 if unknown
-	sent     bool // true if the request may have been sent after all
+	sent     bool // true if the request was possibly sent after all
 	renewals int  // statements of renewals that the request waited for; 0 if it waited for a connection
 	err      error
 }

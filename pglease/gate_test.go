@@ -46,7 +46,7 @@ func TestGate(t *testing.T) {
 			enter("urgent 1", true)
 			enter("urgent 2", true)
 			order = nil
-			for range s.size + 3 { // what has got in leaves again
+			for range s.size + 3 { // every request that has entered leaves again
 				g.leave()
 				synctest.Wait()
 			}

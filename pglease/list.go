@@ -28,8 +28,8 @@ from (select * from {row} l where l.name > $1 or l.name = $1 and $2 order by l.n
 // rows in each exchange. If a row is not a valid record, List yields an error for the row and
 // continues with the next row. See [lease.Lister].
 //
-// Unlike Load, List locks no rows. If a lease is being renewed just before its end, List may report
-// the lease as expired.
+// Unlike Load, List locks no rows. If a lease reaches its end while its renewal is not yet
+// committed, List can report the lease as expired.
 func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -46,7 +46,7 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 			}
 			for _, r := range listed {
 				after = r[0]
-				if !strings.HasPrefix(after, prefix) { // the names are sorted, so no later one has the prefix
+				if !strings.HasPrefix(after, prefix) { // the names are sorted, so no later name has the prefix
 					return
 				}
 				if !yield(r.entry()) {
@@ -60,8 +60,8 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 	}
 }
 
-// nextRows reads a page of rows, in the order of their names. The page begins after the given name,
-// or at this name if the parameter first is true.
+// nextRows reads a page of rows, in the order of their names. The first page begins at the given
+// name. Every later page begins after the given name.
 func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed []listedRow, err error) {
 	var text string
 	var d settings

@@ -16,11 +16,11 @@ import (
 // when it is committed. For a change by this library, the signal is sent by a second statement,
 // right after the commit.
 //
-// A process may end between the commit of a change and the notification. To find changes without a
-// notification, the Store reads up to 10,000 of the watched rows each second. The signal of such a
-// change comes within a second. If a Store watches more than 10,000 names, the signal can take one
-// second more for each further 10,000 names. A direct write to lease_row, the table behind the
-// view, may cause no signal at all.
+// If a process ends right after the commit of a change, the notification of the change can be
+// missing. To find changes whose notification is missing, the Store reads up to 10,000 of the
+// watched rows each second. So even without a notification, the signal of a change comes within a
+// second. For each further 10,000 watched names, the signal can take one second longer. A direct
+// write to lease_row, the table behind the view, does not always cause a signal.
 //
 // All watches of a Store share one connection. The first call of Watch opens the connection, and
 // Close closes it. If the connection is lost, the channels of all watches are closed, and the next
@@ -33,7 +33,7 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
-		return nil, explain("watch", name, ctx.Err())
+		return nil, explain("watch", name, &connectError{err: ctx.Err()}) // another watch is connecting
 	}
 	s.mu.Lock()
 	l, closed := s.listener, s.closed
@@ -45,9 +45,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	if l == nil || !l.add(name, signals) {
 		conn, err := pgx.ConnectConfig(ctx, s.listening)
 		if err != nil {
-			return nil, explain("watch", name, &connectError{err})
+			return nil, explain("watch", name, &connectError{err: err, before: l != nil})
 		}
-		if l, err = listen(ctx, conn, s.sql.sweep); err != nil {
+		if l, err = listen(ctx, conn, s.sql.settings, s.sql.sweep); err != nil {
 			conn.Close(context.WithoutCancel(ctx))
 			return nil, explain("watch", name, err)
 		}
@@ -66,9 +66,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 }
 
 // Close ends all watches and closes their connection. Close blocks until the notifications of all
-// releases and breaks have been sent and all goroutines of the Store have ended. After Close, Load
-// and Swap still work, and Watch returns an error that wraps [lease.ErrClosed]. Close does not
-// close the pool.
+// releases and breaks have been sent and all goroutines of the Store have ended. The methods
+// Load and Swap still work after Close, but Watch then returns an error that wraps
+// [lease.ErrClosed]. Close does not close the pool.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -99,19 +99,21 @@ type watched struct {
 	after   int64 // server time in microseconds; changes up to this time need no signal
 }
 
-// listen returns a listener that uses conn. The caller must call start.
-func listen(ctx context.Context, conn *pgx.Conn, query string) (*listener, error) {
+// listen returns a listener that uses conn. It returns an error if the database or the connection
+// cannot be used for leases, or if the tables are too old for a sweep. The caller must call start.
+func listen(ctx context.Context, conn *pgx.Conn, settingsQuery, sweepQuery string) (*listener, error) {
 	if _, err := conn.Exec(ctx, "listen "+notifyChannel); err != nil {
 		return nil, err
 	}
-	var micros int64
-	sent := time.Now()
-	if err := conn.QueryRow(ctx, "select (extract(epoch from clock_timestamp()) * 1000000)::bigint").Scan(&micros); err != nil {
+	var d settings
+	if err := conn.QueryRow(ctx, settingsQuery).Scan(&d.schema, &d.database, &d.client); err != nil {
 		return nil, err
 	}
-	l := &listener{conn: conn, query: query, ended: make(chan struct{}), watched: map[string]*watched{}}
-	l.setTime(micros, sent)
-	return l, nil
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	l := &listener{conn: conn, query: sweepQuery, ended: make(chan struct{}), watched: map[string]*watched{}}
+	return l, l.sweep(ctx) // a sweep of no names, which sets the time
 }
 
 // start begins to receive notifications.
@@ -127,8 +129,8 @@ func (l *listener) start() {
 	}()
 }
 
-// receive forwards notifications to the watches until the connection is lost. Once a second, it looks
-// for changes without a notification.
+// receive forwards notifications to the watches until the connection is lost. Once a second, it
+// looks for changes whose notification is missing.
 func (l *listener) receive(ctx context.Context) {
 	for {
 		due := time.Now().Add(sweepEvery)
@@ -137,7 +139,7 @@ func (l *listener) receive(ctx context.Context) {
 				return
 			}
 		}
-		if !l.sweep(ctx) {
+		if l.sweep(ctx) != nil {
 			return
 		}
 	}

@@ -24,14 +24,14 @@ var (
 	loadRuns   = flag.Int("load.runs", 1, "runs of TestLoad")
 	loadHold   = flag.Duration("load.hold", 4*time.Second, "how long TestLoad holds all its leases")
 	loadRate   = flag.Float64("load.rate", 0, "acquires and releases a second below which TestLoad fails")
-	loadWake   = flag.Duration("load.wake", 5*time.Second, "time from a release to the signal above which TestLoad fails")
+	loadWake   = flag.Duration("load.wake", 5*time.Second, "time from a release to the signal above which TestLoad fails, unless the machine stalls")
 )
 
 // One process holds many leases of 10 s through a pool of 16, on a server that syncs every commit.
 // It takes them as fast as it can, keeps them while it takes and releases others, and releases
 // them. No lease may be lost. Another process's store watches some of them. The whole of it:
 //
-//	go test -run TestLoad -v -timeout 30m -load.leases 10000 -load.runs 10 -load.hold 25s -load.rate 1500 -load.wake 100ms
+//	go test -run TestLoad -v -timeout 30m -load.leases 10000 -load.runs 10 -load.hold 25s -load.rate 400 -load.wake 100ms
 func TestLoad(t *testing.T) {
 	dir, err := os.MkdirTemp("", "pglease")
 	if err != nil {
@@ -80,6 +80,7 @@ func load(t *testing.T, url string) {
 	churned := float64(churns.Load()) / loadHold.Seconds()
 
 	w := watchSome(t, url, min(len(leases), 200))
+	stall := measureStall()
 	began = time.Now()
 	together(workers, len(leases), func(i int) {
 		w.released(i, func() {
@@ -98,10 +99,35 @@ func load(t *testing.T, url string) {
 		t.Errorf("%.0f acquires and releases a second, want %.0f", both, *loadRate)
 	}
 	delays := w.delays(t)
-	worst := delays[len(delays)-1]
-	t.Logf("woken after %v (median), %v (99 of 100), %v (worst)", delays[len(delays)/2], delays[len(delays)*99/100], worst)
-	if worst > *loadWake {
-		t.Errorf("a waiter was woken after %v, want %v", worst, *loadWake)
+	worst, late := delays[len(delays)-1], stall()
+	t.Logf("woken after %v (median), %v (99 of 100), %v (worst); a timer ran %v late", delays[len(delays)/2], delays[len(delays)*99/100], worst, late)
+	if worst > *loadWake+late {
+		t.Errorf("a waiter was woken after %v, and a timer ran %v late; want %v", worst, late, *loadWake)
+	}
+}
+
+// measureStall measures how late a timer of this process runs. The function that it returns ends the
+// measurement, and returns the longest delay.
+func measureStall() func() time.Duration {
+	const period = 5 * time.Millisecond
+	var longest time.Duration
+	ends, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			began := time.Now()
+			select {
+			case <-ends:
+				return
+			case <-time.After(period):
+				longest = max(longest, time.Since(began)-period)
+			}
+		}
+	}()
+	return func() time.Duration {
+		close(ends)
+		<-ended
+		return longest
 	}
 }
 

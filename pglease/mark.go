@@ -23,14 +23,23 @@ import (
 //	err = tx.Commit(ctx)
 //
 // Transactions that use the same mark run one after the other. If a client hangs in such a
-// transaction, all other clients that use the same mark are blocked. To bound the time that a
-// transaction may hang, set idle_in_transaction_session_timeout.
+// transaction, all other clients that use the same mark are blocked. To limit how long a
+// transaction can hang, set idle_in_transaction_session_timeout.
+//
+// The rules for names are those of [lease.CheckName]. If name is malformed, the Advance method of
+// the mark returns the error of CheckName and sends no request. Mark panics if tx is nil.
 func Mark(tx pgx.Tx, name string) fencing.Mark {
+	if tx == nil {
+		panic("pglease.Mark: tx must not be nil")
+	}
 	return mark{func(ctx context.Context, query string, args ...any) row { return tx.QueryRow(ctx, query, args...) }, name}
 }
 
-// MarkSQL is like [Mark], for a transaction of database/sql.
+// MarkSQL is like [Mark], for a transaction of database/sql. It panics if tx is nil.
 func MarkSQL(tx *sql.Tx, name string) fencing.Mark {
+	if tx == nil {
+		panic("pglease.MarkSQL: tx must not be nil")
+	}
 	return mark{func(ctx context.Context, query string, args ...any) row {
 		return tx.QueryRowContext(ctx, query, args...)
 	}, name}
@@ -45,6 +54,9 @@ type mark struct {
 // strings. All valid tokens have the same number of digits, so the newer of two tokens is the
 // greater string.
 func (m mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
+	if err := lease.CheckName(m.name); err != nil {
+		return "", err
+	}
 	const raise = `
 insert into lease_mark as m (name, token) values ($1, $2)
 on conflict (name) do update set token = greatest(m.token, excluded.token)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,63 @@ func TestMark(t *testing.T) {
 				t.Errorf("%v does not tell what was seen", err)
 			}
 		})
+	}
+}
+
+// A name that lease.CheckName refuses is refused when the mark is advanced, and no row is made.
+func TestMarkOfABadName(t *testing.T) {
+	url := shared.URL(shared.Database(t))
+	p := pool(t, url)
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, name := range []string{"", "a\x00b", "\xff", strings.Repeat("x", lease.MaxLabel+1)} {
+		for what, advance := range map[string]func() error{
+			"Mark": func() error {
+				tx, err := p.Begin(t.Context())
+				if err != nil {
+					return err
+				}
+				defer tx.Commit(t.Context())
+				return fencing.Advance(t.Context(), pglease.Mark(tx, name), lease.TokenOf(1))
+			},
+			"MarkSQL": func() error {
+				tx, err := db.BeginTx(t.Context(), nil)
+				if err != nil {
+					return err
+				}
+				defer tx.Commit()
+				return fencing.Advance(t.Context(), pglease.MarkSQL(tx, name), lease.TokenOf(1))
+			},
+		} {
+			if err := advance(); lease.CodeOf(err) != lease.ErrName {
+				t.Errorf("%s of %.9q: %v, want the error of CheckName", what, name, err)
+			}
+		}
+	}
+	rows := 0
+	scan(t, p, "select count(*) from lease_mark", &rows)
+	if rows != 0 {
+		t.Errorf("%d marks were stored", rows)
+	}
+}
+
+// Without a transaction the panic names the function and the argument.
+func TestMarkOfNil(t *testing.T) {
+	for want, f := range map[string]func(){
+		"pglease.Mark: tx must not be nil":    func() { pglease.Mark(nil, "x") },
+		"pglease.MarkSQL: tx must not be nil": func() { pglease.MarkSQL(nil, "x") },
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != want {
+					t.Errorf("panic %v, want %q", got, want)
+				}
+			}()
+			f()
+		}()
 	}
 }
 

@@ -15,20 +15,20 @@ import (
 // notification is the time of a change in microseconds, a space, and the name of a lease.
 const notifyChannel = "lease"
 
-// notifySQL is the SQL that notifies the watches of names. A PostgreSQL transaction that sends a
-// notification locks the whole database until its commit is on the disk. So such transactions
-// commit one after the other. Therefore the statements that change a lease do not notify. The
-// package runs notifySQL after the change, as a separate statement that notifies the watches of
-// many names at once. The commit of notifySQL does not wait for the disk, because notifySQL changes
-// no table.
+// notifySQL is the SQL that notifies the watches of the given names. A PostgreSQL transaction that
+// sends a notification locks the whole database until its commit is on the disk. Transactions that
+// send notifications therefore commit one after the other. So the statements that change a lease do
+// not notify. The package runs notifySQL after the change, as a separate statement that notifies the
+// watches of many names at once. The commit of notifySQL does not wait for the disk, because
+// notifySQL changes no table.
 const notifySQL = `select count(pg_notify('` + notifyChannel + `', p)) from json_array_elements_text($1::json) p`
 
 // notifyTimeout is the timeout of one attempt to notify. If the attempt fails, each [listener]
 // finds the change at its next sweep.
 const notifyTimeout = 5 * time.Second
 
-// mustSignal reports whether waiting programs need a signal when the record of a lease changes from
-// old to next. See SPEC S7.
+// mustSignal compares the record of a lease before and after a change. It reports whether programs
+// that wait for the lease need a signal. See SPEC S7.
 func mustSignal(old, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && old.State != lease.Breaking:
@@ -41,8 +41,8 @@ func mustSignal(old, next lease.Record) bool {
 	return endsEarlier(next.Until, old.Until)
 }
 
-// endsEarlier reports whether the lease end a is before the lease end b. A zero time stands for the
-// end of a lease that never ends.
+// endsEarlier compares two times at which a lease ends. It reports whether a is before b. The zero
+// time stands for a lease that never ends.
 func endsEarlier(a, b time.Time) bool {
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }

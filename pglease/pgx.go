@@ -19,7 +19,7 @@ type Store struct {
 	rows
 	listening *pgx.ConnConfig
 
-	turn chan struct{} // a lock for making the listener
+	turn chan struct{} // held while the listener is made
 
 	mu       sync.Mutex
 	listener *listener // nil if there is none
@@ -56,11 +56,12 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // The returned authority sends fewer requests to the server than lease.NewAuthority(s), which loads
 // the record before every swap. To renew, change or release a lease, the authority starts from the
 // record that the Store wrote last for that lease. If the remembered record is out of date, the
-// authority loads the current record and decides again. It never refuses a request because of an
-// outdated record.
+// authority loads the current record and starts again from that record. It never refuses a request
+// because of an outdated record.
 func (s *Store) Authority() lease.Authority { return newAuthority(s, &s.rows) }
 
-// A pgxDatabase is a database that uses a pgx pool. Its requests return when their context is done.
+// A pgxDatabase is a database that uses a pgx pool. A request to a pgxDatabase returns when the
+// context of the request is done.
 type pgxDatabase struct{ pool *pgxpool.Pool }
 
 func (d pgxDatabase) queryRow(ctx context.Context, done func(), sql string, args, dest []any) error {
@@ -70,7 +71,7 @@ func (d pgxDatabase) queryRow(ctx context.Context, done func(), sql string, args
 		if stat := d.pool.Stat(); ctx.Err() != nil && stat.AcquiredConns() >= stat.MaxConns() {
 			return &busyError{size: int(stat.MaxConns()), err: err}
 		}
-		return &connectError{err}
+		return &connectError{err: err}
 	}
 	defer conn.Release()
 	return conn.QueryRow(ctx, sql, args...).Scan(dest...)
@@ -81,8 +82,8 @@ func (d pgxDatabase) canRetry(n int, err error) bool {
 }
 
 // connectionBroke reports whether err means that an existing connection broke. After a restart of
-// the server, all connections of a pool are broken. The pool may hand all of its broken connections
-// to requests before it opens a new connection. So a request may need as many retries as the pool
+// the server, all connections of a pool are broken. The pool can give all of its broken connections
+// to requests before it opens a new connection. So a request can need as many retries as the pool
 // has connections.
 func connectionBroke(err error) bool {
 	var connect *connectError

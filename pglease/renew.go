@@ -17,13 +17,13 @@ import (
 // locked. The renewal must also fail if it has waited for the lock for more than 5 ms. To make the
 // renewal fail, the clause "returning" casts an invalid text to a time. The cast fails, and the
 // server undoes the statement. A load that finds a lease expired also locks the row. So a renewal
-// that runs at the same time as this load either commits before the load or fails. [putSQL] instead
-// locks the row first, and then reads the time once. If a renewal also locked the row first, it
-// would take a third longer on the server.
+// that runs at the same time as such a load either commits before the load or fails. [putSQL]
+// instead locks the row first, and then reads the time once. If a renewal also locked the row first,
+// it would take the server a third more time.
 //
 // The trigger does not run if an update sets only "until", "changed" and "version". So the
-// statement sets the version itself. The statement also compares "until" with its expected value,
-// because an operator can change "until" in lease_row directly, which leaves "version" unchanged.
+// statement sets the version itself. An operator can change "until" in lease_row directly, and
+// "version" then stays the same. So the statement also compares "until" with its expected value.
 const renewSQL = `
 update {row} l set
 	until = greatest(statement_timestamp(), l.changed) + $3::bigint * interval '1 microsecond',
@@ -37,10 +37,11 @@ returning case when clock_timestamp() < least($4, statement_timestamp() + interv
 // rounding.
 const maxExactMicros = 1 << 53
 
-// renew replaces old.Record with next. The two records differ only in Until. The server counts the
-// new Until from its own time. It returns [lease.ErrConflict] if the row has changed, if another
-// transaction keeps the row locked, or if the lease has ended. It also returns [lease.ErrConflict]
-// if the SQL statement would have to round the old Until or the duration.
+// renew replaces old.Record with the new record (next). The two records differ only in Until. The
+// server counts the new Until from its own time. renew returns [lease.ErrConflict] if the row has
+// changed, if another transaction keeps the row locked, or if the lease has ended. It also returns
+// [lease.ErrConflict] if old.Version is not a number, or if the SQL statement would have to round
+// old.Record.Until or next.Duration.
 func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	version, err := strconv.ParseInt(old.Version, 10, 64)
 	end, nanos := roundUp(old.Record.Until)

@@ -15,8 +15,8 @@ import (
 // it has locked all rows. It skips a row that another transaction has locked. The lease in a
 // skipped row is renewed by a load and a swap.
 //
-// The planner does not know how many leases the statement renews. So the statement has a form in
-// which every possible plan looks up one row at a time. The plan finds and locks a row through the
+// The planner does not know how many leases the statement renews. The statement is therefore written
+// so that every possible plan looks up one row at a time. The plan finds and locks a row through the
 // index, and then updates it through its ctid. The ctid of a locked row does not change.
 const renewManySQL = `
 with wanted as (
@@ -49,7 +49,7 @@ type renewal struct {
 	Name    string    `json:"name"`
 	Version int64     `json:"version"`
 	Micros  int64     `json:"micros"` // the duration
-	Until   time.Time `json:"until"`  // the until that the row must have
+	Until   time.Time `json:"until"`  // the value that the column until must have
 }
 
 // A renewalSender sends each renewal in a statement of its own, as long as few statements are under
@@ -59,7 +59,7 @@ type renewalSender struct {
 	one   func(context.Context, renewal) (time.Time, error)
 	many  func(context.Context, []renewal) ([]time.Time, error)
 	size  int // connections of the pool; 0 if unknown
-	most  int // maximum of running
+	most  int // the maximum of the field running
 	tasks *tasks.Group
 
 	mu      sync.Mutex
@@ -81,9 +81,9 @@ type renewalAnswer struct {
 }
 
 // submit sends a renewal and returns its time. If ctx is done before the answer arrives, submit
-// returns an error, although the server may still grant the renewal. If the server then grants a
-// renewal that was sent together with others, the callback onLate receives the time of the renewal.
-// If submit returns an error, [wasNotSent] reports whether the renewal was certainly not sent.
+// returns an error, but the server can still grant the renewal. If the server grants a
+// [waitingRenewal] after ctx is done, the callback onLate receives the time of the renewal. If
+// submit returns an error for which [wasNotSent] is true, the renewal was certainly not sent.
 func (r *renewalSender) submit(ctx context.Context, one renewal, onLate func(now time.Time)) (time.Time, error) {
 	r.mu.Lock()
 	if r.running < r.most {
@@ -150,8 +150,8 @@ func (r *renewalSender) send(all []*waitingRenewal) {
 		return
 	}
 	// Canceling a statement closes its connection and leaves its outcome unknown. To make
-	// cancellations rare, the statement may run longer than its callers wait. The timeout of the
-	// statement is one and a half times the time until the latest deadline of a caller.
+	// cancellations rare, the statement has more time than its callers. Its timeout is one and a
+	// half times the time that is left until the latest deadline of the callers.
 	patience := time.Until(lastDeadline(all))
 	ctx, cancel := context.WithTimeout(context.Background(), patience+patience/2)
 	defer cancel()

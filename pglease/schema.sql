@@ -1,7 +1,7 @@
 -- This file makes the tables and triggers of package pglease, which keeps leases in PostgreSQL. Run
 -- it once, in the schema of your choice, as the owner of that schema. Run it again to bring older
 -- tables up to date. It keeps the leases and their tokens, and over tables that are up to date it
--- changes nothing.
+-- changes nothing. With psql, set ON_ERROR_STOP, so that nothing is made after an error.
 
 -- In another encoding one name would be read as different ones by different drivers.
 do $$ begin
@@ -21,10 +21,10 @@ create table if not exists lease_row (
     id       uuid,                         -- in force, or the last one
     nanos    smallint not null default 0,  -- until is so many nanoseconds earlier
     version  bigint not null default 0,    -- another one after every change, but see below
-    changed  timestamptz not null default clock_timestamp(),
-    signalled timestamptz                  -- the last change that waiters may wait for
+    changed  timestamptz not null default clock_timestamp()
 ) with (fillfactor = 70);                  -- room for a renewal to stay on its page
 
+-- The last change that waiters may wait for. Tables of version 1 do not have this column.
 alter table lease_row add column if not exists signalled timestamptz;
 
 -- One row keeps the order of tokens when rows are deleted. Its epoch and its version are never below
@@ -32,9 +32,10 @@ alter table lease_row add column if not exists signalled timestamptz;
 create table if not exists lease_floor (
     one     boolean primary key default true check (one),
     epoch   bigint not null default 0,
-    version bigint not null default 0,
-    schema  integer not null default 0     -- the version of these tables; the end of this file sets it
+    version bigint not null default 0
 );
+
+-- The version of these tables. The end of this file sets it. Tables of version 1 do not have this column.
 alter table lease_floor add column if not exists schema integer not null default 0;
 insert into lease_floor default values on conflict do nothing;
 

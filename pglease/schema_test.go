@@ -3,12 +3,18 @@ package pglease_test
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/pglease"
@@ -32,6 +38,8 @@ func TestMigration(t *testing.T) {
 	a := s.Authority()
 	_, err := a.Do(t.Context(), "held", renew(idA))
 	says(t, err, "held", "the tables are older than this library", "run the statements of pglease.Schema again")
+	_, err = s.Watch(t.Context(), "held")
+	says(t, err, "watch", "held", "the tables are older than this library", "run the statements of pglease.Schema again")
 	for range 2 { // the second time changes nothing
 		shared.Exec(t, database, pglease.Schema)
 	}
@@ -53,6 +61,27 @@ func TestMigration(t *testing.T) {
 	}
 }
 
+// A database that a watch cannot use is refused with advice, and the channel does not end silently.
+func TestWatchRefusesADatabase(t *testing.T) {
+	older, columnless, floorless := shared.Database(t), shared.Database(t), shared.Database(t)
+	shared.Exec(t, older, "update lease_floor set schema = 1")
+	shared.Exec(t, columnless, "alter table lease_row drop column signalled cascade")
+	shared.Exec(t, floorless, "alter table lease_floor disable trigger all; delete from lease_floor")
+	for url, want := range map[string]string{
+		shared.URL("postgres"):                             "run the statements of pglease.Schema once",
+		shared.URL(older):                                  "the tables have version 1, and must have 2 or newer",
+		shared.URL(columnless):                             "the tables are older than this library",
+		shared.URL(floorless):                              "lease_floor has no row",
+		shared.URL(columnless) + "&client_encoding=latin1": "client_encoding LATIN1",
+	} {
+		_, err := store(t, pool(t, url), nil).Watch(t.Context(), "x")
+		says(t, err, "watch", want)
+		if !errors.As(err, new(*lease.PermanentError)) {
+			t.Errorf("%v is not permanent", err)
+		}
+	}
+}
+
 // A newer schema serves this library too, and running an older one over it does not bring it back.
 func TestNewerSchema(t *testing.T) {
 	database := shared.Database(t)
@@ -64,6 +93,61 @@ func TestNewerSchema(t *testing.T) {
 		t.Errorf("version %d, %v", version, err)
 	}
 	do(t, store(t, p, nil).Authority(), "x", acquire(idA, time.Minute), 0)
+}
+
+// The schema is silent in a new database, so a message of psql is always worth reading.
+func TestSchemaPrintsNoNotice(t *testing.T) {
+	database := shared.Name()
+	shared.Exec(t, "postgres", "create database "+database)
+	config, err := pgx.ParseConfig(shared.URL(database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { t.Errorf("%s: %s", n.Severity, n.Message) }
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), pglease.Schema); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The command that a document gives for the schema fails if the schema refuses the database, and then
+// makes no table.
+func TestDocumentedCommandStops(t *testing.T) {
+	psql := regexp.MustCompile(`(psql .*?)(\S+) < \S*schema\.sql`)
+	documents, err := filepath.Glob("examples/*/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := map[string]string{} // the document that has it
+	for _, document := range append(documents, "README.md", "doc.go") {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := psql.FindAllStringSubmatch(string(text), -1)
+		if found == nil {
+			t.Errorf("%s has no command for the schema", document)
+		}
+		for _, match := range found {
+			commands[match[1]] = document
+		}
+	}
+	for command, document := range commands {
+		for encoding, works := range map[string]bool{"utf8": true, "latin1": false} {
+			database := shared.Name()
+			shared.Exec(t, "postgres", "create database "+database+" template template0 encoding "+encoding+" locale 'C'")
+			out, err := exec.CommandContext(t.Context(), "sh", "-c", command+"'"+shared.URL(database)+"' < schema.sql").CombinedOutput()
+			var tables int
+			scan(t, pool(t, shared.URL(database)), "select count(*) from pg_tables where tablename like 'lease%'", &tables)
+			if (err == nil) != works || (tables > 0) != works {
+				t.Errorf("%s of %s in a database of %s: %v, %d tables\n%s", command, document, encoding, err, tables, out)
+			}
+		}
+	}
 }
 
 // In a database that is not UTF8 two drivers would make two leases of one name.

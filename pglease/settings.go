@@ -10,6 +10,9 @@ import (
 // versions, too.
 const schemaVersion = 2
 
+// settingsSQL is the SQL that returns the settings of the database and the connection.
+const settingsSQL = `select f.schema, getdatabaseencoding()::text, pg_client_encoding()::text from {floor} f`
+
 // settings describes the database and the connection. Every load returns these values with the row.
 type settings struct {
 	schema   int    // the version of the tables
@@ -18,8 +21,8 @@ type settings struct {
 }
 
 // check returns an error if a database or connection with these settings cannot be used for leases.
-// In an encoding other than UTF8, two drivers can read the same name as two different names. Each
-// of these names would be a lease of its own.
+// In an encoding other than UTF8, two drivers can read the same name as two different names. Each of
+// the two names would be a lease of its own.
 func (s settings) check() error {
 	switch {
 	case s.schema < schemaVersion:

@@ -3,22 +3,31 @@ package pglease
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/session"
 )
 
 // An SQLStore keeps leases in PostgreSQL, through database/sql. It is like a [Store], but it has no
-// Watch method. Its changes wake the waiters of every [Store]. The driver must accept placeholders
-// such as $1, as pgx and lib/pq do. A request returns when its context is done, even if the driver
-// does not return. If the driver never returns from a request, the connection of this request stays
-// in use. An SQLStore is safe for use by several goroutines at once.
+// Watch method. A change through an SQLStore wakes the waiters of every [Store]. The driver must
+// accept placeholders such as $1, as pgx and lib/pq do. A request returns when its context is done,
+// even if the driver does not return. If the driver never returns from a request, the connection of
+// this request stays in use. An SQLStore is safe for use by several goroutines at once.
 type SQLStore struct{ rows }
 
 // NewSQL returns an SQLStore that uses db. It sends no request. NewSQL returns a
-// [*lease.FieldError] if db is nil or an option is out of range. Call db.SetMaxOpenConns before
-// NewSQL, because NewSQL reserves a part of the connections for renewals and notifications.
+// [*lease.FieldError] if db is nil or an option is out of range.
+//
+// With the driver of pgx, call db.SetMaxOpenConns with 4 or more before NewSQL. NewSQL then reserves
+// a quarter of the connections for renewals and notifications. Renewals and notifications also have
+// priority over all other requests. With lib/pq, do not call SetMaxOpenConns. If a connection dies
+// silently, lib/pq keeps the connection in use. With a limit, dead connections could use up the
+// whole pool. Without a limit, renewals have no priority over other requests, and NewSQL reserves no
+// connections for renewals. A burst of requests opens a connection for each request.
 func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	if db == nil {
 		return nil, lease.Missing("NewSQL.db")
@@ -46,12 +55,13 @@ func (s *SQLStore) Authority() lease.Authority { return newAuthority(s, &s.rows)
 // still work after Close. Close does not close the database.
 func (s *SQLStore) Close() { s.close() }
 
-// An sqlDatabase is a database that uses database/sql. Its driver may ignore contexts.
+// An sqlDatabase is a database that uses database/sql. Its driver is allowed to ignore contexts.
 type sqlDatabase struct{ db *sql.DB }
 
 func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, args, dest []any) error {
 	waited := d.db.Stats().WaitCount
 	answer := make(chan error, 1)
+	var connected atomic.Bool
 	go func() {
 		defer done()
 		defer func() {
@@ -59,17 +69,38 @@ func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, ar
 				answer <- &panicError{p}
 			}
 		}()
-		answer <- d.db.QueryRowContext(ctx, query, args...).Scan(dest...)
+		answer <- d.query(ctx, &connected, query, args, dest)
 	}()
 	select {
 	case err := <-answer:
 		return err
 	case <-ctx.Done():
 	}
+	if connected.Load() {
+		return ctx.Err()
+	}
 	if stats := d.db.Stats(); stats.WaitCount > waited && stats.InUse >= stats.MaxOpenConnections {
 		return &busyError{size: stats.MaxOpenConnections, sent: true, err: ctx.Err()}
 	}
-	return ctx.Err()
+	return &connectError{err: ctx.Err()}
+}
+
+// query runs a statement. It sets connected when it has a connection. If the driver says that the
+// connection was broken, and that the statement was not sent, query tries another connection. Every
+// connection that was open at the start may be broken, so query retries once for each of them.
+func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query string, args, dest []any) error {
+	for open := d.db.Stats().OpenConnections; ; open-- {
+		conn, err := d.db.Conn(ctx)
+		if err != nil {
+			return &connectError{err: err}
+		}
+		connected.Store(true)
+		err = conn.QueryRowContext(ctx, query, args...).Scan(dest...)
+		_ = conn.Close() // not deferred, because Close blocks after a panic of the driver
+		if open <= 0 || !errors.Is(err, driver.ErrBadConn) {
+			return err
+		}
+	}
 }
 
 // A panicError reports that the driver panicked. For example, lib/pq panics if it receives an
@@ -78,5 +109,6 @@ type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the driver panicked: %v", e.value) }
 
-// canRetry returns false, because database/sql itself retries on another connection.
+// canRetry returns false, because the method query has already retried the statement where that is
+// safe.
 func (d sqlDatabase) canRetry(int, error) bool { return false }

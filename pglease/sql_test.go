@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,6 +61,59 @@ func TestSQLStoreReturnsWhenItsContextEnds(t *testing.T) {
 	close(d.freed)
 	if err := db.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A worn driver makes connections. The first of them are broken, as after a restart of the server.
+type worn struct {
+	driver.Conn
+	made, broken *atomic.Int64
+}
+
+func (w worn) Connect(context.Context) (driver.Conn, error) {
+	w.made.Add(1)
+	return w, nil
+}
+func (w worn) Driver() driver.Driver { return nil }
+func (w worn) Close() error          { return nil }
+
+func (w worn) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+	if w.broken.Add(-1) >= 0 {
+		return nil, driver.ErrBadConn
+	}
+	return nil, errors.New("this connection works")
+}
+
+// A request goes on to another connection for as long as the driver says that a connection is broken.
+// It does not go on forever.
+func TestBrokenConnectionsAreReplaced(t *testing.T) {
+	const idle = 5
+	for broken, want := range map[int64]string{idle: "this connection works", 1 << 40: "bad connection"} {
+		w := worn{made: new(atomic.Int64), broken: new(atomic.Int64)}
+		db := sql.OpenDB(w)
+		defer db.Close()
+		db.SetMaxIdleConns(idle)
+		var conns []*sql.Conn
+		for range idle {
+			conn, err := db.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, conn)
+		}
+		for _, conn := range conns {
+			conn.Close()
+		}
+		w.broken.Store(broken)
+		s, err := pglease.NewSQL(db, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Load(t.Context(), "x")
+		says(t, err, want)
+		if made := w.made.Load(); made != idle+1 {
+			t.Errorf("%d connections were made, want %d", made, idle+1)
+		}
 	}
 }
 

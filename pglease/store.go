@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,9 +32,9 @@ type Options struct {
 	// Limits restricts the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Names is the maximum number of names whose last committed record the store remembers. Each
-	// remembered record takes about 300 bytes. The first request for a forgotten name may need one
-	// more exchange with the server. Default: 65,536.
+	// Names is the maximum number of names for which the store remembers the last committed record.
+	// Each remembered record takes about 300 bytes. The first request for a forgotten name can take
+	// one more exchange with the server. Default: 65,536.
 	Names int
 
 	// Listen configures the connection on which a [Store] receives notifications. Set Listen if the
@@ -47,37 +49,47 @@ type row interface{ Scan(...any) error }
 // A database runs statements that return one row.
 type database interface {
 	// queryRow runs a statement and scans its row into dest. It returns when ctx is done. It calls
-	// the callback done when the connection is free again, which may be after queryRow has
-	// returned. After queryRow has returned an error, the statement may still be running, and may
-	// still write to dest.
+	// the callback done when the connection is free again. The connection can become free after
+	// queryRow has returned. After queryRow has returned an error, the statement can still run and
+	// write to dest.
 	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
 
 	// canRetry reports whether to retry a statement that has failed n times, most recently with
-	// err. It is called only for statements that may be repeated.
+	// err. It is called only for statements that are safe to repeat.
 	canRetry(n int, err error) bool
 }
 
 // rows implements [lease.Store] over a database.
 type rows struct {
-	db       database
-	gate     *gate
-	limits   lease.Limits
-	memory   *remember.Memory
-	notifier notifier
-	renewals renewalSender
-	tasks    tasks.Group
-	sql      struct{ load, put, putNew, renew, renewMany, sweep, list string }
+	db        database
+	connected atomic.Bool // whether there has been a connection
+	gate      *gate
+	limits    lease.Limits
+	memory    *remember.Memory
+	notifier  notifier
+	renewals  renewalSender
+	tasks     tasks.Group
+	sql       struct{ load, put, putNew, renew, renewMany, settings, sweep, list string }
 }
 
-// queryRow runs one statement as soon as the gate lets the request through.
+// queryRow runs one statement as soon as the gate lets the request through. If queryRow cannot get a
+// connection to the server, it returns a [*connectError]. This error says whether an earlier request
+// had a connection.
 func (s *rows) queryRow(ctx context.Context, sql string, args, dest []any) error {
 	if err := s.gate.enter(ctx, isUrgent(ctx)); err != nil {
 		return err
 	}
-	return s.db.queryRow(ctx, s.gate.leave, sql, args, dest)
+	err := s.db.queryRow(ctx, s.gate.leave, sql, args, dest)
+	var connect *connectError
+	if errors.As(err, &connect) {
+		connect.before = s.connected.Load()
+	} else if !errors.As(err, new(*busyError)) {
+		s.connected.Store(true)
+	}
+	return err
 }
 
-// retryQueryRow runs a statement that may be repeated. It retries the statement if a connection
+// retryQueryRow runs a statement that is safe to repeat. It retries the statement if a connection
 // broke.
 func (s *rows) retryQueryRow(ctx context.Context, sql string, args, dest []any) error {
 	for n := 1; ; n++ {
@@ -95,8 +107,9 @@ func (s *rows) init(o *Options) error {
 	if strings.IndexByte(o.Schema, 0) >= 0 {
 		return &lease.FieldError{Field: "Options.Schema", Value: strconv.Quote(o.Schema), Bound: "must not have a NUL", Code: lease.ErrOption}
 	}
-	if err := o.Limits.Validate(); err != nil {
-		return err
+	if bad := (*lease.FieldError)(nil); errors.As(o.Limits.Validate(), &bad) {
+		bad.Field = "Options." + bad.Field
+		return bad
 	}
 	if o.Names < 0 {
 		return &lease.FieldError{Field: "Options.Names", Value: strconv.Itoa(o.Names), Bound: "must not be negative", Code: lease.ErrOption}
@@ -117,7 +130,8 @@ func (s *rows) init(o *Options) error {
 	}
 	name := strings.NewReplacer("{row}", in+"lease_row", "{floor}", in+"lease_floor")
 	s.sql.load, s.sql.put, s.sql.putNew, s.sql.list = name.Replace(loadSQL), name.Replace(putSQL), name.Replace(putNewSQL), name.Replace(listSQL)
-	s.sql.renew, s.sql.renewMany, s.sql.sweep = name.Replace(renewSQL), name.Replace(renewManySQL), name.Replace(sweepSQL)
+	s.sql.renew, s.sql.renewMany = name.Replace(renewSQL), name.Replace(renewManySQL)
+	s.sql.settings, s.sql.sweep = name.Replace(settingsSQL), name.Replace(sweepSQL)
 	return nil
 }
 

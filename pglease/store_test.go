@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/pglease"
@@ -285,7 +287,7 @@ func eventually(t testing.TB, what string, f func(context.Context) error) {
 func TestSwapLooksAtTheTimeUnderTheLock(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
-	do(t, s.Authority(), "x", acquire(idA, 300*time.Millisecond), 0)
+	do(t, s.Authority(), "x", acquire(idA, 2*time.Second), 0)
 	old, err := s.Load(ctx, "x")
 	if err != nil {
 		t.Fatal(err)
@@ -306,7 +308,7 @@ func TestSwapLooksAtTheTimeUnderTheLock(t *testing.T) {
 		swapped <- err
 	}()
 	waitFor(t, p, "for update")
-	if _, err := tx.Exec(ctx, "select pg_sleep(0.5)"); err != nil {
+	if _, err := tx.Exec(ctx, "select pg_sleep(2.2)"); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Rollback(ctx); err != nil { // the row is as it was
@@ -322,7 +324,7 @@ func TestSwapLooksAtTheTimeUnderTheLock(t *testing.T) {
 func TestLoadWaitsForASwapUnderWay(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
-	do(t, s.Authority(), "x", acquire(idA, 200*time.Millisecond), 0)
+	do(t, s.Authority(), "x", acquire(idA, 2*time.Second), 0)
 	tx, err := p.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -334,7 +336,7 @@ func TestLoadWaitsForASwapUnderWay(t *testing.T) {
 	if snap, err := s.Load(ctx, "x"); err != nil || snap.Record.At(snap.Now).State != lease.Leased {
 		t.Fatalf("before the until, a load does not wait: %v, %v", snap.Record, err)
 	}
-	if _, err := tx.Exec(ctx, "select pg_sleep(0.4)"); err != nil {
+	if _, err := tx.Exec(ctx, "select pg_sleep(2.2)"); err != nil {
 		t.Fatal(err)
 	}
 	loaded := make(chan lease.Snapshot, 1)
@@ -477,30 +479,113 @@ func TestPermanentErrors(t *testing.T) {
 	}
 }
 
-// A row that is locked and a pool that is exhausted do not look like a server that is down.
+// An opened store is a Store or an SQLStore.
+type opened interface {
+	lease.Store
+	Authority() lease.Authority
+}
+
+// openers open each kind of store with connections of the given configuration. The function reset closes
+// the idle connections.
+var openers = map[string]func(t *testing.T, c *pgxpool.Config) (s opened, reset func()){
+	"pgx": func(t *testing.T, c *pgxpool.Config) (opened, func()) {
+		p, err := pgxpool.NewWithConfig(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close)
+		return store(t, p, nil), p.Reset
+	},
+	"database/sql": func(t *testing.T, c *pgxpool.Config) (opened, func()) {
+		db := stdlib.OpenDB(*c.ConnConfig)
+		t.Cleanup(func() { db.Close() })
+		s, err := pglease.NewSQL(db, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		return s, func() { db.SetMaxIdleConns(-1) }
+	},
+}
+
+// ask sends one request that must fail because its time of 200 ms is over.
+func ask(t *testing.T, a lease.Authority, req lease.Request) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := a.Do(ctx, "x", req)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want a timeout", err)
+	}
+	return err
+}
+
+// An error says what the request waited for. It blames the connection string only if there has never
+// been a connection.
 func TestWhatIsWaitedForIsSaid(t *testing.T) {
-	database := shared.Database(t)
-	p := pool(t, shared.URL(database), func(c *pgxpool.Config) { c.MaxConns = 2 })
+	for kind, open := range openers {
+		config := func(t *testing.T, url string) *pgxpool.Config {
+			c, err := pgxpool.ParseConfig(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		silent := func(_ context.Context, _, _ string) (net.Conn, error) {
+			server, client := net.Pipe()
+			t.Cleanup(func() { server.Close(); client.Close() })
+			return client, nil
+		}
+		t.Run(kind+", a locked row", func(t *testing.T) {
+			url := shared.URL(shared.Database(t))
+			s, _ := open(t, config(t, url))
+			a := s.Authority()
+			do(t, a, "x", acquire(idA, time.Minute), 0)
+			err := pgx.BeginFunc(t.Context(), pool(t, url), func(tx pgx.Tx) error {
+				if _, err := tx.Exec(t.Context(), "select from lease for update"); err != nil {
+					return err
+				}
+				return ask(t, a, release(idA))
+			})
+			says(t, err, "; no answer in time: another transaction has locked the row")
+			saysNot(t, err, "connection string")
+		})
+		t.Run(kind+", a server that has never answered", func(t *testing.T) {
+			c := config(t, shared.URL("postgres"))
+			c.ConnConfig.DialFunc = silent
+			s, _ := open(t, c)
+			says(t, ask(t, s.Authority(), renew(idA)), "; no connection: see that the server is up and the connection string right")
+		})
+		t.Run(kind+", a server that no longer answers, and a paused process", func(t *testing.T) {
+			c := config(t, shared.URL(shared.Database(t)))
+			dial := c.ConnConfig.DialFunc
+			var stopped atomic.Bool
+			c.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+				if stopped.Load() {
+					return silent(ctx, network, address)
+				}
+				return dial(ctx, network, address)
+			}
+			s, reset := open(t, c)
+			do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
+			over, cancel := context.WithTimeout(t.Context(), -time.Second)
+			defer cancel()
+			_, late := s.Load(over, "x") // as after a pause
+			stopped.Store(true)
+			reset()
+			for _, err := range []error{late, ask(t, s.Authority(), renew(idA))} {
+				says(t, err, "context deadline exceeded; no connection, though there was one before: see that the server is up; if so, it is overloaded, or this process was paused")
+				saysNot(t, err, "connection string")
+			}
+		})
+	}
+}
+
+// A pool that is exhausted by others does not look like a server that is down.
+func TestABusyPoolIsSaid(t *testing.T) {
+	p := pool(t, shared.URL(shared.Database(t)), func(c *pgxpool.Config) { c.MaxConns = 2 })
 	a := store(t, p, nil).Authority()
 	do(t, a, "x", acquire(idA, time.Minute), 0)
-	tx, err := pool(t, shared.URL(database)).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), "select from lease for update"); err != nil {
-		t.Fatal(err)
-	}
-	within := func(req lease.Request) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		defer cancel()
-		_, err := a.Do(ctx, "x", req)
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v", err)
-		}
-		return err
-	}
-	says(t, within(release(idA)), "another transaction has locked the row", "see that the server is up")
 	for range 2 { // by another user of the pool
 		conn, err := p.Acquire(t.Context())
 		if err != nil {
@@ -508,7 +593,7 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 		}
 		defer conn.Release()
 	}
-	says(t, within(renew(idA)), "all 2 connections of the pool are in use", "a pool of their own")
+	says(t, ask(t, a, renew(idA)), "all 2 connections of the pool are in use", "a pool of their own")
 }
 
 // says requires an error that says the words.
@@ -521,10 +606,18 @@ func says(t *testing.T, err error, words ...string) {
 	}
 }
 
+// saysNot requires an error without the words.
+func saysNot(t *testing.T, err error, words string) {
+	t.Helper()
+	if err == nil || strings.Contains(err.Error(), words) {
+		t.Errorf("%v\nsays %q", err, words)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	p := pool(t, shared.URL("postgres"))
 	for what, o := range map[string]*pglease.Options{
-		"Options.Schema": {Schema: "a\x00b"}, "Options.Names": {Names: -1}, "Limits.MaxPeriod": {Limits: lease.Limits{MaxPeriod: -1}},
+		"Options.Schema": {Schema: "a\x00b"}, "Options.Names": {Names: -1}, "Options.Limits.MaxPeriod": {Limits: lease.Limits{MaxPeriod: -1}},
 	} {
 		if _, err := pglease.New(p, o); lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)

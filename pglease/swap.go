@@ -29,8 +29,8 @@ where l.name = at.name and ($10::timestamptz is null or at.now < $10::timestampt
 returning l.version, l.changed`
 
 // putNewSQL is the SQL that inserts the first row of a name. It locks lease_floor until the insert
-// has been committed. While lease_floor is locked, no row can be deleted, so the version of a
-// missing row cannot change.
+// has been committed. The version of a missing row is stored in lease_floor, and changes when any
+// row is deleted. While lease_floor is locked, no row can be deleted.
 const putNewSQL = `
 insert into {row} (name, state, epoch, id, owner, duration, until, nanos)
 select $1, $3::text, $4::bigint, $5::uuid, $6::text, $7::text, $8::timestamptz, $9::smallint
@@ -38,8 +38,9 @@ from {floor} f where f.version = $2 for share
 on conflict (name) do nothing
 returning version, changed`
 
-// Swap replaces old.Record with next. It returns [lease.ErrConflict] if the row has changed since
-// the snapshot old was loaded, or if the lease has reached its Until since then.
+// Swap replaces the record only if its version is still old.Version. If the version has changed, Swap
+// returns [lease.ErrConflict]. It also returns [lease.ErrConflict] if the lease has ended since the
+// time old.Now.
 func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -67,9 +68,9 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version, 10), Now: now.UTC()}, nil
 }
 
-// swapDeadline returns the deadline of a swap that replaces the snapshot old. The deadline is the
-// end of the lease in old. If the lease in old never ends, the swap has no deadline and the result
-// is nil. The result is also nil if the lease had already ended when the snapshot was loaded.
+// swapDeadline returns the deadline of a swap. The deadline is old.Record.Until, rounded up to a
+// whole microsecond. If old.Record.Until is zero, the swap has no deadline and swapDeadline returns
+// nil. It also returns nil if the lease had already ended at the time old.Now.
 func swapDeadline(old lease.Snapshot) *time.Time {
 	if old.Record.Until.IsZero() || !old.Now.Before(old.Record.Until) {
 		return nil
@@ -78,9 +79,9 @@ func swapDeadline(old lease.Snapshot) *time.Time {
 	return &end
 }
 
-// swapError returns the error of a failed swap. It returns [lease.ErrConflict] if the error shows
-// that another transaction or the end of the lease has prevented the swap. Then the swap was
-// certainly not applied.
+// swapError returns the error of a failed swap. It returns [lease.ErrConflict] if err shows that the
+// swap failed because of another transaction, or because the lease has ended. If swapError returns
+// [lease.ErrConflict], the swap was certainly not applied.
 func swapError(what, name string, err error) error {
 	switch state := sqlState(err); {
 	case errors.Is(err, sql.ErrNoRows) || errors.Is(err, lease.ErrConflict) || state == serializationFailure || state == deadlockDetected:

@@ -17,9 +17,10 @@ const (
 )
 
 // sweepSQL is the SQL of one sweep, which finds the changes of leases that are being watched. One
-// row of the result has an empty name and the time of the server. Each other row has the name of a
-// watched lease that has changed after the given time, and the time of its last change. The
-// statement ignores changes that need no signal. All times are in microseconds.
+// row of the result holds an empty name and the time of the server. Each other row holds the name of
+// a watched lease and the time of its last change. The statement returns the row of a watched lease
+// only if the last change is after the time that was given with the name. It ignores changes that
+// need no signal. All times are in microseconds.
 const sweepSQL = `
 select '', (extract(epoch from clock_timestamp()) * 1000000)::bigint
 union all
@@ -27,30 +28,30 @@ select l.name, (extract(epoch from l.signalled) * 1000000)::bigint
 from json_to_recordset($1::json) w(name text, after bigint) join {row} l on l.name = w.name
 where (extract(epoch from l.signalled) * 1000000)::bigint > w.after`
 
-// A sweptName is a watched name. Its changes up to the time After need no signal any more.
+// A sweptName is a watched name. Changes of its lease up to the time After need no signal any more.
 type sweptName struct {
 	Name  string `json:"name"`
 	After int64  `json:"after"`
 }
 
 // sweep reads the rows of watched names, and signals the changes for which no notification has
-// arrived. A notification is missing if a process ends after it commits a change and before it
-// sends the notification. The result is false if the connection is lost.
-func (l *listener) sweep(ctx context.Context) bool {
+// arrived. A notification is missing if a process ends after it commits a change and before it sends
+// the notification. If sweep returns an error, the connection of the listener counts as lost.
+func (l *listener) sweep(ctx context.Context) error {
 	text, _ := json.Marshal(l.nextNames()) // cannot fail for strings and numbers
 	bounded, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()
 	sent := time.Now()
 	rows, err := l.conn.Query(bounded, l.query, string(text))
 	if err != nil {
-		return false
+		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var name string
 		var micros int64
 		if err := rows.Scan(&name, &micros); err != nil {
-			return false
+			return err
 		}
 		if name == "" {
 			l.setTime(micros, sent)
@@ -58,7 +59,7 @@ func (l *listener) sweep(ctx context.Context) bool {
 			l.signalWatches(name, micros)
 		}
 	}
-	return rows.Err() == nil
+	return rows.Err()
 }
 
 // nextNames returns the names of the next sweep. Successive calls return every watched name once,
@@ -82,19 +83,19 @@ func (l *listener) nextNames() []sweptName {
 
 // serverTime estimates the current time of the server from an earlier answer.
 type serverTime struct {
-	micros int64     // the time of the server at the local time at
-	at     time.Time // the local time
+	micros int64     // the time of the server, in microseconds
+	at     time.Time // the local time at which the server's clock showed micros
 }
 
 // now returns the time of the server in microseconds.
 func (s serverTime) now() int64 { return s.micros + time.Since(s.at).Microseconds() }
 
 // setTime stores the time of the server from an answer that has just arrived. The parameter micros
-// holds the server time in the answer, and sent holds the local time of the request.
-func (l *listener) setTime(micros int64, sent time.Time) {
+// holds the server time in the answer. The request was sent at the local time sentAt.
+func (l *listener) setTime(micros int64, sentAt time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.time = serverTime{micros, sent.Add(time.Since(sent) / 2)}
+	l.time = serverTime{micros, sentAt.Add(time.Since(sentAt) / 2)}
 }
 
 // parsePayload parses a notification into the time of the change and the name of the lease.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/lib/pq"
 
 	"github.com/fencedlease/lease"
@@ -228,7 +229,7 @@ type mortal struct {
 
 func (c *mortal) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if c.dead.Load() {
+	if err == nil && c.dead.Load() {
 		<-c.closed
 		return 0, net.ErrClosed
 	}
@@ -247,36 +248,96 @@ func (c *mortal) Close() error {
 	return c.Conn.Close()
 }
 
-// lib/pq does not return from a query on a connection that has died silently. The store does.
+// deadline bounds a test of connections that die silently.
+const deadline = 200 * time.Millisecond
+
+// A request over a connection that has died silently returns when its context ends. The driver decides
+// whether it keeps the connection. pgx closes the connection and can open another, even if the number
+// of connections is limited. lib/pq keeps the connection. If the number of connections is limited,
+// lib/pq has no usable connection left in the end.
 func TestSilentDeath(t *testing.T) {
-	connector, err := pq.NewConnector(shared.URL(shared.Database(t)))
-	if err != nil {
-		t.Fatal(err)
+	const size = 2
+	openSQL := func(t *testing.T, db *sql.DB, limit int) lease.Authority {
+		t.Cleanup(func() { db.Close() })
+		db.SetMaxOpenConns(limit)
+		s, err := pglease.NewSQL(db, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Authority()
 	}
-	d := new(dialer)
-	connector.Dialer(d)
-	db := sql.OpenDB(connector)
-	t.Cleanup(func() { d.close(); db.Close() })
-	s, err := pglease.NewSQL(db, nil)
-	if err != nil {
-		t.Fatal(err)
+	openPq := func(t *testing.T, url string, d *dialer, limit int) lease.Authority {
+		connector, err := pq.NewConnector(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		connector.Dialer(d)
+		return openSQL(t, sql.OpenDB(connector), limit)
 	}
-	a, id := s.Authority(), number(1)
-	if _, err := a.Do(t.Context(), "x", lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Hour}); err != nil {
-		t.Fatal(err)
+	config := func(t *testing.T, url string, d *dialer) *pgxpool.Config {
+		c, err := pgxpool.ParseConfig(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.MaxConns = size
+		c.ConnConfig.DialFunc = func(_ context.Context, network, address string) (net.Conn, error) { return d.Dial(network, address) }
+		return c
 	}
-	d.dead.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	_, err = a.Do(ctx, "x", lease.Request{Action: lease.ActionRenew, ID: id})
-	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
-		t.Errorf("after %v: %v", time.Since(began), err)
-	}
-	d.dead.Store(false) // new connections live
-	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if _, err := a.Do(ctx, "x", lease.Request{Action: lease.ActionRenew, ID: id}); err != nil {
-		t.Errorf("over another connection: %v", err)
+	for what, s := range map[string]struct {
+		open   func(t *testing.T, url string, d *dialer) lease.Authority
+		refuse string // a part of the error after the network has recovered
+	}{
+		"pgx": {open: func(t *testing.T, url string, d *dialer) lease.Authority {
+			p, err := pgxpool.NewWithConfig(t.Context(), config(t, url, d))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(p.Close)
+			s, err := pglease.New(p, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(s.Close)
+			return s.Authority()
+		}},
+		"database/sql with pgx, limited": {open: func(t *testing.T, url string, d *dialer) lease.Authority {
+			return openSQL(t, stdlib.OpenDB(*config(t, url, d).ConnConfig), size)
+		}},
+		"lib/pq, not limited": {open: func(t *testing.T, url string, d *dialer) lease.Authority {
+			return openPq(t, url, d, 0)
+		}},
+		"lib/pq, limited": {open: func(t *testing.T, url string, d *dialer) lease.Authority {
+			return openPq(t, url, d, size)
+		}, refuse: "all 2 connections of the pool are in use"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			url, d := shared.URL(shared.Database(t)), new(dialer)
+			a, id := s.open(t, url, d), number(1)
+			t.Cleanup(d.close) // before the database is closed
+			if _, err := a.Do(t.Context(), "x", lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Hour}); err != nil {
+				t.Fatal(err)
+			}
+			renew := func(timeout time.Duration) error {
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
+				defer cancel()
+				_, err := a.Do(ctx, "x", lease.Request{Action: lease.ActionRenew, ID: id})
+				return err
+			}
+			d.dead.Store(true)
+			for range size + 1 {
+				began := time.Now()
+				if err := renew(deadline); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
+					t.Errorf("after %v: %v", time.Since(began), err)
+				}
+			}
+			d.dead.Store(false) // new connections live
+			if s.refuse != "" {
+				if err := renew(deadline); err == nil || !strings.Contains(err.Error(), s.refuse) {
+					t.Errorf("%v, want %q", err, s.refuse)
+				}
+			} else if err := renew(20 * time.Second); err != nil {
+				t.Errorf("over another connection: %v", err)
+			}
+		})
 	}
 }

@@ -23,13 +23,13 @@ create table if not exists lease_floor (
 );
 insert into lease_floor default values on conflict do nothing;
 
--- Whoever changes a row makes a new version of it and wakes those who watch. Time does not run
--- backward from one change of a row to the next, though the clock of the server be set.
+-- A change of a row gives the row a new version and wakes its watchers. From one change of a row to
+-- the next, the time does not go backward, even if the clock of the server is set back.
 --
--- A renewal makes its version itself, and sets nothing but until, version and changed: for these
--- the trigger does not run, and nobody is woken. Whoever waits for the until looks again when it
--- has come. The trigger does not see it either if somebody sets nothing else by hand, past the
--- view, and no version is made then.
+-- A renewal makes its version itself, and sets only the columns until, version and changed. The
+-- trigger does not run for these columns, so a renewal wakes no watcher. A waiter reads the row
+-- again at the time until. The trigger also does not run if an operator sets only these columns by
+-- hand, without the view. Such a change makes no version.
 create or replace function lease_change() returns trigger language plpgsql as $$
 begin
     if tg_op = 'DELETE' then

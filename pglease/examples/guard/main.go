@@ -7,7 +7,7 @@
 // the first process is refused, because the second process has written with a newer token. No count
 // is lost.
 //
-//	psql "$DATABASE_URL" < schema.sql
+//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < schema.sql
 //	go run ./examples/guard -url "$DATABASE_URL"
 package main
 
@@ -166,9 +166,9 @@ func watch(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := pool.QueryRow(ctx, "select n from examples_guard").Scan(&n); err != nil {
 		return err
 	}
-	acknowledged := first.counted - 1 + second.counted // the last line of the first is the refusal
+	acknowledged := first.counted - 1 + second.counted // the last line of the first process is the refusal
 	fmt.Printf("%d counts were acknowledged, and the table is at %d\n", acknowledged, n)
-	if n < acknowledged || n > acknowledged+2 { // the last count of a process may not have been printed
+	if n < acknowledged || n > acknowledged+2 { // each process may have been stopped before it printed its last count
 		return errors.New("counts were lost")
 	}
 	return nil

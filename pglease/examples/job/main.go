@@ -1,10 +1,10 @@
-// Job makes a daily report. A scheduler starts the program on every machine, and one of the
-// machines makes the report. The report of a day is stored in a table. The newest fencing token is
-// stored in the same database. A machine that starts the program later finds the report and does
-// nothing. If a machine crashes before it has stored the report, the report is made when the
-// program is started again.
+// Job makes a daily report. A scheduler starts the program on every machine, and one of the machines
+// makes the report. The report of a day is stored in a table. The newest fencing token is stored in
+// the same database. If a machine starts the program later, the program finds the report and does
+// nothing. If a machine crashes before it has stored the report, the next start of the program makes
+// the report.
 //
-//	psql "$DATABASE_URL" < schema.sql
+//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < schema.sql
 //	psql "$DATABASE_URL" -c 'create table reports (day date primary key, report text)'
 //	go run ./examples/job
 package main
@@ -30,8 +30,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// guarded runs f in a transaction. If the database has already seen a token newer than tok, guarded
-// returns an error and does not call f.
+// guarded compares tok with the newest token in the database, and runs f in the same transaction. If
+// the token in the database is newer than tok, guarded returns an error and does not call f.
 func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, f func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, "reports"), tok); err != nil {

@@ -2,7 +2,7 @@
 // crashed. It starts two processes that wait for the same lease, and kills the process that
 // holds the lease. The other process then acquires the lease with a newer token.
 //
-//	psql "$DATABASE_URL" < schema.sql
+//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < schema.sql
 //	go run ./examples/takeover -url "$DATABASE_URL"
 package main
 

@@ -47,7 +47,7 @@ func New(dir string, settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	attr, uid, err := nobody()
+	attr, uid, err := unprivileged()
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (s *Server) Start() error {
 	}
 	defer log.Close()
 	s.child = exec.Command(filepath.Join(bin, "postgres"), args...)
-	s.child.SysProcAttr, _, _ = nobody()
+	s.child.SysProcAttr, _, _ = unprivileged()
 	s.child.Dir, s.child.Stdout, s.child.Stderr = s.dir, log, log
 	s.ended = make(chan struct{})
 	started := make(chan error)
@@ -126,7 +126,7 @@ func (s *Server) Kill() {
 }
 
 // Restart starts a server that was killed. Processes of the old server may still hold its port and
-// files, so Restart tries for up to 20 s.
+// files, so Restart retries for up to 20 s.
 func (s *Server) Restart() error {
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		err := s.Start()
@@ -169,7 +169,7 @@ func (s *Server) Exec(t testing.TB, database, sql string, args ...any) {
 }
 
 // startAndWait runs a child process until it ends. It locks its goroutine to an OS thread, because
-// Linux kills the child when the thread that started it ends.
+// Linux kills the child when the thread that started the child ends.
 func startAndWait(child *exec.Cmd, started chan<- error, ended chan<- struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// The function nobody returns the process attributes and the user ID with which to start the
+// unprivileged returns the process attributes and the user ID with which to start the
 // server. PostgreSQL refuses to run as root, so root starts it as the user nobody.
-func nobody() (*syscall.SysProcAttr, int, error) {
+func unprivileged() (*syscall.SysProcAttr, int, error) {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
 		return attr, os.Getuid(), nil

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// The function nobody returns an error here, because the tests can start servers only on Linux.
-func nobody() (*syscall.SysProcAttr, int, error) {
+// unprivileged returns an error here, because the tests can start servers only on Linux.
+func unprivileged() (*syscall.SysProcAttr, int, error) {
 	return nil, 0, fmt.Errorf("start a PostgreSQL server: %w", errors.ErrUnsupported)
 }
 

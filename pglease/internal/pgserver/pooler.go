@@ -12,8 +12,8 @@ import (
 )
 
 // Pooler starts pgbouncer in front of the server. pgbouncer shares a few connections between
-// transactions. Pooler returns a function. Given the name of a database, this function returns a
-// connection string that leads through pgbouncer.
+// transactions. The function url that Pooler returns takes the name of a database. It returns the
+// connection string of that database through pgbouncer.
 func (s *Server) Pooler(t testing.TB) (url func(database string) string) {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
@@ -31,7 +31,7 @@ func (s *Server) Pooler(t testing.TB) (url func(database string) string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	attr, uid, err := nobody()
+	attr, uid, err := unprivileged()
 	if err != nil {
 		t.Fatal(err)
 	}
