@@ -37,30 +37,30 @@
 // written, rounded up to milliseconds. When a process first observes a version of a key, it starts
 // to count down the remaining time of the lease with its own monotonic clock. The clocks of the
 // processes need not show the right time, but they must run at nearly the same rate: see
-// [Options.MaxClockDrift]. This has several consequences:
+// [Options.MaxClockDrift]. The countdown in each process has several consequences:
 //
-//   - If a contender is waiting when a holder crashes, it takes over as soon as the duration is
-//     over. A contender that comes later first waits for a whole duration.
+//   - If a contender was already waiting when the holder crashed, the contender takes over as soon
+//     as the duration is over. A contender that comes later first waits for a whole duration.
 //   - A process that calls Acquire once and then ends never gets the lease of a crashed holder,
-//     because it has only just begun to count. A job that a scheduler starts should call
-//     session.TryRun. It can also call session.AcquireWait with a context that lasts longer than
-//     the lease.
-//   - etcdctl may show a lease as leased long after the lease has ended, because nothing is
+//     because its countdown has only just begun. A job that a scheduler starts should call
+//     session.TryRun. It can also call session.AcquireWait with a context that lasts longer than the
+//     lease.
+//   - etcdctl can show a lease as leased long after the lease has ended, because nothing is
 //     written when a lease ends. [Store.List] can report such a lease as expired, but not in the
 //     first list of a Store.
-//   - Two processes may disagree about a lease that is just ending. But swaps happen one after
-//     the other, and none of them takes a lease while its holder still relies on the lease.
+//   - Two processes can disagree about whether a lease has just ended. But swaps happen one after
+//     the other, and no swap takes a lease away while its holder still relies on it.
 //
 // # Tokens
 //
-// As long as the cluster keeps its revisions, every new token of a lease is newer than all earlier
-// tokens of the same name. Tokens keep rising even if a key is deleted or restored from an old
-// copy. Tokens also keep rising if etcd restarts or changes its leader. The first epoch of a key
-// comes from the revision at which the key was created. All later revisions are greater than the
-// epochs of the key. So a key that is deleted and created again starts with a greater epoch.
+// Every new token of a lease is newer than all earlier tokens of the same name, as long as the
+// revision of the cluster never falls. Tokens keep rising even if a key is deleted or restored from
+// an old copy. Tokens also keep rising if etcd restarts or changes its leader. The first epoch of a
+// key comes from the revision at which the key was created. All later revisions are greater than
+// the epochs of the key. So a key that is deleted and created again starts with a greater epoch.
 //
-// There are two exceptions. The first exception is "etcdutl snapshot restore". The restored keys
-// have old values and old epochs, so the same tokens can be granted again. To prevent repeated
+// There are two exceptions. The first exception is "etcdutl snapshot restore". After a restore, the
+// keys have old values and old epochs, so the same tokens can be granted again. To prevent repeated
 // tokens, restore with --bump-revision, so that the revision is above every revision of the old
 // cluster. After the restore, delete the keys of all leases, before any client uses a lease. The
 // second exception is that a person overwrites the value of an existing key by hand. The Store

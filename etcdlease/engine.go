@@ -44,19 +44,20 @@ func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 func (e *engine) get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	e.silence.sending()
 	res, err := e.client.Get(ctx, key, o...)
-	e.silence.ended(e.client, err)
+	e.silence.ended(err)
 	return res, err
 }
 
-// Open does the same as Load. If the key does not exist, Open sends one request to etcd and Load
-// sends two. For etcd, Open is a write.
+// Open does the same as Load, but with a write request. If the key does not exist, Open sends one
+// request to etcd and Load sends two.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	found, _, err := e.writeIf(ctx, e.prefix+name, 0, emptyValue)
 	return found, err
 }
 
-// Swap replaces the version old of the key with next. If the key was deleted, Swap returns
-// [lease.ErrConflict] and an empty entry.
+// Swap replaces the value of a key only if the revision of the key still equals the parameter old. If
+// the revision has changed, Swap returns [lease.ErrConflict] and the current entry. If the key was
+// deleted, the returned entry is empty.
 func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
 	revision, err := strconv.ParseInt(old, 10, 64)
 	if err != nil || revision <= 0 {
@@ -69,9 +70,9 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return found, err
 }
 
-// writeIf writes a value if the key was last modified at the given revision, or if that revision is
-// 0 and the key does not exist. It returns the current entry of the key, and reports whether it
-// wrote the value.
+// writeIf writes a value if the key was last modified at the given revision, or if the given
+// revision is 0 and the key does not exist. It returns the current entry of the key, and reports
+// whether it wrote the value.
 func (e *engine) writeIf(ctx context.Context, key string, revision int64, next observe.Kept) (observe.Entry, bool, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {
@@ -83,7 +84,7 @@ func (e *engine) writeIf(ctx context.Context, key string, revision int64, next o
 		Then(clientv3.OpPut(key, string(value))).
 		Else(clientv3.OpGet(key)).
 		Commit()
-	e.silence.ended(e.client, err)
+	e.silence.ended(err)
 	if err != nil {
 		return observe.Entry{}, false, e.explain("write", key, err)
 	}
@@ -112,9 +113,9 @@ func entry(kv *mvccpb.KeyValue) (observe.Entry, error) {
 	return e, nil
 }
 
-// firstEpoch returns the epoch of a new key that was created at the given revision. The first epoch
-// of a key is below the revision that created the key. Each grant raises the epoch by one, and
-// raises the revision by one or more. So the epoch is always below the revision of the last write
-// of the key. The deletion and the creation of a key also raise the revision. So if a key is
-// deleted and created again, the first epoch of the new key is above every epoch of the old key.
+// firstEpoch returns the epoch of a new key that was created at the given revision. The epoch is one
+// less than the revision. Each grant raises the epoch by one, and raises the revision by one or
+// more. So the epoch is always below the revision of the last write of the key. The deletion and the
+// creation of a key also raise the revision. So if a key is deleted and created again, the first
+// epoch of the new key is above every epoch of the old key.
 func firstEpoch(created int64) uint64 { return uint64(created) - 1 }

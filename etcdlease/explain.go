@@ -28,8 +28,8 @@ func (e *engine) explain(what, key string, err error) error {
 	return explained
 }
 
-// permanentErrors lists the errors that no retry can remove. Before a retry, a person must correct
-// the user or the password of the client, or the roles of the user.
+// permanentErrors lists the errors that no retry can remove. Before a retry can succeed, a person
+// must correct the user name or the password of the client, or the roles of that user.
 var permanentErrors = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrAuthFailed}
 
 func (e *engine) advice(err error) string {

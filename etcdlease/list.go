@@ -11,14 +11,17 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// List returns the leases whose names begin with prefix, sorted by name. List reads a few hundred
-// keys in each request to etcd, with linearizable reads. See [lease.Lister].
+// List returns the leases whose names begin with prefix, sorted by name. Each request to etcd reads
+// a few hundred keys. The reads are linearizable. See [lease.Lister].
 //
-// List may report more time than a lease really has left, but never less. A Store counts the
-// remaining time of a lease from the moment when it first observes the lease. So if the holder of a
-// lease has crashed, List reports the lease as leased until this Store has observed it for its
-// whole duration. To see which leases are still being renewed, call List twice, and wait for the
-// longest duration of a lease in between.
+// The remaining time that List reports is never less than the true remaining time of the lease, but
+// it can be more. A Store counts the remaining time from its first read of the current version of the
+// key. So after the holder of a lease has crashed, List still shows the state Leased until the whole
+// duration has passed since that first read. To see which leases are still being renewed, call List
+// twice. Between the two calls, wait for as long as the longest lease lasts.
+//
+// If the Store already remembers [Options.Names] names, it starts no countdown for a lease that it
+// sees only in lists. Every list then shows such a lease as leased, even if its holder is dead.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }

@@ -12,37 +12,96 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A silenceLogger logs a warning if etcd does not answer any request for a certain time. It logs
-// one warning for each such period.
+// A silenceLogger logs a warning if etcd answers no request for the length of a timeout. A period
+// without an answer is called a silence. A silenceLogger logs at most one warning for each silence.
+// A silence begins when a request is sent, or when a request is answered while others are under way.
+// A silence ends with the next answer. If the callers have canceled every request of a silence, and
+// no request was under way for the length of the timeout, the next request starts the silence again.
 type silenceLogger struct {
+	client *clientv3.Client
 	after  time.Duration
 	logger *slog.Logger
 
-	mu     sync.Mutex
-	since  time.Time // when the first unanswered request was sent; zero if there is none
-	warned bool
+	mu       sync.Mutex
+	underWay int         // number of requests that have not ended
+	since    time.Time   // when the silence began; zero if there is none
+	idle     time.Time   // when the last request ended
+	last     error       // the error of the last request that failed and was not canceled; nil if there is none
+	warned   bool        // whether this silence has been logged
+	timer    *time.Timer // calls overdue; runs while requests are under way
 }
 
 // sending records that a request is being sent.
 func (s *silenceLogger) sending() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.since.IsZero() {
+	s.underWay++
+	if s.underWay > 1 {
+		return
+	}
+	if s.since.IsZero() || s.last == nil && time.Since(s.idle) >= s.after {
 		s.since = time.Now()
+	}
+	left := s.after - time.Since(s.since)
+	if left <= 0 { // all requests of the silence ended before the warning was due
+		left = s.after
+	}
+	s.wait(left)
+}
+
+// wait sets the timer.
+func (s *silenceLogger) wait(d time.Duration) {
+	if s.timer == nil {
+		s.timer = time.AfterFunc(d, s.overdue)
+		return
+	}
+	s.timer.Reset(d)
+}
+
+// overdue warns if a request is still under way.
+func (s *silenceLogger) overdue() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.underWay > 0 {
+		s.warn()
 	}
 }
 
 // ended records the result of a request. An error that etcd itself sent counts as an answer.
-func (s *silenceLogger) ended(client *clientv3.Client, err error) {
+func (s *silenceLogger) ended(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil || errors.As(err, new(rpctypes.EtcdError)) && !errors.Is(err, context.DeadlineExceeded) {
-		s.since, s.warned = time.Time{}, false
+	s.underWay--
+	s.idle = time.Now()
+	answered := err == nil || errors.As(err, new(rpctypes.EtcdError)) && !errors.Is(err, context.DeadlineExceeded)
+	if answered {
+		s.since, s.last, s.warned = time.Time{}, nil, false
+	} else {
+		if !errors.Is(err, context.Canceled) {
+			s.last = err
+		}
+		s.warn()
+	}
+	switch {
+	case s.underWay == 0:
+		s.timer.Stop()
+	case answered:
+		s.since = s.idle
+		s.wait(s.after)
+	}
+}
+
+// warn logs the warning of the silence if it is due.
+func (s *silenceLogger) warn() {
+	silent := time.Since(s.since)
+	if s.warned || silent < s.after {
 		return
 	}
-	if silent := time.Since(s.since); !s.warned && !s.since.IsZero() && silent >= s.after {
-		s.warned = true
-		s.logger.Warn("etcdlease: etcd does not answer", "for", silent, "endpoints", strings.Join(client.Endpoints(), ", "),
-			"last", err, "see", "does the client set DialKeepAliveTime? etcdlease.ClientConfig does")
+	s.warned = true
+	attributes := []any{"for", silent, "endpoints", strings.Join(s.client.Endpoints(), ", ")}
+	if s.last != nil {
+		attributes = append(attributes, "last", s.last)
 	}
+	attributes = append(attributes, "see", "does the client set DialKeepAliveTime? etcdlease.ClientConfig does")
+	s.logger.Warn("etcdlease: etcd does not answer", attributes...)
 }

@@ -33,20 +33,23 @@ type Options struct {
 	// Prefix should have the same Limits. Default: no limits.
 	Limits lease.Limits
 
-	// MaxClockDrift bounds how much faster or slower than real time the clock of a client may run.
-	// Each clock must run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for
-	// sessions. Default: 0.001.
+	// MaxClockDrift bounds how much the rate of a client's clock differs from real time. Each clock
+	// must run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for sessions.
+	// Default: 0.001.
 	MaxClockDrift float64
 
-	// Names is the maximum number of names that the Store remembers. It does not include the names
-	// that are watched. Each name takes about 500 bytes. If the Store has forgotten the name of a
-	// lease, it starts the countdown of the lease again when it next observes the key. Default:
-	// 65,536.
+	// Names is the maximum number of names that the Store remembers. Watched names do not count.
+	// Each name takes about 500 bytes. If the Store has forgotten the name of a lease, the next
+	// observation of the key starts the countdown of the lease again. If the Store already remembers
+	// this many names, [Store.List] never reports the leases of other names as expired. Set Names
+	// above the number of leases that you list. Default: 65,536.
 	Names int
 
-	// SilenceWarning is how long etcd may leave requests unanswered before the Store logs a
-	// warning. It should not be longer than the leases last. A warning can mean that the client
-	// does not recover from a dead connection. Default: 15 s.
+	// SilenceWarning is the time after which the Store logs a warning if etcd answers no request.
+	// The Store logs the warning even if the requests are still under way. After a warning, the
+	// Store logs no other warning until etcd answers again. SilenceWarning should not be longer than
+	// the duration of the leases. A warning can mean that the client does not recover from a dead
+	// connection. Default: 15 s.
 	SilenceWarning time.Duration
 
 	// Logger receives the warning of SilenceWarning. Default: slog.Default().
@@ -57,7 +60,7 @@ const defaultSilenceWarning = 15 * time.Second
 
 // A Store keeps leases in etcd. It is a [lease.Store], although etcd has no clock. A Store is also
 // a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several
-// goroutines at once. A Store need not be closed, and it does not close its client.
+// goroutines at once. A Store need not be closed. It never closes its client.
 type Store struct{ observed *observe.Store }
 
 // New returns a Store that uses client. It sends no request. New returns a [*lease.FieldError] if
@@ -79,7 +82,7 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if o.SilenceWarning < 0 {
 		return nil, &lease.FieldError{Field: "Options.SilenceWarning", Value: o.SilenceWarning.String(), Bound: "must not be negative", Code: lease.ErrOption}
 	}
-	e := &engine{client: client, prefix: prefix, silence: silenceLogger{after: cmp.Or(o.SilenceWarning, defaultSilenceWarning), logger: o.Logger}}
+	e := &engine{client: client, prefix: prefix, silence: silenceLogger{client: client, after: cmp.Or(o.SilenceWarning, defaultSilenceWarning), logger: o.Logger}}
 	if e.silence.logger == nil {
 		e.silence.logger = slog.Default()
 	}
@@ -97,10 +100,10 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. The returned authority sends fewer requests to
-// etcd than lease.NewAuthority(s), which loads the record before every swap. The authority computes
-// each new record from the record that the Store observed last. It never refuses a request because
-// of an outdated record.
+// Authority returns an authority over the Store. The returned authority computes each new record
+// from the record that the Store observed last. It therefore sends fewer requests to etcd than an
+// authority from [lease.NewAuthority], which loads the record before every swap. The returned
+// authority never refuses a request because of an outdated record.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
 // Limits returns the limits that the Store was made with.
@@ -114,17 +117,17 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap replaces old.Record with next, if the key has not changed since the snapshot old was loaded.
-// It writes how much time the lease has left. If the key has changed, Swap returns
-// [lease.ErrConflict] and the current Snapshot. If the key was deleted, that Snapshot is zero.
+// Swap replaces the record only if its version is still old.Version. Swap stores the remaining time
+// of the new record as a duration. If the version has changed, Swap returns [lease.ErrConflict] and
+// the current Snapshot. If the key was deleted, the returned Snapshot is zero.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	return s.observed.Swap(ctx, name, old, next)
 }
 
 // Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. Watch
 // returns an error if etcd does not confirm the watch within 5 s. The watch is lost if etcd cancels
-// it. A member of etcd cancels the watches of its clients when it is cut off from the majority of
-// the members. All watches of a client share one stream.
+// it. If a member of etcd is cut off from the majority of the members, it cancels the watches of its
+// clients. All watches of a client share one stream.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

@@ -11,22 +11,28 @@ import (
 const confirmTimeout = 5 * time.Second
 
 // Watch returns once etcd has confirmed the watch. After the confirmation, the client receives
-// every later revision of the key, even if it has to reconnect.
+// every later revision of the key, even if the client must reconnect.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := e.prefix + name
 	watching, cancel := context.WithCancel(ctx)
+	// The method Watch of the client returns only when etcd has confirmed the watch or when the
+	// context has ended. So the timer starts before the call.
+	impatient := time.AfterFunc(confirmTimeout, cancel)
 	// A member of etcd that has lost its leader receives no new revisions. WithRequireLeader makes
 	// such a member cancel the watch.
 	events := e.client.Watch(clientv3.WithRequireLeader(watching), key, clientv3.WithCreatedNotify())
-	timer := time.NewTimer(confirmTimeout)
-	defer timer.Stop()
-	err := context.DeadlineExceeded
+	var first clientv3.WatchResponse
+	confirmed := false
 	select {
-	case first, open := <-events:
-		if err = first.Err(); err == nil && !open {
-			err = ctx.Err()
-		}
-	case <-timer.C:
+	case first, confirmed = <-events:
+	case <-watching.Done():
+	}
+	err := first.Err()
+	switch {
+	case !impatient.Stop() && ctx.Err() == nil:
+		err = context.DeadlineExceeded
+	case err == nil && !confirmed:
+		err = ctx.Err()
 	}
 	if err != nil {
 		cancel()

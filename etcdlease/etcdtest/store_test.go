@@ -302,11 +302,11 @@ func says(t *testing.T, err, cause error, words ...string) {
 func TestOptions(t *testing.T) {
 	c := client(t, shared.Client)
 	for what, err := range map[string]error{
-		"New.client":            second(etcdlease.New(nil, nil)),
-		"Options.Prefix":        second(etcdlease.New(c, &etcdlease.Options{Prefix: "a\x00b"})),
-		"Options.Names":         second(etcdlease.New(c, &etcdlease.Options{Names: -1})),
-		"Options.MaxClockDrift": second(etcdlease.New(c, &etcdlease.Options{MaxClockDrift: 1})),
-		"Limits.MinDuration":    second(etcdlease.New(c, &etcdlease.Options{Limits: lease.Limits{MinDuration: -1}})),
+		"New.client":                 second(etcdlease.New(nil, nil)),
+		"Options.Prefix":             second(etcdlease.New(c, &etcdlease.Options{Prefix: "a\x00b"})),
+		"Options.Names":              second(etcdlease.New(c, &etcdlease.Options{Names: -1})),
+		"Options.MaxClockDrift":      second(etcdlease.New(c, &etcdlease.Options{MaxClockDrift: 1})),
+		"Options.Limits.MinDuration": second(etcdlease.New(c, &etcdlease.Options{Limits: lease.Limits{MinDuration: -1}})),
 	} {
 		if lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)

@@ -1,0 +1,177 @@
+package etcdtest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/fencedlease/lease/etcdlease"
+)
+
+// dumb returns a dialer to a server that accepts connections and never sends anything.
+func dumb() grpc.DialOption {
+	return grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, far) }()
+		return near, nil
+	})
+}
+
+// serveInMemory starts a server without a network, and returns a dialer to it. The server stops at the
+// end of the test.
+func serveInMemory(t *testing.T, register func(*grpc.Server)) grpc.DialOption {
+	l, s := bufconn.Listen(1<<16), grpc.NewServer()
+	register(s)
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(s.Stop)
+	return grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) })
+}
+
+// A mute is a server that answers no request while it is silent.
+type mute struct {
+	etcdserverpb.UnimplementedKVServer
+
+	silent atomic.Bool
+}
+
+// Range answers that there is no key.
+func (m *mute) Range(ctx context.Context, _ *etcdserverpb.RangeRequest) (*etcdserverpb.RangeResponse, error) {
+	if m.silent.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &etcdserverpb.RangeResponse{Header: new(etcdserverpb.ResponseHeader)}, nil
+}
+
+// logger returns a logger and what it has logged.
+func logger() (*slog.Logger, *logged) {
+	said := new(logged)
+	return slog.New(slog.NewTextHandler(said, nil)), said
+}
+
+// warns requires that the store has logged so many warnings.
+func (l *logged) warns(t *testing.T, when string, want int) {
+	t.Helper()
+	synctest.Wait()
+	if text := l.String(); strings.Count(text, "etcd does not answer") != want {
+		t.Errorf("%s: the store said %q, want %d warnings", when, text, want)
+	}
+}
+
+// A store warns while a request under a context without a deadline is still under way.
+func TestWarningBeforeTheRequestEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, said := logger()
+		a := store(t, client(t, "http://silent", dumb()), &etcdlease.Options{SilenceWarning: 10 * time.Second, Logger: log}).Authority()
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error)
+		go func() {
+			_, err := a.Do(ctx, t.Name(), acquire(idA, time.Minute))
+			ended <- err
+		}()
+		time.Sleep(10*time.Second - 1)
+		said.warns(t, "before 10 s", 0)
+		time.Sleep(time.Nanosecond)
+		said.warns(t, "after 10 s", 1)
+		if text := said.String(); !strings.Contains(text, "for=10s") || !strings.Contains(text, "http://silent") {
+			t.Errorf("the store said %q", text)
+		}
+		time.Sleep(time.Minute)
+		said.warns(t, "a minute later", 1)
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		said.warns(t, "after the request", 1)
+	})
+}
+
+// A store warns once for each silence. A silence begins with the first request that gets no answer, or
+// with the last answer if other requests are still under way.
+func TestOneWarningForEachSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, said := logger()
+		var server mute
+		s := store(t, client(t, "http://mute", serveInMemory(t, func(s *grpc.Server) { etcdserverpb.RegisterKVServer(s, &server) })), &etcdlease.Options{SilenceWarning: 10 * time.Second, Logger: log})
+		list := func(ctx context.Context) error {
+			for _, err := range s.List(ctx, "") {
+				return err
+			}
+			return nil
+		}
+		shortly := func() { // a request that is given up after a second
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := list(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		}
+		for silence := range 2 {
+			server.silent.Store(true)
+			shortly()
+			time.Sleep(5 * time.Second)
+			ctx, cancel := context.WithCancel(t.Context())
+			go list(ctx)
+			time.Sleep(4*time.Second - 1)
+			said.warns(t, "before 10 s", silence)
+			time.Sleep(time.Nanosecond)
+			said.warns(t, "10 s after the first request", silence+1)
+			for range 30 {
+				shortly()
+			}
+			said.warns(t, "in the same silence", silence+1)
+			cancel()
+			server.silent.Store(false)
+			if err := list(t.Context()); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute)
+			said.warns(t, "without a request", silence+1)
+		}
+
+		server.silent.Store(true)
+		go list(t.Context())
+		synctest.Wait()
+		server.silent.Store(false)
+		for range 6 { // etcd answers others meanwhile
+			time.Sleep(5 * time.Second)
+			if err := list(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		said.warns(t, "while others are answered", 2)
+		time.Sleep(10*time.Second - 1)
+		said.warns(t, "before 10 s since the last answer", 2)
+		time.Sleep(time.Nanosecond)
+		said.warns(t, "10 s since the last answer", 3)
+	})
+}
+
+// A request that its caller cancels does not show that etcd is silent.
+func TestNoWarningAfterACanceledRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, said := logger()
+		a := store(t, client(t, "http://silent", dumb()), &etcdlease.Options{SilenceWarning: 10 * time.Second, Logger: log}).Authority()
+		for range 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			if _, err := a.Do(ctx, t.Name(), acquire(idA, time.Minute)); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		said.warns(t, "after short requests", 0)
+	})
+}
