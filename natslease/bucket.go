@@ -16,7 +16,8 @@ import (
 // checkBucket returns a [*lease.FieldError] if the configuration of the stream does not suit
 // leases, for example because NATS would remove records by itself. Otherwise it returns nil.
 //
-// AllowDirect may be set, because the Store never uses direct reads. NATS sets it by default.
+// checkBucket accepts AllowDirect, because the Store never uses direct reads. NATS sets AllowDirect
+// by default.
 func checkBucket(c jetstream.StreamConfig, subjects string) error {
 	for _, rule := range []struct {
 		broken              bool
@@ -44,8 +45,8 @@ func checkBucket(c jetstream.StreamConfig, subjects string) error {
 	return nil
 }
 
-// needMajor and needMinor are the oldest server version that a Store can use. Older servers do not
-// support the header with which a Store confirms a read.
+// needMajor and needMinor are the two numbers of the oldest server version that a Store can use.
+// Older servers do not support the header with which a Store confirms a read.
 const needMajor, needMinor = 2, 12
 
 // checkVersion returns a [*lease.FieldError] if the server of the connection is too old.

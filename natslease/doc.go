@@ -6,17 +6,17 @@
 //	store, err := natslease.New(ctx, js, nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// The result is a [lease.Lease] like that of any other store. The Store supports every request of a
-// [lease.Authority]. For example, a program can break a lease with a grace period, acquire an
+// [Store.Lease] returns a [lease.Lease], as every other store does. The Store supports every request
+// of a [lease.Authority]. For example, a program can break a lease with a grace period, acquire an
 // infinite lease, or take over a lease of the same owner. Every grant has a fencing token.
 //
 // Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
-// change it. The Store remembers the last version of each lease that it has seen. [Store.Lease] and
-// [Store.Authority] start each request from the remembered version, so they need fewer round trips
-// to NATS. With lease.NewAuthority(store) instead of store.Authority(), leases are just as safe,
-// but each renewal takes three round trips instead of one. Make one Store for each client and keep
-// it. A new Store remembers no leases, so its first requests take more round trips. A new Store
-// also starts to count the duration of each lease from the beginning.
+// change it. For each lease, the Store remembers the last version that it has seen. [Store.Lease]
+// and [Store.Authority] start each request from the remembered version, so they need fewer round
+// trips to NATS. With lease.NewAuthority(store) instead of store.Authority(), leases are just as
+// safe, but each renewal takes three round trips instead of one. Make one Store for each client and
+// keep it. A new Store remembers no leases, so its first requests take more round trips. A new
+// Store also starts to count the duration of each lease from the beginning.
 //
 // # Promises and their limits
 //
@@ -27,24 +27,24 @@
 // the bucket always rise. NATS does not meet these conditions in the following cases:
 //
 //   - The operating system of a server crashes, or the server loses power. A server acknowledges a
-//     write before the write is on the disk. By default it syncs every two minutes, even if the
-//     bucket has three replicas. Set sync_interval: always in the jetstream section of every
-//     server. Without that setting, a crash of all machines can lose two minutes of acknowledged
-//     writes. A crash of one machine can lose some writes too, if another server is out of touch at
-//     that time.
+//     write before the write is on the disk. By default, a server syncs its disk every two minutes,
+//     even if the bucket has three replicas. Set sync_interval: always in the jetstream section of
+//     every server. Without that setting, a crash of all machines can lose two minutes of
+//     acknowledged writes. While another server is cut off, a crash of one machine can lose some
+//     writes too.
 //   - A bucket with one replica loses its disk.
-//   - The bucket is deleted. The revisions of a new bucket, and so its tokens, begin again at 1.
-//     After a restore from a backup they begin again at the state of the backup.
+//   - The bucket is deleted. The revisions and the tokens of a new bucket begin again at 1. After a
+//     restore from a backup, the revisions and the tokens continue from the state of the backup.
 //   - An operator changes the configuration so that NATS removes records by itself. New rejects a
 //     bucket that has a TTL, that discards old messages, that is stored in memory, or that is a
 //     mirror. But New checks the configuration only once.
 //
-// Deleting a key by hand ends its lease at once, as a break does. Nothing else is lost. A Store
-// accepts a value that was written by hand. If the epoch in such a value is below R-1, where R is
-// the revision of the value, the Store uses the epoch R-1 instead. The next token is therefore
-// still newer than all earlier tokens. Do not write an epoch above R-1 by hand. If the key is then
-// deleted or purged, the Store makes the next tokens from the new revision of the key. These tokens
-// can be lower than earlier tokens of the lease.
+// Deleting a key by hand ends the lease at once, as a break does. Nothing else is lost. A Store
+// accepts a value that was written by hand. Let R be the revision of such a value. If the epoch in
+// the value is below R-1, the Store uses the epoch R-1 instead. The next token is therefore still
+// newer than all earlier tokens. Do not write an epoch above R-1 by hand. If a key with such an
+// epoch is deleted or purged, the Store makes the next tokens from the new revision of the key, and
+// these tokens can be lower than earlier tokens of the lease.
 //
 // # Keys
 //
@@ -75,45 +75,44 @@
 // # Reads
 //
 // Every kind of read in NATS can return old data. A holder that relied on old data might use its
-// lease after the lease has ended. If a bucket has AllowDirect, which is the default, any replica
-// may answer a read, and a replica may lag behind the leader. Without AllowDirect only the leader
-// answers, but a leader that is cut off from the other servers continues to answer for up to 20
-// seconds. A Store therefore reads from the leader and then confirms the answer by a write to the
-// key =confirm. The write succeeds only if the revision that was read is still the last revision of
-// the lease's key. Only a leader that a majority of servers follows can acknowledge a write. With
-// AllowDirect, the command nats kv get may print an old value, but a Store still returns the
-// current one.
+// lease after the lease has ended. By default, a bucket has AllowDirect, so any replica can answer a
+// read, even a replica that lags behind the leader. Without AllowDirect only the leader answers, but
+// a leader that is cut off from the other servers continues to answer for up to 20 seconds. A Store
+// therefore reads from the leader and then confirms the answer by a write to the key =confirm. The
+// write succeeds only if the revision that was read is still the last revision of the lease's key.
+// Only a leader that a majority of servers follows can acknowledge a write. With AllowDirect, the
+// command nats kv get can print an old value. A Store still returns the current value.
 //
 // A write that depends on the revision of another key needs servers of version 2.12 or newer. New
 // returns an error if the server is older.
 //
 // # Time
 //
-// NATS does not report its own time with a read, and the clocks of two clients may differ. So a key
+// NATS does not report its own time with a read, and the clocks of two clients can differ. So a key
 // never stores the time at which a lease ends. A key stores how much of the lease's duration was
 // left when the key was written, rounded up to milliseconds. When a Store sees a version of a key
 // for the first time, the Store starts to count the remaining duration on its own monotonic clock.
-// So no clock has to show the right time of day. The clocks of the clients may run too fast or too
-// slow by up to [Options.MaxClockDrift]. There are three consequences:
+// So no clock needs to show the right time of day. But the rate of each clock must be right, with an
+// error of at most [Options.MaxClockDrift]. The countdown in each Store has three consequences:
 //
-//   - If a contender was already waiting when the holder died, it takes over once the duration is
-//     over. If it starts later, it first waits for a whole duration.
+//   - If a contender was already waiting when the holder died, the contender takes over once the
+//     duration is over. A contender that starts later first waits for a whole duration.
 //   - Some processes call Acquire once and exit if the lease is taken. Such a process never gets
 //     the lease of a holder that died, because each new process starts to count from zero. A job
 //     that a scheduler starts should call session.TryRun. It can also call session.AcquireWait with
 //     a context that lasts longer than the Duration of the lease.
-//   - The nats command may print a lease as leased long after the lease has expired, because no client
-//     writes the key at that time. [Store.List] reports such a lease as expired once the Store has
-//     seen it for its whole duration.
+//   - The nats command can print a lease as leased long after the lease has expired, because no
+//     client writes the key when a lease expires. [Store.List] reports such a lease as expired once
+//     the Store has seen it for its whole duration.
 //
 // # Watches
 //
 // Each watch uses a NATS consumer, which lives in the memory of one server. If the server of the
 // consumer or the connection to NATS fails, the watch is closed within 5 s. A watch sends a signal
 // as soon as the server of its consumer has received the change. If the server of the consumer is
-// cut off from the leader but not from its clients, the watch stays open and sends no signals. A
-// waiter then does not notice a release. Without a signal, a waiter reads the lease again only when
-// the remaining time that it read last has passed.
+// cut off from the leader but not from its clients, the watch stays open and sends no signals, so a
+// waiter does not notice a release. If a waiter receives no signal, it waits for the remaining time
+// from its last read before it reads the lease again.
 //
 // # Round trips
 //
@@ -121,6 +120,6 @@
 // has already seen the current version of the lease, and three otherwise. A refused request takes
 // two round trips, because the Store reads the lease again and confirms the read. Inspecting a
 // lease takes two round trips: one reads the lease, and the other confirms the read. Waiting for a
-// lease takes no round trips, but needs one consumer for each name. To list leases takes three
-// round trips, and two more for each lease.
+// lease takes no round trips, but needs one consumer for each name. A list takes three round trips,
+// and two more for each lease.
 package natslease

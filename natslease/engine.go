@@ -26,7 +26,7 @@ type engine struct {
 	js            jetstream.JetStream
 	nc            *nats.Conn
 	bucket        string
-	stream        string // of the bucket
+	stream        string // the stream of the bucket
 	api           string // prefix of the subjects of the API
 	publishPrefix string // prefix of the subjects of published messages: api, or empty if api is the default prefix
 }
@@ -48,7 +48,8 @@ func newEngine(js jetstream.JetStream, bucket string) *engine {
 func (e *engine) subject(key string) string { return "$KV." + e.bucket + "." + key }
 
 // emptyValue is the value of a new key. It has no epoch, so lowestEpoch supplies the epoch. A new
-// key never contains a lease. Otherwise a client could grant an old token in these steps:
+// key never contains a lease. If a new key contained a lease, a client could grant an old token in
+// these steps:
 //
 //  1. The client finds that the key does not exist.
 //  2. Other clients create the key, grant tokens, and delete the key.
@@ -75,12 +76,13 @@ func (e *engine) Load(ctx context.Context, name string) (found observe.Entry, er
 	return found, nil
 }
 
-// Open is the same as Load. Creating a key without a read first would save nothing.
+// Open is the same as Load. Creating a key without a read first would save no round trip.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// Swap replaces the version old by next. With lease.ErrConflict it returns a zero Entry.
+// Swap replaces the value of a key only if the revision of the key still equals the parameter old. If
+// Swap returns [lease.ErrConflict], the returned entry is empty.
 func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
 	revision, err := strconv.ParseUint(old, 10, 63)
 	if err != nil || revision == 0 {
@@ -89,8 +91,8 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return e.put(ctx, encode(name), revision, next)
 }
 
-// readCurrent reads a key and calls f with the message. The function f must return
-// [lease.ErrConflict] if the message may be out of date. Then readCurrent reads the key again.
+// readCurrent reads a key and calls f with the message. If the function f returns
+// [lease.ErrConflict], the message is possibly out of date, and readCurrent reads the key again.
 func (e *engine) readCurrent(ctx context.Context, key string, f func(message) error) error {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()
@@ -110,7 +112,8 @@ func (e *engine) readCurrent(ctx context.Context, key string, f func(message) er
 	}
 }
 
-// addConflict adds the last conflict to the error of a read that was not finished when ctx ended.
+// If ctx ended before a read was finished, addConflict adds the last conflict to the error of the
+// read.
 func (e *engine) addConflict(ctx context.Context, key string, err, conflict error) error {
 	if err == nil || conflict == nil || ctx.Err() == nil {
 		return err
@@ -148,7 +151,7 @@ func (m message) absent() bool {
 const attemptTimeout = time.Second
 
 // read returns the last message under a key. The answer comes from the leader of the stream. The
-// answer may be stale, because a server that is no longer the leader may still answer.
+// answer can be stale, because a server that is no longer the leader can still answer.
 func (e *engine) read(ctx context.Context, key string) (message, error) {
 	subject := e.api + "STREAM.MSG.GET." + e.stream
 	call := e.call("read", key, subject)
@@ -166,7 +169,7 @@ func (e *engine) read(ctx context.Context, key string) (message, error) {
 
 // sendRepeatedly calls the function send. If the call times out, sendRepeatedly calls the function
 // again, until ctx is done. It returns the result of the last call. The request must be read-only,
-// because it may be executed more than once.
+// because it can be executed more than once.
 func sendRepeatedly[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
@@ -210,10 +213,10 @@ func parse(key string, answer []byte) (message, error) {
 }
 
 // confirm returns nil if the given revision of the key was current at some time during the call. If
-// that is not certain, it returns [lease.ErrConflict]. To find out whether the revision is current,
-// confirm writes to the key confirmKey. The server accepts that write only if the given revision is
-// still the last revision of the key. Only a leader that a majority of servers follows can
-// acknowledge the write, and such a leader has received every earlier revision.
+// confirm cannot prove this, it returns an error, usually [lease.ErrConflict]. To find out whether
+// the revision is current, confirm writes to the key confirmKey. The server accepts the write only
+// if the given revision is still the last revision of the key. Only a leader that a majority of
+// servers follows can acknowledge the write, and such a leader has received every earlier revision.
 func (e *engine) confirm(ctx context.Context, key string, revision uint64) error {
 	_, err := e.publish(ctx, "confirm", confirmKey, nil, jetstream.WithExpectLastSequenceForSubject(revision, e.subject(key)))
 	return err
@@ -241,8 +244,8 @@ const noLeaderWait, noLeaderTries = 100 * time.Millisecond, 20
 // NATS refuses a message while another write of the same key is in progress.
 const busyTries = 20
 
-// errBusy is the error of publish if NATS refused each try because another write of the same key was
-// in progress. Such an error is also a [lease.ErrConflict].
+// errBusy means that NATS refused every attempt to write a key, because other writes of the key were
+// in progress. An errBusy is also a [lease.ErrConflict].
 var errBusy error = busyError{}
 
 type busyError struct{}
@@ -266,7 +269,8 @@ func (e *engine) publish(ctx context.Context, what, key string, value []byte, co
 		if !errors.As(err, &refused) {
 			err = call.explain(err)
 			if busy > 0 {
-				// The last try may have been applied, so the error must not be a conflict.
+				// It is unknown whether NATS applied the last try, so the error must not be a
+				// conflict.
 				err = fmt.Errorf("%w; before that, %v", err, errBusy)
 			}
 			return 0, err
@@ -327,7 +331,7 @@ func newEntry(kept observe.Kept, revision uint64, byStore bool) observe.Entry {
 // this epoch. A value that was written by hand gets at least this epoch.
 //
 // Every grant has a revision that is higher than its epoch. A key that is created at revision r has
-// the epoch r-1. Its first grant has the epoch r and a revision above r. Each later grant raises
-// the epoch by one and the revision by at least one. If a key is deleted and created again, the
-// lowest epoch of the new key is therefore higher than all epochs of the old key.
+// the epoch r-1. The first grant under the key has the epoch r and a revision above r. Each later
+// grant raises the epoch by one and the revision by at least one. If a key is deleted and created
+// again, the lowest epoch of the new key is therefore higher than all epochs of the old key.
 func lowestEpoch(revision uint64) uint64 { return revision - 1 }

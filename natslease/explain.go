@@ -16,7 +16,7 @@ import (
 // A call describes one request for the text of its error.
 type call struct {
 	*engine
-	what, key, subject string // if subject ends with a dot, it is only a prefix of the subject
+	what, key, subject string // a subject that ends with a dot is a prefix of the full subject
 	before             error  // the last error of the connection before the request
 }
 
@@ -24,8 +24,9 @@ func (e *engine) call(what, key, subject string) call {
 	return call{e, what, key, subject, e.nc.LastError()}
 }
 
-// explain adds the name of the key or bucket to an error of NATS. If there is advice for the error,
-// explain adds the advice too. If no retry can succeed, the result is a [lease.PermanentError].
+// explain adds the name of the key or bucket to an error of NATS. For some errors, explain also
+// adds advice on how to fix the cause. If no retry can succeed, the result is a
+// [lease.PermanentError].
 func (c call) explain(err error) error {
 	if err == nil {
 		return nil
@@ -55,9 +56,9 @@ func isTimeout(err error) bool {
 
 // missingPermission finds out whether the request got no answer because the user has no permission
 // for it. If a permission is missing, missingPermission returns two values: advice that names the
-// permission, and the error that NATS reported. Otherwise it returns a nil violation. NATS does not
-// answer a request for which a permission is missing. Instead, NATS reports the missing permission
-// as an error of the connection.
+// permission, and the error that NATS reported. If no permission is missing, the violation is nil.
+// NATS does not answer a request for which a permission is missing. Instead, NATS reports the
+// missing permission as an error of the connection.
 func (c call) missingPermission(err error) (advice string, violation error) {
 	last := c.nc.LastError()
 	if !isTimeout(err) || !errors.Is(last, nats.ErrPermissionViolation) {
@@ -84,7 +85,7 @@ func inboxPrefix(nc *nats.Conn) string {
 	return nats.InboxPrefix
 }
 
-// permission returns the subject to which a user must be allowed to publish for this request.
+// permission returns the subject that the user must be allowed to publish to.
 func (c call) permission() string {
 	if keys := c.publishPrefix + c.engine.subject(""); strings.HasPrefix(c.subject, keys) {
 		return keys + ">"
@@ -131,8 +132,9 @@ const (
 	errStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// maxDetection is how long a client may need to detect a connection that died silently. If a client
-// needs longer because of its ping interval, the text of a timeout error recommends ConnectOptions.
+// maxDetection is the longest acceptable time in which a client detects that a connection died
+// silently. If a client needs more time because of its ping interval, the text of a timeout error
+// recommends ConnectOptions.
 const maxDetection = 15 * time.Second
 
 // timeoutAdvice returns the advice for a request that got no answer in time.

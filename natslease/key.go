@@ -11,14 +11,14 @@ import (
 // escape is the first character of an escaped byte in a key. Two upper-case hex digits follow.
 const escape = '='
 
-// confirmKey is the key that engine.confirm writes to. No lease is stored under this key. In the
-// key of a lease, every '=' is followed by two hex digits.
+// confirmKey is the key that engine.confirm writes to. No lease is stored under this key, because
+// every '=' in the key of a lease is followed by two hex digits.
 const confirmKey = "=confirm"
 
 // encode returns the key for a name. Letters, digits, '-', '/' and '_' stay as they are. A dot is
-// escaped only at the beginning, at the end, and after another dot, because no part of a key
-// between dots may be empty. Every other byte is escaped. A leading "_kv" is also escaped, because
-// NATS reserves keys with that prefix.
+// escaped only at the beginning, at the end, and after another dot. Dots divide a key into parts,
+// and NATS allows no empty part. Every other byte is escaped. A leading "_kv" is also escaped,
+// because NATS reserves keys with that prefix.
 func encode(name string) string {
 	var key strings.Builder
 	for i := range len(name) {
@@ -31,7 +31,7 @@ func encode(name string) string {
 	return key.String()
 }
 
-// isPlain reports whether the byte name[i] stays as it is in the key.
+// isPlain reports whether encode copies the byte name[i] to the key without escaping the byte.
 func isPlain(name string, i int) bool {
 	switch c := name[i]; c {
 	case '-', '/':
@@ -41,12 +41,21 @@ func isPlain(name string, i int) bool {
 	case '.':
 		return i > 0 && i < len(name)-1 && name[i-1] != '.'
 	default:
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		return isAlphanumeric(c)
 	}
 }
 
-// decode returns the name whose key is the given one. It returns false if encode never returns that
-// key.
+// isAlphanumeric reports whether c is a letter or a digit of ASCII.
+func isAlphanumeric(c byte) bool {
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return true
+	}
+	return false
+}
+
+// decode returns the name for which encode returns the given key. If there is no such name, decode
+// returns false.
 func decode(key string) (name string, ok bool) {
 	var b strings.Builder
 	for rest := key; rest != ""; {

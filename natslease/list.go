@@ -21,10 +21,13 @@ import (
 // A Store starts to count down the remaining time of a lease when it first sees the current version
 // of the lease. If this version was written long before the Store first saw it, the lease has less
 // time left than the Store counts. The remaining time that List reports is therefore an upper
-// bound, and List may report a lease as leased although its holder is dead. If the holder of a
-// lease is dead, List reports the lease as expired once this Store has counted the remaining time
-// down to zero. To find out which leases are still renewed, call List, wait for the longest
-// duration of the listed leases, and call List again.
+// bound. List can report a lease as leased although its holder is dead. If the holder of a lease is
+// dead, List reports the lease as expired once this Store has counted the remaining time down to
+// zero. To find out which leases are still renewed, call List, wait for the longest duration of the
+// listed leases, and call List again.
+//
+// If the Store already remembers [Options.Names] names, it starts no countdown for a lease that it
+// sees only in lists. Every list then shows such a lease as leased, even if its holder is dead.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
@@ -34,8 +37,9 @@ const atOnce = 64
 
 // List reads all names and then yields their leases. List uses no NATS consumer, because a consumer
 // on a server that lags behind delivers stale values. A consumer also delivers keys in the order of
-// their revisions. Each renewal gives the key of a lease a higher revision. If a lease is always
-// renewed before the consumer reaches its revision, the consumer never delivers the lease.
+// their revisions. Each renewal gives the key of a lease a higher revision. If the holder always
+// renews its lease before the consumer reaches the revision of the key, the consumer never delivers
+// the lease.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
 		names, err := e.listNames(ctx, prefix)
@@ -88,10 +92,10 @@ func (e *engine) list(ctx context.Context, name string) (l listed) {
 	return l
 }
 
-// listNames returns the sorted names of all keys that begin with prefix and that existed when
-// listNames was called.
+// listNames returns the sorted names that begin with prefix. It misses no name whose key existed
+// when listNames was called.
 //
-// A server that lags behind the leader may answer the request for the names. Therefore listNames
+// A server that lags behind the leader can answer the request for the names. Therefore listNames
 // first writes a message, and rejects every answer from a server that has not received that message
 // yet.
 func (e *engine) listNames(ctx context.Context, prefix string) ([]string, error) {

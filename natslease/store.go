@@ -16,8 +16,7 @@ import (
 // DefaultBucket is the default of [Options.Bucket].
 const DefaultBucket = "leases"
 
-// Options are the settings of a [Store]. A nil *Options means the default of every field. A zero
-// field has the default that its comment names.
+// Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
 	// Bucket is the name of the key-value bucket that stores the leases. Do not store anything
 	// else in that bucket. Two stores share their leases if they use the same bucket. Default:
@@ -25,28 +24,29 @@ type Options struct {
 	Bucket string
 
 	// Limits restricts the durations that an authority over this Store grants. If a record has more
-	// time left than the Limits allow, the Store counts down only the time that they allow. The
-	// countdown starts when the Store first sees the record. The Limits allow MaxDuration for a
-	// finite lease, whether or not it was broken, and MaxPeriod for an infinite lease that was
-	// broken. All users of a bucket should set the same Limits. Default: no limits.
+	// time left than the Limits allow, the Store counts down only the allowed time. The countdown
+	// starts when the Store first sees the record. The allowed time of a finite lease is
+	// MaxDuration, whether or not the lease was broken. The allowed time of a broken infinite lease
+	// is MaxPeriod. All users of a bucket should set the same Limits. Default: no limits.
 	Limits lease.Limits
 
-	// MaxClockDrift limits how much faster or slower than real time the clock of a client may run.
-	// Each clock must run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. With the default,
-	// these are rates from 0.999 to 1.001. Set it to the MaxClockDrift of the sessions. Default:
-	// 0.001.
+	// MaxClockDrift is the maximum error of the rate of a client's clock, compared with real time.
+	// Each clock must run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. With the default, these
+	// are rates from 0.999 to 1.001. Use the same value for sessions. Default: 0.001.
 	MaxClockDrift float64
 
 	// Names is the number of names that the Store remembers, in addition to the names that are
 	// being watched. Each name takes about 500 bytes. When the Store sees the lease of a forgotten
-	// name again, it starts to count the duration of that lease from zero. Default: 65,536.
+	// name again, it starts to count the duration of that lease from zero. If the Store already
+	// remembers this many names, [Store.List] never reports the leases of other names as expired.
+	// Set Names above the number of leases that you list. Default: 65,536.
 	Names int
 }
 
 // A Store keeps leases in a key-value bucket of NATS JetStream. A Store implements [lease.Store],
 // [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of NATS. It is safe
-// for use by several goroutines at once. A Store does not have to be closed, and it never closes
-// its NATS client.
+// for use by several goroutines at once. A Store has no Close method. It never closes its NATS
+// client.
 type Store struct{ observed *observe.Store }
 
 // validBucket matches the names that NATS allows for a bucket.
@@ -64,8 +64,8 @@ var validBucket = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 //   - The user has no permission to get the configuration.
 //   - The client has closed the connection and does not reconnect.
 //
-// Any other error means that New could not get the configuration of the bucket. In that case, call
-// New again.
+// Any other error means that New could not get the configuration of the bucket. After such an error,
+// call New again.
 func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error) {
 	if js == nil {
 		return nil, lease.Missing("New.js")
@@ -88,8 +88,9 @@ func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error
 	return &Store{s}, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name. Nil options mean the
-// defaults of a [session.Session]. Lease sends no request. It returns the errors of [session.New].
+// Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
+// the default options of package session. Lease sends no request. It returns the errors of
+// [session.New].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
@@ -111,9 +112,8 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap replaces the record of the named lease with next, if the version of the lease is still
-// old.Version. Swap stores the remaining time of next as a duration. If Swap returns
-// [lease.ErrConflict], the Snapshot is zero.
+// Swap replaces the record only if its version is still old.Version. Swap stores the remaining time
+// of the new record as a duration. If Swap returns [lease.ErrConflict], the Snapshot is zero.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	return s.observed.Swap(ctx, name, old, next)
 }

@@ -11,28 +11,28 @@
 //
 // # What Redis does not promise
 //
-// The promises of a lease hold only while the server keeps the writes that it has acknowledged.
-// Redis does that only under these conditions:
+// The promises of a lease hold only while the server keeps the writes that it has acknowledged. The
+// following points describe the risks, and the settings that reduce them:
 //
 //   - A restart loses data that is not on the disk. Use appendonly yes and appendfsync always.
 //     Without these settings, a server that crashes forgets held leases and the latest tokens.
-//   - A failover loses writes that the promoted replica did not get, because replication is
+//   - A failover loses the writes that the promoted replica has not received, because replication is
 //     asynchronous. The new primary can then grant a held lease a second time. Both holders believe
-//     that they hold the lease, and both have the same token. So not even a guard can tell them
-//     apart. TestFailoverLosesAGrant shows this.
+//     that they hold the lease, and both have the same token, so not even a guard can tell them
+//     apart. TestFailoverLosesAGrant shows such a failover.
 //   - With [Options.Replicas], every write and every load waits for that number of replicas. If
 //     fewer replicas acknowledge, the outcome is unknown, and no holder relies on the lease. So a
-//     failover to a replica that has acknowledged loses nothing that was answered. Set Replicas to
-//     the number of all replicas that can be promoted. Otherwise a replica that has not
-//     acknowledged can be promoted.
+//     failover to a replica that has acknowledged a write does not lose the write. Set Replicas to
+//     the number of all replicas that can be promoted. With a lower number, a replica that has not
+//     acknowledged a write can be promoted.
 //   - Even with Replicas, a primary that restarts with an empty disk empties its replicas.
-//   - A promoted server decides by its own clock. If that clock is ahead, leases end earlier by
-//     the difference.
+//   - A promoted server decides by its own clock. If the clock of the promoted server is ahead of
+//     the old primary's clock, leases end earlier by the difference.
 //   - If the maxmemory-policy of a server is not noeviction, the server drops keys when its
 //     memory is full. A Store checks each new connection, and refuses such a server with a
 //     permanent error.
-//   - FLUSHALL, FLUSHDB and the deletion of a floor end all promises about the names that were
-//     kept there.
+//   - FLUSHALL, FLUSHDB and the deletion of a floor end all promises about the names that they
+//     affect.
 //
 // In the Redlock algorithm, a lock is held if a majority of independent servers grants it. This
 // package does not use that algorithm. Redlock relies on the clocks and disks of all servers, and
@@ -58,56 +58,58 @@
 // as the lease records of the bucket. The floor stores the highest epoch of the bucket. Floors are
 // never deleted. All floors together take about 2 MB.
 //
-// Every valid name can be stored. To free a lease, delete its key with DEL. Its tokens still rise
-// after that. To wake the programs that wait for a lease, PUBLISH the name of the lease on the
-// channel of its bucket, such as lease-signal:{9759}. When a lease is no longer locked, its record
-// is kept for the time of [Options.Keep] and then expires.
+// Every valid name can be stored. To free a lease, delete its key with DEL. The tokens of the lease
+// still rise after the deletion. To wake the programs that wait for a lease, PUBLISH the name of the
+// lease on the channel of its bucket, such as lease-signal:{9759}. If a lease has not been locked
+// for the time in [Options.Keep], its record expires.
 //
-// If a Store reads a record that is not valid, it returns an error that names the key. Do not change a
-// record by hand. A process that remembers the record notices a change only if the field version has
-// changed too. Otherwise its next write replaces the changed fields, or keeps them if it is a renewal.
+// If a Store reads a record that is not valid, it returns an error that names the key. Do not change
+// a record by hand. If you change other fields but not the field "version", a Store that remembers
+// the record does not notice the change. The next swap of that Store then replaces all fields, but
+// the next renewal replaces only the fields "until", "version" and "time".
 //
 // # Tokens
 //
-// If a name has no record, its epoch is the greater of the current time and the highest epoch in
-// the bucket of the name. The current time is counted in microseconds, and rounded down to a
-// multiple of [Options.Keep]. So tokens keep rising even after a record has expired or was deleted.
-// Tokens rise even after a loss of all data, with one exception. If all data is lost less than
-// [Options.Keep] after the acquire of a lease whose name had no record, the name can get the same
-// tokens again. A name has no record before its first acquire, and after its record has expired or
-// was deleted.
+// If a name has no record, its epoch is the greater of the current time and the highest epoch in the
+// bucket of the name. The current time is counted in microseconds, and rounded down to a multiple of
+// [Options.Keep]. So tokens keep rising even after a record has expired or was deleted. Tokens rise
+// even after a loss of all data, with one exception. If a lease is acquired while its name has no
+// record, and the server loses all data within [Options.Keep] after the acquire, the name can get
+// the same tokens again. A name has no record before its first acquire, and after its record has
+// expired or was deleted.
 //
 // # Time
 //
 // The server decides by its own clock whether a lease has expired. The scripts read this clock with
-// the command TIME. The clock of a client need not show the right time. Only its rate matters: see
-// session.Options. If the server's clock is set forward, leases end early. If it is set backward,
-// they last longer.
+// the command TIME. The clock of a client need not show the right time, but it must run at the right
+// rate: see session.Options. If the server's clock is set forward, leases end early. If the server's
+// clock is set backward, leases last longer.
 //
-// Each record stores the time of its last write, and no later request for the record uses an
-// earlier time. If the server's clock is set backward, requests use the time in the record until
-// the clock has passed that time. A load stores its time in Redis only if the lease has ended, or
-// if [Options.Replicas] is set. So if the clock is set backward between two loads of a held lease,
-// the second load may return an earlier time than the first load.
+// Each record stores the time of its last write, and no later request for the record uses an earlier
+// time. If the server's clock is set backward, requests use the time in the record until the clock
+// has passed that time. A load stores its time in Redis only if the lease has ended, or if
+// [Options.Replicas] is set. If the clock is set backward between two loads of a held lease, the
+// second load can therefore return an earlier time than the first.
 //
 // # Exchanges
 //
 // An exchange is one request to the server and its answer. A load is one exchange, and a swap is
-// another. Each of them runs one script. An acquire without contention is a load and a swap. A
+// another. A load or a swap runs one script. An acquire without contention is a load and a swap. A
 // refusal is a load.
 //
 // A renewal, a change or a release takes one exchange if the lease was acquired through the same
-// Store. The Store computes the new record from the record that it committed last, without a load.
+// Store. To save the load, the Store computes the new record from the record that it committed last.
 // [Options.Names] is the maximum number of records that the Store remembers. The script writes only
 // if the record in Redis is still the remembered record and the lease has not ended. Otherwise the
-// Store loads and swaps. If [Options.Replicas] is set, the command WAIT is sent in the same
-// exchange as the script, over the same connection.
+// Store loads the record and swaps it. If [Options.Replicas] is set, the command WAIT is sent in the
+// same exchange as the script, over the same connection.
 //
 // A Store opens connections of its own, with the options of the client that was passed to [New]. By
 // default, go-redis sends a command again if a connection breaks. A swap must not be sent twice,
 // because the second attempt reports a conflict even if the first one was applied. So the
-// connections of a Store never send a command twice. They also respect contexts. On each new
-// connection, a Store first reads the eviction policy of the server, which is one more exchange.
+// connections of a Store never send a command twice, and they respect contexts. For each new
+// connection, the Store first reads the eviction policy of the server, which takes one more
+// exchange.
 //
 // The scripts have the flag allow-oom, so leases still work on a server whose memory is full of
 // other data. A replica refuses to run the scripts of a Store, so no load returns stale data.
@@ -115,9 +117,9 @@
 // # Cluster
 //
 // With a [*redis.ClusterClient], each name is stored by the primary of its slot. While a slot is
-// being moved to another server, requests for the names in the slot are retried for about 0.2 s,
-// and then fail. A list may miss names whose slot is moved during the list. [New] rejects a
-// [*redis.Ring].
+// being moved to another server, requests for the names in the slot are retried for about 0.2 s, and
+// then fail. If a slot is moved while [Store.List] runs, the list can miss names in that slot. [New]
+// rejects a [*redis.Ring].
 //
 // # Permissions
 //

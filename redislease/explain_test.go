@@ -121,7 +121,7 @@ func TestErrors(t *testing.T) {
 	t.Run("options", func(t *testing.T) {
 		for field, o := range map[string]redislease.Options{
 			"Options.Prefix": {Prefix: "a{b"}, "Options.Names": {Names: -1}, "Options.Keep": {Keep: time.Microsecond}, "Options.Replicas": {Replicas: -1},
-			"Options.ReplicaTimeout": {ReplicaTimeout: -1}, "Limits.MinDuration": {Limits: lease.Limits{MinDuration: -1}},
+			"Options.ReplicaTimeout": {ReplicaTimeout: -1}, "Options.Limits.MinDuration": {Limits: lease.Limits{MinDuration: -1}},
 		} {
 			var bad *lease.FieldError
 			if _, err := redislease.New(c, &o); !errors.As(err, &bad) || bad.Field != field || bad.Value == "" || bad.Bound == "" {

@@ -105,7 +105,7 @@ func TestHistoriesUnderFaults(t *testing.T) {
 func TestHistoriesUnderFailover(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	underFaults(t, 15, p.front, &redislease.Options{Replicas: 1, ReplicaTimeout: patience}, func(r *rand.Rand) string { // what it starts outlives a subtest
+	underFaults(t, 15, p.front, &redislease.Options{Replicas: 1, ReplicaTimeout: patience}, func(r *rand.Rand) string { // a server that it starts outlives the subtest
 		if r.IntN(3) == 0 {
 			p.front.Cut()
 			return "cut connections"

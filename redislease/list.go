@@ -20,8 +20,8 @@ const pageSize = 500
 //
 // List scans every key of the database, page by page, with SCAN. Then it reads the keys that belong
 // to leases. The keys of other programs make List slower. List does not block the requests of other
-// clients. In a cluster, List may miss a lease if its slot is moved to another server while List is
-// running.
+// clients. In a cluster, List can miss a lease if the slot of the lease is moved to another server
+// while List is running.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -45,7 +45,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 			yield(lease.Entry{}, s.explain("list from", prefix, err))
 			return
 		}
-		seen := map[string]bool{} // SCAN may return a key twice
+		seen := map[string]bool{} // SCAN can return a key twice
 		for _, server := range all {
 			if !s.listServer(ctx, server, prefix, seen, yield) {
 				return

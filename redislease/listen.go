@@ -23,18 +23,18 @@ const (
 var errLost = errors.New("the connection that listens was lost")
 
 // A listener receives the published signals over a connection of its own, and forwards them to the
-// watches. A redis.PubSub reconnects by itself, and does not report that it may have missed
-// signals. So the client of a listener can connect only once.
+// watches. A redis.PubSub reconnects by itself. It does not report whether signals were lost before
+// it reconnected. So a listener uses a client that can connect only once.
 type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub
 	ended  chan struct{} // closed when the connection is lost
-	tasks  *tasks.Group  // of the Store, which waits for the goroutines of the listener
+	tasks  *tasks.Group  // the tasks of the Store, among them the goroutines of the listener
 
 	mu         sync.Mutex
 	heard      time.Time                             // when the last data arrived, or when begin was called
 	watched    map[string]map[chan struct{}]struct{} // by name; nil if the connection is lost
-	subscribed map[string]chan struct{}              // by channel; closed when the server has confirmed it
+	subscribed map[string]chan struct{}              // by channel; closed when the server has confirmed the subscription
 	reason     error                                 // why the connection was lost
 }
 
@@ -55,9 +55,9 @@ func listen(server *redis.Client, t *tasks.Group) *listener {
 	return l
 }
 
-// watch adds a watch of a name, and subscribes to the given channel, which is that of the name's
-// bucket. The watch ends when ctx is done. If watch returns an error before ctx is done, the
-// connection of the listener is lost.
+// watch adds a watch of a name. It also subscribes to the given channel, which must be the channel
+// of the name's bucket. The watch ends when ctx is done. If watch returns an error before ctx is
+// done, the connection of the listener is lost.
 func (l *listener) watch(ctx context.Context, name, channel string) (<-chan struct{}, error) {
 	signals := make(chan struct{}, 1)
 	if !l.add(name, signals) {
@@ -72,11 +72,11 @@ func (l *listener) watch(ctx context.Context, name, channel string) (<-chan stru
 }
 
 // subscribe subscribes to a channel, and returns when the server has confirmed the subscription.
-// Only one goroutine at a time may call subscribe. The first call of subscribe also opens the
-// connection, which can take a long time. So if ctx is done during the first call, subscribe
+// Only one goroutine at a time is allowed to call subscribe. The first call of subscribe also opens
+// the connection, which can take a long time. So if ctx is done during the first call, subscribe
 // cancels its request to the server. If a request fails or is canceled, subscribe closes the
-// connection. If a later call closed the connection, the watches of other callers would end. So a
-// later call does not cancel its request.
+// connection. Closing the connection also ends the watches of other callers, so a later call of
+// subscribe does not cancel its request.
 func (l *listener) subscribe(ctx context.Context, channel string) error {
 	l.mu.Lock()
 	confirmed, asked := l.subscribed[channel]
@@ -116,9 +116,9 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 	}
 }
 
-// begin starts the goroutines of the listener. Before a call of begin, the caller must open the
-// connection and subscribe to the channel. If the connection is already lost, begin does nothing.
-// So no goroutine starts after a call of [listener.lose]. Therefore [Store.Close] can call
+// begin starts the goroutines of the listener. The caller must open the connection and subscribe to
+// the channel before it calls begin. If the connection is already lost, begin does nothing. So no
+// goroutine starts after a call of [listener.lose]. Therefore [Store.Close] can call
 // [listener.lose], and then wait until all goroutines have ended.
 func (l *listener) begin(channel string) {
 	l.mu.Lock()

@@ -35,8 +35,23 @@ type Mark struct {
 	key    string
 }
 
-// NewMark returns the mark under the given key. It sends no request.
-func NewMark(client redis.Scripter, key string) Mark { return Mark{client, key} }
+// NewMark returns the mark under the given key. It sends no request, and panics if client is nil. If
+// key is empty, each use of the mark returns a [*lease.FieldError] with the Code [lease.ErrOption]
+// and sends no request. A use of the zero Mark returns the same error.
+func NewMark(client redis.Scripter, key string) Mark {
+	if client == nil {
+		panic("redislease.NewMark: client must not be nil")
+	}
+	return Mark{client, key}
+}
+
+// check returns an error if the mark has no key.
+func (m Mark) check() error {
+	if m.key == "" {
+		return &lease.FieldError{Field: "NewMark.key", Value: `""`, Bound: "must not be empty", Code: lease.ErrOption}
+	}
+	return nil
+}
 
 // compare is the beginning of every script that uses a mark. KEYS[1] is the key of the mark, and
 // ARGV[1] is the token. The script compares tokens as strings. All valid tokens have the same
@@ -52,9 +67,12 @@ const staleReply = "STALETOKEN"
 var advance = redis.NewScript(compare + "return ARGV[1]")
 
 // Advance raises the mark to the token tok if tok is newer than the mark. It returns the resulting
-// mark. If the mark is not a token, and is greater than tok as a string, Advance returns an error
-// with the Code [lease.ErrCorrupt]. See [fencing.Mark].
+// mark. If the mark is not a token, Advance compares it with tok as a string. If the mark is the
+// greater string, Advance returns an error with the Code [lease.ErrCorrupt]. See [fencing.Mark].
 func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
+	if err := m.check(); err != nil {
+		return "", err
+	}
 	err := advance.Run(ctx, m.client, []string{m.key}, string(tok)).Err()
 	newer, err := m.newer("advance", err)
 	if err != nil {
@@ -68,7 +86,7 @@ func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 type Script struct{ script *redis.Script }
 
 // NewScript returns a Script with the given Lua text. The Lua text gets the arguments of
-// [Script.Run] in KEYS and ARGV. It may return any value that a Redis script may return. If the
+// [Script.Run] in KEYS and ARGV. It can return any value that a Redis script can return. If the
 // script fails half-way, Redis does not undo the writes before the failure: see EVAL in the
 // documentation of Redis.
 func NewScript(lua string) *Script {
@@ -77,12 +95,16 @@ func NewScript(lua string) *Script {
 
 // Run raises the mark and runs the script in one step. If the mark is newer than tok, Run does not
 // run the script and returns a [*fencing.StaleError]. If tok is malformed, Run returns an error
-// with the Code [lease.ErrToken]. If the mark is not a token, and is greater than tok as a string,
-// Run does not run the script and returns an error with the Code [lease.ErrCorrupt]. If Run returns
-// any other error, it is unknown whether the script has run. If a connection breaks, the Redis
-// client may run the script a second time. To prevent that, set MaxRetries of the client to -1.
+// with the Code [lease.ErrToken]. If the mark is not a token, Run compares it with tok as a string.
+// If the mark is the greater string, Run does not run the script and returns an error with the Code
+// [lease.ErrCorrupt]. If Run returns any other error, it is unknown whether the script has run. If a
+// connection breaks, the Redis client can run the script a second time. To prevent a second run, set
+// MaxRetries of the client to -1.
 func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string, args ...any) (any, error) {
 	if err := tok.Validate(); err != nil {
+		return nil, err
+	}
+	if err := m.check(); err != nil {
 		return nil, err
 	}
 	result, err := s.script.Run(ctx, m.client, append([]string{m.key}, keys...), append([]any{string(tok)}, args...)...).Result()
@@ -99,20 +121,21 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 	return result, nil
 }
 
-// newer returns the mark if err says that the mark is newer than a token. If err is nil, newer
-// returns the empty token. If the mark is not a token, newer returns a [*lease.FieldError]. It adds
-// the key of the mark to every error. The parameter what says what the caller did with the mark.
-func (m Mark) newer(what string, err error) (lease.Token, error) {
+// newer looks for the mark in the error of a script. If the script failed because the mark is newer
+// than a token, newer returns the mark. If err is nil, newer returns the empty token. If the mark is
+// not a token, newer returns an error that wraps a [*lease.FieldError]. newer adds the key of the
+// mark to every error. The text of the error also contains the parameter verb, such as "advance".
+func (m Mark) newer(verb string, err error) (lease.Token, error) {
 	if err == nil {
 		return "", nil
 	}
 	text, found := strings.CutPrefix(redisError(err), staleReply+" ")
 	if !found {
-		return "", fmt.Errorf("redislease: %s the mark %q: %w", what, m.key, err)
+		return "", fmt.Errorf("redislease: %s the mark %q: %w", verb, m.key, err)
 	}
 	mark := lease.Token(text)
 	if mark.Validate() != nil {
-		return "", fmt.Errorf("redislease: %s the mark %q: %w; set this key to the newest token of the lease", what, m.key, &lease.FieldError{
+		return "", fmt.Errorf("redislease: %s the mark %q: %w; set this key to the newest token of the lease", verb, m.key, &lease.FieldError{
 			Field: "Mark", Value: fmt.Sprintf("%.80q", text), Bound: "must be a fencing token of 20 digits", Code: lease.ErrCorrupt,
 		})
 	}

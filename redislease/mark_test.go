@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,8 +58,8 @@ func TestMark(t *testing.T) {
 		t.Errorf("the data is %q", got)
 	}
 	got, err := put.Run(ctx, mark, lease.TokenOf(12), []string{data}, "by 12")
-	if parts, _ := got.([]any); err != nil || len(parts) != 4 || parts[0] != data || parts[1] != "by 12" || parts[2] != int64(1) || parts[3] != int64(1) {
-		t.Errorf("the script saw %v, %v", got, err)
+	if want := []any{data, "by 12", int64(1), int64(1)}; err != nil || !reflect.DeepEqual(got, any(want)) {
+		t.Errorf("the script saw %v, %v; want %v", got, err, want)
 	}
 	var stale *fencing.StaleError
 	if _, err := put.Run(ctx, mark, lease.TokenOf(3), []string{data}, "x"); !errors.As(err, &stale) || stale.Seen != lease.TokenOf(12) || stale.Shown != lease.TokenOf(3) {
@@ -88,15 +89,45 @@ func TestCorruptMark(t *testing.T) {
 			}
 			err := use()
 			var field *lease.FieldError
-			if !errors.As(err, &field) || lease.CodeOf(err) != lease.ErrCorrupt || errors.Is(err, fencing.ErrStale) ||
-				field.Value != strconv.Quote(text) || !strings.Contains(err.Error(), strconv.Quote(key)) {
-				t.Errorf("%s at the mark %q: %v", what, text, err)
+			if !errors.As(err, &field) || lease.CodeOf(err) != lease.ErrCorrupt || errors.Is(err, fencing.ErrStale) {
+				t.Fatalf("%s at the mark %q: %v", what, text, err)
+			}
+			if field.Value != strconv.Quote(text) || !strings.Contains(err.Error(), strconv.Quote(key)) {
+				t.Errorf("%s at the mark %q: %v, without the key or the mark", what, text, err)
 			}
 			if is, was := c.Get(ctx, key).Val(), c.Get(ctx, data).Val(); is != text || was != "old" {
 				t.Errorf("%s at the mark %q leaves the mark %q and the data %q", what, text, is, was)
 			}
 		}
 	}
+}
+
+// A mark without a key is refused before anything is sent. So is the zero Mark.
+func TestMarkWithoutAKey(t *testing.T) {
+	c := client(t, shared.Addr())
+	tok := lease.TokenOf(1)
+	for what, mark := range map[string]redislease.Mark{"an empty key": redislease.NewMark(c, ""), "the zero Mark": {}} {
+		_, run := put.Run(t.Context(), mark, tok, []string{prefix(t) + "data"}, "x")
+		for use, err := range map[string]error{"Advance": fencing.Advance(t.Context(), mark, tok), "Run": run} {
+			var field *lease.FieldError
+			if !errors.As(err, &field) || field.Field != "NewMark.key" || field.Code != lease.ErrOption {
+				t.Errorf("%s of %s: %v", use, what, err)
+			}
+		}
+	}
+	if n := c.Exists(t.Context(), "", prefix(t)+"data").Val(); n != 0 {
+		t.Errorf("%d keys were written", n)
+	}
+}
+
+// Without a client the panic names the function and the argument.
+func TestMarkWithoutAClient(t *testing.T) {
+	defer func() {
+		if got, want := recover(), "redislease.NewMark: client must not be nil"; got != want {
+			t.Errorf("panic %v, want %q", got, want)
+		}
+	}()
+	redislease.NewMark(nil, "x")
 }
 
 // counters are some holders of one lease who count in Redis, and do not stop when they should.

@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// timeLayout is the layout of all stored times. Each time has nine decimals, so the scripts can
-// compare two times as strings.
+// timeLayout is the layout of all stored times. Every stored time has nine decimals, so the scripts
+// can compare two times as strings.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
 const infinite = "infinite"
@@ -33,15 +33,15 @@ func digits(epoch uint64) string { return fmt.Sprintf("%020d", epoch) }
 
 // A column describes one field of a record in its hash.
 type column struct {
-	name string
-	get  func(lease.Record) string
-	set  func(*lease.Record, string)
-	rule string
+	name   string
+	format func(lease.Record) string
+	parse  func(*lease.Record, string)
+	rule   string
 }
 
-// columns lists all fields of a record, in the order in which they are written to the hash. If set
-// cannot parse a text, it leaves the field zero. Then get returns a different text, so the error is
-// noticed.
+// columns lists all fields of a record, in the order in which they are written to the hash. If the
+// function parse gets a malformed text, it stores some other value in the record, such as zero. The
+// function format then returns a different text, so parseFields notices the error.
 var columns = [...]column{
 	{"state", func(r lease.Record) string { return r.State.String() },
 		func(r *lease.Record, s string) { _ = r.State.UnmarshalText([]byte(s)) },
@@ -90,13 +90,13 @@ func idText(id lease.ID) string {
 // appendFields appends the names and values of the fields of a record.
 func appendFields(args []any, r lease.Record) []any {
 	for _, c := range columns {
-		args = append(args, c.name, c.get(r))
+		args = append(args, c.name, c.format(r))
 	}
 	return args
 }
 
-// parseFields parses the fields of a hash. It checks every value, because a person may have written
-// the hash by hand.
+// parseFields parses the fields of a hash. A person can write a hash by hand, so parseFields checks
+// every value.
 func parseFields(fields map[string]string) (r lease.Record, version string, err error) {
 	corrupt := func(field, value, rule string) error {
 		return &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}
@@ -106,7 +106,7 @@ func parseFields(fields map[string]string) (r lease.Record, version string, err 
 		if !given {
 			return lease.Record{}, "", corrupt(c.name, "", "must be given")
 		}
-		if c.set(&r, value); c.get(r) != value {
+		if c.parse(&r, value); c.format(r) != value {
 			return lease.Record{}, "", corrupt(c.name, value, c.rule)
 		}
 	}

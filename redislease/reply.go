@@ -14,8 +14,8 @@ import (
 // A reply is the result of a script. If the script wrote the record, the reply is 1, the time and
 // the new version. Otherwise the reply begins with 0 and the time. If the name has no record, the
 // rest of the reply is a version and an epoch. If the name has a record, the rest of the reply is
-// two empty strings and the fields of the record. The script that renews a lease replies with the
-// time of the server if it has renewed the lease, and with nil otherwise.
+// two empty strings and the fields of the record. The script renew.lua replies with the time of the
+// server if it has renewed the lease. Otherwise it replies with nil.
 type reply []any
 
 // replyOf converts the result of a script to a reply.
@@ -58,7 +58,7 @@ func (r reply) now() (time.Time, error) {
 	return t, nil
 }
 
-// committed returns the Snapshot after a swap, in which the script has written the record next.
+// committed returns the Snapshot of the record that a swap has just written.
 func (r reply) committed(next lease.Record) (lease.Snapshot, error) {
 	now, err := r.now()
 	if err != nil || r.text(2) == "" {

@@ -135,7 +135,7 @@ func (s *Store) sendCommand(ctx context.Context, server *redis.Client, asking bo
 	}
 	r, err := replyOf(sent)
 	if err != nil && allowed != nil && redisError(allowed.Err()) != "" {
-		return nil, allowed.Err() // so the server has answered that another one has the keys
+		return nil, allowed.Err() // without ASKING, the server answers only that another server has the keys
 	}
 	if err != nil || acknowledged == nil {
 		return r, err
@@ -159,7 +159,7 @@ func redisError(err error) string {
 	return ""
 }
 
-// A replicaError reports that too few replicas have acknowledged a write. The write may still take
+// A replicaError reports that too few replicas have acknowledged a write. The write can still take
 // effect.
 type replicaError struct {
 	addr      string

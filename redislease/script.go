@@ -25,13 +25,13 @@ var renewLua string
 // header is the first line of every script. The header has the flag allow-oom, so the server runs
 // the script even if the memory of the server is full of other data. The script exceeds the memory
 // limit only a little, because a record is small and expires. The header does not have the flag
-// no-writes. So a replica refuses to run any script, even one that only loads a record. So no load
+// no-writes, so a replica refuses to run even a script that only loads a record. Therefore no load
 // returns stale data.
 const header = "#!lua flags=allow-oom\n"
 
-// Every script has one of these two lines after the header. With the line dateOfLast, a script gets
-// the date of the last commit as an argument. If the day has not changed since then, clock.lua does
-// not compute the date again. With the line noDate, clock.lua always computes the date.
+// Every script has one of these two lines after the header. The line dateOfLast reads two arguments
+// of the script: the day of the last commit, and the date of that day. If the day is still the same,
+// clock.lua uses this date. In a script with the line noDate, clock.lua computes the date itself.
 const (
 	noDate     = "local dated, date\n"
 	dateOfLast = "local dated, date = tonumber(ARGV[6]), ARGV[7]\n"
@@ -56,8 +56,8 @@ var (
 	commandPattern = regexp.MustCompile(`redis\.call\((?:'(\w+)'|ARGV\[(\d+)\])`)
 )
 
-// locate adds the name of the command that failed to an error of a script. The server reports only
-// the line.
+// locate adds the name of a command to the error of a script. The server reports only the line of the
+// command that failed.
 func (s *script) locate(err error, args []any) error {
 	line := linePattern.FindStringSubmatch(redisError(err))
 	if line == nil {

@@ -17,8 +17,8 @@ type servers interface {
 	// serverFor returns the primary that stores a key.
 	serverFor(ctx context.Context, key string) (*redis.Client, error)
 
-	// serverAt returns the server with the address addr. The caller has got this address in an
-	// answer from another server of the cluster.
+	// serverAt returns the server with the address addr. The address comes from an answer of another
+	// server of the cluster.
 	serverAt(ctx context.Context, addr string) (*redis.Client, error)
 
 	// slotMoved must be called after a server has answered that it does not have a key.
@@ -86,7 +86,7 @@ func storeOptions(of *redis.Options) *redis.Options {
 	return &o
 }
 
-// single is one server. A sentinel may have named it.
+// single is one server. Its address can come from a sentinel.
 type single struct{ client *redis.Client }
 
 func (s single) serverFor(context.Context, string) (*redis.Client, error) { return s.client, nil }
@@ -140,9 +140,9 @@ type policyError struct{ err error }
 func (e *policyError) Error() string { return e.err.Error() }
 func (e *policyError) Unwrap() error { return e.err }
 
-// checkPolicy returns an error if a server may evict keys when its memory is full. The policy is
-// checked over every new connection, because a promoted replica may have another policy than the
-// old primary.
+// checkPolicy returns an error if a server evicts keys when its memory is full. The Store checks
+// the policy over every new connection, because the policy of a promoted replica can differ from
+// the policy of the old primary.
 func checkPolicy(ctx context.Context, conn *redis.Conn) error {
 	info, err := conn.Info(ctx, "memory").Result()
 	if err != nil {

@@ -3,6 +3,7 @@ package redislease
 import (
 	"cmp"
 	"context"
+	"errors"
 	"hash/fnv"
 	"strconv"
 	"strings"
@@ -26,14 +27,14 @@ type Options struct {
 	// Limits restricts the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Names is the maximum number of names whose last committed record the store remembers. Each
-	// remembered record takes about 300 bytes. The first request for a forgotten name may need one
-	// more exchange with the server. Default: 65,536.
+	// Names is the maximum number of names for which the store remembers the last committed record.
+	// Each remembered record takes about 300 bytes. The first request for a forgotten name can take
+	// one more exchange with the server. Default: 65,536.
 	Names int
 
-	// Keep is how long a record is kept after its lease is no longer locked. During that time, an
-	// expired lease can still be renewed. The tokens of a lease keep rising even after its record
-	// has expired. Default: one hour. Minimum: one millisecond.
+	// Keep is how long the server keeps a record after the lease is no longer locked. As long as the
+	// record exists, an expired lease can still be renewed. The tokens of a lease keep rising even
+	// after its record has expired. Default: one hour. Minimum: one millisecond.
 	Keep time.Duration
 
 	// Replicas is the number of replicas that must acknowledge each write and each load. Set
@@ -47,8 +48,8 @@ type Options struct {
 	ReplicaTimeout time.Duration
 
 	// AssumeNoEviction turns off the check of the eviction policy. Set AssumeNoEviction if the
-	// server does not permit INFO, the command that reports the policy. Then make sure that the
-	// maxmemory-policy of the server is noeviction: see the package documentation.
+	// server does not permit INFO, the command that reports the policy. Without the check, make sure
+	// that the maxmemory-policy of the server is noeviction: see the package documentation.
 	AssumeNoEviction bool
 }
 
@@ -76,7 +77,10 @@ func (o *Options) complete() (Options, error) {
 	case v.ReplicaTimeout < time.Millisecond:
 		return v, bad("ReplicaTimeout", v.ReplicaTimeout.String(), "must be at least 1ms")
 	}
-	return v, v.Limits.Validate()
+	if wrong := (*lease.FieldError)(nil); errors.As(v.Limits.Validate(), &wrong) {
+		return v, bad(wrong.Field, wrong.Value, wrong.Bound)
+	}
+	return v, nil
 }
 
 // A Store keeps leases in Redis or Valkey. It is a [lease.Store] that uses the clock of the server.
@@ -88,7 +92,7 @@ type Store struct {
 	memory  *remember.Memory
 	tasks   tasks.Group
 
-	turn  chan struct{} // a lock for making the listener and for subscribing
+	turn  chan struct{} // held while a listener is made or subscribes
 	ended chan struct{} // closed when the first call of Close ends
 
 	mu       sync.Mutex
@@ -99,8 +103,8 @@ type Store struct {
 // New returns a Store that keeps leases on the servers to which client connects. The client must be
 // a [*redis.Client] or a [*redis.ClusterClient]. New sends no request. The Store opens connections
 // of its own, with the options of the client. The connections of a Store never retry a request by
-// themselves, and they respect contexts. [Store.Close] closes them. Hooks of the client are not
-// called.
+// themselves, and they respect contexts. [Store.Close] closes these connections. Hooks of the client
+// are not called.
 //
 // New returns a [*lease.FieldError] if client is nil, if it is neither a [*redis.Client] nor a
 // [*redis.ClusterClient], or if an option is out of range. New rejects a [*redis.Ring], because a
@@ -129,8 +133,8 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // The returned authority sends fewer requests to the server than lease.NewAuthority(s), which loads
 // the record before every swap. To renew, change or release a lease, the authority starts from the
 // record that the Store wrote last for that lease. If the remembered record is out of date, the
-// authority loads the current record and decides again. It never refuses a request because of an
-// outdated record.
+// authority loads the current record and starts again from that record. It never refuses a request
+// because of an outdated record.
 func (s *Store) Authority() lease.Authority { return remember.NewAuthority(s, s.renew, s.memory) }
 
 // Limits returns the limits that the store was made with.
@@ -206,10 +210,10 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 // keepMicros returns Options.Keep in microseconds, but at least 1.
 func (s *Store) keepMicros() int64 { return max(1, s.options.Keep.Microseconds()) }
 
-// saveTime returns the script argument that decides whether a load stores its time in Redis. If the
-// argument is "always", every load stores its time. If the argument is "over", a load stores its
-// time only if the lease has ended. A load that waits for replicas must write something, because
-// WAIT waits only for writes over its own connection. So its argument is "always".
+// saveTime returns the script argument that decides whether a load stores its time in Redis. With the
+// argument "always", every load stores its time. With the argument "over", only a load of a lease
+// that has ended stores its time. A load that waits for replicas must write something, because WAIT
+// waits only for writes over its own connection. So the argument of such a load is "always".
 func (s *Store) saveTime() string {
 	if s.options.Replicas > 0 {
 		return "always"

@@ -12,10 +12,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Swap replaces old.Record with next. It returns [lease.ErrConflict] if the record has changed
-// since the snapshot old was loaded, or if the lease has reached its Until since then. With a
-// conflict, Swap also returns the current Snapshot. If the current record is not valid, that
-// Snapshot is zero.
+// Swap replaces the record only if its version is still old.Version. If the version has changed, or
+// if the lease has ended since the time old.Now, Swap returns [lease.ErrConflict] and the current
+// Snapshot. If the current record is not valid, the Snapshot is zero.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -44,10 +43,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return reply.committed(next)
 }
 
-// renew replaces old.Record with next. The two records differ only in Until. The server counts the
-// new Until from its own time. It returns [lease.ErrConflict] if the record has changed, if the
-// lease has ended, or if the clock of the server is behind the time that the record stores. It also
-// returns [lease.ErrConflict] if old.Version does not end with a number.
+// renew replaces old.Record with the new record (next). The two records differ only in Until. The
+// server counts the new Until from its own time. renew returns [lease.ErrConflict] if the record has
+// changed, if the lease has ended, or if the clock of the server is behind the time that the record
+// stores. It also returns [lease.ErrConflict] if old.Version does not end with a number.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	number, known := numberOf(old.Version)
 	if !known {
@@ -71,9 +70,9 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	return lease.Snapshot{Record: next, Version: version, Now: now}, nil
 }
 
-// raisedEpoch returns the minimum epoch that the floor of the bucket must have after a swap. If the
-// epoch of the floor is already higher, the swap does not change it. A swap that creates a record
-// always raises the floor. So the version of a missing record never recurs.
+// raisedEpoch returns the epoch to which a swap raises the floor of the bucket. If the floor already
+// has a higher epoch, the swap keeps that epoch. A swap that creates a record always raises the
+// floor. So the version of a missing record never recurs.
 func raisedEpoch(old lease.Snapshot, next lease.Record) uint64 {
 	if strings.HasPrefix(old.Version, absentPrefix) && next.Epoch == old.Record.Epoch {
 		return min(next.Epoch+1, math.MaxInt64)
@@ -92,9 +91,9 @@ func numberOf(version string) (n int64, ok bool) {
 // write.
 func randomWord() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// swapDeadline returns the deadline of a swap that replaces the snapshot old. The deadline is the
-// end of the lease in old. If the lease in old never ends, the swap has no deadline and the result
-// is "". The result is also "" if the lease had already ended when the snapshot was loaded.
+// swapDeadline returns the deadline of a swap. The deadline is old.Record.Until. If old.Record.Until
+// is zero, the swap has no deadline and swapDeadline returns "". It also returns "" if the lease had
+// already ended at the time old.Now.
 func swapDeadline(old lease.Snapshot) string {
 	if !old.Now.Before(old.Record.Until) {
 		return ""
@@ -102,8 +101,9 @@ func swapDeadline(old lease.Snapshot) string {
 	return stamp(old.Record.Until)
 }
 
-// expireCommand returns the Redis command that sets how long a record is kept. The result millis is
-// the argument of this command, in milliseconds. PERSIST has no argument.
+// expireCommand returns the Redis command that sets how long a record is kept. It also returns the
+// argument of this command in milliseconds. The argument of PEXPIRE is a duration, and the argument
+// of PEXPIREAT is a time. PERSIST has no argument.
 func (s *Store) expireCommand(r lease.Record) (command string, millis int64) {
 	switch {
 	case !r.State.Locked():
@@ -119,8 +119,8 @@ func milliseconds(d time.Duration) int64 {
 	return int64(d/time.Millisecond) + min(1, int64(d%time.Millisecond))
 }
 
-// mustSignal reports whether waiting programs need a signal when the record of a lease changes from
-// old to next. See SPEC S7.
+// mustSignal compares the record of a lease before and after a change. It reports whether programs
+// that wait for the lease need a signal. See SPEC S7.
 func mustSignal(old, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && old.State != lease.Breaking:
@@ -133,8 +133,8 @@ func mustSignal(old, next lease.Record) bool {
 	return endsEarlier(next.Until, old.Until)
 }
 
-// endsEarlier reports whether the lease end a is before the lease end b. A zero time stands for the
-// end of a lease that never ends.
+// endsEarlier compares two times at which a lease ends. It reports whether a is before b. The zero
+// time stands for a lease that never ends.
 func endsEarlier(a, b time.Time) bool {
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }

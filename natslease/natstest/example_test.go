@@ -44,7 +44,7 @@ func TestExampleSaysWhatFails(t *testing.T) {
 	if err == nil {
 		t.Error("it ended without an error")
 	}
-	if want := "connect to 127.0.0.1:1: nats: no servers available"; !strings.Contains(string(out), want) {
+	if want := "no NATS at 127.0.0.1:1: nats: no servers available for connection; start nats-server -js, or give -server"; !strings.Contains(string(out), want) {
 		t.Errorf("it said %q, without %q", out, want)
 	}
 }

@@ -52,10 +52,10 @@ func bucket(t testing.TB, js jetstream.JetStream) jetstream.KeyValue {
 func key(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
-		c := name[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-/_", c) >= 0 {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-/_", c) >= 0:
 			b.WriteByte(c)
-		} else {
+		default:
 			fmt.Fprintf(&b, "=%02X", c)
 		}
 	}
@@ -426,11 +426,11 @@ func TestOptions(t *testing.T) {
 		return err
 	}
 	for what, err := range map[string]error{
-		"New.js":                made(nil, nil),
-		"Options.Bucket":        made(js, &natslease.Options{Bucket: "a.b"}),
-		"Options.Names":         made(js, &natslease.Options{Names: -1}),
-		"Options.MaxClockDrift": made(js, &natslease.Options{MaxClockDrift: 1}),
-		"Limits.MinDuration":    made(js, &natslease.Options{Limits: lease.Limits{MinDuration: -1}}),
+		"New.js":                     made(nil, nil),
+		"Options.Bucket":             made(js, &natslease.Options{Bucket: "a.b"}),
+		"Options.Names":              made(js, &natslease.Options{Names: -1}),
+		"Options.MaxClockDrift":      made(js, &natslease.Options{MaxClockDrift: 1}),
+		"Options.Limits.MinDuration": made(js, &natslease.Options{Limits: lease.Limits{MinDuration: -1}}),
 	} {
 		if lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)

@@ -16,7 +16,7 @@ import (
 // once is what a fresh process does that tries once, and ends.
 func once(t *testing.T, process func() lease.Authority, f func(context.Context, lease.Token) error) (bool, error) {
 	silent := slog.New(slog.DiscardHandler)
-	s, err := session.New(process(), t.Name(), &session.Options{Duration: 6 * time.Second, Logger: silent})
+	s, err := session.New(process(), t.Name(), &session.Options{Duration: 30 * time.Second, RequestTimeout: 5 * time.Second, Logger: silent})
 	if err != nil {
 		return false, err
 	}

@@ -50,7 +50,7 @@ func main() {
 func open(ctx context.Context) (*natslease.Store, error) {
 	nc, err := nats.Connect(*server, natslease.ConnectOptions()...)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", *server, err)
+		return nil, fmt.Errorf("no NATS at %s: %w; start nats-server -js, or give -server", *server, err)
 	}
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -66,7 +66,7 @@ func open(ctx context.Context) (*natslease.Store, error) {
 	return natslease.New(ctx, js, nil)
 }
 
-// work runs in a process. It waits for the lease and keeps it.
+// work runs in each process. It waits for the lease and keeps it.
 func work(store *natslease.Store) error {
 	l, err := store.Lease(*name, &session.Options{Owner: *process, Duration: *duration})
 	if err != nil {
@@ -120,8 +120,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// startProcess starts this program again, as another process. It returns when that process waits for
-// the lease.
+// startProcess starts this program again, as another process. It returns when the new process waits
+// for the lease.
 func startProcess(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
 	cmd.Stderr = os.Stderr

@@ -93,7 +93,7 @@ func work(ctx context.Context, client *redis.Client) error {
 			fmt.Println(err)
 			return nil
 		case err != nil:
-			failed++ // the connection may have been ended while this process was stopped
+			failed++ // the connection may have ended while this process was stopped
 		default:
 			fmt.Println(n)
 		}
@@ -157,9 +157,9 @@ func watch(ctx context.Context, client *redis.Client) error {
 	if err != nil {
 		return err
 	}
-	acknowledged := first.counted - 1 + second.counted // the last line of the first is the refusal
+	acknowledged := first.counted - 1 + second.counted // the last line of the first process is the refusal
 	fmt.Printf("%d counts were acknowledged, and the counter is at %d\n", acknowledged, n)
-	if n < acknowledged || n > acknowledged+2 { // the last count of a process may not have been printed
+	if n < acknowledged || n > acknowledged+2 { // each process may have been stopped before it printed its last count
 		return errors.New("counts were lost")
 	}
 	return nil

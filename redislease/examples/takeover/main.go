@@ -121,8 +121,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// startProcess starts this program again, as another process. It returns when that process waits for
-// the lease.
+// startProcess starts this program again, as another process. It returns when the new process waits
+// for the lease.
 func startProcess(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
 	cmd.Stderr = os.Stderr

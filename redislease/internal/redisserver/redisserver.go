@@ -118,9 +118,10 @@ func (s *Server) Start() error {
 	}
 }
 
-// ping asks for the process ID of the server, and requires that it is the child's. Another server may
-// listen on the port. A server that wants a password does not tell its process ID. The method uses a
-// connection of its own, because go-redis waits before it dials again.
+// ping asks the server for its process ID. It returns an error if the ID is not that of the child,
+// because another server may listen on the port. ping accepts a server that requires a password,
+// because such a server does not report its process ID. ping opens a connection of its own, because
+// go-redis waits before it dials again.
 func (s *Server) ping() error {
 	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
@@ -165,7 +166,7 @@ func (s *Server) Kill() {
 func (s *Server) Stop() { s.Kill() }
 
 // startAndWait runs a child process until it ends. It locks its goroutine to an OS thread, because
-// Linux kills the child when the thread that started it ends.
+// Linux kills the child when the thread that started the child ends.
 func startAndWait(child *exec.Cmd, started chan<- error, ended chan<- struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
