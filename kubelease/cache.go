@@ -7,8 +7,9 @@ import (
 )
 
 // An objectCache stores the last known version of each Lease object. An update must send the whole
-// object, including labels, other annotations and owner references. If the objectCache does not
-// have the version to update, the engine reads the object before the update.
+// object, including labels, other annotations and owner references. An update replaces one version of
+// an object. If the objectCache does not have this version, the engine reads the object before the
+// update.
 type objectCache struct {
 	most int
 

@@ -5,12 +5,12 @@
 //	store, err := kubelease.New(client, "default", nil)
 //	l, err := store.Lease("indexer-leader", nil)
 //
-// The result is a [lease.Lease] like that of any other store. The Store supports every request of a
-// [lease.Authority]. For example, a program can break a lease with a grace period, acquire an
+// [Store.Lease] returns a [lease.Lease], as every other store does. The Store supports every request
+// of a [lease.Authority]. For example, a program can break a lease with a grace period, acquire an
 // infinite lease, or take over a lease of the same owner. Every grant has a fencing token.
 //
 // Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
-// change it. The Store remembers the last state of each lease that it has seen. [Store.Lease] and
+// change it. For each lease, the Store remembers the last state that it has seen. [Store.Lease] and
 // [Store.Authority] start each request from the remembered state, so they need fewer exchanges with
 // the API server. With lease.NewAuthority(store) instead of store.Authority(), leases are just as
 // safe, but each renewal takes two exchanges instead of one. Use one Store for the whole life of a
@@ -18,7 +18,7 @@
 // Store also starts to count the duration of each lease from the beginning.
 //
 // [ClientConfig] adapts the settings of a client for leases. With the defaults of client-go, a
-// client sends at most 5 requests a second and delays the others. With these defaults, a client
+// client sends at most 5 requests a second and delays the others. By default, a client of client-go
 // also needs 45 s to detect a dead connection.
 //
 // # Objects
@@ -39,17 +39,18 @@
 //
 // The fields of the spec are:
 //
-//   - holderIdentity: the owner and a part of the lease ID. It is empty if the lease is not locked.
+//   - holderIdentity: the owner and a part of the lease ID. The holderIdentity is empty if the lease
+//     is not locked.
 //   - leaseDurationSeconds: the time that was left when the object was written, in whole seconds,
-//     rounded up. It is at least 1. For an infinite lease it is 2^31-1.
+//     rounded up. The value is at least 1. For an infinite lease, the value is 2^31-1.
 //   - renewTime: the time of the write, but at least one second after the previous renewTime. If
 //     the lease is written more than once a second, renewTime is ahead of the clock.
 //   - acquireTime: the time of the last grant.
 //   - leaseTransitions: the number of grants.
 //
 // No decision of this package depends on renewTime or acquireTime. This package never deletes an
-// object. Even a call that only inspects a lease creates the object of the lease if it does not
-// exist. An update of an object preserves its labels, other annotations and owner references.
+// object. If the object of a lease does not exist, even a call that only inspects the lease creates
+// the object. An update of an object preserves its labels, other annotations and owner references.
 //
 // If the name of a lease is valid as the name of a Kubernetes object, the object has the same name.
 // A valid object name has only lower-case letters, digits, "-" and ".", and at most 253 bytes. Any
@@ -63,21 +64,22 @@
 //
 // # Time
 //
-// Clients cannot ask the API server for its time, and the clocks of two clients may differ. So an
+// Clients cannot ask the API server for its time, and the clocks of two clients can differ. So an
 // object never stores the time at which a lease ends. An object stores how much time the lease had
 // left when the object was written, rounded up to milliseconds. When a Store sees a version of an
 // object for the first time, it starts to count down the remaining time of the lease on its own
-// monotonic clock. So no clock has to show the right time of day. The clocks of the clients may run
-// too fast or too slow by up to [Options.MaxClockDrift]. There are four consequences:
+// monotonic clock. So no clock needs to show the right time of day. But the rate of each clock must
+// be right, with an error of at most [Options.MaxClockDrift]. The countdown in each Store has four
+// consequences:
 //
-//   - If a contender was already waiting when the holder died, it takes over once the duration is
-//     over. If it starts later, it first waits for a whole duration.
+//   - If a contender was already waiting when the holder died, the contender takes over once the
+//     duration is over. A contender that starts later first waits for a whole duration.
 //   - Some processes call Acquire once and exit if the lease is taken. Such a process never gets
 //     the lease of a holder that died, because each new process starts to count from zero. A job
 //     that a scheduler starts should call session.TryRun or session.AcquireWait.
-//   - kubectl may show a holder long after its lease has expired, because no client writes the object
-//     at that time. [Store.List] reports such a lease as expired once the Store has seen it for its
-//     whole duration.
+//   - kubectl can show a holder long after its lease has expired, because no client writes the
+//     object when a lease expires. [Store.List] reports such a lease as expired once the Store has
+//     seen it for its whole duration.
 //   - If another program changes the object, for example by adding a label, the object gets a new
 //     version. Contenders then count the duration from the beginning, so each such change can delay
 //     a takeover by one duration.
@@ -95,14 +97,15 @@
 // before 1.35 that uses etcd also assigns rising resourceVersions, but does not guarantee this. If
 // a resourceVersion is not a number, the Store returns an error.
 //
-// These events break the promises:
+// The following events break the promises of this library:
 //
-//   - A restore of the cluster's etcd from a backup resets the resource versions to older ones, and
-//     so the tokens.
+//   - A restore of the cluster's etcd from a backup sets the resource versions back, and with them
+//     the tokens.
 //   - A person edits the annotation, or writes an old copy over the object without deleting the
-//     object first. The Store accepts that record. Delete the object or the annotation instead.
-//   - A person deletes the object. That frees the lease at once, while its holder still counts on
-//     it.
+//     object first. The Store accepts a record that was written by hand. Instead of editing the
+//     annotation, delete the annotation or the object.
+//   - A person deletes the object. The deletion frees the lease at once, while its holder still
+//     relies on the lease.
 //
 // # Other programs
 //
@@ -117,33 +120,34 @@
 // its leaseDurationSeconds have passed since the Store first saw the current version of the object.
 // If another program has not set leaseDurationSeconds, the lease of that program never ends by
 // itself. For the lease of another program, the Store reports an owner that begins with
-// [ForeignOwner]. The Store also reports an ID for such a lease. A request with that ID is refused.
-// A lease of another program has no fencing token. So if the other program writes data after its
-// lease has ended, no guard can reject the write. A request that would end or change the lease of
-// another program fails with [lease.ErrForeign]. [Options.Limits] do not apply to leases of other
-// programs. If another program held the lease between two grants of this package, the second grant
-// still has a newer token than the first.
+// [ForeignOwner]. The Store also reports an ID for the lease of another program, but refuses every
+// request with this ID. A lease of another program has no fencing token. So if another program
+// writes data after its lease has ended, no guard can reject the write. A request that would end or
+// change the lease of another program fails with [lease.ErrForeign]. [Options.Limits] do not apply
+// to leases of other programs. If another program held the lease between two grants of this package,
+// the second grant still has a newer token than the first.
 //
 // At any time, at most one session or elector leads. The exceptions are these weaknesses of
 // client-go's elector, which also exist without this package:
 //
-//   - When an elector with ReleaseOnCancel stops, it reads the object again, but it trusts its
-//     memory about whether it leads. If another holder has replaced it in the meantime, the elector
-//     clears the lease of that holder. A third elector can then acquire the lease at once. Stores
-//     of this package treat such a lease as held until it runs out, and the next renewal of its
-//     holder restores it.
-//   - An elector counts the duration from when an answer arrives, and not from when it sent the
+//   - When an elector with ReleaseOnCancel stops, it reads the object again, but does not check
+//     there whether it still leads. If another holder has replaced it in the meantime, the elector
+//     clears the lease of that holder. A third elector can then acquire the lease at once. Stores of
+//     this package treat a cleared lease as held until it runs out, and the next renewal of its
+//     holder restores the lease.
+//   - An elector counts the duration from the arrival of the answer, and not from the sending of the
 //     request. If the answer is late, the elector still leads after its lease has ended.
 //   - An elector with ReleaseOnCancel releases the lease before its work has stopped.
 //   - An elector before v0.27 waits for its own LeaseDuration before it replaces a holder, and
-//     ignores the duration of that holder. So the Duration of a session must not be longer than
-//     that LeaseDuration, and must not be infinite.
+//     ignores the duration of that holder. If a session contends with such electors, its Duration
+//     must not be longer than their LeaseDuration, and must not be infinite.
 //
 // # Exchanges
 //
-// A renewal takes one exchange with the API server, and so does a release. An acquire takes one
-// exchange if the Store has already seen the current state of the lease. Otherwise it takes two,
-// and three if the name is new. A refusal takes one exchange, or two if the name is new. A
+// A renewal or a release takes one exchange with the API server. An acquire takes one exchange if
+// the Store has already seen the current state of the lease. Otherwise, an acquire takes two
+// exchanges, or three if the name is new. A refusal takes one exchange, or two if the name is new. A
 // contender waits for the lease with a watch, which sends no signal for the renewals of the holder.
-// A contender reads the lease again when a whole duration has passed since the last renewal.
+// If a contender receives no signal, it waits for the remaining time from its last read, and then
+// reads the lease again.
 package kubelease

@@ -19,7 +19,7 @@ type engine struct {
 	client    coordinationclient.CoordinationV1Interface
 	namespace string
 	cache     objectCache
-	note      func(name string, e observe.Entry) // stores the entry of an event of a watch
+	note      func(name string, e observe.Entry) // stores the entry that a watch has received
 }
 
 // Load reads the object. If the object does not exist, Load creates it.
@@ -84,10 +84,10 @@ func (e *engine) create(ctx context.Context, key string) (*coordinationv1.Lease,
 
 // update replaces an object if its uid and its resourceVersion have not changed.
 //
-// The client must not retry the request by itself. The API server sends some errors with a
-// Retry-After header although it may have applied the write. If the client retried such a request
-// after the write was applied, the retry would fail with a conflict. The caller would then wrongly
-// conclude that the write was not applied.
+// The client must not retry the request by itself. Some errors with a Retry-After header do not
+// tell whether the API server has applied the write. If the client retried such a request after the
+// write was applied, the retry would fail with a conflict. The caller would then wrongly conclude
+// that the write was not applied.
 func (e *engine) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	updated := new(coordinationv1.Lease)
 	err := e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).
@@ -95,7 +95,8 @@ func (e *engine) update(ctx context.Context, object *coordinationv1.Lease) (*coo
 	return updated, e.explain(ctx, "update", object.Name, err)
 }
 
-// Swap replaces the version old by next.
+// Swap replaces the record in an object only if the version of the object still equals the parameter
+// old.
 func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
 	key, err := objectName(name)
 	if err != nil {
@@ -143,8 +144,9 @@ func (e *engine) reload(ctx context.Context, key, version string) (observe.Entry
 }
 
 // refuseForeign returns lease.ErrForeign for a request that would end or change the lease of
-// another program. It first reads the object again, because the other program may have released the
-// lease. It returns lease.ErrConflict if the version of the object has changed.
+// another program. It first reads the object again, to find out whether the other program has
+// released the lease. It returns lease.ErrConflict if the object does not exist, or if its version
+// has changed.
 func (e *engine) refuseForeign(ctx context.Context, key, version string) (observe.Entry, error) {
 	found, _, err := e.reload(ctx, key, version)
 	if err == nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain adds the name of the lease to an error of the API server. If there is advice for the
-// error, explain adds the advice too. If no retry can succeed, explain marks the error with
+// explain adds the name of the lease to an error of the API server. For some errors, explain also
+// adds advice on how to fix the cause. If no retry can succeed, explain marks the error with
 // lease.Permanent. Functions such as IsForbidden of package k8s.io/apimachinery/pkg/api/errors
 // still recognize the wrapped error.
 //
-// If ctx ends a request, package net/http returns the cause of ctx. The cause may have a
-// lease.Code, which would tell the caller that the request was refused. If err has a Code under a
-// ctx that is done, explain therefore wraps ctx.Err(), and keeps only the text of err.
+// If ctx ends a request, package net/http returns the cause of ctx. A cause with a lease.Code would
+// tell the caller that the request was refused. So if ctx is done and err has a Code, explain wraps
+// ctx.Err() and keeps only the text of err.
 func (e *engine) explain(ctx context.Context, verb, key string, err error) error {
 	if err == nil {
 		return nil

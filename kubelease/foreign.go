@@ -12,9 +12,9 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// ForeignOwner is the prefix of the Owner of a lease that another program holds. For example, an
-// elector of client-go is such a program. The holderIdentity of the object follows the prefix. A
-// request must not use an Owner with this prefix.
+// ForeignOwner is the prefix of the Owner of a lease that another program holds, such as an elector
+// of client-go. The holderIdentity of the object follows the prefix. A request must not use an Owner
+// with this prefix.
 const ForeignOwner = "foreign:"
 
 // foreignIDPrefix is the prefix of the ID of a lease that another program holds. A hash of the
@@ -23,11 +23,11 @@ const foreignIDPrefix = "foreign\x00"
 
 func isForeign(id lease.ID) bool { return string(id[:len(foreignIDPrefix)]) == foreignIDPrefix }
 
-// foreignRecord returns a record for the lease of another program. The caller passes the
-// holderIdentity and the leaseDurationSeconds of the object. The caller also passes the epoch for
-// the new record, because another program stores no epoch. If the object has a record of this
-// library, the caller passes the epoch of that record. Otherwise the caller passes the
-// resourceVersion of the object.
+// foreignRecord returns a record for the lease of another program. The parameters identity and
+// seconds are the holderIdentity and the leaseDurationSeconds of the object. Another program stores
+// no epoch, so the caller passes the epoch for the returned record. If this library has already
+// written a record to the object, the caller passes the epoch in that record. Otherwise the caller
+// passes the resourceVersion of the object.
 func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 	var id lease.ID
 	hash := sha256.Sum256([]byte(identity))
@@ -37,7 +37,8 @@ func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 		_, n := utf8.DecodeLastRuneInString(owner)
 		owner = owner[:len(owner)-n]
 	}
-	// A lease without a duration counts as infinite, so that no client replaces its holder.
+	// If the object has no duration, the record gets an infinite duration, so that no client replaces
+	// the holder.
 	k := observe.Kept{Record: lease.Record{State: lease.Leased, ID: id, Owner: owner, Duration: lease.Infinite, Epoch: max(1, epoch)}}
 	if seconds != nil && *seconds > 0 {
 		k.Left = time.Duration(*seconds) * time.Second
@@ -50,7 +51,7 @@ func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 // rejects requests that use the ID or the owner of another program's lease.
 type authority struct{ *observe.Authority }
 
-// Do checks the request and then calls Do of package observe.
+// Do checks the request and then calls Do of the observe.Authority.
 func (a authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	if err := checkRequest(req); err != nil {
 		return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
@@ -85,7 +86,7 @@ func checkSwap(old lease.Snapshot, next lease.Record) error {
 		return lease.ErrForeign
 	}
 	if isForeign(next.ID) {
-		return nil // The engine returns ErrForeign for it.
+		return nil // The engine returns ErrForeign for such a record.
 	}
 	return checkOwner("Record.Owner", next.Owner)
 }

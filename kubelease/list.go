@@ -18,10 +18,13 @@ import (
 // A Store starts to count down the remaining time of a lease when it first sees the current version
 // of the lease. If this version was written long before the Store first saw it, the lease has less
 // time left than the Store counts. The remaining time that List reports is therefore an upper
-// bound, and List may report a lease as leased although its holder is dead. If the holder of a
-// lease is dead, List reports the lease as expired once this Store has counted the remaining time
-// down to zero. To find out which leases are still being renewed, call List, wait for the longest
-// duration of the listed leases, and call List again.
+// bound. List can report a lease as leased although its holder is dead. If the holder of a lease is
+// dead, List reports the lease as expired once this Store has counted the remaining time down to
+// zero. To find out which leases are still being renewed, call List, wait for the longest duration
+// of the listed leases, and call List again.
+//
+// If the Store already remembers [Options.Names] names, it starts no countdown for a lease that it
+// sees only in lists. Every list then shows such a lease as leased, even if its holder is dead.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
@@ -66,9 +69,9 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 	}
 }
 
-// continueToken returns the token with which a list can continue from a newer snapshot. The API
-// server puts this token into the error err if it has dropped the old snapshot of the list. If err
-// has no such token, continueToken returns the empty string.
+// continueToken returns the token with which a list can continue from a newer snapshot. If the API
+// server has dropped the old snapshot of the list, it puts this token into the error err. If err has
+// no such token, continueToken returns the empty string.
 func continueToken(err error) string {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || !apierrors.IsResourceExpired(err) {

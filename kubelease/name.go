@@ -9,8 +9,8 @@ import (
 )
 
 // escapedPrefix is the prefix of an object's name if the name of its lease is escaped. A lease name
-// that already begins with this prefix is also escaped. Otherwise it could equal the escaped form of
-// another lease name.
+// that already begins with this prefix is also escaped. Without this rule, such a name could equal
+// the escaped form of another lease name.
 const escapedPrefix = "x--"
 
 // maxObjectName is the maximum length of an object's name in bytes.
@@ -46,7 +46,7 @@ func objectName(name string) (string, error) {
 }
 
 // leaseName returns the name of the lease that is stored in the object with the given name. It
-// returns false if no lease is stored in an object of that name.
+// returns false if no lease is stored in an object with the given name.
 func leaseName(object string) (string, bool) {
 	name := object
 	if text, ok := strings.CutPrefix(object, escapedPrefix); ok {

@@ -61,11 +61,11 @@ func parse(object *coordinationv1.Lease) (*saved, error) {
 
 // read decodes the lease in an object.
 //
-// If the object has no record of this library, the epoch of the lease is the resourceVersion of the
-// object. Each grant raises the epoch by one and the resourceVersion by at least one, so the epoch
-// is never above the resourceVersion. The resourceVersion keeps rising even if the object is
-// deleted and created again. So the resourceVersion of a new object is higher than every epoch of
-// earlier objects with the same name.
+// If this library has not written a record to the object, the epoch of the lease is the
+// resourceVersion of the object. Each grant raises the epoch by one and the resourceVersion by at
+// least one, so the epoch is never above the resourceVersion. The resourceVersion keeps rising even
+// if the object is deleted and created again. So the resourceVersion of a new object is higher than
+// every epoch of earlier objects with the same name.
 func read(object *coordinationv1.Lease) (observe.Entry, error) {
 	version, err := strconv.ParseInt(object.ResourceVersion, 10, 64)
 	if err != nil || version <= 0 {
@@ -89,8 +89,7 @@ func read(object *coordinationv1.Lease) (observe.Entry, error) {
 	case holder != "" && (ours == nil || holder != ours.Holder):
 		e.Foreign, e.Kept = true, foreignRecord(holder, spec.LeaseDurationSeconds, e.Record.Epoch)
 	case holder == "" && ours != nil && ours.Holder != "" && value(spec.LeaseTransitions) > ours.Transitions:
-		// Since the last write of this library, another program has acquired the lease and released
-		// it.
+		// After the last write of this library, another program acquired and released the lease.
 		e.Kept = observe.Kept{Record: lease.Record{Epoch: e.Record.Epoch}}
 	}
 	return e, nil
@@ -147,7 +146,8 @@ func identity(r lease.Record) string {
 }
 
 // secondsLeft returns the time that a lease has left, in whole seconds, rounded up. An elector of
-// client-go tries to acquire the lease only if the object has not changed for that many seconds.
+// client-go tries to acquire the lease only if the object has not changed for the returned number
+// of seconds.
 func secondsLeft(k observe.Kept) int32 {
 	left := k.Left
 	if k.Record.State == lease.Leased && k.Record.Duration == lease.Infinite {

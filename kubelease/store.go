@@ -13,38 +13,38 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Options are the settings of a [Store]. A nil *Options means the default of every field. A zero
-// field has the default that its comment names.
+// Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
 	// Limits restricts the durations that an authority over this Store grants. If a record has more
-	// time left than the Limits allow, the Store counts down only the time that they allow. The
-	// countdown starts when the Store first sees the record. The Limits allow MaxDuration for a
-	// finite lease, whether or not it was broken, and MaxPeriod for an infinite lease that was
-	// broken. All users of a namespace should set the same Limits. Default: no limits.
+	// time left than the Limits allow, the Store counts down only the allowed time. The countdown
+	// starts when the Store first sees the record. The allowed time of a finite lease is
+	// MaxDuration, whether or not the lease was broken. The allowed time of a broken infinite lease
+	// is MaxPeriod. All users of a namespace should set the same Limits. Default: no limits.
 	//
 	// The Store and its [Store.Authority] do not apply the Limits to the leases of other programs.
-	// The authority of lease.NewAuthority(store) does apply the Limits to the leases of other
-	// programs. It reports that the lease of another program ends within MaxDuration, even if that
-	// lease ends later. A waiter may therefore try to acquire the lease too early. The authority
-	// refuses that acquire.
+	// An authority from lease.NewAuthority(store) does apply the Limits to the leases of other
+	// programs. If another program holds a finite lease with more than MaxDuration left, such an
+	// authority reports an end that is too early. A waiter can therefore try to acquire the lease
+	// too early, but the authority refuses the acquire.
 	Limits lease.Limits
 
-	// MaxClockDrift limits how much faster or slower than real time the clock of a client may run.
+	// MaxClockDrift is the maximum error of the rate of a client's clock, compared with real time.
 	// Each clock must run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for
 	// sessions. Default: 0.001.
 	MaxClockDrift float64
 
 	// Names is the number of names that the Store remembers. Each name takes about 2 kB. When the
 	// Store sees the lease of a forgotten name again, it starts to count the duration of that lease
-	// from zero. The Store never forgets the time of a lease that is being watched. Default:
-	// 65,536.
+	// from zero. The Store never forgets the time of a lease that is being watched. If the Store
+	// already remembers this many names, [Store.List] never reports the leases of other names as
+	// expired. Set Names above the number of leases that you list. Default: 65,536.
 	Names int
 }
 
 // A Store keeps leases in the Lease objects of one namespace. A Store implements [lease.Store],
 // [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of Kubernetes. It is
-// safe for use by several goroutines at once. A Store does not have to be closed, and it never
-// closes its client.
+// safe for use by several goroutines at once. A Store has no Close method. It never closes its
+// client.
 type Store struct{ observed *observe.Store }
 
 // New returns a Store for the leases of a namespace. It sends no request. New returns a
@@ -53,7 +53,7 @@ type Store struct{ observed *observe.Store }
 //
 // To make the client, pass the result of [ClientConfig] to NewForConfig of
 // k8s.io/client-go/kubernetes/typed/coordination/v1. CoordinationV1 of a Clientset returns such a
-// client too. A client with the default rate limit of client-go may delay renewals.
+// client too. A client with the default rate limit of client-go can delay renewals.
 func New(client coordinationclient.CoordinationV1Interface, namespace string, o *Options) (*Store, error) {
 	if client == nil {
 		return nil, lease.Missing("New.client")
@@ -73,8 +73,9 @@ func New(client coordinationclient.CoordinationV1Interface, namespace string, o 
 	return &Store{s}, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name. Nil options mean the
-// defaults of a [session.Session]. Lease sends no request. It returns the errors of [session.New].
+// Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
+// the default options of package session. Lease sends no request. It returns the errors of
+// [session.New].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
@@ -95,10 +96,9 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap replaces old.Record with the record next, if the object still has the version old.Version.
-// Swap stores the remaining time of next as a duration. Swap returns [lease.ErrForeign] if another
-// program holds the lease. It returns a [*lease.FieldError] if the Owner of next begins with
-// [ForeignOwner].
+// Swap replaces the record only if its version is still old.Version. Swap stores the remaining time
+// of the new record as a duration. If another program holds the lease, Swap returns
+// [lease.ErrForeign]. If next.Owner begins with [ForeignOwner], Swap returns a [*lease.FieldError].
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := checkSwap(old, next); err != nil {
 		return lease.Snapshot{}, err
@@ -107,9 +107,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 }
 
 // Watch returns a channel that signals changes of the object, as [lease.Watcher] describes.
-// Renewals send no signal. A watch takes one read and one request that stays open. If the API
-// server does not confirm the watch within 5 s, Watch returns an error. The watch is lost when the
-// connection breaks. The API server also ends each watch after some time.
+// Renewals send no signal. A watch takes one read and one request that stays open. If the API server
+// does not confirm the watch within 5 s, Watch returns an error. If the connection breaks, the watch
+// is lost. The API server also ends each watch after some time.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

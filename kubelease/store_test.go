@@ -434,11 +434,11 @@ func second[T any](_ T, err error) error { return err }
 func TestOptions(t *testing.T) {
 	c := client(t, shared.Address)
 	for what, err := range map[string]error{
-		"New.client":            second(kubelease.New(nil, namespace, nil)),
-		"New.namespace":         second(kubelease.New(c, "a/b", nil)),
-		"Options.Names":         second(kubelease.New(c, namespace, &kubelease.Options{Names: -1})),
-		"Options.MaxClockDrift": second(kubelease.New(c, namespace, &kubelease.Options{MaxClockDrift: 1})),
-		"Limits.MinDuration":    second(kubelease.New(c, namespace, &kubelease.Options{Limits: lease.Limits{MinDuration: -1}})),
+		"New.client":                 second(kubelease.New(nil, namespace, nil)),
+		"New.namespace":              second(kubelease.New(c, "a/b", nil)),
+		"Options.Names":              second(kubelease.New(c, namespace, &kubelease.Options{Names: -1})),
+		"Options.MaxClockDrift":      second(kubelease.New(c, namespace, &kubelease.Options{MaxClockDrift: 1})),
+		"Options.Limits.MinDuration": second(kubelease.New(c, namespace, &kubelease.Options{Limits: lease.Limits{MinDuration: -1}})),
 	} {
 		if lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)

@@ -104,11 +104,11 @@ func (e *engine) seen(name string, event watch.Event, last *observe.Entry) bool 
 	return !isRenewal(before, next)
 }
 
-// isRenewal reports whether the entry after differs from the entry before only by a renewal. A
-// renewal is of no use to a waiter.
-func isRenewal(before, after observe.Entry) bool {
-	if before.Foreign && after.Foreign { // In an object without our record the epoch is the resourceVersion.
-		before.Record.Epoch = after.Record.Epoch
+// isRenewal compares an earlier entry of a lease with a later one. It reports whether a renewal is
+// the only difference. A waiter needs no signal for a renewal.
+func isRenewal(old, next observe.Entry) bool {
+	if old.Foreign && next.Foreign { // In an object without our record the epoch is the resourceVersion.
+		old.Record.Epoch = next.Record.Epoch
 	}
-	return before.Record == after.Record && before.Record.State == lease.Leased && after.Left >= before.Left
+	return old.Record == next.Record && old.Record.State == lease.Leased && next.Left >= old.Left
 }

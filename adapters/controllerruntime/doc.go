@@ -2,7 +2,7 @@
 // [lease.Authority], for example in PostgreSQL or etcd. The controllers of several clusters can
 // elect one common leader, if all of them can reach the authority.
 //
-// The package offers two ways.
+// The package offers two ways to elect a leader.
 //
 // A [Lock] keeps client-go's elector and stores the lease at the authority:
 //
@@ -18,7 +18,7 @@
 // answers of the authority that arrive too late. A Lock never releases the lease of another
 // elector.
 //
-// A [Runnable] is the safe way. A Runnable runs a function while its Session holds the lease. Turn
+// A [Runnable] is the safer way. A Runnable runs a function while its Session holds the lease. Turn
 // off the leader election of the manager:
 //
 //	l, err := store.Lease("indexer-leader", nil)
@@ -29,9 +29,10 @@
 //	err = mgr.AddHealthzCheck("lease", r.Healthz)
 //
 // The context of the function is canceled before another process can acquire the lease, even if
-// answers of the authority are late or lost. The context may be canceled too late if the process is
-// suspended, if a clock is stepped, if the store loses the record, or if a break is over before the
-// Session learns of it. In these cases, only the token protects the data from late writes.
+// answers of the authority are late or lost. In four cases, the context can be canceled too late:
+// the process is suspended, a clock is stepped, the store loses the record, or a break is over
+// before the Session learns of the break. In these four cases, only the token protects the data from
+// late writes.
 //
 // # Moving from client-go
 //

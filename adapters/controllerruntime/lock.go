@@ -24,8 +24,8 @@ import (
 // Create or Update. Any number of goroutines may call the other methods.
 //
 // The authority grants the lease to one elector at a time. The authority ends a lease that is not
-// renewed within the LeaseDuration. After a successful request, an elector may continue to lead for
-// the sum of its RenewDeadline and its RetryPeriod. Update returns an error if the lease could end
+// renewed within the LeaseDuration. An elector can lead for up to the sum of its RenewDeadline and
+// its RetryPeriod after its last successful request. Update returns an error if the lease could end
 // while the elector still leads. An elector can release only a lease that the authority granted to
 // its own Lock.
 type Lock struct {
@@ -46,8 +46,9 @@ type grant struct {
 	token     lease.Token   // the token of the last granted acquire
 }
 
-// LockOptions must have the same values as the settings of the elector that uses the Lock. A nil
-// *LockOptions or a zero field means the default of controller-runtime.
+// LockOptions repeats two settings of the elector that uses the Lock. Both settings must have the
+// same values as in the elector. A nil *LockOptions or a zero field means the default of
+// controller-runtime.
 type LockOptions struct {
 	RenewDeadline time.Duration // the elector's RenewDeadline. Default: 10 s
 	RetryPeriod   time.Duration // the elector's RetryPeriod. Default: 2 s
@@ -108,14 +109,16 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		}
 	}
 	// The elector compares the raw bytes with the bytes from its last call of Get. It notices a
-	// renewal only if the bytes differ. The election record may be equal after a renewal, but the
-	// lease record of the authority is not. So the raw bytes are made from both.
+	// renewal only if the bytes differ. A renewal changes the lease record of the authority, but not
+	// always the election record. So the raw bytes are made from both.
 	raw, err := json.Marshal([]any{record, undisclosed(r)})
 	return record, raw, err
 }
 
-// An undisclosed is a record that may lack its ID. An authority such as azlease reports no lease ID
-// to a read. If a lease is in force, its lease.Record cannot be encoded without an ID.
+// The type undisclosed has the fields of lease.Record, but not its methods, so that a record without
+// a lease ID can be encoded. Some authorities, such as azlease, do not report the lease ID in the
+// answer to a read. The method MarshalJSON of lease.Record returns an error for a record without an
+// ID, unless the state is Available.
 type undisclosed lease.Record
 
 // seconds returns d in seconds, rounded up. The result is at most math.MaxInt32, so it fits into an
@@ -135,11 +138,12 @@ func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 	return l.Update(ctx, record)
 }
 
-// If the record names this elector as the holder, Update acquires or renews the lease. If the
-// record names no holder, Update releases the lease. If the authority refuses to grant or renew the
-// lease, Update returns a conflict error of package k8s.io/apimachinery/pkg/api/errors. If the
-// authority refuses the release, the lease has ended already, and Update returns nil. If the record
-// names another holder, Update returns an error and sends no request.
+// Update changes the lease as the given record requires. If the record names this elector as the
+// holder, Update acquires or renews the lease. If the record names no holder, Update releases the
+// lease. If the authority refuses to grant or renew the lease, Update returns a conflict error of
+// package k8s.io/apimachinery/pkg/api/errors. If the authority refuses the release, the lease has
+// ended already, and Update returns nil. If the record names another holder, Update returns an error
+// and sends no request.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.mu.Lock()
 	g := l.grant
@@ -153,7 +157,7 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	default:
 		return fmt.Errorf("controllerruntime: an elector with identity %q uses the Lock of %q", record.HolderIdentity, l.identity)
 	}
-	if lease.CodeOf(err).Refusal() { // After any other error the ID may be in force.
+	if lease.CodeOf(err).Refusal() { // After any other error the ID might be in force.
 		g = grant{}
 		err = apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, l.name, err)
 	}
@@ -163,9 +167,10 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return err
 }
 
-// hold acquires the lease. If the lease is held for the same duration, hold renews it.
+// The method hold acquires the lease with the duration d. If this Lock already holds the lease with
+// the same duration, the method renews the lease instead.
 func (l *Lock) hold(ctx context.Context, g *grant, d time.Duration) error {
-	if g.released { // The release may arrive late, so nothing must be held under its ID.
+	if g.released { // A release that arrives late must not find a lease in force under its ID.
 		if err := l.release(ctx, g); err != nil {
 			return err
 		}
@@ -183,22 +188,22 @@ func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
 	if g.id.IsZero() {
 		g.id = dice.Dice{Reader: &rand.Reader}.ID()
 	}
-	sent := time.Now()
+	sentAt := time.Now()
 	res, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionAcquire, Proposed: g.id, Owner: l.identity, Duration: d})
 	if err != nil {
 		return err
 	}
 	g.held, g.requested, g.token = true, d, res.Record.Token()
-	return l.checkInTime(sent, res)
+	return l.checkInTime(sentAt, res)
 }
 
 func (l *Lock) renew(ctx context.Context, id lease.ID) error {
-	sent := time.Now()
+	sentAt := time.Now()
 	res, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionRenew, ID: id})
 	if err != nil {
 		return err
 	}
-	return l.checkInTime(sent, res)
+	return l.checkInTime(sentAt, res)
 }
 
 func (l *Lock) release(ctx context.Context, g *grant) error {
@@ -214,10 +219,10 @@ func (l *Lock) release(ctx context.Context, g *grant) error {
 	return err
 }
 
-// checkInTime returns an error if the lease could end while the elector still leads. The request
-// was sent at the time sent.
-func (l *Lock) checkInTime(sent time.Time, res lease.Result) error {
-	took := time.Since(sent)
+// checkInTime returns an error if the lease could end while the elector still leads. The request was
+// sent at the time sentAt.
+func (l *Lock) checkInTime(sentAt time.Time, res lease.Result) error {
+	took := time.Since(sentAt)
 	if left := res.MinRemaining - took; left < l.leadsFor {
 		return fmt.Errorf("controllerruntime: lease %q is certain for %v after an answer that took %v, and an elector goes on for %v, its RenewDeadline and RetryPeriod: tell NewLock what they are, or choose a longer LeaseDuration",
 			l.name, left, took, l.leadsFor)

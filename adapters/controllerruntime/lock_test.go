@@ -88,8 +88,14 @@ func TestElectorsOverALock(t *testing.T) {
 				time.Sleep(10 * duration)
 				synctest.Wait()
 				first := inspect(t, a)
-				if !leads[0].Load() || leads[1].Load() || first.Owner != "first" || first.State != lease.Leased || first.Duration != duration || first.Epoch != 1 || locks[0].Token() != first.Token() || locks[1].Token() != "" {
-					t.Fatalf("the electors lead: %v, %v, and the lease is %v", leads[0].Load(), leads[1].Load(), first)
+				if !leads[0].Load() || leads[1].Load() {
+					t.Fatalf("the electors lead: %v, %v", leads[0].Load(), leads[1].Load())
+				}
+				if first.State != lease.Leased || first.Owner != "first" || first.Duration != duration || first.Epoch != 1 {
+					t.Fatalf("the lease is %v", first)
+				}
+				if locks[0].Token() != first.Token() || locks[1].Token() != "" {
+					t.Fatalf("the tokens are %q, %q, and the lease is %v", locks[0].Token(), locks[1].Token(), first)
 				}
 				began := time.Now()
 				cut.Store(end == "dies")

@@ -13,19 +13,22 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Runnable runs a function while it holds a lease. Add it to a manager whose own leader election
-// is off. A Runnable implements manager.Runnable and manager.LeaderElectionRunnable.
+// A Runnable runs a function while its Session holds a lease. Add it to a manager whose own leader
+// election is off. A Runnable implements manager.Runnable and manager.LeaderElectionRunnable.
 //
 // The function gets a context and the fencing token of the lease. After the context is canceled, at
-// least the StopWindow of the Session passes before another process can acquire the lease. The
-// context may be canceled too late in four cases: a suspended process, a clock that is stepped, a
-// store that loses the record, and a break with a short grace period. A grace period is short if it
-// is shorter than RenewInterval, RequestTimeout and StopWindow together. In these cases, only the
+// least the StopWindow of the Session passes before another process can acquire the lease. In four
+// cases, the context can be canceled too late: the process is suspended, a clock is stepped, the
+// store loses the record, or a break has a short grace period. A grace period is short if it is less
+// than the sum of RenewInterval, RequestTimeout and StopWindow. In these four cases, only the
 // fencing token protects the data from late writes.
 //
 // By default, a Runnable that has lost its lease waits until it can acquire the lease again. The
-// manager keeps running while the Runnable waits. If another process with the same owner took the
-// lease over, the Runnable does not wait, and ends.
+// manager keeps running while the Runnable waits. If another process with the same owner has taken
+// the lease over, the Runnable ends.
+//
+// The methods of a Runnable are safe for concurrent use by multiple goroutines. Start may be called
+// only once.
 type Runnable struct {
 	lease *session.Session
 	f     func(context.Context, lease.Token) error
@@ -35,14 +38,14 @@ type Runnable struct {
 	work context.Context // the context of the function; nil if the function does not run
 }
 
-// NewRunnable returns a Runnable. The options are passed to session.Run, and nil means the
-// defaults. If the option Again is nil, a Runnable that has lost the lease waits until it can
+// NewRunnable returns a Runnable. The Runnable passes the options to session.Run. If o is nil, the
+// defaults apply. If the option Again is nil, a Runnable that has lost the lease waits until it can
 // acquire the lease again. It also waits for the lease again if f returns an error that matches
-// [fencing.ErrStale], because a guard may notice the loss of the lease first. If another process
-// with the same owner took the lease over ([lease.ErrTakenOver]), the Runnable and the manager end.
-// The Runnable and the manager also end if f returns any other error while the lease is held. The
-// Runnable closes the Session when it ends. NewRunnable returns a [*lease.FieldError] if the
-// Session or the function is nil.
+// [fencing.ErrStale], because a guard can notice the loss of the lease before the Session does. If
+// another process with the same owner has taken the lease over ([lease.ErrTakenOver]), the Runnable
+// and the manager end. The Runnable and the manager also end if f returns any other error while the
+// Session holds the lease. The Runnable closes the Session when it ends. NewRunnable returns a
+// [*lease.FieldError] if the Session or the function is nil.
 func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error, o *session.RunOptions) (*Runnable, error) {
 	if l == nil {
 		return nil, lease.Missing("NewRunnable.l")
@@ -60,13 +63,13 @@ func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error,
 	return r, nil
 }
 
-// Start waits for the lease and runs the function while the lease is held. If the lease is lost,
+// Start waits until the Session holds the lease, and then runs the function. If the lease is lost,
 // Start waits for the lease again, until ctx is done. After the function has returned, Start
-// releases the lease and closes the Session. Start waits for the release at most for the
-// ReleaseTimeout of the options, and for the closing of the Session at most 10 s. It returns the
+// releases the lease and closes the Session. The release takes at most
+// [session.RunOptions.ReleaseTimeout]. Closing the Session takes at most 10 s. Start returns the
 // error of session.Run joined with the error of session.Session.Close. If ctx has ended and the
-// error of session.Run matches ctx.Err(), Start returns only the error of session.Session.Close.
-// Start must be called only once.
+// error of session.Run matches ctx.Err(), Start leaves out the error of session.Run. Start must be
+// called only once.
 func (r *Runnable) Start(ctx context.Context) (err error) {
 	defer func() { // runs even if the function ends its goroutine
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
@@ -98,10 +101,10 @@ func (r *Runnable) run(ctx context.Context, tok lease.Token) error {
 // NeedLeaderElection returns false, because a Runnable does its own leader election.
 func (r *Runnable) NeedLeaderElection() bool { return false }
 
-// Healthz is a healthz.Checker for AddHealthzCheck. Healthz returns an error if three conditions
-// are met: the context of the function was canceled, the function has not returned, and the lease
-// is no longer held. Another process may then work at the same time. A kubelet restarts the
-// container when the check fails.
+// Healthz is a healthz.Checker for AddHealthzCheck. Healthz returns an error if three conditions are
+// true at the same time: the context of the function has ended, the function is still running, and
+// CheckAlive of the Session returns false. In that state, another process might work at the same
+// time. If the check fails, the kubelet restarts the container.
 func (r *Runnable) Healthz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,9 +115,9 @@ func (r *Runnable) Healthz(*http.Request) error {
 	return nil
 }
 
-// Readyz is a healthz.Checker for AddReadyzCheck. Readyz returns an error if the function does not
-// run, or if the context of the function has ended. Use it if only the leader should receive
-// requests. All other replicas are then not ready.
+// Readyz is a healthz.Checker for AddReadyzCheck. Readyz returns an error if the function is not
+// running, or if the context of the function has ended. Use Readyz if only the leader should receive
+// requests. With Readyz, all other replicas are not ready.
 func (r *Runnable) Readyz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -47,8 +47,8 @@ func main() {
 	}
 }
 
-// lead runs in a process. It waits for the lease and works while it leads. After a loss it waits
-// again.
+// lead runs in a process. It waits for the lease and works while it leads. After a loss of the
+// lease, it waits again.
 func lead() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -117,8 +117,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// startProcess starts this program again, as another process. It returns when that process waits for
-// the lease.
+// startProcess starts this program again, as another process. It returns when the new process waits
+// for the lease.
 func startProcess(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
 	cmd.Stderr = os.Stderr
