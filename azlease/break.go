@@ -9,10 +9,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// breakIn sends a break with the period p. If the service's answer to the break reports a remaining
-// time, the lease is breaking. If the answer reports no remaining time, and the period p is given and
-// less than a second, the lease is broken. In every other case, breakIn reads the blob to find out
-// whether the lease is still breaking.
+// breakIn sends a break with the period p. If the answer contains a remaining time above zero, the
+// lease is now breaking. Otherwise, if p is a period of less than a second, the lease is now broken. In
+// every other case, breakIn reads the blob to find out whether the lease is still breaking.
 func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, lease.ID{1}) // a break needs no ID
 	if err != nil {
@@ -38,14 +37,14 @@ func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 		if _, props, err := o.loadVersion(lease.ID{}); err != nil {
 			return lease.Result{}, withoutRefusal(err)
 		} else if props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {
-			state = lease.Broken // another holder may have acquired the lease since
+			state = lease.Broken // another holder might have acquired the lease in the meantime
 		}
 		most = time.Second
 	}
 	return newResult(lease.ID{}, state, o.rememberedGrant(answer.ETag), least, most), nil
 }
 
-// lockedBounds returns the shortest and the longest time for which a lease may stay locked after a
+// lockedBounds returns the shortest and the longest time for which a lease can stay locked after a
 // break. In its answer to the break, the service reported leaseTime seconds as the remaining time of
 // the lease. The documentation says that this remaining time is approximate. The service truncates
 // the remaining time to whole seconds, and the emulator Azurite rounds it. If the break had a period,
@@ -63,18 +62,20 @@ func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 // broken. The service reports the remaining time only in the answer to a break. To learn the
 // remaining time, remainingAfterBreak sends another break with the longest allowed period. A break
 // shortens a lease only if the break period is shorter than the remaining time of the lease. The
-// remaining time never exceeds the longest allowed break period. So the second break shortens
-// nothing.
+// remaining time never exceeds the longest allowed break period. So the second break does not
+// shorten the lease.
 //
-// The lease was breaking a moment ago, but a new holder may have acquired the lease since. If the new
+// remainingAfterBreak sends the second break only if a read of the blob has shown that the lease is
+// breaking. But a new holder can acquire the lease between this read and the second break. If the new
 // holder has written its token, the ETag of the blob has changed, and the service refuses the second
 // break. If the new holder has not written its token yet, the service accepts the second break and
 // breaks the lease of the new holder. The lease of the new holder then ends within a minute. The
-// answer to the second break then reports the remaining time of the new holder's lease, and not of
-// the lease under id. To detect a new holder, remainingAfterBreak reads the blob again after the
-// answer has arrived. This read carries the lease ID id, so the read succeeds only while the lease is
-// in force under that ID. No holder can acquire a breaking lease. Therefore, if the read succeeds,
-// the lease was already in force under id at the time of the break.
+// answer to the second break then reports the remaining time of the new holder's lease. But
+// remainingAfterBreak must return the remaining time of the lease under id. To detect a new holder,
+// remainingAfterBreak reads the blob again after the answer has arrived. This read sends id as the
+// lease ID, so the read succeeds only while the lease is in force under id. No holder can acquire a
+// breaking lease. Therefore, if the read succeeds, the lease was already in force under id when the
+// service carried out the second break.
 func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) lease.Result {
 	v, props, err := o.loadVersion(id)
 	if err != nil || props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {
@@ -96,10 +97,10 @@ func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) leas
 // A breakTable stores, for each broken lease, the earliest and the latest time at which the lease can
 // end. A breakTable computes the earliest and the latest end from the remaining times that the
 // service reported. The service reports remaining times in whole seconds, so two answers that are 0.1
-// s apart can differ by a second. Therefore a breakTable also uses the earlier answers. If a
-// breakTable used only the last answer of the service, each renewal could report an end of the lease
-// up to a second earlier than the renewal before. The holder would then lose up to a second of its
-// grace period, and would get another warning of the same break.
+// s apart can differ by a second. Therefore a breakTable also uses the earlier answers. Without the
+// earlier answers, each renewal could report an end of the lease that is up to a second earlier. The
+// holder would then lose up to a second of its grace period, and would get another warning of the
+// same break.
 type breakTable struct {
 	most int
 
@@ -113,11 +114,11 @@ type lockedTime struct {
 	least, most time.Time // the lease ends no earlier than least, and no later than most
 }
 
-// addAnswer returns the shortest and the longest time for which a broken lease may stay locked. The
+// addAnswer returns the shortest and the longest time for which a broken lease can stay locked. The
 // service reported leaseTime seconds as the remaining time of the lease. The request was sent at the
 // time sentAt. From the new answer, addAnswer computes the earliest and the latest end of the lease.
-// If the stored earliest or latest end is later than the computed one, addAnswer uses the stored one.
-// It ignores a stored time that the new answer contradicts.
+// For each of the two ends, addAnswer compares the new time with the stored time, and uses the later
+// one. It ignores a stored time that the new answer contradicts.
 func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time.Time) (least, most time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Options are the settings of a [Container]. A nil *Options stands for the zero Options. If a field is
-// zero, its default applies.
+// Options are the settings of a [Container]. A nil *Options or a zero field means the default.
 type Options struct {
 	// Names is the maximum number of names for which a Container remembers the last known metadata. Each
 	// name takes about 500 bytes. If a Container has forgotten a name, the next renewal or acquire of
@@ -26,8 +25,8 @@ type Options struct {
 const DefaultNames = 65_536
 
 // A Container grants leases on the blobs in one Azure container. It is a [lease.Authority] and a
-// [lease.Lister]. Its methods may be called by several goroutines at once. A Container does not have
-// to be closed. Its client still belongs to the caller of [New].
+// [lease.Lister]. Its methods may be called by several goroutines at once. A Container need not be
+// closed. The client of a Container still belongs to the caller of [New].
 type Container struct {
 	client *container.Client
 	known  versionCache
@@ -84,14 +83,14 @@ func (c *Container) Lease(name string, o *session.Options) (*session.Session, er
 // Authority returns c.
 func (c *Container) Authority() lease.Authority { return c }
 
-// Fence returns an access condition for a write to a blob. The service accepts a write with this
-// condition only while the lease of the blob is in force under the lease ID id. Otherwise the service
-// refuses the write with status 412. The error code of a refusal is LeaseLost,
+// Fence returns an access condition for a write to a blob. With this condition, the service accepts
+// the write only while the lease of the blob is in force under the given lease ID. Otherwise the
+// service refuses the write with status 412. The error code of a refusal is LeaseLost,
 // LeaseIdMismatchWithBlobOperation or LeaseNotPresentWithBlobOperation.
 //
-// While a Session holds the lease, the method ID of the Session returns the ID to pass to Fence. An
-// upload replaces the metadata of the blob, including the token of the current grant. The upload does
-// not end the lease. The next grant still gets a newer token; see [FloorBlob].
+// While a Session holds the lease, [session.Session.ID] returns the lease ID for Fence. An upload
+// replaces the metadata of the blob, including the token of the current grant. The upload does not end
+// the lease. The next grant still gets a newer token; see [FloorBlob].
 func Fence(id lease.ID) *blob.AccessConditions {
 	text := id.String()
 	return &blob.AccessConditions{LeaseAccessConditions: &blob.LeaseAccessConditions{LeaseID: &text}}
@@ -100,7 +99,7 @@ func Fence(id lease.ID) *blob.AccessConditions {
 // limits holds the lease durations and break periods that the service allows.
 var limits = lease.AzureLimits
 
-// leaseClient returns the SDK's client for lease operations on a blob under the lease ID id.
+// leaseClient returns the SDK's client for lease operations on a blob under the given lease ID.
 func (c *Container) leaseClient(name string, id lease.ID) (*azl.BlobClient, error) {
 	text := id.String()
 	return azl.NewBlobClient(c.client.NewBlobClient(name), &azl.BlobClientOptions{LeaseID: &text})

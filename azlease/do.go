@@ -14,16 +14,17 @@ import (
 // The result of a grant contains the ID of the request. The service does not report lease IDs, so a
 // result contains an ID only if the request contained that ID. The result of a read contains the
 // state of the lease. The result of a read also contains the owner, the duration and the token of the
-// last grant. The service does not report the remaining time to a read, so the field Until of the
-// record is the latest time at which the last grant of azlease can end. If a client that does not use
-// azlease has leased the blob since the last grant, the lease can end after Until. The same holds for
-// a read between the two steps of a grant.
+// last grant. The answer of the service to a read does not contain the remaining time. The field
+// Until of the record is therefore the latest time at which the last grant of azlease can end. If a
+// client that does not use azlease has leased the blob since the last grant, the lease can end after
+// Until. If a read happens between the two steps of a grant, the lease can also end after Until.
 //
 // The result of a refusal is empty, with one exception. If the service refuses to renew a breaking
-// lease, the result contains the remaining time of the lease as far as the service reports it.
+// lease, the result contains the remaining time of the lease, provided that Do can learn it from the
+// service.
 //
 // Do refuses a request whose Version is older than 2012-02-12. The service counts time in whole
-// seconds. The method Do drops fractions of a second from a duration and from a break period.
+// seconds, so Do drops fractions of a second from a duration and from a break period.
 func (c *Container) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := c.do(ctx, name, req)
 	if err != nil {
@@ -67,7 +68,7 @@ func (c *Container) do(ctx context.Context, name string, req lease.Request) (lea
 // An operation is a call of Do in progress.
 type operation struct {
 	*Container
-	ctx  context.Context // of this call of Do
+	ctx  context.Context // the context of this call of Do
 	name string
 }
 
@@ -91,7 +92,7 @@ func heldResult(id lease.ID, g grant) lease.Result {
 }
 
 // newResult returns a result whose record has the given state. The parameters named least and most
-// hold the shortest and the longest time for which the lease may stay locked. If a lease in the given
+// hold the shortest and the longest time for which the lease can stay locked. If a lease in the given
 // state is not locked, newResult ignores these two parameters. The field Now of the result is the
 // time of this machine, because the service reports its own time in whole seconds only.
 func newResult(id lease.ID, state lease.State, g grant, least, most time.Duration) lease.Result {

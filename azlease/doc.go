@@ -36,7 +36,7 @@
 // The service refuses to renew a breaking lease. When a renewal is refused, azlease still reports the
 // remaining time, so a Session can continue its work until the grace period ends. The service rounds
 // the remaining time down to whole seconds. The documentation of the service says that the remaining
-// time is approximate. Because of the rounding, a Session may lose up to two seconds of a grace
+// time is approximate. Because of the rounding, a Session can lose up to two seconds of a grace
 // period.
 //
 // The service sends no notifications. A waiting process reads the lease every RenewInterval.
@@ -55,32 +55,33 @@
 // the blob has not changed since it was read. An acquire returns only after the second step.
 // Therefore no two grants have the same token. If the write of the epoch fails, Do releases the lease
 // and returns an error. The caller must then treat the outcome of the acquire as unknown. If the
-// answer to a write is lost, a token may be skipped. Between the two steps of a grant, a read returns
+// answer to a write is lost, a token can be skipped. Between the two steps of a grant, a read returns
 // the state Leased with the owner and the token of the previous grant.
 //
-// An upload replaces the metadata of a blob, and a deletion removes the metadata. Tokens continue to
-// rise in both cases. The next grant gets a higher token than every earlier grant, because the new
-// token depends on a number that is stored in another blob of the container, [FloorBlob].
+// An upload replaces the metadata of a blob, and a deletion removes the metadata. After an upload or
+// a deletion, tokens continue to rise, because another blob of the container, [FloorBlob], stores a
+// number that only rises. The token of the next grant is computed from this number, so it is higher
+// than every earlier token of the lease.
 //
 // Each process should acquire leases under lease IDs of its own, as a Session does. If two processes
 // acquire a lease under the same ID, they share that lease. If the second process cannot write its
 // epoch, Do checks whether the blob still has the token of the first process. If the blob has this
 // token, Do does not release the lease. If an upload has removed the token of the first process, Do
-// may release the lease, although the first process still relies on the lease.
+// might release the lease, although the first process still relies on the lease.
 //
-// A program should always use the same duration when it acquires a lease under the same lease ID.
-// Suppose that one of two processes with the same ID acquires the lease again with a shorter
-// duration. If the other process renews the lease at that time, the result of the renewal may contain
-// the old, longer duration. A Session never changes the duration of an ID.
+// A program should acquire a lease under the same lease ID with the same duration each time. If one
+// of two processes with the same ID acquires the lease again with a shorter duration while the other
+// process renews the lease, the result of the renewal can contain the old, longer duration. A
+// Session never changes the duration of an ID.
 //
 // # When the promises do not hold
 //
 //   - Tokens can fall if the container is deleted or restored to an earlier time.
 //   - Tokens can also fall if the floor blob is deleted together with the blob of a lease, or if
 //     either blob is edited by hand.
-//   - A lease ends early if its container is deleted. The service allows this even while blobs in the
-//     container are leased.
-//   - After a failover of the account to its secondary region, writes of the last minutes may be
+//   - A lease ends early if its container is deleted. The service allows the deletion even while
+//     blobs in the container are leased.
+//   - After a failover of the account to its secondary region, writes of the last minutes can be
 //     missing. The documentation does not say whether leases survive a failover. Do not rely on leases
 //     or tokens across a failover.
 //
@@ -99,10 +100,10 @@
 // A renewal takes one request to the service. After each write of the blob, the next renewal takes
 // two. A release, a read and a refused operation take one request each, with one exception. A renewal
 // that is refused after a break takes two requests if the lease is broken, and up to four if the
-// lease is breaking. An acquire takes two requests if this process wrote the last token of the name.
-// Otherwise an acquire takes three. If an upload has replaced the metadata, an acquire takes up to
-// five requests. The first acquire of a name takes six. A list takes one request for each page of up
-// to 5,000 blobs.
+// lease is breaking. An acquire takes two requests if the same process also made the last granted
+// acquire of the lease, and three otherwise. If an upload has replaced the metadata, an acquire
+// takes up to five requests. The first acquire of a name takes six. A list takes one request for
+// each page of up to 5,000 blobs.
 //
 // # What was tested, and what was not
 //
@@ -114,10 +115,10 @@
 //     and the periods. It says that a lease operation changes neither ETag nor Last-Modified. It also
 //     says that a break period has no effect if it is longer than the remaining time.
 //   - Microsoft's error code tables, and client tests that run in the cloud, list the error codes.
-//     They show that a read or a write with a wrong lease ID is answered 412.
-//   - Recordings of the service that Microsoft's SDK teams publish show the headers of each answer and
-//     the code LeaseLost. They show that the service truncates the remaining time to whole seconds and
-//     compares lease IDs by value.
+//     They show that the service answers a read or a write under a wrong lease ID with status 412.
+//   - Microsoft's SDK teams publish recordings of the service, which show the headers of each answer
+//     and the code LeaseLost. The recordings also show that the service truncates the remaining time
+//     to whole seconds and compares lease IDs by value.
 //   - The document Naming and Referencing Containers, Blobs, and Metadata states the rules for names
 //     of blobs.
 //   - The document Create a service SAS and the table of RBAC actions list the permissions.

@@ -53,13 +53,13 @@ var advice = map[string]string{
 const needs = "the credential needs the actions blobs/read and blobs/write, as the role Storage Blob Data Contributor has them, or a signature with the permissions r and w of the container, and l to list"
 
 // explain returns an error that names the failed operation and its blob, and says how to fix the
-// problem. If a retry cannot succeed, the error is permanent; see [lease.Permanent]. It returns
-// errors of the context and errors with a [lease.Code] unchanged.
+// problem. If a retry cannot succeed, the error is permanent; see [lease.Permanent]. If err is an
+// error of the context or has a [lease.Code], explain returns err itself.
 func explain(what, address string, err error) error {
-	address, _, _ = strings.Cut(address, "?") // the query may contain a signature, which must not be logged
+	address, _, _ = strings.Cut(address, "?") // the query can contain a signature, which must not be logged
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {
-		var sent *url.Error // has the query in its text, also if a timeout of the network caused it
+		var sent *url.Error // its text contains the query, even if a network timeout caused the error
 		if !errors.As(err, &sent) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 			return err
 		}
@@ -80,7 +80,7 @@ func explain(what, address string, err error) error {
 }
 
 // withoutQuery returns the text of err. If err is a [*url.Error], the text omits the query of the URL,
-// because the query may contain a signature.
+// because the query can contain a signature.
 func withoutQuery(err error) string {
 	var failed *url.Error
 	if errors.As(err, &failed) {
@@ -90,10 +90,10 @@ func withoutQuery(err error) string {
 	return err.Error()
 }
 
-// If the [lease.Code] of err is a refusal, withoutRefusal returns an error with the same text but
-// without a Code. Otherwise withoutRefusal returns err. It is used for the second request of an
-// operation. If the service refuses the second request of an operation, Do must not report a refusal,
-// because the service has already carried out the first request.
+// withoutRefusal turns a refusal into an error with the same text but without a [lease.Code]. It
+// returns any other error unchanged. It is used for the second request of an operation. If the service
+// refuses that request, Do must not report a refusal, because the service has already carried out the
+// first request.
 func withoutRefusal(err error) error {
 	if lease.CodeOf(err).Refusal() {
 		return errors.New(err.Error())

@@ -56,9 +56,14 @@ func TestAdvice(t *testing.T) {
 		for _, req := range []lease.Request{{Action: lease.ActionRead}, {Action: lease.ActionRenew, ID: lease.ID{1}}, {Action: lease.ActionAcquire, Proposed: lease.ID{1}, Duration: time.Minute}} {
 			_, err := leases.Do(t.Context(), "job", req)
 			var permanent *lease.PermanentError
-			if err == nil || errors.As(err, &permanent) != c.permanent || lease.CodeOf(err) != 0 ||
-				!strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "http://account.test/box/job") || strings.Contains(err.Error(), "secret") {
-				t.Errorf("%v, answered %d %s: %v", req.Action, c.status, c.code, err)
+			if err == nil || errors.As(err, &permanent) != c.permanent || lease.CodeOf(err) != 0 {
+				t.Fatalf("%v, answered %d %s: %v", req.Action, c.status, c.code, err)
+			}
+			if !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "http://account.test/box/job") {
+				t.Errorf("%v, answered %d %s: %v, without the blob or %q", req.Action, c.status, c.code, err, c.says)
+			}
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("%v, answered %d %s: %v, with the secret", req.Action, c.status, c.code, err)
 			}
 		}
 	}

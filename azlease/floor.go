@@ -16,20 +16,20 @@ import (
 // FloorBlob is the name of a blob in each container. Because of FloorBlob, fencing tokens continue to
 // rise even if the metadata of a lease is lost. The metadata of FloorBlob holds the generation, which
 // is a number that only rises. The epoch of a grant is a generation times 1<<32, plus the number of
-// the grant in that generation. A grant takes a new generation in two cases:
+// the grant in that generation. A grant uses a new generation in two cases:
 //
 //   - The metadata has no epoch, because the blob is new or because an upload has replaced the metadata.
 //   - The last grant has the last number of its generation.
 //
-// After an upload, the Container may still remember an earlier epoch of the lease. But another
-// process may have written a higher epoch before the upload. Therefore the grant takes a new
+// After an upload, the Container might still remember an earlier epoch of the lease. But another
+// process might have written a higher epoch before the upload. Therefore the grant uses a new
 // generation even if the Container remembers an epoch.
 //
-// A grant takes a generation only after it has learned the ETag of the blob. The grant writes its epoch
-// only if the blob still has that ETag. Therefore the new epoch is higher than every earlier epoch of
-// the lease.
+// A grant first gets the ETag of the lease's blob, and then requests a generation. The grant writes
+// its epoch only if the lease's blob still has that ETag. Therefore the new epoch is higher than
+// every earlier epoch of the lease.
 //
-// Do not delete this blob. If FloorBlob and the blob of a lease are both deleted, the tokens of that
+// Do not delete FloorBlob. If FloorBlob and the blob of a lease are both deleted, the tokens of that
 // lease start over.
 const FloorBlob = "lease-floor"
 
@@ -39,26 +39,27 @@ const (
 	generationLimit = 1 << (63 - generationBits)
 )
 
-// A generationSource takes generations from the floor blob. While one caller takes a generation, all
-// later callers wait. One of the waiting callers then takes the next generation, and the other
-// waiting callers share that generation. A process that acquires a thousand new names at the same
-// time therefore takes only a few generations. Different names may share a generation. Two grants of
+// A generationSource raises the generation in the floor blob. While one caller raises the generation,
+// all later callers wait. One of the waiting callers then raises the generation again, and all
+// waiting callers use the new generation. So a process that acquires a thousand new names at the same
+// time raises the generation only a few times. Different names can share a generation. Two grants of
 // one name never get the same epoch, because each write is conditional on the ETag of the blob.
 type generationSource struct {
 	client *blockblob.Client
-	slot   chan struct{} // holds a value while a caller takes a generation
+	slot   chan struct{} // holds a value while a caller raises the generation
 
 	mu    sync.Mutex
 	asked uint64 // the number of callers so far
-	serve uint64 // the number of callers that asked before last was taken
-	last  uint64 // the generation that was taken last
+	serve uint64 // the number of callers that asked before the last raise began
+	last  uint64 // the generation after the last raise
 }
 
 func (f *generationSource) init(client *blockblob.Client) {
 	f.client, f.slot = client, make(chan struct{}, 1)
 }
 
-// takeGeneration returns a generation that did not exist when takeGeneration was called.
+// takeGeneration returns a new generation. The floor blob reaches this generation only after
+// takeGeneration is called.
 func (f *generationSource) takeGeneration(ctx context.Context) (uint64, error) {
 	f.mu.Lock()
 	f.asked++

@@ -16,19 +16,19 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// maxTries is the maximum number of attempts at a step that fails because another client has changed
-// the blob.
+// maxTries is how many times azlease tries a step that fails because another client has changed the
+// blob.
 const maxTries = 5
 
 // acquire acquires the lease and then writes a new token to the blob under that lease. If the token
 // cannot be written, acquire releases the lease and returns an error. The caller must then treat the
 // outcome as unknown.
 //
-// There is one exception. If the last token was granted to the ID of this request, a process may
-// already have held the lease under that ID before the request. Such a process may rely on the lease,
-// so acquire does not release the lease. The answer of the service does not show whether the lease
-// was held before, so acquire looks at the last token. If an upload has removed the last token and
-// the Container does not remember the token, acquire releases the lease.
+// There is one exception: if the last token was granted to the ID of this request, acquire does not
+// release the lease. A process might have held the lease under that ID before the request, and might
+// still rely on the lease. The answer of the service does not show whether a process held the lease
+// before the request. Therefore acquire looks at the last token. If an upload has removed the last
+// token and the Container does not remember the token, acquire releases the lease.
 func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.Proposed)
 	if err != nil {
@@ -64,15 +64,15 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	return heldResult(req.Proposed, g), nil
 }
 
-// undo releases a lease that was acquired but has no token. If the context has ended, it does
-// nothing. The release may arrive late, after the holder has acquired the lease again under the same
+// undo releases a lease that was acquired but has no token. If the context has ended, undo sends no
+// request. The release can arrive late, after the holder has acquired the lease again under the same
 // ID. Such a late release has no effect, because it is conditional on an ETag that the later acquire
-// has changed. If the release by undo fails, the holder can still release the lease under the same
-// ID. Otherwise a finite lease expires.
+// has changed. If undo does not succeed, the holder can still release the lease under the same ID. If
+// the holder does not release it, a finite lease expires.
 //
-// The parameter named epoch holds the epoch that acquire tried to write, or 0 if acquire tried to
-// write none. If the blob has a token that was granted to id with a different epoch, another request
-// wrote that token. In that case, undo does not release the lease.
+// The caller passes the epoch that acquire has possibly written, or 0 if acquire has certainly
+// written no epoch. If the blob has a token that was granted to id with a different epoch, another
+// request wrote that token, so undo does not release the lease.
 func (o operation) undo(client *azl.BlobClient, id lease.ID, epoch uint64) {
 	if o.ctx.Err() != nil {
 		return
@@ -106,15 +106,15 @@ func (o operation) create() error {
 
 // issueGrant writes a new grant with the next epoch to the blob and returns that grant. The lease
 // must be in force under id. The parameter named etag holds the ETag from the answer to the lease
-// operation, or "". The function issueGrant passes the last grant to makeGrant, and adds the epoch to
-// the new grant that makeGrant returns. If makeGrant returns the last grant unchanged, issueGrant
-// writes nothing and returns that grant.
+// operation, or "". issueGrant passes the last grant to makeGrant, and adds the epoch to the new
+// grant that makeGrant returns. If makeGrant returns the last grant unchanged, issueGrant writes
+// nothing and returns that grant.
 //
-// The service accepts the write only under two conditions. The lease must be in force under id. The
-// blob must still have the ETag that belongs to the last grant. If another client has changed the
-// blob, issueGrant reads the blob and calls makeGrant again. So two grants never get the same epoch.
-// If the write fails for any other reason, the outcome is unknown, and issueGrant returns the grant
-// together with the error. In that case an epoch may be skipped.
+// The service accepts the write only if the lease is in force under id and the blob still has the
+// ETag that belongs to the last grant. If another client has changed the blob, issueGrant reads the
+// blob and calls makeGrant again. So two grants never get the same epoch. If the write fails for any
+// other reason, the outcome is unknown, and issueGrant returns the grant together with the error.
+// After such an error, an epoch can be skipped.
 func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last grant) (grant, error)) (grant, error) {
 	for range maxTries {
 		v, err := o.versionAt(etag, id)
@@ -145,11 +145,11 @@ func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last
 	return grant{}, o.busyError()
 }
 
-// nextEpoch returns the epoch of the grant after version v. Usually that is the epoch of v plus 1. In
-// three cases, nextEpoch takes a new generation and returns its first epoch:
+// nextEpoch returns the epoch of the grant after version v. Usually the result is the epoch of v
+// plus 1. In three cases, nextEpoch returns the first epoch of a new generation:
 //
 //   - The version v has no epoch.
-//   - An upload or a deletion has removed a grant that may be newer than the grant of v.
+//   - An upload or a deletion has removed a grant that might be newer than the grant of v.
 //   - The generation of v has no epoch left.
 func (o operation) nextEpoch(v version) (uint64, error) {
 	next := v.epoch + 1
@@ -168,10 +168,12 @@ func (o operation) busyError() error {
 	return fmt.Errorf("azlease: blob %q was written by others each of %d times between a read and a write", o.name, maxTries)
 }
 
-// versionAt returns the version of the blob with the given ETag. If the Container does not remember
-// that version, or if etag is "", versionAt reads the blob under the lease ID id. If the metadata has
-// no grant but the Container remembers one, an upload or a deletion has removed the grant from the
-// metadata. The version then has the remembered grant.
+// versionAt returns the current version of the blob. The given ETag comes from the answer to a lease
+// operation. If the Container remembers the version with that ETag, versionAt sends no request. If
+// the Container does not remember this version, or if the given ETag is empty, versionAt reads the
+// blob under the given lease ID. If the metadata has no grant but the Container remembers one, an
+// upload or a deletion has removed the grant from the metadata. versionAt then returns a version
+// with the remembered grant.
 func (o operation) versionAt(etag azcore.ETag, id lease.ID) (version, error) {
 	known := o.known.get(o.name)
 	if etag != "" && known.etag == etag {
@@ -218,7 +220,7 @@ func (o operation) storeMetadata(v version, id lease.ID) (azcore.ETag, error) {
 	return etagOf(answer.ETag), nil
 }
 
-// errNoETag is the error for an answer without an ETag. The service always sends one.
+// errNoETag is the error for an answer without an ETag. The service always sends an ETag.
 var errNoETag = errors.New("azlease: the answer has no ETag, so no write can be made conditional: see which proxy removes it")
 
 // etagOf returns the ETag of an answer, or "" if the answer has none. No version has the ETag "".
@@ -241,7 +243,7 @@ func ifNew() *blob.AccessConditions {
 }
 
 // changeID gives the lease a new ID and then writes a new token for that ID. An earlier request whose
-// answer was lost may already have set the new ID. If the new ID already has a token, changeID keeps
+// answer was lost might already have set the new ID. If the new ID already has a token, changeID keeps
 // that token.
 func (o operation) changeID(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.ID)

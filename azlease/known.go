@@ -15,7 +15,7 @@ type version struct {
 	metadata
 
 	// If lost is true, an upload or a deletion has removed the grant from the metadata. Before the
-	// upload or deletion, another process may have written a newer epoch.
+	// upload or deletion, another process might have written a newer epoch.
 	lost bool
 }
 

@@ -12,17 +12,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The metadata under these names contains the data of a lease that the service itself does not store.
-// The names have no underscore, because some proxies drop headers whose names contain an underscore.
+// Under these metadata names, azlease stores what the service itself does not store about a lease. The
+// names have no underscore, because some proxies drop headers whose names contain an underscore.
 const (
-	metaEpoch    = "leaseepoch"    // of the last grant, in decimal
+	metaEpoch    = "leaseepoch"    // the epoch of the last grant, in decimal
 	metaHolder   = "leaseholder"   // the digest of the ID that was granted
 	metaOwner    = "leaseowner"    // escaped as in a URL; absent if empty
 	metaDuration = "leaseduration" // such as 30s, or infinite
 )
 
 // A grant holds the data that azlease stores about the last grant of a lease. It is stored in the
-// metadata of the blob. The zero grant means that there is none.
+// metadata of the blob. The zero grant means that there is no grant.
 type grant struct {
 	epoch    uint64
 	holder   string
@@ -120,8 +120,9 @@ func parseDuration(s string) (time.Duration, error) {
 	}
 	text, ok := strings.CutSuffix(s, "s")
 	n, err := strconv.Atoi(text)
+	isCount := ok && err == nil && 0 <= n && n <= 60
 	d := time.Duration(n) * time.Second
-	if err != nil || !ok || n < 0 || n > 60 || d < limits.MinDuration || durationText(d) != s {
+	if !isCount || d < limits.MinDuration || durationText(d) != s {
 		return 0, fmt.Errorf("no duration: %q", s)
 	}
 	return d, nil

@@ -49,7 +49,7 @@ func violatedRule(name string) string {
 	case strings.TrimSpace(name) != name:
 		return "must not begin or end with white space, as the name of a blob"
 	case strings.ContainsFunc(name, func(r rune) bool {
-		return r == '\\' || unicode.IsControl(r) || r&0xfffe == 0xfffe || r >= 0xfdd0 && r <= 0xfdef
+		return r == '\\' || unicode.IsControl(r) || isNoncharacter(r)
 	}):
 		return "must have no backslash, control character or noncharacter, as the name of a blob"
 	}
@@ -63,4 +63,9 @@ func violatedRule(name string) string {
 
 func badOption(field string, value any, bound string) error {
 	return &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption}
+}
+
+// isNoncharacter reports whether r is one of the 66 noncharacters of Unicode.
+func isNoncharacter(r rune) bool {
+	return r&0xfffe == 0xfffe || r >= 0xfdd0 && r <= 0xfdef
 }

@@ -31,9 +31,9 @@ var refusalCodes = map[string]lease.Code{
 	"LeaseLost":                          lease.ErrOver,
 }
 
-// codesWithoutBlob maps actions to Codes. If the blob does not exist, Do refuses an action with the
-// Code that this map has for the action. But Do grants a read or a write that has no lease ID. A
-// lease without a blob was never granted.
+// codesWithoutBlob maps each action to the Code with which Do refuses the action if the blob does
+// not exist. Even without a blob, Do grants a read or a write that has no lease ID. The Codes are
+// those for a lease that was never granted.
 var codesWithoutBlob = map[lease.Action]lease.Code{
 	lease.ActionRenew:   lease.ErrIDMismatch,
 	lease.ActionRelease: lease.ErrIDMismatch,
@@ -52,8 +52,8 @@ func serviceCode(err error) string {
 	return ""
 }
 
-// refusalOf returns the Code for an error that the service returned for the action a, or 0 if the
-// error is not a refusal.
+// refusalOf returns the Code of a refusal, or 0 if err is not a refusal. The service returned err as
+// its answer to the given action.
 func refusalOf(a lease.Action, err error) lease.Code {
 	code := serviceCode(err)
 	if code == codeBlobNotFound {

@@ -61,7 +61,7 @@ func (o operation) write(id lease.ID) (lease.Result, error) {
 		etag, err := o.storeMetadata(v, id)
 		switch {
 		case err == nil:
-			if v.etag = etag; v.epoch > 0 { // otherwise keep the remembered version, which may have an epoch
+			if v.etag = etag; v.epoch > 0 { // otherwise keep the remembered version, which might have an epoch
 				o.known.put(o.name, v)
 			}
 			if id.IsZero() {

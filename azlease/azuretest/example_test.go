@@ -23,8 +23,8 @@ func server(t testing.TB) *blobtest.Server {
 	return s
 }
 
-// example builds an example and runs it against a server.
-func example(t *testing.T, name string) string {
+// built builds an example.
+func built(t *testing.T, name string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), name)
 	build := exec.Command("go", "build", "-o", program, "./examples/"+name)
@@ -32,9 +32,15 @@ func example(t *testing.T, name string) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return program
+}
+
+// example builds an example and runs it against a server.
+func example(t *testing.T, name string) string {
+	t.Helper()
 	s := server(t)
 	connection := "AccountName=" + s.Account + ";AccountKey=" + s.Key + ";BlobEndpoint=" + s.URL + ";"
-	out, err := exec.CommandContext(t.Context(), program, "-connection", connection).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), built(t, name), "-connection", connection).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -56,5 +62,19 @@ func TestExampleFence(t *testing.T) {
 	t.Parallel()
 	if out := example(t, "fence"); !strings.Contains(out, "its write is refused by the service") {
 		t.Errorf("it says %s", out)
+	}
+}
+
+// Without a service, an example says what to start. The client of the service tries for 10 s.
+func TestExamplesSayWhatToStart(t *testing.T) {
+	for _, name := range []string{"takeover", "fence"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const nowhere = "AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:1/a;"
+			out, err := exec.CommandContext(t.Context(), built(t, name), "-connection", nowhere).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "go run ./cmd/blobtest in the folder blobtest, or give -connection") {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
 	}
 }

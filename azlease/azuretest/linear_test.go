@@ -110,7 +110,10 @@ func history(t *testing.T, seed uint64, faults float64, wrong func(lease.Authori
 		d := newDouble(t, nil)
 		sum.tokens = nil
 		// The service counts whole seconds, so a lease or a break may be shorter by almost one.
-		rec := linearize.NewRecorder(&linearize.Options{Observed: true, Epsilon: time.Second})
+		rec, failed := linearize.NewRecorder(&linearize.Options{Observed: true, Epsilon: time.Second})
+		if failed != nil {
+			t.Fatal(failed)
+		}
 		rec.Contend(t.Context(), func(i int) lease.Authority {
 			way := faulty(t, d.transport(), leasefault.Always(leasefault.Any, leasefault.Random(seed+uint64(i), faults,
 				leasefault.FailRequest, leasefault.FailAnswer, leasefault.LoseRequest, leasefault.LoseAnswer,

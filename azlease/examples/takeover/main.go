@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// work runs in a process of the program. It waits for the lease and then holds it.
+// work runs in each process of the program. It waits for the lease and then holds it.
 func work() error {
 	client, err := container.NewClientFromConnectionString(*connection, *box, nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func watch() error {
 		return err
 	}
 	if _, err := client.Create(context.Background(), nil); err != nil && !bloberror.HasCode(err, bloberror.ContainerAlreadyExists) {
-		return err
+		return fmt.Errorf("create the container: %w; if no service runs, start go run ./cmd/blobtest in the folder blobtest, or give -connection", err)
 	}
 	first, err := startProcess("first")
 	if err != nil {
@@ -115,8 +115,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// startProcess starts this program again, as another process. It returns when that process waits for
-// the lease.
+// startProcess starts this program again, as another process. It returns when the new process waits
+// for the lease.
 func startProcess(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
 	cmd.Stderr = os.Stderr
