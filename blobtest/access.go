@@ -21,8 +21,8 @@ func (a access) mayBreak() bool {
 	return a.any("w") || a.version >= versionDeleteBreaks && a.any("d")
 }
 
-// mayReplace reports whether the client may overwrite an existing blob. The permission c only allows
-// the client to create a blob.
+// mayReplace reports whether the client may overwrite an existing blob. The permission c allows the
+// client to create a blob, but not to overwrite one.
 func (a access) mayReplace() bool { return a.any("w") }
 
 // These failures answer requests that are not authorized.
@@ -56,8 +56,8 @@ func (c *call) admit(op *operation) error {
 	return errNoAuthentication
 }
 
-// unauthenticated returns a copy of errAuthentication. The body of the copy contains the string
-// detail as the reason.
+// unauthenticated returns a copy of errAuthentication. In the body of the copy, the element
+// AuthenticationErrorDetail contains the given text.
 func unauthenticated(detail string) *failure {
 	return errAuthentication.with("AuthenticationErrorDetail", detail)
 }

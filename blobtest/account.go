@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// getServiceProperties serves Get Blob Service Properties. It answers with the settings of a new
-// account and the CORS rules of the server.
+// getServiceProperties serves Get Blob Service Properties. The answer contains the CORS rules and the
+// default version of the server. All other settings are those of a new account.
 func getServiceProperties(c *call) (*reply, error) {
 	b := startXML()
 	b.WriteString("<StorageServiceProperties>")

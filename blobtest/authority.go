@@ -6,10 +6,10 @@ import (
 )
 
 // newAuthority returns an in-memory authority that enforces the limits of the Blob service. The
-// authority reads the clock once for each request. So it decides, commits and answers a request at
-// one time.
+// authority reads the clock once for each request. So it decides, commits and answers each request
+// with the same time.
 func newAuthority(clock *Clock) lease.Authority {
-	// The Blob service never forgets a lease ID, so this authority keeps records longer than any test
-	// runs.
+	// The Blob service never forgets a lease ID. This authority therefore keeps its records for a
+	// century, which is longer than any test runs.
 	return memory.New(&memory.Options{Clock: clock, Limits: lease.AzureLimits, Retention: century}).Authority()
 }

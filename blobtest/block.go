@@ -167,7 +167,7 @@ func parseBlockList(body []byte) (list []wanted, err error) {
 	}
 }
 
-// getBlockList serves Get Block List. The blob may have only uncommitted blocks.
+// getBlockList serves Get Block List. It also serves a blob that has only uncommitted blocks.
 func getBlockList(c *call) (*reply, error) {
 	which := strings.ToLower(c.query.Get("blocklisttype"))
 	if which == "" {
@@ -223,8 +223,8 @@ func writeBlocks(b *bytes.Buffer, name string, blocks []block) {
 	b.WriteString("</" + name + ">")
 }
 
-// startXML returns a buffer that begins with a byte order mark and an XML declaration, as the service
-// sends them.
+// startXML returns a buffer that contains a byte order mark and an XML declaration. The documents of
+// the service begin in the same way.
 func startXML() *bytes.Buffer {
 	return bytes.NewBufferString("\ufeff" + `<?xml version="1.0" encoding="utf-8"?>`)
 }

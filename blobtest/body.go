@@ -27,7 +27,7 @@ func (c *call) readBody() ([]byte, error) {
 	// A context cannot interrupt a read of the request body, so readBody sets a read deadline on the
 	// connection.
 	deadline, _ := c.ctx.Deadline()
-	_ = c.conn.SetReadDeadline(deadline) // in a test the connection may not support deadlines
+	_ = c.conn.SetReadDeadline(deadline) // in a test the connection might not support deadlines
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, c.r.Body, n); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) || c.ctx.Err() != nil {

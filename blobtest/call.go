@@ -24,17 +24,17 @@ type call struct {
 	version  lease.Version
 
 	account   *account
-	hosted    bool // the host names the account, not the path
+	hosted    bool // the account is in the host and not in the path
 	kind      kind
 	container string
 	blob      string
 	snapshot  time.Time // zero for the blob itself
 
-	now    time.Time // the time of the request; zero until it is decided
-	id     lease.ID  // x-ms-lease-id; zero: none
+	now    time.Time // the time of the request; zero if it is not known yet
+	id     lease.ID  // the header x-ms-lease-id; zero if there is none
 	access access
 
-	reserved int64 // bytes of the quota that are released after the answer
+	reserved int64 // bytes of the quota that the Handler releases when the operation has ended
 }
 
 func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
@@ -56,9 +56,9 @@ func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
 	return c
 }
 
-// reserve makes sure that at least n bytes of the quota are reserved for the request. After the
-// answer, the bytes in c.reserved become free for other requests. Code that stores n bytes must
-// therefore subtract n from c.reserved.
+// reserve makes sure that at least n bytes of the quota are reserved for the request. When the
+// operation has ended, the Handler frees the bytes in c.reserved for other requests. An operation that
+// stores n bytes must therefore subtract n from c.reserved.
 func (c *call) reserve(n int64) error {
 	more := max(0, n-c.reserved)
 	if err := c.quota.reserve(more); err != nil {
@@ -163,7 +163,8 @@ func checkContainerName(s string) error {
 		switch {
 		case c == '-' && dash:
 			return errResourceName
-		case c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9'):
+		case c == '-', 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+		default:
 			return errResourceName
 		}
 		dash = c == '-'
@@ -174,9 +175,9 @@ func checkContainerName(s string) error {
 	return nil
 }
 
-// chooseVersion sets c.version to the version of the service that the request names. It looks for the
-// version in the header x-ms-version, then in the query parameter api-version and then in the query
-// parameter sv.
+// chooseVersion sets c.version to the service version that the request names. It uses the first of
+// these that the request has: the header x-ms-version, the query parameter api-version, the query
+// parameter sv. If the request has none of them, c.version is [Options.DefaultVersion].
 func (c *call) chooseVersion() error {
 	c.version = c.o.DefaultVersion
 	if s := c.header(headerVersion); s != "" {

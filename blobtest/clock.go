@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// A Clock is a clock that a test controls. A Clock stands still until the test moves it, or runs at a
-// constant rate. A Clock is a [lease.Clock], so one Clock can drive the store, the server and the
-// sessions of a test. Its methods may be called from any number of goroutines.
+// A Clock is a clock that a test controls. A Clock from [NewClock] moves only when the test calls
+// [Clock.Advance]. A Clock from [NewFastClock] can also run at a constant rate. A Clock is a
+// [lease.Clock], so one Clock can drive the store, the server and the sessions of a test. Its methods
+// may be called from any number of goroutines.
 //
-// A Clock stops about 292 years after its start, because a [time.Duration] cannot represent a longer
-// time. It stands still from then on.
+// A Clock stops for good about 292 years after its start, because a [time.Duration] cannot represent
+// a longer time.
 type Clock struct {
 	mu      sync.Mutex
-	base    time.Time // what the clock showed at the real time since
+	base    time.Time // the time that the clock showed at the real time in the field since
 	since   time.Time
 	last    time.Time // the latest time that the clock can show
 	rate    float64
@@ -28,12 +29,13 @@ type waiter struct {
 	ch chan time.Time
 }
 
-// NewClock returns a clock that shows the time start and stands still until the test moves it.
+// NewClock returns a clock that begins at the given time. It moves only when the test calls
+// [Clock.Advance].
 func NewClock(start time.Time) *Clock { return NewFastClock(start, 0) }
 
-// NewFastClock returns a clock that begins at the time start and runs rate times as fast as real
-// time. At rate 60, the clock moves a minute in each real second. At rate 0, the clock stands still.
-// A negative rate and NaN count as 0.
+// NewFastClock returns a clock that begins at the given time and runs at the given rate. At rate 60,
+// the clock moves a minute in each real second. At rate 0, the clock stands still. A negative rate
+// and NaN count as 0.
 func NewFastClock(start time.Time, rate float64) *Clock {
 	start = start.Round(0).UTC()
 	if math.IsNaN(rate) {
@@ -69,8 +71,8 @@ func (c *Clock) within(t time.Time) time.Time {
 	return t
 }
 
-// Advance moves the clock forward by d. Before it returns, Advance sends the new time to every
-// channel from [Clock.After] whose duration has passed. A negative d counts as 0, because the clock
+// Advance moves the clock forward by d. Before Advance returns, it sends the new time to the channel
+// of each [Clock.After] call whose duration has passed. A negative d counts as 0, because the clock
 // of an authority must never run backward.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// conditions holds either the conditional headers of a request, or the conditional headers that a
-// copy request has for its source.
+// conditions holds the conditional headers of a request. A copy request has two such values: one for
+// the destination and one for the source.
 type conditions struct {
 	match, noneMatch               []string // entity tags without quotes, or *; nil if the header is missing
 	modifiedSince, unmodifiedSince time.Time
@@ -16,7 +16,7 @@ type conditions struct {
 }
 
 // readConditions parses the conditional headers of a read. The names of the headers begin with prefix.
-// A read may have several of these headers: "Beginning with version 2013-08-15, the Get Blob and Get
+// A read can have several of these headers: "Beginning with version 2013-08-15, the Get Blob and Get
 // Blob Properties operations support multiple conditional headers."
 func (c *call) readConditions(prefix string) (conditions, error) {
 	q, err := c.parseConditions(prefix)
@@ -112,8 +112,8 @@ func (q *conditions) matchHolds(etag string, modified time.Time) bool {
 }
 
 // noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. If a
-// request has both If-None-Match and If-Modified-Since and q.all is set, it is enough that one of the
-// two conditions holds. If q.all is not set, If-Modified-Since is ignored. The documentation of the
+// request has both headers, the result depends on q.all. If q.all is true, one of the two conditions
+// is enough. If q.all is false, noneMatchHolds ignores If-Modified-Since. The documentation of the
 // service writes the conditions of a request as a formula: "If-Match && If-Unmodified-Since &&
 // (If-None-Match || If-Modified-Since)".
 func (q *conditions) noneMatchHolds(etag string, modified time.Time) bool {

@@ -80,9 +80,9 @@ func getContainer(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// setContainerMetadata serves Set Container Metadata. The lease of a container protects the container
-// only from deletion. The request therefore needs no lease ID. If it has a lease ID, that ID must
-// match.
+// setContainerMetadata serves Set Container Metadata. The lease of a container protects the
+// container only from deletion. The request therefore needs no lease ID. If the request has a lease
+// ID, that ID must match.
 func setContainerMetadata(c *call) (*reply, error) {
 	m, err := c.parseMetadata()
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 type CORSRule struct {
 	Origins        []string      // such as "https://example.org"; "*" matches every origin
 	Methods        []string      // such as "PUT"
-	AllowedHeaders []string      // of requests; a name may end in *, such as "x-ms-meta-*"
+	AllowedHeaders []string      // of requests; a name can end in *, such as "x-ms-meta-*"
 	ExposedHeaders []string      // of responses
-	MaxAge         time.Duration // how long a browser may cache a preflight; truncated to whole seconds
+	MaxAge         time.Duration // how long a browser is allowed to cache a preflight; truncated to whole seconds
 }
 
 func (u *CORSRule) matches(origin, method string) bool {

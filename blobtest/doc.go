@@ -1,6 +1,6 @@
 // Package blobtest is a test double of the Azure Blob service, for programs that use blob leases. SDK
-// clients of any language connect to it over HTTP. A test does not wait until a lease of 15 seconds
-// expires, but moves the clock of the server forward.
+// clients of any language connect to it over HTTP. To let a lease expire, a test moves the clock of
+// the server forward instead of waiting.
 //
 //	srv, err := blobtest.NewServer(nil, nil)
 //	defer srv.Close()
@@ -17,17 +17,17 @@
 // # Leases
 //
 // A [lease.Authority] grants the leases. NewServer creates an authority in memory, or uses an
-// authority of your own. Your authority may be wrapped to inject faults. For each request of a
-// client, the server sends a request to the authority. The server translates the result into the
-// status codes and error codes of the Blob service. The authority alone decides whether a lease is
-// granted, and whether a read or a write is admitted.
+// authority of your own. You can wrap your authority to inject faults. For each request of a client,
+// the server sends a request to the authority. The server translates the result into the status codes
+// and error codes of the Blob service. The authority alone decides whether a lease is granted, and
+// whether a read or a write is admitted.
 //
 // When a client writes to a blob, the server checks the lease and changes the content in one step. No
 // other request to the server can come between the check of the lease and the change of the content.
 // However, a program that calls the authority directly can change the lease at any time.
 //
-// Each request has a single time. If the server created the authority itself, the authority's decision
-// and the header Date of the answer use the same time.
+// Each request has a single time, which the header Date of the answer shows. If the server created
+// the authority itself, the header Date shows the time at which the authority decided the request.
 //
 // # What is served
 //
@@ -40,8 +40,9 @@
 //     Properties, metadata, properties, Copy Blob within the account, Snapshot Blob and Delete Blob
 //
 // The server evaluates conditional headers. The server verifies the signatures of Shared Key and
-// Shared Key Lite, and the shared access signatures of accounts and services. The server stores and
-// returns the access tier of a blob and the public access of a container, but neither has an effect.
+// Shared Key Lite. It also verifies the shared access signatures of accounts and services. The server
+// stores and returns two settings that have no other effect: the access tier of a blob and the public
+// access of a container.
 //
 // The server refuses unsupported requests with the error codes that the service itself uses for
 // unsupported features. The server does not support append and page blobs, tags, access policies,

@@ -10,8 +10,8 @@ import (
 )
 
 // A failure is the answer to a request that fails. Its status, error code and text are those of the
-// service. The field named text holds the reason phrase of the response, which is also the message in
-// the body. Failures are shared and never changed. The method with returns a changed copy.
+// service. The text is the reason phrase of the response, and it is also the message in the body.
+// Failures are shared and never changed. The methods named with and withHeader return changed copies.
 type failure struct {
 	status  int
 	code    string // header x-ms-error-code
@@ -84,7 +84,7 @@ var (
 	errUnsatisfiable = &failure{status: 400, code: "UnsatisfiableCondition", text: "The request includes an unsatisfiable condition for this operation."}
 	errConditions    = &failure{status: 400, code: "MultipleConditionHeadersNotSupported", text: "Multiple condition headers are not supported."}
 
-	errFull     = &failure{status: 507, code: "InsufficientStorage", text: "The server keeps as much as Options.MaxTotal allows."}
+	errFull     = &failure{status: 507, code: "InsufficientStorage", text: "The server stores as much as its limit allows. Delete blobs, or raise -max-total of the command (Options.MaxTotal)."}
 	errInternal = &failure{status: 500, code: "InternalError", text: "The server encountered an internal error. Please retry the request."}
 	errTimedOut = &failure{status: 500, code: "OperationTimedOut", text: "The operation could not be completed within the permitted time."}
 )
@@ -103,9 +103,9 @@ func badQuery(f *failure, name, value, reason string) *failure {
 	return f.with("QueryParameterName", name).with("QueryParameterValue", value).with("Reason", reason)
 }
 
-// failureOf returns the failure that answers err. If err is an expired deadline, failureOf returns a
-// timeout. If err is neither a *failure nor an expired deadline, failureOf returns an internal error,
-// because the outcome of the request is unknown.
+// failureOf returns the failure that answers err. If err is a *failure, failureOf returns err
+// itself. If a deadline has expired, failureOf returns a timeout. After any other error, the outcome
+// of the request is unknown, so failureOf returns an internal error.
 func failureOf(err error) *failure {
 	var f *failure
 	switch {
@@ -140,8 +140,8 @@ func element(b *bytes.Buffer, name, value string) {
 	b.WriteString("</" + name + ">")
 }
 
-// writeText writes the string value and escapes the characters that XML reserves. Line breaks are not
-// escaped, because the service does not escape them in error messages. A character that XML does not
+// writeText writes a text and escapes the characters that XML reserves. It does not escape line
+// breaks, because the service does not escape them in error messages. A character that XML does not
 // allow becomes U+FFFD.
 func writeText(b *bytes.Buffer, value string) {
 	for i, line := range bytes.Split([]byte(value), []byte("\n")) {

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// gates holds a lock, called a gate, for each resource in use. A request holds the gate of a resource
-// from the check of the lease until the change of the resource. No other request can come between the
-// check and the change. While a request holds a gate, it may wait for an answer of the authority. A
-// gate is a channel and not a mutex, so that a request can stop waiting for the gate when the context
-// of the request ends. A name takes memory only while requests use it.
+// gates holds a lock, called a gate, for each resource in use. A request enters the gate of a
+// resource before it checks the lease, and leaves the gate after it has read or changed the
+// resource, so no other request can come in between. A request can wait for the authority while it
+// holds a gate. A gate is a channel and not a mutex, because a request must stop waiting for a gate
+// when the context of the request ends. A name takes memory only while requests use it.
 type gates struct {
 	mu sync.Mutex
 	m  map[string]*gate
@@ -21,7 +21,7 @@ type gate struct {
 }
 
 // enter waits until no other request holds the gate of the named resource, and then takes the gate.
-// If the returned error is nil, the caller must call leave once to give the gate back.
+// If the error is nil, the caller must call the returned function once, to release the gate.
 func (g *gates) enter(ctx context.Context, name string) (leave func(), err error) {
 	t := g.join(name)
 	select {

@@ -23,7 +23,7 @@ import (
 // [NewHandler], because the methods of a zero Handler panic.
 type Handler struct {
 	auth      lease.Authority
-	ownLeases bool // the Handler made the authority, which runs on its clock
+	ownLeases bool // the Handler made the authority, which runs on the Handler's clock
 	o         Options
 	outcomes  []outcome
 	accounts  map[string]*account
@@ -32,9 +32,9 @@ type Handler struct {
 	etags     atomic.Uint64
 }
 
-// NewHandler returns a Handler that uses the authority auth to grant leases. The authority may inject
+// NewHandler returns a Handler that uses the authority auth to grant leases. The authority can inject
 // faults. If auth is nil, the Handler creates an authority in memory with the limits of the service.
-// That authority runs on [Options.Clock]. If an option is not valid, NewHandler returns a
+// The created authority runs on [Options.Clock]. If an option is not valid, NewHandler returns a
 // [*lease.FieldError]. NewHandler also returns an error if one of [Options.Containers] cannot be
 // created.
 func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
@@ -254,9 +254,10 @@ func (c *call) askAuthority(req lease.Request) (lease.Result, error) {
 	return res, err
 }
 
-// requestTime returns the time of the request. If the Handler created the authority, and an answer of
-// the authority to this request contained a time, requestTime returns the last such time. In all
-// other cases, the first call of requestTime reads the clock, and later calls return the same time.
+// requestTime returns the time of the request. If the Handler created the authority, requestTime
+// returns the last time that the authority reported for this request. If the authority has reported
+// no time yet, or if the Handler did not create the authority, the first call of requestTime reads
+// the clock. Later calls then return the same time.
 func (c *call) requestTime() time.Time {
 	if c.now.IsZero() {
 		c.now = c.o.Clock.Now()
@@ -279,9 +280,9 @@ func (c *call) do(req lease.Request) (lease.Result, error) {
 }
 
 // wouldRefuse returns a failure if the lease does not admit the given read or write, and nil
-// otherwise. It is called for a request that fails anyway, and does not change the lease. The holder
-// of an expired lease can renew the lease until a write succeeds, so a write that fails must not
-// change the lease.
+// otherwise. It is for a request that fails in any case. Such a request must not change the lease,
+// because the holder of an expired lease can renew the lease until a write succeeds. Therefore
+// wouldRefuse only reads the lease.
 func (c *call) wouldRefuse(use lease.Action) error {
 	res, err := c.do(lease.Request{Action: lease.ActionRead})
 	if err != nil {
@@ -293,8 +294,8 @@ func (c *call) wouldRefuse(use lease.Action) error {
 	return nil
 }
 
-// If an earlier resource of the same name had a lease, endOldLease ends that lease. A new resource
-// must begin without a lease. The result is the time of the authority.
+// endOldLease ends the lease of an earlier resource of the same name, because a new resource must
+// begin without a lease. The result is the time of the authority.
 func (c *call) endOldLease() (time.Time, error) {
 	for range 3 { // repeats only if another request leases the name in between
 		res, err := c.askAuthority(lease.Request{Action: lease.ActionWrite})

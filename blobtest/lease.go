@@ -62,9 +62,9 @@ func leaseResource(c *call) (*reply, error) {
 }
 
 // startStopwatch returns a function that measures the time since startStopwatch was called. The
-// function measures the time on the server's clock and on the machine's clock, and returns the longer
-// result. The reason is that NewHandler accepts any authority, and the authority may use either
-// clock.
+// returned function measures this time with two clocks: the server's clock and the machine's clock.
+// It returns the longer of the two times. Both clocks are needed, because an authority that was
+// passed to NewHandler can use either clock.
 func (c *call) startStopwatch() (elapsed func() time.Duration) {
 	began, realBegan := c.o.Clock.Now(), time.Now()
 	return func() time.Duration { return max(c.o.Clock.Now().Sub(began), time.Since(realBegan)) }

@@ -35,8 +35,8 @@ func (p position) compare(q position) int {
 
 const maxResults = 5000
 
-// includeValues lists the allowed values of the query parameter include. The value "deleted" and the
-// values after it in the list have no effect, because the server does not store such data.
+// includeValues lists the values that the query parameter "include" can contain. The value "deleted"
+// and all values after it have no effect, because the server stores no such data.
 var includeValues = []string{
 	"snapshots", "metadata", "uncommittedblobs", "copy", "system",
 	"deleted", "tags", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold", "permissions",
@@ -89,7 +89,8 @@ func (c *call) endpoint() string {
 	return scheme + "://" + c.r.Host + path
 }
 
-// startList begins the document of a list. It repeats only the parameters that the request has.
+// startList begins the document of a list. The document repeats only the parameters that the request
+// has.
 func (c *call) startList(p page) *bytes.Buffer {
 	b := startXML()
 	b.WriteString(`<EnumerationResults ServiceEndpoint="`)

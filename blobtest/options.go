@@ -19,8 +19,8 @@ const (
 	DefaultKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
-// Options are the settings of a Handler or a Server. A nil *Options stands for the zero Options. If a
-// field is zero, its default applies.
+// Options are the settings of a Handler or a Server. A nil *Options or a zero field means the
+// default.
 type Options struct {
 	// Accounts maps the names of accounts to their keys in base64. Different accounts have different
 	// leases. Default: the emulator's account.
@@ -34,21 +34,22 @@ type Options struct {
 	// server verifies neither signatures nor tokens. Default: requests must be signed.
 	AllowAnyone bool
 
-	// PublishedTable makes the server follow the documented table of outcomes in three cases in which
-	// the real service answers differently. The cases are requests with a wrong lease ID: a read of a
+	// PublishedTable changes the answer to three kinds of requests with a wrong lease ID: a read of a
 	// leased blob, a write of a leased blob, and a read of a blob whose lease is breaking. The same
-	// three cases exist for containers. If PublishedTable is set, the server answers all of these
-	// requests with 409. Default: 412, as the service answers.
+	// three kinds exist for containers. If PublishedTable is set, the server answers such requests
+	// with status 409, as in the documented table of outcomes. Default: the server answers such
+	// requests with status 412, as the service does.
 	PublishedTable bool
 
-	// Clock is the server's clock. The server uses the Clock for the times in its answers, and to check
-	// whether a shared access signature has expired. If the server creates its own authority, that
-	// authority uses this Clock too. The Clock must show a time after the zero time. Default: a clock
-	// that shows the time when the server was created, and stands still.
+	// Clock is the server's clock. The server takes the times in its answers from the Clock. It also
+	// compares the times in shared access signatures with the Clock. If the server creates its own
+	// authority, that authority uses this Clock too. The Clock must show a time after the zero time.
+	// Default: a clock that begins at the time when the server is created, and moves only when
+	// [Clock.Advance] is called.
 	Clock *Clock
 
 	// DefaultVersion is the service version of a request that names no version. Default: 2009-09-19,
-	// as in a new account of the service. In that version, leases follow older rules.
+	// as in a new account of the service. In version 2009-09-19, leases follow older rules.
 	DefaultVersion lease.Version
 
 	// CORS are the rules for cross-origin requests. The first rule that matches a request is applied.
@@ -63,7 +64,8 @@ type Options struct {
 	// less. The default is never less than MaxBody.
 	MaxBlob int64
 
-	// MaxTotal limits how much data the server stores, in bytes. These count toward the limit:
+	// MaxTotal limits how much data the server stores, in bytes. The following data count toward the
+	// limit:
 	//
 	//   - contents, even if a snapshot or a copy shares its content with the source
 	//   - uncommitted blocks, metadata and properties
@@ -76,9 +78,9 @@ type Options struct {
 	MaxTotal int64
 
 	// Timeout limits the time that the server takes to process a request, including the time to read its
-	// body. The query parameter timeout of a request can shorten this limit, but not extend it. After
-	// this limit, a [Server] gives the client the duration Timeout once more, to read the answer.
-	// Default: 30 s.
+	// body. The query parameter timeout of a request can shorten this limit, but not extend it. A
+	// [Server] closes the connection if it has not written the answer within twice the Timeout. Default:
+	// 30 s.
 	Timeout time.Duration
 
 	// Logger receives one line for every request. Default: none.
@@ -176,11 +178,14 @@ func (o *Options) valid() error {
 			return bad(size.field, strconv.FormatInt(size.n, 10), "must not be negative")
 		}
 	}
+	containers := int64(len(o.Accounts)*len(o.Containers)) * placeSize
 	switch {
 	case o.MaxBlob < o.MaxBody:
 		return bad("MaxBlob", strconv.FormatInt(o.MaxBlob, 10), "must not be below MaxBody, "+strconv.FormatInt(o.MaxBody, 10))
 	case o.MaxTotal < o.MaxBlob:
 		return bad("MaxTotal", strconv.FormatInt(o.MaxTotal, 10), "must not be below MaxBlob, "+strconv.FormatInt(o.MaxBlob, 10))
+	case o.MaxTotal < containers:
+		return bad("MaxTotal", strconv.FormatInt(o.MaxTotal, 10), "must be at least "+strconv.FormatInt(containers, 10)+", for Containers in every account")
 	case o.Timeout < 0:
 		return bad("Timeout", o.Timeout.String(), "must not be negative")
 	}

@@ -24,9 +24,11 @@ func (k kind) String() string {
 	return [...]string{"service", "settings", "information", "container", "blob"}[k]
 }
 
-// An outcome is a row of a table. The row says how the service answers if an action in a given state
-// of the lease is refused with a given [lease.Code]. In the field name, * stands for Blob or
-// Container. In the field text, * stands for blob or container.
+// An outcome is a row of a table. Each row describes how the service answers certain refusals. The
+// fields actions, states and code select these refusals. The other fields describe the answer. Two
+// fields can contain the symbol *, which stands for the kind of the resource. In the field called
+// name, the symbol * stands for Blob or Container. In the field called text, it stands for blob or
+// container.
 type outcome struct {
 	actions []lease.Action // nil: any
 	states  []lease.State  // nil: any
@@ -72,7 +74,7 @@ var outcomes = []outcome{
 }
 
 // publishedOutcomes holds the rows of the documented table that differ from the behavior of the
-// service. In these rows, a wrong ID is answered 409.
+// service. In these rows, the answer to a wrong ID has status 409.
 var publishedOutcomes = []outcome{
 	{uses, []lease.State{lease.Leased}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
 	{only(lease.ActionRead), []lease.State{lease.Breaking}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
@@ -81,9 +83,10 @@ var publishedOutcomes = []outcome{
 func only(a lease.Action) []lease.Action { return []lease.Action{a} }
 
 func (o *outcome) matches(a lease.Action, s lease.State, c lease.Code) bool {
-	return (o.actions == nil || slices.Contains(o.actions, a)) &&
-		(o.states == nil || slices.Contains(o.states, s)) &&
-		(o.code == 0 || o.code == c)
+	isAction := o.actions == nil || slices.Contains(o.actions, a)
+	isState := o.states == nil || slices.Contains(o.states, s)
+	isCode := o.code == 0 || o.code == c
+	return isAction && isState && isCode
 }
 
 // outcomeOf returns the first row of the table that matches the refused action, the state of the
@@ -93,7 +96,7 @@ func outcomeOf(table []outcome, a lease.Action, s lease.State, c lease.Code) out
 	return table[i]
 }
 
-// toFailure converts the outcome to the failure for a request about a resource of the given kind.
+// toFailure returns the failure that the outcome describes, with the given kind in place of *.
 func (o *outcome) toFailure(k kind, r *http.Request) *failure {
 	name := k.String()
 	f := &failure{

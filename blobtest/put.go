@@ -86,8 +86,9 @@ func (c *call) accessTier() (string, error) {
 }
 
 // putContent stores v as the content of a blob, and creates the blob if it does not exist. It keeps
-// the snapshots of the blob. If amend is not nil, putContent calls amend after it has evaluated the
-// conditional headers. The function passed as amend can change v and the answer, or return a failure.
+// the snapshots of the blob. If the callback amend is not nil, putContent calls it after the
+// conditional headers have been evaluated. The callback can change v and the answer, or return a
+// failure.
 func (c *call) putContent(v *version, w write, status int, amend func(f findResult, rep *reply) error) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {

@@ -68,7 +68,7 @@ func TestMaxTotal(t *testing.T) {
 
 // Deleting, replacing, committing and refusing release everything that was reserved, also when many
 // requests do so at the same time.
-func TestRoomIsGivenBack(t *testing.T) {
+func TestDeletedBytesCanBeUsedAgain(t *testing.T) {
 	const most = 32 << 10
 	c := newClient(t, blobtest.Options{MaxBody: most, MaxBlob: most, MaxTotal: most})
 	seed := rand.Uint64()

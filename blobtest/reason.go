@@ -13,19 +13,19 @@ import (
 )
 
 // Package net/http has one reason phrase for each status code, but the service has one for each error
-// code. Therefore the server's connections replace the reason phrase when net/http writes a status
-// line. Package net/http writes one response at a time to a connection, and the first write of a
-// response begins with the status line. So a connection can recognize the status line.
+// code. Therefore a reasonConn replaces the reason phrase in the status line that net/http writes.
+// Package net/http writes one response at a time to a connection. The first write of a response
+// begins with the status line. So a reasonConn can recognize the status line.
 
 type reasonKey struct{}
 
 // A connContext is the function type of [http.Server.ConnContext].
 type connContext = func(context.Context, net.Conn) context.Context
 
-// reasonContext returns a connContext. The returned function stores the connection in the context,
-// where setReason finds the connection. If inner is not nil, the returned function first calls inner
-// with the connection that the original listener accepted. The context ends when the connection is
-// closed.
+// reasonContext returns a connContext that stores the connection in the context, so that setReason
+// can find it. If inner is not nil, the connContext first calls inner with the original connection.
+// The original connection is the one that the reasonConn wraps. The context ends when the connection
+// is closed.
 func reasonContext(inner connContext) connContext {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		c, ours := conn.(*reasonConn)
@@ -45,8 +45,8 @@ func reasonContext(inner connContext) connContext {
 
 // outliveClient returns a context that does not end when the client hangs up. Like the service, the
 // server carries out a request even if the client has hung up. The context has the values and the
-// deadline of ctx. Without outliveClient, net/http would cancel the context of a request as soon as the
-// client closes its side of the connection, even if the client still waits for the answer.
+// deadline of ctx. In contrast, net/http cancels ctx as soon as the client closes its side of the
+// connection. Such a client can still be waiting for the answer.
 func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -65,8 +65,9 @@ func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// secure reports whether the request arrived over TLS. The field TLS of the request may be nil,
-// because net/http does not recognize a wrapped TLS connection.
+// secure reports whether the request arrived over TLS. If a TLS connection is wrapped, net/http does
+// not recognize it and leaves the field TLS of the request nil. Therefore secure also looks at the
+// connection inside the wrapper.
 func (c *call) secure() bool {
 	if c.r.TLS != nil {
 		return true
@@ -114,7 +115,7 @@ type reasonConn struct {
 	net.Conn
 	spelling spellingParser
 
-	open context.Context // until the connection is closed, or the server's context ends
+	open context.Context // ends when the connection is closed or the server's context ends
 	end  context.CancelFunc
 
 	mu     sync.Mutex
@@ -151,9 +152,10 @@ func (c *reasonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// takePhrase returns two texts: the line without its own reason phrase, and the phrase that setReason
-// stored for the next response. If the line is not a status line with the stored status, takePhrase
-// keeps the phrase and returns false. Each phrase is returned only once.
+// takePhrase returns the status line without its reason phrase, and the phrase that setReason has
+// stored for this response. It returns each phrase only once. setReason has also stored the status of
+// the response. If the line is not a status line with this status, takePhrase keeps the phrase and
+// returns false.
 func (c *reasonConn) takePhrase(line []byte) (head, phrase string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

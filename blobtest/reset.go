@@ -10,9 +10,9 @@ import (
 )
 
 // Reset deletes all containers and blobs, and creates the containers of [Options.Containers] again. A
-// blob that is created after Reset has no lease. Reset does not change the clock, and the fencing
-// tokens of the leases continue to rise. A concurrent request may be carried out before or after the
-// reset. If Reset returns an error, the reset may be incomplete.
+// blob that is created after Reset has no lease. Reset does not change the clock. The fencing tokens
+// of the leases continue to rise. The Handler can carry out a concurrent request before, during or
+// after the reset. If Reset returns an error, the reset can be incomplete.
 func (h *Handler) Reset(ctx context.Context) error {
 	h.mustBeMade()
 	for _, a := range h.accounts {
@@ -29,7 +29,7 @@ func (h *Handler) Reset(ctx context.Context) error {
 	return h.createContainers(ctx)
 }
 
-// In every account, createContainers creates the containers that the options name.
+// createContainers creates the containers of [Options.Containers] in every account.
 func (h *Handler) createContainers(ctx context.Context) error {
 	for _, a := range h.accounts {
 		for _, name := range h.o.Containers {

@@ -80,8 +80,13 @@ func TestContainersOfOptions(t *testing.T) {
 	if _, err := blobtest.NewHandler(fails, &blobtest.Options{Containers: []string{"jobs"}}); !errors.Is(err, failure) {
 		t.Errorf("%v, want %v", err, failure)
 	}
-	if _, err := blobtest.NewHandler(nil, &blobtest.Options{Containers: []string{"jobs"}, MaxTotal: 1}); err == nil {
-		t.Error("a container beyond MaxTotal was created")
+	const want = "Options.MaxTotal = 1: must be at least 4096, for Containers in every account"
+	_, err := blobtest.NewHandler(nil, &blobtest.Options{Containers: []string{"jobs"}, MaxTotal: 1})
+	if err == nil || err.Error() != want || lease.CodeOf(err) != lease.ErrOption {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if _, err := blobtest.NewHandler(nil, &blobtest.Options{Containers: []string{"jobs"}, MaxTotal: 4096}); err != nil {
+		t.Error(err)
 	}
 }
 

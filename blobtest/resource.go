@@ -21,8 +21,9 @@ type account struct {
 	containers map[string]*container
 }
 
-// A container exists until it is deleted. A container that is created later under the same name is a
-// new value. So a late request for the deleted container cannot change the new container.
+// A container holds the attributes and the blobs of one container. If a client deletes a container
+// and then creates it again, the new container gets a new value of this type. So a late request for
+// the deleted container cannot change the new container.
 type container struct {
 	attrs *attributes
 	blobs map[string]*entry
@@ -146,8 +147,8 @@ func LeaseName(account, container, blob string) string {
 	if blob != "" {
 		name += "/" + blob
 	}
-	// A hashed name has exactly MaxLabel bytes and an unhashed name has fewer, so the two never
-	// collide.
+	// A name with a hash has exactly MaxLabel bytes. A name without a hash has fewer, so it never
+	// equals a name with a hash.
 	if len(name) < lease.MaxLabel {
 		return name
 	}

@@ -15,10 +15,11 @@ import (
 //
 //	options.Transport = &http.Client{Transport: handler}
 //
-// If the path of the URL begins with the account, the URL may have any host that does not itself name
-// an account. If the context of the request ends before the answer arrives, RoundTrip returns the
-// error of the context. Like the service, the Handler carries out a request even if the client gives
-// up, but for at most [Options.Timeout].
+// The URL must name the account exactly once: in the host, as name.blob.localhost does, or at the
+// beginning of the path. If the account is in the path, any host without an account name will do. If
+// the context of the request ends before the answer arrives, RoundTrip returns the error of the
+// context. Like the service, the Handler continues with a request that it has begun, for at most
+// [Options.Timeout].
 //
 // RoundTrip returns the names of metadata in the canonical form of net/http.
 func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -57,7 +58,7 @@ func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // canonicalHeader returns a copy of a header in which all names have the canonical form of net/http. A
-// client or a handler may spell names in another way.
+// client or a handler can spell names differently.
 func canonicalHeader(sent http.Header) http.Header {
 	received := make(http.Header, len(sent))
 	for name, values := range sent {

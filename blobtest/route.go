@@ -49,8 +49,8 @@ var servedOperations = []operation{
 }
 
 // route returns the operation of the request. If the Handler does not serve the operation, route
-// returns a failure. If the Handler serves the same address with other methods, the failure lists
-// these methods in the header Allow.
+// returns a failure. If the Handler serves other HTTP methods for the same kind of resource and the
+// same parameter comp, the failure lists these methods in the header Allow.
 func (c *call) route() (*operation, error) {
 	method := c.r.Method
 	if method == http.MethodHead {

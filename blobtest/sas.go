@@ -211,8 +211,8 @@ func (c *call) resourceType(op *operation) string {
 }
 
 // checkServiceScope checks the field sr of a signature, which names a kind of resource. The field sr
-// is c for a container and its blobs, b for a blob, and bs for a snapshot. The signature of a
-// container permits only one operation on the container itself, which is List Blobs.
+// is c for a container and its blobs, b for a blob, and bs for a snapshot. A signature with the value
+// c permits the operation List Blobs. It permits no other operation on the container itself.
 func (c *call) checkServiceScope(op *operation) error {
 	sr := c.query.Get("sr")
 	switch {

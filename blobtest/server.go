@@ -19,9 +19,12 @@ type Server struct {
 	// http://127.0.0.1:40127/devstoreaccount1.
 	URL string
 
-	// Account and Key are the credentials for SDK clients. If the Options have several accounts,
-	// Account is the first of their names in alphabetical order.
-	Account, Key string
+	// Account is the name of the account for SDK clients. If the Options have several accounts,
+	// Account is the one that comes first in alphabetical order.
+	Account string
+
+	// Key is the key of Account, in base64.
+	Key string
 
 	*Handler
 
@@ -32,8 +35,8 @@ type Server struct {
 
 // NewServer starts a Server that uses the given authority. If auth is nil, the Server creates an
 // authority in memory, which runs on [Options.Clock]. The default Clock moves only when
-// [Server.Advance] is called. Close the Server when the test is done. NewServer returns an error if
-// [NewHandler] does, or if the Server cannot listen.
+// [Server.Advance] is called. Close the Server when the test is done. NewServer returns the errors of
+// [NewHandler]. It also returns an error if the Server cannot listen.
 func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	h, err := NewHandler(auth, o)
 	if err != nil {
@@ -58,7 +61,7 @@ func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
 	s.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
-		case http.StateNew: // reported by the goroutine that accepts, which served counts
+		case http.StateNew: // served is not zero here, because it counts the goroutine that accepts connections
 			s.served.Add(1)
 		case http.StateClosed, http.StateHijacked:
 			s.served.Done()

@@ -19,9 +19,9 @@ import (
 type spellingParser struct {
 	mu       sync.Mutex
 	answered bool              // the next bytes belong to a head, or come before a head
-	left     int               // bytes that the head may still have; 0 before it begins
+	left     int               // bytes that the head can still have; 0 before the head begins
 	line     []byte            // the part of an unfinished line that can matter
-	names    map[string]string // the names as they were sent, by the names in lower case
+	names    map[string]string // the names as the client spelled them; the keys are in lower case
 }
 
 const (
@@ -45,10 +45,10 @@ func (s *spellingParser) read(p []byte) {
 	}
 }
 
-// keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes. A line
-// before the head of a request may belong to an earlier body and be very long. So keepPart stores only
-// the last maxEnd bytes of such a line. They are enough to see whether the line is the first line of a
-// head.
+// keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes. While
+// the parser looks for a head, keepPart stores only the last maxEnd bytes of each line. These bytes
+// show whether the line is the first line of a head. Such a line can be very long, because it can
+// belong to the body of an earlier request.
 func (s *spellingParser) keepPart(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)
@@ -75,8 +75,9 @@ func (s *spellingParser) readLine(line []byte) {
 	}
 }
 
-// beginAnswer must be called before each part of an answer is written. All bytes that the client sends
-// after a call of beginAnswer belong to another request.
+// beginAnswer prepares the parser for the next request. After the call, the parser looks for the head
+// of a request in every byte that it reads. The server must call beginAnswer before it writes each
+// part of an answer.
 func (s *spellingParser) beginAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,8 +85,8 @@ func (s *spellingParser) beginAnswer() {
 	clear(s.names)
 }
 
-// spellingOf returns a metadata name as the client spelled it in the request. The caller passes the
-// name in lower case, and the context of the request.
+// spellingOf returns a metadata name as the client spelled it in the request. The parameter ctx is the
+// context of the request. The given name must be in lower case.
 func spellingOf(ctx context.Context, name string) string {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -100,9 +101,9 @@ func spellingOf(ctx context.Context, name string) string {
 }
 
 // setHeaderCase changes the names of headers in an answer to the case that the service uses. HTTP
-// ignores the case of header names, but a script that searches the output of curl does not. If a
-// program calls a Handler without a server, setHeaderCase changes all names to the canonical form of
-// net/http, so that the program can read the headers with [http.Header.Get].
+// ignores the case of header names, but a script that searches the output of curl does not. A program
+// can also call a Handler without a server, and read the headers with [http.Header.Get]. For such a
+// program, setHeaderCase changes all names to the canonical form of net/http.
 func setHeaderCase(ctx context.Context, header http.Header) {
 	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
 	alone := ctx.Value(http.ServerContextKey) == nil

@@ -10,19 +10,20 @@ import (
 // the change of the blob.
 type write struct {
 	creates  bool // the blob need not exist
-	blocks   bool // the blob may have only uncommitted blocks
+	blocks   bool // the blob can have only uncommitted blocks
 	infinite bool // if the blob is leased, its lease must be infinite
 	reads    bool // the blob itself does not change, so the lease is checked as for a read
 	cond     conditions
 
 	// prepare checks everything that does not depend on the lease, and returns the change or a failure.
-	// If prepare returns a failure and the lease does not admit the write either, the client learns only
-	// that the lease does not admit the write.
+	// If the blob exists and prepare returns a failure, writeBlob also checks the lease. If the lease
+	// does not admit the write, the answer contains the refusal of the lease and not the failure of
+	// prepare.
 	prepare func(f findResult) (plan, error)
 }
 
 // A plan is a change that waits for the authority. When the authority has admitted the change,
-// writeBlob calls carryOut with the time of the authority.
+// writeBlob calls carryOut with the time at which the change was admitted.
 type plan struct {
 	grows int64 // the number of bytes by which the entry grows
 

@@ -142,7 +142,7 @@ func TestGoSDK(t *testing.T) {
 	client := sdk(t, srv)
 	for i, c := range cells {
 		for _, kind := range []string{"blob", "container"} {
-			t.Run(strings.Join([]string{kind, c.state, strings.ReplaceAll(c.action, " ", "-")}, "/"), func(t *testing.T) {
+			t.Run(strings.Join([]string{kind, c.State, strings.ReplaceAll(c.Action, " ", "-")}, "/"), func(t *testing.T) {
 				name := kind + "-" + strconv.Itoa(i)
 				if _, err := client.CreateContainer(t.Context(), name, nil); err != nil {
 					t.Fatal(err)
@@ -170,11 +170,11 @@ func (c cell) run(t *testing.T, srv *blobtest.Server, kind string, l leased) {
 			t.Fatal(err)
 		}
 	}
-	if c.state != "Available" {
+	if c.State != "Available" {
 		_, err := l.acquire(ctx, idA, 15)
 		must(err)
 	}
-	switch c.state {
+	switch c.State {
 	case "Breaking(A)":
 		left, err := l.breaks(ctx, to.Ptr[int32](10))
 		must(err)
@@ -190,7 +190,7 @@ func (c cell) run(t *testing.T, srv *blobtest.Server, kind string, l leased) {
 	_, before, err := l.read(ctx, nil)
 	must(err)
 
-	words := strings.Fields(c.action)
+	words := strings.Fields(c.Action)
 	var id *string
 	if len(words) > 1 && ids[words[1]] != "" {
 		id = to.Ptr(ids[words[1]])
@@ -224,7 +224,7 @@ func (c cell) run(t *testing.T, srv *blobtest.Server, kind string, l leased) {
 	case "expire":
 		srv.Advance(time.Minute)
 	}
-	code := strings.Replace(c.code, "*", strings.ToUpper(kind[:1])+kind[1:], 1)
+	code := strings.Replace(c.Code, "*", strings.ToUpper(kind[:1])+kind[1:], 1)
 	switch {
 	case code == "" && err != nil:
 		t.Fatalf("%v, want no error", err)
@@ -234,8 +234,8 @@ func (c cell) run(t *testing.T, srv *blobtest.Server, kind string, l leased) {
 		t.Fatalf("%v, want %s", err, code)
 	}
 	var re *azcore.ResponseError
-	if errors.As(err, &re) && strconv.Itoa(re.StatusCode) != c.status {
-		t.Errorf("status %d, want %s", re.StatusCode, c.status)
+	if errors.As(err, &re) && re.StatusCode != c.Status {
+		t.Errorf("status %d, want %d", re.StatusCode, c.Status)
 	}
 	if code == "" && kind == "container" && words[0] == "write" {
 		if _, _, err := l.read(ctx, nil); !bloberror.HasCode(err, bloberror.ContainerNotFound) {
@@ -245,7 +245,7 @@ func (c cell) run(t *testing.T, srv *blobtest.Server, kind string, l leased) {
 	}
 	state, etag, err := l.read(ctx, nil)
 	must(err)
-	want, _, _ := strings.Cut(strings.ToLower(c.afterward), "(")
+	want, _, _ := strings.Cut(strings.ToLower(c.After), "(")
 	if state != want {
 		t.Errorf("state %s, want %s", state, want)
 	}

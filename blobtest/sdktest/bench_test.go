@@ -7,7 +7,8 @@ import (
 )
 
 // BenchmarkLease sends lease operations to the double and to Azurite, over loopback, with the same client,
-// signature and requests. The goal is a tenth of Azurite's time.
+// signature and requests. It reports the time of the double as a part of Azurite's time. The goal is at
+// most a tenth.
 func BenchmarkLease(b *testing.B) {
 	p := newPair(b)
 	srv, err := blobtest.NewServer(nil, nil)
@@ -15,6 +16,15 @@ func BenchmarkLease(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(srv.Close)
+	double := map[string]float64{} // the time of an operation by the benchmark, in nanoseconds
+	done := func(b *testing.B, name, to string) {
+		took := float64(b.Elapsed()) / float64(b.N)
+		if to == "double" {
+			double[name] = took
+		} else if double[name] > 0 { // else -bench does not select the double
+			b.ReportMetric(double[name]/took, "x-azurite")
+		}
+	}
 	for _, to := range []struct{ name, endpoint string }{{"double", srv.URL}, {"azurite", p.azurite}} {
 		s := &side{base: to.endpoint + "/box", sas: p.sas}
 		for _, o := range []op{use("create", "", "PUT", "?restype=container", ""), put(""), acquire(onBlob, "A", "60")} {
@@ -27,15 +37,14 @@ func BenchmarkLease(b *testing.B) {
 			status int
 		}{{renew(onBlob, "A"), 200}, {acquire(onBlob, "B", "15"), 409}} {
 			b.Run(o.op.verb+"/"+to.name, func(b *testing.B) {
-				b.ReportAllocs()
 				for b.Loop() {
 					if a, err := s.do(b.Context(), o.op); err != nil || a.status != o.status {
 						b.Fatal(a.status, err)
 					}
 				}
+				done(b, o.op.verb, to.name)
 			})
 			b.Run(o.op.verb+"-parallel/"+to.name, func(b *testing.B) {
-				b.ReportAllocs()
 				b.SetParallelism(4)
 				b.RunParallel(func(pb *testing.PB) {
 					for pb.Next() {
@@ -45,6 +54,7 @@ func BenchmarkLease(b *testing.B) {
 						}
 					}
 				})
+				done(b, o.op.verb+"-parallel", to.name)
 			})
 		}
 	}

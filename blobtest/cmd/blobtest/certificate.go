@@ -34,7 +34,7 @@ func makeCertificate(host string) (pair keyPair, err error) {
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "blobtest"},
-		NotBefore:    time.Now().Add(-24 * time.Hour), // the clock of a client may be slow
+		NotBefore:    time.Now().Add(-24 * time.Hour), // the clock of a client might be slow
 		NotAfter:     time.Now().Add(365 * 24 * time.Hour),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -89,8 +89,8 @@ func listenTLS(l net.Listener, certFile, keyFile, addr string) (secure net.Liste
 	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}}), file, remove, nil
 }
 
-// writeTemporary writes b to a new file in the directory for temporary files. A minimal container
-// image has no directory for temporary files, so writeTemporary creates it if necessary.
+// writeTemporary writes b to a new file in the directory for temporary files. If this directory does
+// not exist, as in a minimal container image, writeTemporary creates the directory.
 func writeTemporary(b []byte) (name string, err error) {
 	if err := os.MkdirAll(os.TempDir(), 0o777); err != nil {
 		return "", err

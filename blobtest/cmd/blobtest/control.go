@@ -35,9 +35,9 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("Origin") != "":
 		http.Error(w, path+" refuses requests with the header Origin, which browsers send for a page", http.StatusForbidden)
 	case !c.trusted(r.Host):
-		// A malicious web site can make its own host name resolve to this machine. For a page of that site,
-		// a request to this machine is then not cross-origin, so the browser may omit the header Origin.
-		// Therefore the Host is checked, too.
+		// A malicious web site can make its own host name resolve to this machine. If a page of that site
+		// then sends a request to this machine, the browser considers it a request to the site itself, and
+		// can omit the header Origin. Therefore the Host is checked, too.
 		http.Error(w, path+" refuses the Host "+r.Host+": use an IP address, localhost or the host of -addr", http.StatusForbidden)
 	case path == clockPath:
 		serveClock(c.double.Clock(), w, r)
@@ -48,8 +48,8 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveClock answers a request with the time of the clock, as {"now":"..."}. A POST request first
 // moves the clock forward by the query parameter advance, which is a duration such as 15s or 1m. If
-// the clock cannot show the new time, serveClock moves the clock to the last time that it can show
-// and answers 400.
+// the new time is too late for the clock, serveClock moves the clock to the latest time that the
+// clock can show, and answers 400.
 func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:
@@ -95,7 +95,7 @@ func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request
 // for an IP address, localhost, a name that ends in .localhost, and the host of addr. It returns
 // false for any other name, because a malicious web site can make its own host name resolve to this
 // machine. If other machines can reach the listener, the function returns true for every Host,
-// because this machine may have names that the command does not know.
+// because this machine can have names that the command does not know.
 func trustedHost(addr string, bound net.Addr) func(host string) bool {
 	own, _, _ := net.SplitHostPort(addr)
 	tcp, ok := bound.(*net.TCPAddr)
@@ -105,7 +105,8 @@ func trustedHost(addr string, bound net.Addr) func(host string) bool {
 		if h, _, err := net.SplitHostPort(name); err == nil {
 			name = h
 		}
-		return reachable || name == "localhost" || strings.HasSuffix(name, ".localhost") || name == strings.ToLower(own) ||
-			net.ParseIP(strings.Trim(name, "[]")) != nil
+		isLocal := name == "localhost" || strings.HasSuffix(name, ".localhost")
+		isAddress := net.ParseIP(strings.Trim(name, "[]")) != nil
+		return reachable || isLocal || isAddress || name == strings.ToLower(own)
 	}
 }

@@ -1,5 +1,5 @@
-// Command blobtest runs a test double of the Azure Blob service. A test can move the clock on which
-// the leases run. SDK clients of any language use the double with the emulator's account:
+// Command blobtest runs a test double of the Azure Blob service. A test can move the clock of the
+// leases. SDK clients of any language use the double with the emulator's account:
 //
 //	go run github.com/fencedlease/lease/blobtest/cmd/blobtest -clock manual
 //
@@ -20,16 +20,16 @@
 //
 // Some clients sign requests to the emulator's account in a way that the Blob service does not
 // accept. An example is hashicorp/go-azure-sdk, which Terraform uses. The command answers these
-// requests 403. These clients work with every account whose name is not devstoreaccount1. Use the
-// flag -account to serve such an account.
+// requests with status 403. These clients work with every account that has a name other than
+// devstoreaccount1. Use the flag -account to serve such an account.
 //
 // The Date header of each answer shows the time of this command's clock. Some clients, such as
 // rclone, warn if the Date differs from their own time.
 //
 // With -tls the command makes a self-signed certificate and writes it to a file. The command prints
 // the name of the file, and removes the file when the command ends. The certificate covers localhost,
-// 127.0.0.1, ::1, the host of -addr and the name of the machine. The certificate also covers
-// *.blob.localhost and *.blob.core.windows.net, where the first label is an account.
+// 127.0.0.1, ::1, the host of -addr and the name of the machine. The certificate also covers the host
+// names that begin with an account: *.blob.localhost and *.blob.core.windows.net.
 //
 // After an interrupt, the command answers the requests in progress and then ends. It waits for at most
 // 5 s. A second interrupt ends the command at once.
@@ -69,6 +69,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
 )
 
@@ -80,10 +81,26 @@ func main() {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "blobtest:", err)
+		fmt.Fprintln(os.Stderr, message(err))
 		os.Exit(1)
 	}
 }
+
+// message returns the error message that the command prints for err. The error message begins with
+// the name of the command. If err names a field of [blobtest.Options], the error message names the
+// flag that sets this field.
+func message(err error) string {
+	text := strings.TrimPrefix(err.Error(), "blobtest: ")
+	if bad := (*lease.FieldError)(nil); errors.As(err, &bad) {
+		field, _, _ := strings.Cut(bad.Field, "[") // drop the index of a value
+		text = flagNames.Replace(field) + " = " + bad.Value + ": " + flagNames.Replace(bad.Bound)
+	}
+	return "blobtest: " + text
+}
+
+// flagNames replaces the fields of [blobtest.Options] with the flags that set them.
+var flagNames = strings.NewReplacer("Options.", "", "Accounts", "-account", "Containers", "-container",
+	"MaxBody", "-max-body", "MaxBlob", "-max-blob", "MaxTotal", "-max-total", "Timeout", "-timeout")
 
 // shutdownTime is how long the command waits for requests in progress after an interrupt.
 const shutdownTime = 5 * time.Second

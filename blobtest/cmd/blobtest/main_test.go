@@ -199,15 +199,27 @@ func TestBadArguments(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"-clock fast", "-clock fast"},
 		{"-account nokey", "name:key"},
-		{"-account UPPER:a2V5", "Options.Accounts"},
+		{"-account UPPER:a2V5", `-account = "UPPER": must`},
+		{"-container jobs -container B", `-container = "B": must`},
+		{"-container MaxBody[0]", `-container = "MaxBody[0]": must`},
+		{"-max-body 20 -max-blob 10", "-max-blob = 10: must not be below -max-body, 20"},
+		{"-max-blob 20 -max-total 10", "-max-total = 10: must not be below -max-blob, 20"},
+		{"-max-total 5000 -container aaa -container bbb", "-max-total = 5000: must be at least 8192, for -container"},
+		{"-timeout -1s", "-timeout = -1s: must not be negative"},
+		{"-timeout 1ns -container jobs", "creating the container devstoreaccount1/jobs"},
 		{"left over", `"left"`},
 		{"-addr 256.0.0.1:1", "256.0.0.1"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err := run(ctx, strings.Fields(c.args), io.Discard, io.Discard)
 		cancel()
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want an error with %s", c.args, err, c.want)
+		if err == nil {
+			t.Errorf("%s: no error, want %s", c.args, c.want)
+			continue
+		}
+		got := message(err)
+		if !strings.Contains(got, c.want) || strings.Contains(got, "Options") || strings.Count(got, "blobtest: ") != 1 {
+			t.Errorf("%s: %s, want a message with %s and without fields of Options, and one prefix", c.args, got, c.want)
 		}
 	}
 }
@@ -277,7 +289,8 @@ func TestLimitFlags(t *testing.T) {
 		t.Error(code)
 	}
 	p.send(201, "PUT", p.endpoint+"/box/blob", strings.Repeat("x", 10), put...)
-	if code := p.send(507, "PUT", p.endpoint+"/box/snapshots", strings.Repeat("x", 10), append(put, "x-ms-meta-a", strings.Repeat("x", 8000))...).Header.Get("x-ms-error-code"); code != "InsufficientStorage" {
+	full := p.send(507, "PUT", p.endpoint+"/box/snapshots", strings.Repeat("x", 10), append(put, "x-ms-meta-a", strings.Repeat("x", 8000))...).Header
+	if code := full.Get("x-ms-error-code"); code != "InsufficientStorage" || !strings.Contains(full.Get("X-Body"), "raise -max-total") {
 		t.Error(code)
 	}
 }

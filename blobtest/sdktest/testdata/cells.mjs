@@ -1,6 +1,6 @@
 // Every cell of the outcome tables, through the JavaScript SDK:
 //
-//   node cells.mjs <modules> <cells.txt> <connection string> <clock URL>
+//   node cells.mjs <modules> <cells.json> <connection string> <clock URL>
 //
 // Prints a line for every cell that is not as the table says, and the number of cells.
 import { readFileSync } from 'node:fs'
@@ -22,21 +22,7 @@ async function advance(time) {
 }
 
 function readCells() {
-  const cells = []
-  let states
-  for (const line of readFileSync(tables, 'utf8').split('\n')) {
-    if (line === '' || line[0] === '#') continue
-    const words = line.split(/\s+/)
-    if (words[0] === 'uses' || words[0] === 'operations') {
-      states = words.slice(1)
-      continue
-    }
-    line.slice(16).split('|').forEach((text, i) => {
-      const [, status, after, code] = text.trim().match(/^(\d+)(?:\/\d+)?(?::(\S+))?\s*(\S*)$/)
-      cells.push({ action: line.slice(0, 16).trim().split(' '), state: states[i], status: +status, after: after ?? states[i], code })
-    })
-  }
-  return cells
+  return JSON.parse(readFileSync(tables, 'utf8')).map((cell) => ({ code: '', ...cell, action: cell.action.split(' ') }))
 }
 
 // The two kinds of resource. A container is written by deleting it; for everything else its

@@ -50,7 +50,7 @@ func TestSharedKey(t *testing.T) {
 		{"SharedKey", 400, "InvalidAuthenticationInfo"},
 		{"SharedKey devstoreaccount1", 400, "InvalidAuthenticationInfo"},
 		{"Bearer devstoreaccount1:x", 400, "InvalidAuthenticationInfo"},
-		{"SharedKey somebody:" + sign(t, text), 403, "AuthenticationFailed"},
+		{"SharedKey another:" + sign(t, text), 403, "AuthenticationFailed"},
 		{"SharedKey devstoreaccount1:" + sign(t, text+"x"), 403, "AuthenticationFailed"},
 		{"SharedKey devstoreaccount1:", 403, "AuthenticationFailed"},
 		{"SharedKey devstoreaccount1:%%%", 403, "AuthenticationFailed"},
