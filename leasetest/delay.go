@@ -45,10 +45,11 @@ func (s *suite) checkInRealTime(t testing.TB, r rule) {
 		case run.Failed() && late:
 			t.Logf("this is the result of run %d; in each run an answer or a timer was later than Options.Slack, %v; in this run, %s was late by %v", n, s.options.Slack, what, delay)
 		}
-		for _, message := range run.messages {
+		messages, skipped := run.result()
+		for _, message := range messages {
 			t.Error(message)
 		}
-		if run.skipped {
+		if skipped {
 			t.SkipNow()
 		}
 		return

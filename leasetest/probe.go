@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -155,6 +156,14 @@ func (r *recorder) record(message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.messages = append(r.messages, message)
+}
+
+// result returns the messages so far, and whether the test was skipped. A goroutine of a test that
+// has ended may still report a failure at the same time.
+func (r *recorder) result() (messages []string, skipped bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.messages), r.skipped
 }
 
 func (r *recorder) Errorf(format string, args ...any) { r.record(fmt.Sprintf(format, args...)) }

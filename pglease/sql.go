@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 
 	"github.com/fencedlease/lease"
@@ -58,8 +59,14 @@ func (s *SQLStore) Close() { s.close() }
 // An sqlDatabase is a database that uses database/sql. Its driver is allowed to ignore contexts.
 type sqlDatabase struct{ db *sql.DB }
 
+// queryRow scans into variables of its own, and copies them to dest after the whole row has arrived.
+// If queryRow returns an error, the driver may still be scanning the row, and dest is unchanged.
 func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, args, dest []any) error {
 	waited := d.db.Stats().WaitCount
+	row := make([]any, len(dest))
+	for i := range dest {
+		row[i] = reflect.New(reflect.TypeOf(dest[i]).Elem()).Interface()
+	}
 	answer := make(chan error, 1)
 	var connected atomic.Bool
 	go func() {
@@ -69,10 +76,15 @@ func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, ar
 				answer <- &panicError{p}
 			}
 		}()
-		answer <- d.query(ctx, &connected, query, args, dest)
+		answer <- d.query(ctx, &connected, query, args, row)
 	}()
 	select {
 	case err := <-answer:
+		if err == nil {
+			for i := range dest {
+				reflect.ValueOf(dest[i]).Elem().Set(reflect.ValueOf(row[i]).Elem())
+			}
+		}
 		return err
 	case <-ctx.Done():
 	}
