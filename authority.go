@@ -60,9 +60,10 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 //
 // The holder learns of the break from the answer to its next request. A session.Session sends its
 // next request at most one RenewInterval after the break. A session.Session with the default options
-// learns of the break within 10 s plus the time of one request. With Options.Watch, a session.Session
-// sends a request as soon as the record changes. If the period p ends before the holder learns of the
-// break, the lease is unlocked while the holder still believes that it has the lease.
+// learns of the break within 10 s plus the time of one request. With session.Options.Watch, a
+// session.Session sends a request as soon as the record changes. If the period p ends before the
+// holder learns of the break, the lease is unlocked while the holder still believes that it has the
+// lease.
 //
 // Break returns the error of [Authority.Do]. If the lease is Available, the error of Break wraps
 // [ErrNotPresent]. If a is nil, Break returns a [*FieldError].
@@ -104,7 +105,7 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 // NewAuthority panics if s is nil, or if [Limits.Validate] returns an error for the Limits of s.
 func NewAuthority(s Store) Authority {
 	if s == nil {
-		panic("lease: NewAuthority of a nil Store")
+		panic("lease: NewAuthority: the Store must not be nil")
 	}
 	a := &authority{store: s}
 	if l, ok := s.(Limiter); ok {

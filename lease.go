@@ -117,7 +117,7 @@ type Waiter interface {
 // WhileHeld panics if l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {
 	if l == nil {
-		panic("lease: WhileHeld of a nil Lease")
+		panic("lease: WhileHeld: the Lease must not be nil")
 	}
 	if l, ok := l.(interface {
 		WhileHeld(context.Context) (context.Context, context.CancelFunc)

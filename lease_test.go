@@ -64,8 +64,8 @@ func TestNilArguments(t *testing.T) {
 		t.Error("a nil Lease was acquired")
 	}
 	for says, f := range map[string]func(){
-		"lease: WhileHeld of a nil Lease":    func() { lease.WhileHeld(t.Context(), nil) },
-		"lease: NewAuthority of a nil Store": func() { lease.NewAuthority(nil) },
+		"lease: WhileHeld: the Lease must not be nil":    func() { lease.WhileHeld(t.Context(), nil) },
+		"lease: NewAuthority: the Store must not be nil": func() { lease.NewAuthority(nil) },
 	} {
 		func() {
 			defer func() {

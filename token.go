@@ -60,8 +60,9 @@ func (t Token) Validate() error {
 }
 
 // Compare returns -1 if t is older than u, 0 if t and u are equal, and +1 if t is newer than u.
-// Compare treats a malformed Token as older than every well-formed Token. Compare orders two
-// malformed tokens as strings, and that order says nothing about their age.
+// Compare treats a Token that is not well-formed, such as the empty Token, as older than every
+// well-formed Token. Compare orders two Tokens that are not well-formed as strings, and that order
+// says nothing about their age.
 func (t Token) Compare(u Token) int {
 	_, a := t.epoch()
 	_, b := u.epoch()

@@ -108,7 +108,7 @@ func (l reasonListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reasonConn{Conn: c, spelling: spellingParser{answered: true, names: map[string]string{}}}, nil
+	return &reasonConn{Conn: c, spelling: spellingParser{parsing: true, names: map[string]string{}}}, nil
 }
 
 type reasonConn struct {

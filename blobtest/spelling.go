@@ -17,11 +17,11 @@ import (
 // answered. The ignored bytes are the body of the request, or further requests that the client
 // pipelined. The server stores the metadata names of a pipelined request in lower case.
 type spellingParser struct {
-	mu       sync.Mutex
-	answered bool              // the next bytes belong to a head, or come before a head
-	left     int               // bytes that the head can still have; 0 before the head begins
-	line     []byte            // the part of an unfinished line that can matter
-	names    map[string]string // the names as the client spelled them; the keys are in lower case
+	mu      sync.Mutex
+	parsing bool              // the next bytes belong to a head, or come before a head
+	left    int               // bytes that the head can still have; 0 before the head begins
+	line    []byte            // the part of an unfinished line that can matter
+	names   map[string]string // the names as the client spelled them; the keys are in lower case
 }
 
 const (
@@ -33,7 +33,7 @@ const (
 func (s *spellingParser) read(p []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.answered {
+	for s.parsing {
 		line, rest, found := bytes.Cut(p, []byte("\n"))
 		s.keepPart(line)
 		if !found {
@@ -66,7 +66,7 @@ func (s *spellingParser) readLine(line []byte) {
 		return
 	}
 	if s.left -= len(line); len(line) == 0 || s.left <= 0 {
-		s.answered, s.left = false, 0
+		s.parsing, s.left = false, 0
 		return
 	}
 	name, _, _ := strings.Cut(string(line), ":")
@@ -81,7 +81,7 @@ func (s *spellingParser) readLine(line []byte) {
 func (s *spellingParser) beginAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answered, s.left, s.line = true, 0, s.line[:0]
+	s.parsing, s.left, s.line = true, 0, s.line[:0]
 	clear(s.names)
 }
 
@@ -103,7 +103,8 @@ func spellingOf(ctx context.Context, name string) string {
 // setHeaderCase changes the names of headers in an answer to the case that the service uses. HTTP
 // ignores the case of header names, but a script that searches the output of curl does not. A program
 // can also call a Handler without a server, and read the headers with [http.Header.Get]. For such a
-// program, setHeaderCase changes all names to the canonical form of net/http.
+// program, setHeaderCase changes all names to the canonical form of net/http. If a Handler is in a
+// server that is not a [Server], setHeaderCase changes no names.
 func setHeaderCase(ctx context.Context, header http.Header) {
 	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
 	alone := ctx.Value(http.ServerContextKey) == nil

@@ -43,7 +43,7 @@ func TestSpellingOfHeads(t *testing.T) {
 		{[]string{head + head, ok, quote + strings.Repeat("x", 2*maxHead), ok, other}, second},
 	} {
 		for _, size := range []int{1, 2, 3, 1 << 20} {
-			c := &reasonConn{Conn: sink{}, spelling: spellingParser{answered: true, names: map[string]string{}}}
+			c := &reasonConn{Conn: sink{}, spelling: spellingParser{parsing: true, names: map[string]string{}}}
 			for i, part := range o.sent {
 				if i%2 == 1 {
 					if _, err := c.Write([]byte(part)); err != nil {
@@ -65,7 +65,7 @@ func TestSpellingOfHeads(t *testing.T) {
 // The body of a pipelined request takes no memory, however long its lines are.
 func TestSpellingOfBodies(t *testing.T) {
 	for _, begin := range []string{"", " HTTP/1.1\n", " HTTP/1.1\nx-ms-meta-a: "} {
-		s := spellingParser{answered: true, names: map[string]string{}}
+		s := spellingParser{parsing: true, names: map[string]string{}}
 		s.read([]byte(begin))
 		part := make([]byte, 1<<20)
 		for range 4 {

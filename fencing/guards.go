@@ -97,7 +97,7 @@ func (s *Guards) Marks() map[string]lease.Token {
 // if key is nil.
 func (s *Guards) For(key func(*http.Request) string) func(*http.Request) (*Guard, error) {
 	if key == nil {
-		panic("fencing: Guards.For of a nil key")
+		panic("fencing: Guards.For: the key must not be nil")
 	}
 	return func(r *http.Request) (*Guard, error) { return s.Guard(key(r)) }
 }

@@ -32,7 +32,7 @@ func TestNilArguments(t *testing.T) {
 		t.Errorf("Token of no headers: %v, want ErrToken", err)
 	}
 	defer func() {
-		if got := recover(); got != "fencing: Guards.For of a nil key" {
+		if got := recover(); got != "fencing: Guards.For: the key must not be nil" {
 			t.Errorf("For panics with %v", got)
 		}
 	}()

@@ -29,7 +29,7 @@ var (
 
 // One process holds many leases of 10 s through a pool of 16, on a server that syncs every commit.
 // It takes them as fast as it can, keeps them while it takes and releases others, and releases
-// them. No lease may be lost. Another process's store watches some of them. The whole of it:
+// them. No lease may be lost. A second Store watches the first 200 of them. The full run is:
 //
 //	go test -run TestLoad -v -timeout 30m -load.leases 10000 -load.runs 10 -load.hold 25s -load.rate 400 -load.wake 100ms
 func TestLoad(t *testing.T) {
@@ -131,7 +131,7 @@ func measureStall() func() time.Duration {
 	}
 }
 
-// together calls f with each number below n, by so many workers.
+// together calls f with each number below n. The given number of goroutines share the calls.
 func together(workers, n int, f func(i int)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -167,7 +167,7 @@ func churn(t *testing.T, s *pglease.Store) (done *atomic.Int64, stop func()) {
 	return done, func() { stopped.Store(true); all.Wait() }
 }
 
-// watches are those of another process on the first of the leases.
+// watches holds what a second Store sees of the first leases.
 type watches struct {
 	mu               sync.Mutex
 	called, returned []time.Time // each release
@@ -206,7 +206,7 @@ func (w *watches) released(i int, release func()) {
 	}
 }
 
-// delays are the times from the return of each release to its signal, in order.
+// delays returns the times from the return of each release to its signal, sorted.
 func (w *watches) delays(t *testing.T) []time.Duration {
 	var all []time.Duration
 	eventually(t, "the signal of every release", func(context.Context) error {

@@ -30,7 +30,7 @@ import (
 // the mark returns the error of CheckName and sends no request. Mark panics if tx is nil.
 func Mark(tx pgx.Tx, name string) fencing.Mark {
 	if tx == nil {
-		panic("pglease.Mark: tx must not be nil")
+		panic("pglease: Mark: tx must not be nil")
 	}
 	return mark{func(ctx context.Context, query string, args ...any) row { return tx.QueryRow(ctx, query, args...) }, name}
 }
@@ -38,7 +38,7 @@ func Mark(tx pgx.Tx, name string) fencing.Mark {
 // MarkSQL is like [Mark], for a transaction of database/sql. It panics if tx is nil.
 func MarkSQL(tx *sql.Tx, name string) fencing.Mark {
 	if tx == nil {
-		panic("pglease.MarkSQL: tx must not be nil")
+		panic("pglease: MarkSQL: tx must not be nil")
 	}
 	return mark{func(ctx context.Context, query string, args ...any) row {
 		return tx.QueryRowContext(ctx, query, args...)

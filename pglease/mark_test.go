@@ -109,8 +109,8 @@ func TestMarkOfABadName(t *testing.T) {
 // Without a transaction the panic names the function and the argument.
 func TestMarkOfNil(t *testing.T) {
 	for want, f := range map[string]func(){
-		"pglease.Mark: tx must not be nil":    func() { pglease.Mark(nil, "x") },
-		"pglease.MarkSQL: tx must not be nil": func() { pglease.MarkSQL(nil, "x") },
+		"pglease: Mark: tx must not be nil":    func() { pglease.Mark(nil, "x") },
+		"pglease: MarkSQL: tx must not be nil": func() { pglease.MarkSQL(nil, "x") },
 	} {
 		func() {
 			defer func() {

@@ -40,7 +40,7 @@ type Mark struct {
 // and sends no request. A use of the zero Mark returns the same error.
 func NewMark(client redis.Scripter, key string) Mark {
 	if client == nil {
-		panic("redislease.NewMark: client must not be nil")
+		panic("redislease: NewMark: client must not be nil")
 	}
 	return Mark{client, key}
 }

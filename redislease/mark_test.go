@@ -123,7 +123,7 @@ func TestMarkWithoutAKey(t *testing.T) {
 // Without a client the panic names the function and the argument.
 func TestMarkWithoutAClient(t *testing.T) {
 	defer func() {
-		if got, want := recover(), "redislease.NewMark: client must not be nil"; got != want {
+		if got, want := recover(), "redislease: NewMark: client must not be nil"; got != want {
 			t.Errorf("panic %v, want %q", got, want)
 		}
 	}()

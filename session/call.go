@@ -19,7 +19,7 @@ type input func(m *machine, now time.Time, n uint64)
 // needContext panics if ctx is nil. A method calls needContext before the method changes anything.
 func needContext(ctx context.Context, call string) {
 	if ctx == nil {
-		panic("session: the context of " + call + " is nil")
+		panic("session: " + call + ": the context must not be nil")
 	}
 }
 

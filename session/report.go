@@ -118,7 +118,7 @@ func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 // needHandler panics if the handler that is given to a method is nil.
 func needHandler(isNil bool, method string) {
 	if isNil {
-		panic("session: the handler of " + method + " is nil")
+		panic("session: " + method + ": the handler must not be nil")
 	}
 }
 

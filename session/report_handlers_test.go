@@ -251,7 +251,7 @@ func TestNilHandler(t *testing.T) {
 		} {
 			func() {
 				defer func() {
-					if text, want := recover(), "session: the handler of "+what+" is nil"; text != want {
+					if text, want := recover(), "session: "+what+": the handler must not be nil"; text != want {
 						t.Errorf("panicked with %v, want %q", text, want)
 					}
 				}()
