@@ -59,7 +59,7 @@ type Store interface {
 	Load(ctx context.Context, name string) (Snapshot, error)
 
 	// Swap replaces the record of the given name with a new record (next), and returns the new
-	// Snapshot. The caller has computed the new record from the Snapshot old.
+	// Snapshot. The caller has computed the new record from old.
 	//
 	// Swap replaces the record only if its version is still old.Version. Otherwise Swap returns
 	// [ErrConflict]. A store with a clock also returns ErrConflict if its clock has reached

@@ -103,8 +103,8 @@ func spellingOf(ctx context.Context, name string) string {
 // setHeaderCase changes the names of headers in an answer to the case that the service uses. HTTP
 // ignores the case of header names, but a script that searches the output of curl does not. A program
 // can also call a Handler without a server, and read the headers with [http.Header.Get]. For such a
-// program, setHeaderCase changes all names to the canonical form of net/http. If a Handler is in a
-// server that is not a [Server], setHeaderCase changes no names.
+// program, setHeaderCase changes all names to the canonical form of net/http. If a program serves a
+// Handler with a server of its own, setHeaderCase changes no names.
 func setHeaderCase(ctx context.Context, header http.Header) {
 	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
 	alone := ctx.Value(http.ServerContextKey) == nil

@@ -82,8 +82,8 @@ func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause. If the duration of a call of After has passed during the Pause, Resume sends
-// the time of the clock on the channel that After returned.
+// Resume ends a Pause. Timers that have expired during the Pause fire now: for each of them, Resume
+// sends the time of the clock on the channel that After returned.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// The method take converts the effects of one input to two lists of functions. The functions in the
-// list answers send outcomes to waiting callers. The list acts contains all other functions, in order
-// of urgency. Only a function that calls a hook of the Trace may block. The caller of take holds mu.
+// The method take converts the effects of one input to two lists of functions. The second list
+// (answers) has the functions that send an outcome to a waiting caller. The first list (acts) has all
+// other functions, in order of urgency. Only a function that calls a hook of the Trace may block. The caller of take holds mu.
 // The caller must unlock mu before it calls the functions. It must call the functions in acts first.
 func (s *Session) take(now time.Time) (acts, answers []func()) {
 	out := s.machine.take()

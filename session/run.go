@@ -45,8 +45,8 @@ type RunOptions struct {
 	// error of this term. Run then waits for one AcquireInterval, so that other holders get their
 	// turn, and contends again.
 	//
-	// Run does not call Again if the context is done. After a loss with the Reason
-	// [lease.ErrTakenOver], Run does not call Again either. If Run contended again, two processes
+	// Run does not call Again if the context is done, or if the Reason of the loss is
+	// [lease.ErrTakenOver]. After such a loss, Run does not contend again. Otherwise two processes
 	// could take the lease from each other forever. TryRun and AcquireWait do not use Again. By
 	// default, Run does not contend again.
 	Again func(err error) bool

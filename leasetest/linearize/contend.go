@@ -32,15 +32,15 @@ type Workload struct {
 }
 
 // Contend runs several clients concurrently and records their requests as one history. The clients
-// make random requests of the newest protocol version. A request contains the ID that was last
-// granted to any client, the ID that was last granted to its own client, or a random ID. Before each
-// request, a client pauses for a random time. Most pauses are at most a fortieth of [Workload.Term],
-// and some are up to a quarter of the Term. If the lease ends within half of the Term, some pauses
-// last until shortly before its end. The timeout of each request is a tenth of the Term. Contend
-// returns when all clients have made their requests. If ctx is done earlier, the clients still make
-// their remaining requests. The contexts of these requests are then already done. Contend calls
-// authorityFor with the number of each client, to get the authority that this client uses. The
-// function authorityFor is allowed to return the same authority for all clients.
+// make random requests, in the newest version of the protocol. A request contains the ID that was
+// last granted to any client, the ID that was last granted to its own client, or a random ID. Before
+// each request, a client pauses for a random time. Most pauses are at most a fortieth of
+// [Workload.Term], and some are up to a quarter of the Term. If the lease ends within half of the
+// Term, some pauses last until shortly before its end. The timeout of each request is a tenth of the
+// Term. Contend returns when all clients have made their requests. If ctx is done earlier, the
+// clients still make their remaining requests. The contexts of these requests are then already done.
+// Contend calls authorityFor with the number of each client, to get the authority that this client
+// uses. The function authorityFor is allowed to return the same authority for all clients.
 //
 // The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest
 // bubble, the same Seed always leads to the same history, unless the code under test makes random

@@ -13,14 +13,14 @@
 //		t.Fatal(err)
 //	}
 //
-// [Recorder.ContendStore] runs clients that make random requests of the newest protocol version. The
-// clients use a store whose loads and swaps are delayed. [Recorder.Contend] does the same with any
-// authority. Requests that take no time do not overlap. So if the authority is in the same process,
-// its requests must take some time. To record your own clients, use [Recorder.Authority]. If the
-// history is not linearizable, [Recorder.Check] returns an error that contains the Seed, and writes a
-// drawing of the history to the named file. Some errors can be found in only a few percent of the
-// histories. So check the histories of many seeds. In synctest bubbles, the check of a thousand seeds
-// takes about a second.
+// [Recorder.ContendStore] runs clients that make random requests, in the newest version of the
+// protocol. The clients use a store whose loads and swaps are delayed. [Recorder.Contend] does the
+// same with any authority. Requests that take no time do not overlap. So if the authority is in the
+// same process, its requests must take some time. To record your own clients, use
+// [Recorder.Authority]. If the history is not linearizable, [Recorder.Check] returns an error that
+// contains the Seed, and writes a drawing of the history to the named file. Some errors can be found
+// in only a few percent of the histories. So check the histories of many seeds. In synctest bubbles,
+// the check of a thousand seeds takes about a second.
 //
 // # Time
 //
