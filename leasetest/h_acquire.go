@@ -25,8 +25,8 @@ var acquireRules = []rule{
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
 		b.requireDenied("that another holds")
-		a.aliveFor(2*p.D, "after another tried")
-		b.lostSoFar(0)
+		a.requireAliveFor(2*p.D, "after another tried")
+		b.requireLosses(0)
 	}},
 	{"H1/breaking-for-another-is-false", "an acquire of a lease that is breaking under another ID returns false without an error", canRevoke | CanBreak, func(p *probe) {
 		w := p.world()
@@ -41,8 +41,8 @@ var acquireRules = []rule{
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, fault))
 			a.cutWithoutScript()
 			a.requireError(p.ctx, "whose outcome is unknown")
-			a.deadFor(p.D, "after an acquire of unknown outcome")
-			a.lostSoFar(0)
+			a.requireNotAliveFor(p.D, "after an acquire of unknown outcome")
+			a.requireLosses(0)
 		}
 	}},
 	{"H1/other-refusals-are-errors", "a refusal that does not say that another has the lease is an error", CanUseAuthority, func(p *probe) {
@@ -61,7 +61,7 @@ var acquireRules = []rule{
 			if err := a.requireError(p.ctx, "that is refused as "+code.String()); lease.CodeOf(err) != code {
 				p.Errorf("the error is %v", err)
 			}
-			a.deadFor(p.D/2, "after a refusal")
+			a.requireNotAliveFor(p.D/2, "after a refusal")
 			w.direct = direct
 		}
 	}},
@@ -84,8 +84,8 @@ var acquireRules = []rule{
 			})
 			a := w.join(Holder{Name: w.name, Owner: "a"})
 			a.requireError(p.ctx, "whose grant shows another lease")
-			a.deadFor(p.D/2, "after a grant that showed another lease")
-			a.lostSoFar(0)
+			a.requireNotAliveFor(p.D/2, "after a grant that showed another lease")
+			a.requireLosses(0)
 			p.need(a.release(), "release")
 			w.requireFree("after a release of what was granted")
 		}
@@ -180,7 +180,7 @@ var acquireRules = []rule{
 			p.Errorf("it took %v, and the context ended after %v", took, p.D/20)
 		}
 		p.pass(p.D + p.Slack)
-		a.dead("after an acquire whose context ended")
+		a.requireNotAlive("after an acquire whose context ended")
 		b.acquire()
 	}},
 	{"H2/contexts-end-at-any-point", "at whatever point the context of an acquire ends, it holds or is undone", CanUseAuthority, func(p *probe) {
@@ -191,13 +191,13 @@ var acquireRules = []rule{
 			ctx, cancel := context.WithCancel(p.ctx)
 			a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, point(cancel))), w.join(Holder{Owner: "b"})
 			if _, ok, err := a.tryAcquire(ctx); ok {
-				a.aliveFor(2*p.D, "after an acquire that was granted as its context ended")
+				a.requireAliveFor(2*p.D, "after an acquire that was granted as its context ended")
 				p.need(a.release(), "release")
 			} else if !errors.Is(err, context.Canceled) {
 				p.Errorf("the context ended, and the error is %v", err)
 			}
-			a.deadFor(p.D/2, "after an acquire whose context ended")
-			a.lostSoFar(0)
+			a.requireNotAliveFor(p.D/2, "after an acquire whose context ended")
+			a.requireLosses(0)
 			b.acquire()
 		}
 		p.name = name
@@ -219,8 +219,8 @@ var acquireRules = []rule{
 			}
 			<-ctx.Done()
 		}
-		a.deadFor(p.D/2, "after acquires whose contexts ended")
-		a.lostSoFar(0)
+		a.requireNotAliveFor(p.D/2, "after acquires whose contexts ended")
+		a.requireLosses(0)
 		b.acquire()
 	}},
 	{"H4/a-grant-answered-too-late-is-an-error", "a grant whose answer arrives when the lease is no longer certain is an error, and is undone", CanUseAuthority, func(p *probe) {
@@ -232,9 +232,9 @@ var acquireRules = []rule{
 		})
 		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10))), w.join(Holder{Owner: "b"})
 		a.requireError(p.ctx, "that was answered too late")
-		a.deadFor(p.D/2, "after a grant that was answered too late")
+		a.requireNotAliveFor(p.D/2, "after a grant that was answered too late")
 		w.requireFree("half a duration after a grant that was answered too late")
-		a.lostSoFar(0)
+		a.requireLosses(0)
 		b.acquire()
 	}},
 	{"H4/a-grant-answered-at-the-end-is-an-error", "a grant whose answer arrives at the very end of what it makes certain is an error, and is undone, to the nanosecond", CanUseAuthority | exactTime, func(p *probe) {
@@ -255,9 +255,9 @@ var acquireRules = []rule{
 		for range 10 { // the order of two events at the same time is not defined
 			w, a := join(time.Duration(end))
 			a.requireError(p.ctx, "that was answered at the end of what is certain")
-			a.deadFor(p.D/2, "after a grant that was answered at the end of what is certain")
+			a.requireNotAliveFor(p.D/2, "after a grant that was answered at the end of what is certain")
 			w.requireFree("half a duration after a grant that was answered at the end of what is certain")
-			a.lostSoFar(0)
+			a.requireLosses(0)
 		}
 	}},
 	{"H5/acquire-while-holding-sends-nothing", "an acquire while holding makes no request and returns the token that is held", 0, func(p *probe) {
@@ -312,8 +312,8 @@ var acquireRules = []rule{
 			p.Fatalf("Acquire while holding: %v, %v", ok, err)
 		}
 		cancel()
-		a.aliveFor(3*p.D, "after the context of its acquire was cancelled")
-		a.lostSoFar(0)
+		a.requireAliveFor(3*p.D, "after the context of its acquire was cancelled")
+		a.requireLosses(0)
 	}},
 	{"H5/acquires-at-once-are-one-incarnation", "calls of acquire at the same time on one lease get the same incarnation", 0, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayRequest(p.D/20)))
@@ -333,7 +333,7 @@ var acquireRules = []rule{
 		if n := a.requests.maxInFlight(lease.ActionAcquire); n > 1 {
 			p.Errorf("%d acquires were in flight at once", n)
 		}
-		a.aliveFor(2*p.D, "after acquires at once")
+		a.requireAliveFor(2*p.D, "after acquires at once")
 	}},
 }
 
@@ -350,12 +350,12 @@ var idRules = []rule{
 			p.name = fmt.Sprint(name, i) // each fault gets a lease of its own
 			a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, fault)), w.join(Holder{Owner: "b"})
 			a.abandon(p.D / 20)
-			a.deadFor(p.D/2, "after an acquire that was abandoned")
+			a.requireNotAliveFor(p.D/2, "after an acquire that was abandoned")
 			w.requireFree("half a duration after an abandoned acquire")
 			if a.requests.crossed {
 				p.Errorf("a release was sent while the acquire was in flight")
 			}
-			a.lostSoFar(0)
+			a.requireLosses(0)
 			b.acquire()
 			p.name = name
 		}
@@ -376,8 +376,8 @@ var idRules = []rule{
 			gate.Open() // the abandoned acquire arrives
 			p.pass(p.D / 2)
 			w.requireFree("half a duration after an abandoned acquire arrived")
-			a.dead("after an acquire that was abandoned")
-			a.lostSoFar(0)
+			a.requireNotAlive("after an acquire that was abandoned")
+			a.requireLosses(0)
 		}
 	}},
 	{"H3/a-later-acquire-settles-no-earlier-one", "an acquire that is carried out long after its error is undone, though a later acquire under the same ID was refused and abandoned, or was granted and lost", CanUseAuthority | CanBreak, func(p *probe) {
@@ -413,7 +413,7 @@ var idRules = []rule{
 			} else {
 				a.acquire()
 				w.revoke(0)
-				a.requireLosses(1)
+				a.awaitLosses(1)
 			}
 			all := a.requests.sentOf(lease.ActionAcquire)
 			if len(all) < 2 || all[0].Proposed != all[1].Proposed {
@@ -421,7 +421,7 @@ var idRules = []rule{
 			}
 			p.pass(p.D / 2)
 			w.requireFree("half a duration after an acquire that was carried out late")
-			a.dead("after an acquire that was carried out late")
+			a.requireNotAlive("after an acquire that was carried out late")
 		}
 	}},
 	{"H3/a-grant-that-breaks-is-undone", "if an acquire was granted without an answer, and its lease is breaking, a later acquire does not return that another holder has the lease, and the lease is released", CanUseAuthority | CanBreak, func(p *probe) {
@@ -474,7 +474,7 @@ var idRules = []rule{
 		p.pass(5 * p.D)
 		gate.Open()
 		p.pass(5 * p.D)
-		a.dead("after an acquire that was abandoned")
+		a.requireNotAlive("after an acquire that was abandoned")
 		w.requireFree("long after an abandoned acquire arrived")
 		for _, r := range a.requests.sentOf(lease.ActionAcquire) {
 			if r.Owner != "a" {
@@ -527,7 +527,7 @@ var idRules = []rule{
 			a.requests.requireNewID(p, seen)
 			w.revoke(0)
 			p.pass(p.D/2 + p.Slack)
-			a.requireLosses(n + 1)
+			a.awaitLosses(n + 1)
 		}
 	}},
 	{"H6/an-ID-that-was-taken-over-is-retired", "the ID of an incarnation that was lost by a take-over is not proposed again", CanUseAuthority | CanTakeOver | CanChange, func(p *probe) {
@@ -540,7 +540,7 @@ var idRules = []rule{
 			p.need(err, "acquire of a free lease")
 			b.acquire()
 			p.pass(p.D/2 + p.Slack)
-			a.requireLosses(n + 1)
+			a.awaitLosses(n + 1)
 			p.need(b.release(), "release")
 		}
 	}},
@@ -601,7 +601,7 @@ var idRules = []rule{
 		a := p.world().join(Holder{Owner: "a"})
 		a.acquire()
 		a.releaseInVain()
-		a.dead("after a release that erred")
+		a.requireNotAlive("after a release that erred")
 		a.acquireWithin(3, "after a release that erred")
 	}},
 	{"H7/an-acquire-sends-no-deferred-release", "while the work of a lost incarnation may still be running, an acquire is an error and sends no release, and Wait does not return; when the work has stopped, the lease can be acquired", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
@@ -611,7 +611,7 @@ var idRules = []rule{
 		_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
 		defer giveBack()
 		p.pass(p.D)
-		a.dead("a duration after the last answer")
+		a.requireNotAlive("a duration after the last answer")
 		if !w.now().State.Locked() {
 			p.Skipf("the holder sent its last renewal so early that the lease has ended")
 		}
@@ -653,7 +653,7 @@ var idRules = []rule{
 		a, b := w.join(Holder{Owner: "same"}), w.join(Holder{Owner: "same"})
 		a.acquire()
 		b.requireDenied("that another of the same owner holds")
-		a.aliveFor(p.D, "after one of the same owner tried")
+		a.requireAliveFor(p.D, "after one of the same owner tried")
 	}},
 	{"H8/take-over", "with take-over a holder of the same owner gets the lease and outranks the earlier one, which loses it and never takes it back", CanTakeOver | CanChange, func(p *probe) {
 		reasons := []lease.Code{lease.ErrTakenOver, lease.ErrIDMismatch, lease.ErrOver, lease.ErrNotPresent}
@@ -669,11 +669,11 @@ var idRules = []rule{
 				p.Errorf("the token is %q, and that of the earlier holder %q", tok, old)
 			}
 			p.pass(p.D / 2)
-			a.dead("half a duration after it was taken over")
-			a.requireLostError(a.requireLosses(1), old, reasons...)
-			b.aliveFor(3*p.D, "after it has taken over")
-			a.dead("after it was taken over")
-			a.lostSoFar(1)
+			a.requireNotAlive("half a duration after it was taken over")
+			a.requireLostError(a.awaitLosses(1), old, reasons...)
+			b.requireAliveFor(3*p.D, "after it has taken over")
+			a.requireNotAlive("after it was taken over")
+			a.requireLosses(1)
 		}
 	}},
 	{"H8/take-over-asks-first", "with take-over an acquire comes first, and a change only after a refusal", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
@@ -694,7 +694,7 @@ var idRules = []rule{
 		a, b := w.join(Holder{Owner: "a", TakeOver: true}), w.join(Holder{Owner: "b", TakeOver: true})
 		a.acquire()
 		b.requireDenied("that another owner holds")
-		a.aliveFor(p.D, "after another owner tried")
+		a.requireAliveFor(p.D, "after another owner tried")
 	}},
 	{"H8/take-over-spares-what-has-no-owner", "take-over takes nothing that has no owner", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
 		w := p.world()
@@ -755,7 +755,7 @@ var idRules = []rule{
 			_, _, _ = b.tryAcquire(p.ctx) // b may try again, and then hold the lease
 			p.need(b.release(), "release")
 			w.requireFree("after a release that followed a take-over of unknown outcome")
-			b.dead("after its release")
+			b.requireNotAlive("after its release")
 		}
 	}},
 	{"H8/take-over-that-meets-a-break-releases", "a take-over that meets a break halfway gives up what it has", CanTakeOver | CanChange | CanUseAuthority | CanBreak, func(p *probe) {
@@ -766,10 +766,10 @@ var idRules = []rule{
 		if _, ok, _ := b.tryAcquire(p.ctx); ok {
 			p.Errorf("Acquire returned true for a lease that is breaking")
 		}
-		b.deadFor(p.D/4, "after a take-over that met a break")
+		b.requireNotAliveFor(p.D/4, "after a take-over that met a break")
 		w.requireFree("after a take-over that met a break")
 	}},
-	{"H8/a-take-over-that-is-refused-halfway-releases", "if the acquire of a take-over is refused after the change, the holder gives up what the change got it, also if the caller is gone", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
+	{"H8/a-take-over-that-is-refused-halfway-releases", "if the acquire of a take-over is refused after the change, the holder gives up what the change got it, even if the caller is gone", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
 		for i := range 2 {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
@@ -788,8 +788,8 @@ var idRules = []rule{
 			cancel()
 			p.pass(p.D / 2)
 			w.requireFree("half a duration after a take-over that was refused halfway")
-			b.dead("after a take-over that was refused halfway")
-			b.lostSoFar(0)
+			b.requireNotAlive("after a take-over that was refused halfway")
+			b.requireLosses(0)
 		}
 	}},
 	{"H8/take-over-needs-the-ID", "take-over from an authority that hides IDs is errors.ErrUnsupported", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
@@ -811,7 +811,7 @@ var idRules = []rule{
 		a.acquire()
 		b.requireDenied("that a holder without an owner holds")
 		c.requireDenied("that a holder without an owner holds")
-		a.aliveFor(p.D, "after others tried")
+		a.requireAliveFor(p.D, "after others tried")
 	}},
 }
 
@@ -833,7 +833,7 @@ func (p *contender) acquireWithin(n int, when string) {
 	for range n {
 		_, ok, err := p.tryAcquire(p.w.ctx)
 		if ok {
-			p.alive("after an Acquire that was granted")
+			p.requireAlive("after an Acquire that was granted")
 			return
 		}
 		if err == nil {

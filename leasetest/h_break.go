@@ -23,27 +23,27 @@ var breakRules = []rule{
 		w.revoke(p.D * 3 / 4)
 		began := time.Now() // the break began before this time
 		p.pass(p.D*7/10 - p.Slack)
-		a.alive("before the end of a break")
+		a.requireAlive("before the end of a break")
 		for time.Since(began) < p.D*3/4 {
 			if w.direct != nil && a.CheckAlive() && !w.now().State.Locked() {
-				a.dead("when the break is over")
+				a.requireNotAlive("when the break is over")
 			}
 			p.pass(p.D / 200)
 		}
-		a.dead("when the break is over")
-		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
+		a.requireNotAlive("when the break is over")
+		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 		p.pass(p.D)
-		a.lostSoFar(1)
+		a.requireLosses(1)
 	}},
 	{"H13/a-break-of-an-infinite-lease-is-kept-to-its-end", "a holder keeps an infinite lease that is breaking until the break's certain end, and then loses it as broken", canRevoke | CanBreak | CanShowRecords | CanBeInfinite | noLimits | exactTime, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
 		tok := a.acquire()
 		w.revoke(time.Hour)
-		a.aliveFor(time.Hour*9/10, "before the end of a break")
+		a.requireAliveFor(time.Hour*9/10, "before the end of a break")
 		p.pass(time.Hour / 10)
-		a.dead("when the break is over")
-		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
+		a.requireNotAlive("when the break is over")
+		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 	}},
 	{"H13/an-immediate-break-is-a-loss", "a holder whose lease was broken at once loses it when it learns so", canRevoke, func(p *probe) {
 		w := p.world()
@@ -51,10 +51,10 @@ var breakRules = []rule{
 		tok := a.acquire()
 		w.revoke(0)
 		p.pass(p.D/2 + p.Slack)
-		a.dead("half a duration after an immediate break")
-		a.requireLostError(a.requireLosses(1), tok, w.revokeReasons()...)
+		a.requireNotAlive("half a duration after an immediate break")
+		a.requireLostError(a.awaitLosses(1), tok, w.revokeReasons()...)
 	}},
-	{"H13/a-break-of-unknown-end-is-a-loss", "if the answer does not show how long a break lasts, the lease is lost at once, also if it shows the record", CanUseAuthority | CanBreak, func(p *probe) {
+	{"H13/a-break-of-unknown-end-is-a-loss", "if the answer does not show how long a break lasts, the lease is lost at once, even if it shows the record", CanUseAuthority | CanBreak, func(p *probe) {
 		for i, hide := range []func(res *lease.Result){
 			func(res *lease.Result) { *res = lease.Result{} },
 			func(res *lease.Result) { res.MinRemaining = 0 },
@@ -70,20 +70,20 @@ var breakRules = []rule{
 			tok := a.acquire()
 			w.revoke(p.D * 9 / 10)
 			p.pass(p.D/2 + p.Slack)
-			a.dead("after it learned of a break whose end is not shown")
-			a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
+			a.requireNotAlive("after it learned of a break whose end is not shown")
+			a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 		}
 	}},
 	{"H13/a-broken-lease-is-not-renewed", "a break that ends before the belief ends the belief in time, if the holder can reach the authority", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
-		a.aliveFor(p.D, "with nothing in its way")
+		a.requireAliveFor(p.D, "with nothing in its way")
 		w.revoke(p.D / 2) // longer than the interval between renewals
 		p.pass(p.D/2 + p.Slack/4)
-		a.dead("when the break is over")
+		a.requireNotAlive("when the break is over")
 		b.acquire()
-		a.deadFor(p.D, "after another followed")
+		a.requireNotAliveFor(p.D, "after another followed")
 	}},
 	{"H13/the-earliest-end-of-a-break-counts", "if a later answer about a break makes more certain than an earlier one, the lease is lost as broken at the end that the earlier one made certain", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
 		w := p.world()
@@ -120,12 +120,12 @@ var breakRules = []rule{
 			p.Fatalf("the holder has not asked in half a duration")
 		}
 		p.pass(sure*3/4 - time.Since(at))
-		a.alive("before the end that the first answer made certain")
+		a.requireAlive("before the end that the first answer made certain")
 		p.pass(sure - time.Since(at))
-		a.dead("at the end that the first answer made certain")
-		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
+		a.requireNotAlive("at the end that the first answer made certain")
+		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 	}},
-	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, also if one follows another, or one without a change", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, even if one follows another, or one without a change", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
 		tenth := p.D / 30 // renewals are expected every third of the duration
 		for i := range 12 {
 			w := p.world()
@@ -150,7 +150,7 @@ var breakRules = []rule{
 			if i%3 > 0 {
 				w.revoke(p.D * 3 / 4)
 				p.pass([]time.Duration{0, tenth, time.Duration(p.rand.Int64N(int64(tenth)))}[i%3])
-				a.alive("while its break has just begun")
+				a.requireAlive("while its break has just begun")
 				if i%3 == 1 && warned != nil && !lost && len(warned()) == 0 {
 					p.Errorf("a tenth of an interval after the signal of a break no handler was called")
 				}
@@ -161,15 +161,15 @@ var breakRules = []rule{
 			if lost {
 				continue // the signal may have come while there was no watch
 			}
-			a.dead("a tenth of an interval after the signal of a break")
-			a.requireLosses(1)
+			a.requireNotAlive("a tenth of an interval after the signal of a break")
+			a.awaitLosses(1)
 		}
 	}},
 	{"H13/asks-once-an-interval-though-answers-are-slow", "a holder asks at least once an interval, counted from the sending of a request and not from its answer", CanUseAuthority | exactTime, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRenew, leasefault.DelayAnswer(p.D/15)))
 		a.acquire()
 		p.pass(4 * p.D)
-		a.alive("while each renewal was answered")
+		a.requireAlive("while each renewal was answered")
 		renewals := a.requests.sentOf(lease.ActionRenew)
 		for i := 1; i < len(renewals); i++ {
 			if gap := renewals[i].at.Sub(renewals[i-1].at); gap > p.D*7/20 { // renewals are expected every third of the duration
@@ -209,7 +209,7 @@ var breakRules = []rule{
 		}
 		w.revoke(0)
 		p.pass(tenth)
-		a.dead("a tenth of an interval after a signal of the second watch")
+		a.requireNotAlive("a tenth of an interval after a signal of the second watch")
 	}},
 	{"H13/a-signal-during-a-renewal-is-answered", "a holder that watches its lease, and gets a signal while a renewal is in flight, asks within a tenth of an interval after the answer", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
 		const took = 12 // a renewal takes one twelfth of the duration
@@ -237,7 +237,7 @@ var breakRules = []rule{
 			for end := time.Now().Add(p.D/took + tenth); a.Lease.CheckAlive() && time.Now().Before(end); {
 				p.pass(p.D / 500) // the next renewal may be on its way
 			}
-			a.dead("a tenth of an interval after the answer to a renewal that a signal overtook")
+			a.requireNotAlive("a tenth of an interval after the answer to a renewal that a signal overtook")
 		}
 	}},
 	{"H13/handlers-are-called-at-a-break", "handlers of OnBreaking are called with the end of the lease, and again if that moves earlier, in every incarnation", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
@@ -257,8 +257,8 @@ var breakRules = []rule{
 			if end := first[0].Sub(began); end > p.D*9/10+p.Slack || end < p.D*8/10-p.Slack {
 				p.Errorf("the handler was called with an end in %v, and the break ends in %v", end, p.D*9/10)
 			}
-			a.alive("after the warning")
-			a.lostSoFar(n)
+			a.requireAlive("after the warning")
+			a.requireLosses(n)
 			w.revoke(p.D*17/20 - time.Since(began))
 			p.pass(p.D*4/5 - time.Since(began)) // more than one renewal interval later
 			// A coarse clock may be unable to show that the end is earlier.
@@ -269,8 +269,8 @@ var breakRules = []rule{
 				p.Errorf("the break was shortened, and the handler was called with %v", again)
 			}
 			p.pass(p.D*17/20 + p.Slack - time.Since(began))
-			a.dead("when the break is over")
-			a.requireLosses(n + 1)
+			a.requireNotAlive("when the break is over")
+			a.awaitLosses(n + 1)
 		}
 	}},
 	{"H13/a-break-within-the-margin-is-not-reported-again", "handlers of OnBreaking are not called again if the end of the break moves earlier by less than the margin, or not at all", CanUseAuthority | CanBreak | CanShowRecords | hasOnBreaking | noLimits | exactTime, func(p *probe) {
@@ -329,12 +329,12 @@ var breakRules = []rule{
 		a.acquire()
 		w.revoke(p.D * 3 / 4)
 		p.pass(p.D*3/4 + p.Slack)
-		a.requireLosses(1)
+		a.awaitLosses(1)
 		a.acquireWithin(3, "after a break")
 		tok := a.acquire()
 		a.cut()
 		p.pass(p.D + p.Slack)
-		a.requireLostError(a.requireLosses(2), tok, lease.ErrExpired)
+		a.requireLostError(a.awaitLosses(2), tok, lease.ErrExpired)
 	}},
 	{"H13/a-handler-that-is-unregistered-is-not-called-at-a-break", "a handler of OnBreaking that was unregistered is not called", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
@@ -354,7 +354,7 @@ var breakRules = []rule{
 		held, giveBack := lease.WhileHeld(p.ctx, a.Lease)
 		defer giveBack()
 		p.need(a.giver().HandOver(p.ctx, b.giver().ID()), "hand-over")
-		a.dead("after it handed over")
+		a.requireNotAlive("after it handed over")
 		if p.can(hasWhileHeld) && lease.CodeOf(context.Cause(held)) != lease.ErrReleased {
 			p.Errorf("the lease was handed over, and the cause of its context is %v", context.Cause(held))
 		}
@@ -362,9 +362,9 @@ var breakRules = []rule{
 		if tok := b.acquire(); p.can(hasToken) && tok.Compare(old) <= 0 {
 			p.Errorf("the receiver's token is %q, and the giver's was %q", tok, old)
 		}
-		b.aliveFor(2*p.D, "after it was given the lease")
-		a.dead("after it handed over")
-		a.lostSoFar(0)
+		b.requireAliveFor(2*p.D, "after it was given the lease")
+		a.requireNotAlive("after it handed over")
+		a.requireLosses(0)
 	}},
 	{"H14/a-refused-hand-over-is-an-error", "a hand-over that the authority refuses is an error, and no holder gets the lease", hasHandOver | CanChange | canRevoke, func(p *probe) {
 		w := p.world()
@@ -375,7 +375,7 @@ var breakRules = []rule{
 		if err := a.giver().HandOver(p.ctx, to); err == nil {
 			p.Errorf("a hand-over of a lease that was broken returned nil")
 		}
-		a.deadFor(p.D, "after its lease was broken")
+		a.requireNotAliveFor(p.D, "after its lease was broken")
 		w.requireFree("after a hand-over that was refused")
 	}},
 	{"H14/a-done-context-hands-nothing-over", "a hand-over under a context that is done makes no request and returns the context's error: the giver goes on holding, or has released", hasHandOver | CanChange, func(p *probe) {
@@ -393,12 +393,12 @@ var breakRules = []rule{
 		}
 		if a.CheckAlive() {
 			b.requireDenied("that was not handed over")
-			a.aliveFor(2*p.D, "after a hand-over under a done context that did not end it")
+			a.requireAliveFor(2*p.D, "after a hand-over under a done context that did not end it")
 		} else {
 			p.pass(p.D / 20)
 			b.acquire()
 		}
-		a.lostSoFar(0)
+		a.requireLosses(0)
 	}},
 	{"H14/a-hand-over-ends-with-its-context", "a hand-over whose context ends returns its error at once, though nothing answers", hasHandOver | CanChange | CanUseAuthority, func(p *probe) {
 		w := p.world()
@@ -412,10 +412,10 @@ var breakRules = []rule{
 		if took := time.Since(began); took > p.D/20+p.Slack || !errors.Is(err, context.DeadlineExceeded) {
 			p.Errorf("the context ended after %v, and the hand-over returned %v after %v", p.D/20, err, took)
 		}
-		a.dead("after a hand-over whose context ended")
-		a.lostSoFar(0)
+		a.requireNotAlive("after a hand-over whose context ended")
+		a.requireLosses(0)
 	}},
-	{"H14/the-belief-ends-with-the-hand-over", "CheckAlive is false from the call of a hand-over on, before the authority is asked, also if its answer is lost", hasHandOver | CanChange | CanUseAuthority, func(p *probe) {
+	{"H14/the-belief-ends-with-the-hand-over", "CheckAlive is false from the call of a hand-over on, before the authority is asked, even if its answer is lost", hasHandOver | CanChange | CanUseAuthority, func(p *probe) {
 		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, leasefault.FailRequest} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
@@ -430,8 +430,8 @@ var breakRules = []rule{
 			if alive.Load() {
 				p.Errorf("CheckAlive is true while the hand-over is under way")
 			}
-			a.deadFor(p.D, "after a hand-over without an answer")
-			a.lostSoFar(0)
+			a.requireNotAliveFor(p.D, "after a hand-over without an answer")
+			a.requireLosses(0)
 		}
 	}},
 	{"H14/a-release-settles-a-hand-over", "a release after a hand-over whose outcome is unknown returns nil, and gives up what was not handed over", hasHandOver | CanChange | CanUseAuthority | exactTime, func(p *probe) {
@@ -442,8 +442,8 @@ var breakRules = []rule{
 				w.requireFree("after a release that followed a hand-over whose request was lost")
 			}
 			b.acquire()
-			b.aliveFor(2*p.D, "after the giver released")
-			a.lostSoFar(0)
+			b.requireAliveFor(2*p.D, "after the giver released")
+			a.requireLosses(0)
 		}
 	}},
 	{"H14/a-repeated-hand-over-settles-it", "a hand-over whose outcome is unknown can be repeated with the same receiver, and returns nil when the receiver has the lease", hasHandOver | CanChange | CanUseAuthority | exactTime, func(p *probe) {
@@ -451,11 +451,11 @@ var breakRules = []rule{
 			w, a, b := p.handOverInVain(i, fault)
 			err := a.giver().HandOver(p.ctx, b.giver().ID())
 			p.need(err, "a hand-over that was repeated")
-			a.dead("after it handed over")
+			a.requireNotAlive("after it handed over")
 			w.join(Holder{Name: w.name, Owner: "c"}).requireDenied("that was handed to another")
 			b.acquire()
-			b.aliveFor(2*p.D, "after it was given the lease")
-			a.lostSoFar(0)
+			b.requireAliveFor(2*p.D, "after it was given the lease")
+			a.requireLosses(0)
 		}
 	}},
 	{"H14/what-is-never-taken-ends-with-its-receiver", "a lease that was handed over and never acquired ends with the release or the close of the receiver", hasHandOver | CanChange, func(p *probe) {
@@ -493,9 +493,9 @@ var breakRules = []rule{
 		if err := a.giver().HandOver(p.ctx, b.giver().ID()); !errors.Is(err, lease.ErrForeign) {
 			p.Errorf("a hand-over that was refused with %v returned %v", lease.ErrForeign, err)
 		}
-		a.dead("after a hand-over that was refused")
+		a.requireNotAlive("after a hand-over that was refused")
 		c.acquire()
-		a.lostSoFar(0)
+		a.requireLosses(0)
 	}},
 	{"H14/what-is-not-held-is-not-handed-over", "a hand-over of a lease that is not held is an error and changes nothing", hasHandOver | CanChange, func(p *probe) {
 		w := p.world()
@@ -504,7 +504,7 @@ var breakRules = []rule{
 		if err := a.giver().HandOver(p.ctx, p.id()); err == nil {
 			p.Errorf("a hand-over of what another holds returned nil")
 		}
-		b.aliveFor(p.D, "after another handed over what it did not hold")
+		b.requireAliveFor(p.D, "after another handed over what it did not hold")
 	}},
 	{"H14/a-hand-over-needs-another-ID", "a hand-over to no ID, or to the ID under which the lease is held, is an error and changes nothing", hasHandOver | CanChange, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -516,8 +516,8 @@ var breakRules = []rule{
 				p.Errorf("a hand-over to the ID %v returned %v", to, err)
 			}
 		}
-		a.aliveFor(2*p.D, "after hand-overs that named no other holder")
-		a.lostSoFar(0)
+		a.requireAliveFor(2*p.D, "after hand-overs that named no other holder")
+		a.requireLosses(0)
 	}},
 }
 
@@ -602,7 +602,7 @@ func (w *world) margin() time.Duration {
 		a.OnLost(func(error) { lost.Store(int64(time.Since(began))) })
 		a.acquire()
 		w.pass(d + w.Unit)
-		a.requireLosses(1)
+		a.awaitLosses(1)
 		return time.Duration(lost.Load())
 	}
 	// The holder of a lease with the duration d believes that it holds the lease for the time

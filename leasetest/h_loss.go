@@ -27,10 +27,10 @@ var lossRules = []rule{
 			tok := a.acquire()
 			a.lose()
 			p.pass(p.D + p.Slack)
-			a.dead("a duration after its last renewal")
-			a.requireLostError(a.requireLosses(n+1), tok, w.lossReasons()...)
+			a.requireNotAlive("a duration after its last renewal")
+			a.requireLostError(a.awaitLosses(n+1), tok, w.lossReasons()...)
 			p.pass(p.D)
-			a.lostSoFar(n + 1)
+			a.requireLosses(n + 1)
 			if m := len(other.all()); m != n+1 {
 				p.Errorf("the second handler was called %d times for %d losses", m, n+1)
 			}
@@ -38,7 +38,7 @@ var lossRules = []rule{
 			a.acquireWithin(3, "after a loss")
 			p.need(a.release(), "release")
 			p.pass(p.D)
-			a.lostSoFar(n + 1)
+			a.requireLosses(n + 1)
 		}
 	}},
 	{"H15/a-release-is-no-loss", "a release that took effect first is not reported as a loss, whatever its outcome", canCut, func(p *probe) {
@@ -46,7 +46,7 @@ var lossRules = []rule{
 		a.acquire()
 		p.need(a.release(), "release")
 		p.pass(2 * p.D)
-		a.lostSoFar(0)
+		a.requireLosses(0)
 		a.acquire()
 		a.cut()
 		p.pass(p.D / 2) // meanwhile no renewal arrives
@@ -54,7 +54,7 @@ var lossRules = []rule{
 			p.Errorf("a release that did not arrive returned nil")
 		}
 		p.pass(2 * p.D)
-		a.lostSoFar(0)
+		a.requireLosses(0)
 	}},
 	{"H15/what-was-not-held-is-not-lost", "an acquire that was not granted is never reported as a loss", canCut, func(p *probe) {
 		w := p.world()
@@ -66,15 +66,15 @@ var lossRules = []rule{
 		b.cutWithoutScript()
 		b.requireError(p.ctx, "whose answer is lost")
 		p.pass(3 * p.D)
-		b.lostSoFar(0)
+		b.requireLosses(0)
 	}},
 	{"H15/reported-at-the-end-though-a-request-hangs", "a loss is reported when the lease is no longer certain, even if a request hangs and ignores its context", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(gate)))
 		tok := a.acquire()
 		p.pass(p.D + p.Slack)
-		a.dead("a duration after it acquired")
-		a.requireLostError(a.lostSoFar(1), tok, lease.ErrExpired)
+		a.requireNotAlive("a duration after it acquired")
+		a.requireLostError(a.requireLosses(1), tok, lease.ErrExpired)
 	}},
 	{"H15/reported-at-the-end-by-a-coarse-clock", "a loss is reported when the lease is no longer certain, even if the clock of the holder advances in steps", CanUseAuthority | CanUseClock | exactTime, func(p *probe) {
 		for i := range 10 {
@@ -86,7 +86,7 @@ var lossRules = []rule{
 				p.pass(step / 10)
 			}
 			p.pass(step)
-			a.requireLostError(a.lostSoFar(1), tok, lease.ErrExpired)
+			a.requireLostError(a.requireLosses(1), tok, lease.ErrExpired)
 		}
 	}},
 	{"H15/reported-at-the-end-whenever-requests-hang", "a loss is reported when the lease is no longer certain, whenever requests begin to hang, whether or not they ignore their contexts, and also while Acquire is called", CanUseAuthority | exactTime, func(p *probe) {
@@ -120,7 +120,7 @@ var lossRules = []rule{
 				p.Errorf("%s: CheckAlive returned false only %v after requests began to hang", a.who, took)
 			}
 			p.pass(0)
-			a.requireLostError(a.lostSoFar(1), tok, lease.ErrExpired)
+			a.requireLostError(a.requireLosses(1), tok, lease.ErrExpired)
 			cancel()
 			calls.Wait()
 		}
@@ -160,7 +160,7 @@ var lossRules = []rule{
 			if a.granted.Load() {
 				want = 1
 			}
-			a.requireLosses(want)
+			a.awaitLosses(want)
 			if p.Bubble && a.early.Load() != 0 {
 				p.Errorf("%s: a loss was reported before the acquire was decided", a.who)
 			}
@@ -187,7 +187,7 @@ var lossRules = []rule{
 			p.history.printf("== released %d ns from the end of what is certain", d)
 			_ = a.release()
 			p.pass(p.D)
-			a.lostSoFar(want)
+			a.requireLosses(want)
 		}
 	}},
 	{"H15/a-loss-is-reported-whichever-call-finds-it", "a loss that nothing had noticed is reported exactly once, whichever call comes first after the end of what is certain", CanUseClock, func(p *probe) {
@@ -221,14 +221,14 @@ var lossRules = []rule{
 			a.clock.Resume()
 		}
 		for _, a := range all {
-			a.requireLostError(a.requireLosses(1), a.tok, lease.ErrExpired)
+			a.requireLostError(a.awaitLosses(1), a.tok, lease.ErrExpired)
 			if p.can(hasToken) && again && later == a.tok {
 				p.Errorf("%s: Acquire returned the token of the incarnation that was lost", a.who)
 			}
 		}
 		p.pass(p.D / 4)
 		for _, a := range all {
-			a.lostSoFar(1)
+			a.requireLosses(1)
 		}
 	}},
 	{"H16/a-blocked-break-handler-delays-nothing", "a handler of OnBreaking that blocks delays neither another handler nor the loss", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
@@ -245,8 +245,8 @@ var lossRules = []rule{
 			p.Errorf("the handler after one that blocks was called %d times", n)
 		}
 		p.pass(p.D / 2)
-		a.dead("when the break is over")
-		a.requireLosses(1)
+		a.requireNotAlive("when the break is over")
+		a.awaitLosses(1)
 	}},
 	{"H16/handlers-run-in-goroutines-of-their-own", "a handler that blocks delays neither another handler nor a method", canLose, func(p *probe) {
 		blocked := make(chan struct{})
@@ -261,7 +261,7 @@ var lossRules = []rule{
 			p.Errorf("the handler after one that blocks was called %d times", n)
 		}
 		a.mend()
-		a.dead("after it was lost")
+		a.requireNotAlive("after it was lost")
 		a.acquireWithin(3, "while a handler blocks")
 		p.need(a.release(), "release while a handler blocks")
 	}},
@@ -292,7 +292,7 @@ var lossRules = []rule{
 		case <-time.After(2*p.D + p.eventTimeout()):
 			p.Fatalf("the handler does not come to its end")
 		}
-		a.alive("after its handler has acquired again")
+		a.requireAlive("after its handler has acquired again")
 	}},
 	{"H16/close-may-be-called-inside", "a handler may call Close, and Close waits for no handler", canLose | hasClose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -309,7 +309,7 @@ var lossRules = []rule{
 		case <-time.After(2*p.D + p.eventTimeout()):
 			p.Fatalf("a handler has called Close, and Close does not return")
 		}
-		a.dead("after close")
+		a.requireNotAlive("after close")
 	}},
 	{"H16/a-late-handler-is-not-called", "a handler that registers after a loss is called for the next loss, and not for that one", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -336,7 +336,7 @@ var lossRules = []rule{
 		late := new(lossLog)
 		a.OnLost(late.handle)
 		clock.Resume()
-		a.requireLosses(1)
+		a.awaitLosses(1)
 		p.pass(p.D / 4)
 		if n := len(late.all()); n != 0 {
 			p.Errorf("a handler that registered after the end of what is certain was called %d times", n)
@@ -452,7 +452,7 @@ var heldRules = []rule{
 		_, giveBack1 := lease.WhileHeld(p.ctx, a.Lease)
 		_, giveBack2 := lease.WhileHeld(p.ctx, a.Lease)
 		p.pass(p.D)
-		a.dead("a duration after the last answer")
+		a.requireNotAlive("a duration after the last answer")
 		requireLocked := func(when string) {
 			p.Helper()
 			if n := len(a.requests.sentOf(lease.ActionRelease)); n != 0 {
@@ -510,7 +510,7 @@ var heldRules = []rule{
 			_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
 			defer giveBack()
 			p.pass(p.D)
-			a.dead("a duration after the last answer")
+			a.requireNotAlive("a duration after the last answer")
 			renewals := a.requests.sentOf(lease.ActionRenew)
 			if len(renewals) == 0 {
 				p.Fatalf("no renewal in a duration")
@@ -574,7 +574,7 @@ var heldRules = []rule{
 			giveBack()
 		}
 	}},
-	{"H20/a-context-ends-a-stop-window-before-the-lease", "if the lease has a stop window, a context of WhileHeld ends when that begins, while CheckAlive is true, also if nothing else happens then", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+	{"H20/a-context-ends-a-stop-window-before-the-lease", "if the lease has a stop window, a context of WhileHeld ends when that begins, while CheckAlive is true, even if nothing else happens then", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
 		w := p.world()
 		hold := func(who string) (a *contender, held context.Context, since time.Time) {
 			p.Helper()
@@ -606,7 +606,7 @@ var heldRules = []rule{
 		for i := range 5 {
 			b, held, since := hold(fmt.Sprint("b", i))
 			p.pass(begins - time.Since(since))
-			b.alive("when the stop window has begun")
+			b.requireAlive("when the stop window has begun")
 			if held.Err() == nil {
 				p.Errorf("the stop window began after %v, and a context of WhileHeld has not ended", begins)
 			}
@@ -660,7 +660,7 @@ var heldRules = []rule{
 		}
 		next, giveBackNext := lease.WhileHeld(p.ctx, a.Lease)
 		defer giveBackNext()
-		a.aliveFor(2*p.D, "after a renewal was granted in the stop window")
+		a.requireAliveFor(2*p.D, "after a renewal was granted in the stop window")
 		if next.Err() != nil {
 			p.Errorf("a renewal was granted in the stop window, and a context that was made then has ended: %v", context.Cause(next))
 		}
@@ -682,7 +682,7 @@ var heldRules = []rule{
 			_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
 			w.revoke(0)
 			p.pass(time.Hour)
-			a.dead("an hour after it was broken")
+			a.requireNotAlive("an hour after it was broken")
 			for _, s := range a.requests.sentOf(lease.ActionRelease) {
 				if s.ID == id {
 					p.Errorf("a release was sent %v after the lease was broken, and its context was not given back", time.Hour-time.Since(s.at))

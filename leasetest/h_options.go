@@ -64,7 +64,7 @@ var boundRules = []rule{
 	{"H11/every-renewal-of-an-infinite-lease-has-a-bound", "a renewal of an infinite lease that nothing answers is given up, and the lease is renewed again", CanUseAuthority | CanBeInfinite | exactTime, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionRenew, p.loseRequest), leasefault.Nth(3, lease.ActionRenew, p.loseAnswer))
 		a.acquire()
-		a.aliveFor(time.Hour, "after it acquired forever")
+		a.requireAliveFor(time.Hour, "after it acquired forever")
 		a.requireShortRequests(lease.ActionRenew, 10*time.Minute)
 		if n := len(a.requests.sentOf(lease.ActionRenew)); n < 10 {
 			p.Errorf("%d renewals in an hour, two of which were not answered", n)
@@ -92,7 +92,7 @@ var boundRules = []rule{
 		p.pass(2 * p.D)
 		a.acquireWithin(5, "after all requests have returned")
 	}},
-	{"H11/two-renewals-that-hang-stop-all-others", "while two renewals of an infinite lease have been given up and have not returned, nothing is sent, also if Acquire is called", CanUseAuthority | CanBeInfinite | exactTime, func(p *probe) {
+	{"H11/two-renewals-that-hang-stop-all-others", "while two renewals of an infinite lease have been given up and have not returned, nothing is sent, even if Acquire is called", CanUseAuthority | CanBeInfinite | exactTime, func(p *probe) {
 		first, gate := p.gate(), p.gate()
 		a := p.world().join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(first)), leasefault.From(2, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
@@ -131,7 +131,7 @@ var boundRules = []rule{
 			a.acquire()
 			p.pass(2 * p.D)
 			if i > 0 {
-				a.alive("after a renewal hung and was given up, as one did before")
+				a.requireAlive("after a renewal hung and was given up, as one did before")
 			} else if !a.CheckAlive() {
 				p.Skipf("the holder sends no other renewal while one ignores its context")
 			}
@@ -143,7 +143,7 @@ var boundRules = []rule{
 			p.need(a.release(), "release")
 		}
 		a.acquire()
-		a.aliveFor(2*p.D, "after all requests have returned")
+		a.requireAliveFor(2*p.D, "after all requests have returned")
 	}},
 	{"H3/every-undoing-has-a-bound", "the context of the release that undoes an acquire ends, though nothing answers, and the release is sent again", CanUseAuthority, func(p *probe) {
 		w := p.world()
@@ -164,7 +164,7 @@ var boundRules = []rule{
 		if took := time.Since(began); took > p.D/20+p.Slack || ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
 			p.Errorf("the context ended after %v, and the release returned %v after %v", p.D/20, err, took)
 		}
-		a.dead("after a release whose context ended")
+		a.requireNotAlive("after a release whose context ended")
 	}},
 	{"H17/every-release-has-a-bound", "the context of every release that is sent ends, though the context of the call does not, and nothing answers", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.First(3, lease.ActionRelease, p.loseRequest))
@@ -328,8 +328,8 @@ var boundRules = []rule{
 			p.Errorf("%d acquires were sent while the lease was breaking", n-asked)
 		}
 		p.pass(p.D*9/10 - time.Since(began) + p.Slack)
-		a.dead("when the break is over")
-		a.requireLosses(1)
+		a.requireNotAlive("when the break is over")
+		a.awaitLosses(1)
 	}},
 	{"H17/a-release-ends-a-break", "a release while the lease is breaking gives it up at once, and is no loss", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
 		w := p.world()
@@ -345,7 +345,7 @@ var boundRules = []rule{
 			p.need(b.release(), "release")
 		}
 		p.pass(2 * p.D)
-		a.lostSoFar(0)
+		a.requireLosses(0)
 	}},
 	{"H13/a-break-ends-though-the-holder-is-cut-off", "a holder that has learned of a break and is cut off then loses the lease as broken, at the end of the break at the latest", canRevoke | canCut | CanBreak | CanShowRecords, func(p *probe) {
 		w := p.world()
@@ -356,11 +356,11 @@ var boundRules = []rule{
 		p.pass(p.D/2 + p.Slack/4)
 		a.cut()
 		p.pass(p.D*3/4 - time.Since(began) + p.Slack)
-		a.dead("when the break is over")
+		a.requireNotAlive("when the break is over")
 		b.acquire()
-		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
+		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 		a.mend()
-		a.deadFor(p.D/2, "after the break")
+		a.requireNotAliveFor(p.D/2, "after the break")
 	}},
 	{"H11/a-lease-that-is-gone-is-lost", "a renewal that finds no lease at all, or another ID, is a loss at once, and the record that the holder saw before counts no more", CanUseAuthority, func(p *probe) {
 		for _, code := range []lease.Code{lease.ErrIDMismatch, lease.ErrOver, lease.ErrNotPresent, lease.ErrBroken} {
@@ -374,8 +374,8 @@ var boundRules = []rule{
 			a := w.join(Holder{Name: w.name, Owner: "a"})
 			a.acquire()
 			p.pass(p.D/2 + p.Slack)
-			a.dead("after its renewal was refused as " + code.String())
-			a.requireLosses(1)
+			a.requireNotAlive("after its renewal was refused as " + code.String())
+			a.awaitLosses(1)
 		}
 	}},
 	{"H21/wait-ends-with-its-context", "a wait whose context is done, or ends, returns its error at once while another holds", hasWait, func(p *probe) {
@@ -391,7 +391,7 @@ var boundRules = []rule{
 				p.Errorf("the context ended after %v, and wait returned %v after %v", after, err, took)
 			}
 		}
-		a.alive("after another waited")
+		a.requireAlive("after another waited")
 	}},
 	{"H18/what-is-closed-stays-closed", "after close CheckAlive is false, release has nothing to give up, contexts of the incarnation end, and other holders can acquire the lease", hasClose, func(p *probe) {
 		w := p.world()
@@ -410,9 +410,9 @@ var boundRules = []rule{
 		if again.Err() == nil {
 			p.Errorf("a context that is bound to what was closed does not end")
 		}
-		b.aliveFor(2*p.D, "after another was closed")
-		a.dead("after close")
-		a.lostSoFar(0)
+		b.requireAliveFor(2*p.D, "after another was closed")
+		a.requireNotAlive("after close")
+		a.requireLosses(0)
 	}},
 }
 
@@ -461,7 +461,7 @@ var waitRules = []rule{
 		defer cancel()
 		p.need(b.waiter().Wait(ctx), "waiting while requests hang")
 	}},
-	{"H21/wait-ends-when-the-lease-expires", "a wait ends when the lease expires, because no signal tells of that", hasWait | canStall, func(p *probe) {
+	{"H21/wait-ends-when-the-lease-expires", "a wait ends when the lease expires, because no signal is sent for that", hasWait | canStall, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -594,11 +594,11 @@ var waitRules = []rule{
 			case <-time.After(p.D + p.eventTimeout()):
 				p.Fatalf("the holder released, and the one that waits has not got it")
 			}
-			b.alive("after it waited")
+			b.requireAlive("after it waited")
 			p.need(b.release(), "release")
 		}
 	}},
-	{"H22/bad-holders-are-refused", "what is out of range, or leaves no time to renew, is refused when the lease is made: the constructor fails its test, and the message tells the value", 0, func(p *probe) {
+	{"H22/bad-holders-are-refused", "what is out of range, or leaves no time to renew, is refused when the lease is made: the constructor fails its test, and the message contains the value", 0, func(p *probe) {
 		type bad struct {
 			what   string
 			holder Holder

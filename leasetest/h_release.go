@@ -19,11 +19,11 @@ var releaseRules = []rule{
 		for range 3 {
 			a.acquire()
 			p.need(a.release(), "release")
-			a.dead("after its release")
+			a.requireNotAlive("after its release")
 			b.acquire()
 			p.need(b.release(), "release")
 		}
-		a.lostSoFar(0)
+		a.requireLosses(0)
 	}},
 	{"H17/a-release-under-a-context-that-it-ends", "a release under a context of WhileHeld returns nil when the lease was released, though the release ends that context", hasWhileHeld, func(p *probe) {
 		w := p.world()
@@ -47,7 +47,7 @@ var releaseRules = []rule{
 		if took := time.Since(began); took > p.Slack || err == nil {
 			p.Errorf("the context had ended, and the release returned %v after %v", err, took)
 		}
-		a.dead("after a release under a context that had ended")
+		a.requireNotAlive("after a release under a context that had ended")
 	}},
 	{"H17/the-belief-ends-with-the-call", "CheckAlive is false from the call of release on, before the authority is asked", CanUseAuthority, func(p *probe) {
 		var a *contender
@@ -82,11 +82,11 @@ var releaseRules = []rule{
 				p.Errorf("a release that got no answer returned nil")
 			}
 			renewals := len(a.requests.sentOf(lease.ActionRenew))
-			a.deadFor(2*p.D, "after a release that erred")
+			a.requireNotAliveFor(2*p.D, "after a release that erred")
 			if n := len(a.requests.sentOf(lease.ActionRenew)); n != renewals {
 				p.Errorf("%d renewals were sent after the release", n-renewals)
 			}
-			a.lostSoFar(0)
+			a.requireLosses(0)
 		}
 	}},
 	{"H17/a-done-context-ends-the-belief", "a release under a context that is done ends the belief too, and the lease is free a duration later at the latest", 0, func(p *probe) {
@@ -98,9 +98,9 @@ var releaseRules = []rule{
 		if err := a.Release(ctx); err != nil && !errors.Is(err, context.Canceled) {
 			p.Errorf("the error is %v", err)
 		}
-		a.deadFor(p.D+p.Slack, "after a release under a done context")
+		a.requireNotAliveFor(p.D+p.Slack, "after a release under a done context")
 		b.acquire()
-		a.lostSoFar(0)
+		a.requireLosses(0)
 	}},
 	{"H17/nothing-to-release-is-nil", "a release of nothing returns nil and makes no request", 0, func(p *probe) {
 		w := p.world()
@@ -109,7 +109,7 @@ var releaseRules = []rule{
 		b.acquire()
 		a.requireDenied("that another holds")
 		p.need(a.release(), "release of what another holds")
-		b.aliveFor(p.D, "after another released nothing")
+		b.requireAliveFor(p.D, "after another released nothing")
 		p.need(b.release(), "release")
 		p.need(b.release(), "second release")
 		if n := len(a.requests.sentOf(lease.ActionRelease)); n != 0 {
@@ -187,9 +187,9 @@ var releaseRules = []rule{
 			}
 		}
 		<-released
-		a.deadFor(p.D/2, "after a release during its acquire")
+		a.requireNotAliveFor(p.D/2, "after a release during its acquire")
 		w.requireFree("after a release during an acquire")
-		a.lostSoFar(0)
+		a.requireLosses(0)
 		b.acquire()
 	}},
 	{"H17/a-stale-release-hurts-no-later-incarnation", "a copy of a release that arrives late does not end the next incarnation", CanUseAuthority, func(p *probe) {
@@ -204,8 +204,8 @@ var releaseRules = []rule{
 		if !w.now().State.Locked() {
 			p.Errorf("the late release ended the next incarnation")
 		}
-		a.aliveFor(3*p.D, "after a copy of an earlier release arrived")
-		a.lostSoFar(0)
+		a.requireAliveFor(3*p.D, "after a copy of an earlier release arrived")
+		a.requireLosses(0)
 	}},
 	{"H17/a-holder-that-has-lost-releases-nothing-of-others", "if a lease was lost and acquired by another holder, a late release of the first holder does not end the other's lease", canLose, func(p *probe) {
 		w := p.world()
@@ -216,8 +216,8 @@ var releaseRules = []rule{
 		b.acquire()
 		a.mend()
 		_ = a.release()
-		b.aliveFor(3*p.D, "after one that had lost it released")
-		b.lostSoFar(0)
+		b.requireAliveFor(3*p.D, "after one that had lost it released")
+		b.requireLosses(0)
 	}},
 	{"H17/a-release-of-what-was-revoked-ends-no-other-lease", "if a lease was broken and acquired by another holder, a late release of the first holder does not end the other's lease", canRevoke, func(p *probe) {
 		w := p.world()
@@ -226,9 +226,9 @@ var releaseRules = []rule{
 		w.revoke(0)
 		b.acquire()
 		_ = a.release()
-		a.dead("after its release")
-		b.aliveFor(3*p.D, "after one from which it was taken released")
-		b.lostSoFar(0)
+		a.requireNotAlive("after its release")
+		b.requireAliveFor(3*p.D, "after one from which it was taken released")
+		b.requireLosses(0)
 	}},
 	{"H18/after-release-nothing-is-sent", "once a release has returned nil, no request is made", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -248,7 +248,7 @@ var releaseRules = []rule{
 		a.acquire()
 		p.pass(p.D)
 		p.need(closer.Close(p.ctx), "close")
-		a.dead("after close")
+		a.requireNotAlive("after close")
 		w.requireFree("after close")
 		n := len(a.requests.sentOf(leasefault.Any))
 		a.requireError(p.ctx, "of what was closed")
@@ -256,7 +256,7 @@ var releaseRules = []rule{
 		if m := len(a.requests.sentOf(leasefault.Any)); m != n {
 			p.Errorf("%d requests were made", m-n)
 		}
-		a.lostSoFar(0)
+		a.requireLosses(0)
 		p.need(closer.Close(p.ctx), "second close")
 	}},
 	{"H18/close-begins-no-handler", "a close after the end of what is certain calls no handler, even if nothing had noticed the loss", CanUseClock | hasClose, func(p *probe) {
@@ -269,7 +269,7 @@ var releaseRules = []rule{
 		_ = a.Lease.(closer).Close(p.ctx)
 		clock.Resume()
 		p.pass(p.D / 2)
-		a.lostSoFar(told)
+		a.requireLosses(told)
 	}},
 	{"H18/a-done-context-closes-too", "a close whose context is done, or ends, ends the holding and an acquire under way all the same", CanUseAuthority | hasClose, func(p *probe) {
 		w := p.world()
@@ -297,14 +297,14 @@ var releaseRules = []rule{
 			}
 			err := closer.Close(ctx)
 			p.history.printf("a: Close: %v", err)
-			one.dead("after close")
+			one.requireNotAlive("after close")
 			gate.Open()
 			if <-acquired {
 				p.Errorf("Acquire returned true after close was called")
 			}
-			one.deadFor(p.D+p.Slack, "after close")
+			one.requireNotAliveFor(p.D+p.Slack, "after close")
 			one.requireError(p.ctx, "of what was closed")
-			one.lostSoFar(0)
+			one.requireLosses(0)
 			b.acquire()
 			p.need(b.release(), "release")
 		}
@@ -332,8 +332,8 @@ var releaseRules = []rule{
 				p.Errorf("the renewal has returned, and close has not")
 			}
 		}
-		a.deadFor(p.D, "after close")
-		a.lostSoFar(0)
+		a.requireNotAliveFor(p.D, "after close")
+		a.requireLosses(0)
 	}},
 	{"H18/a-close-ends-with-its-context", "a close whose context ends returns the error of that context at once, though a request ignores its context", CanUseAuthority | hasClose | exactTime, func(p *probe) {
 		gate := p.gate()
@@ -354,12 +354,12 @@ var releaseRules = []rule{
 		default:
 			p.Errorf("the context of the close has ended, and close has not returned")
 		}
-		a.dead("after close")
+		a.requireNotAlive("after close")
 		gate.Open()
 		p.pass(p.D / 20)
 		w.requireFree("after close, when the request has returned")
-		a.deadFor(p.D, "after close")
-		a.lostSoFar(0)
+		a.requireNotAliveFor(p.D, "after close")
+		a.requireLosses(0)
 	}},
 }
 

@@ -23,13 +23,13 @@ var beliefRules = []rule{
 		a.acquire()
 		clock.Pause()
 		p.pass(p.D + p.Slack)
-		a.dead("a duration after its last renewal")
+		a.requireNotAlive("a duration after its last renewal")
 		b.acquire()
 		clock.Resume()
 		p.pass(p.D / 4)
-		a.dead("after another has acquired")
-		b.aliveFor(2*p.D, "after it followed a holder that had paused")
-		a.requireLosses(1)
+		a.requireNotAlive("after another has acquired")
+		b.requireAliveFor(2*p.D, "after it followed a holder that had paused")
+		a.awaitLosses(1)
 	}},
 	{"H9/counted-from-the-sending", "the belief is counted from before the request, not from its answer", CanUseAuthority, func(p *probe) {
 		for i, slow := range []leasefault.Line[lease.Action]{
@@ -48,11 +48,11 @@ var beliefRules = []rule{
 			p.pass(p.D*98/100 - time.Since(sent))
 			for time.Since(sent) < p.D {
 				if a.CheckAlive() && !w.now().State.Locked() {
-					a.dead("when the authority has it no longer")
+					a.requireNotAlive("when the authority has it no longer")
 				}
 				p.pass(p.D / 500)
 			}
-			a.dead("a duration after the last request that was granted was sent")
+			a.requireNotAlive("a duration after the last request that was granted was sent")
 		}
 	}},
 	{"H9/held-for-most-of-the-duration", "without renewals a holder believes for most of the duration", canStall, func(p *probe) {
@@ -60,7 +60,7 @@ var beliefRules = []rule{
 		a.acquire()
 		a.stall()
 		p.pass(p.D * 9 / 10)
-		a.alive("when nine tenths of the duration are over")
+		a.requireAlive("when nine tenths of the duration are over")
 	}},
 	{"H9/counts-what-is-certain", "if MinRemaining is less than the duration asked for, the holder believes no longer than that", CanUseAuthority, func(p *probe) {
 		for _, d := range []time.Duration{p.D, lease.Infinite} {
@@ -74,8 +74,8 @@ var beliefRules = []rule{
 			sent := time.Now()
 			a.acquire()
 			p.pass(p.D/2 - time.Since(sent))
-			a.dead("when nothing is sure any more")
-			a.requireLosses(1)
+			a.requireNotAlive("when nothing is sure any more")
+			a.awaitLosses(1)
 		}
 	}},
 	{"H9/counts-what-is-sure-of-a-renewal", "a renewal counts like a grant: for MinRemaining, no longer than the duration, less what the clocks may differ", CanUseAuthority, func(p *probe) {
@@ -105,8 +105,8 @@ var beliefRules = []rule{
 				p.Fatalf("no renewal in a duration")
 			}
 			p.pass(c.most - time.Since(renewals[0].at))
-			a.dead(fmt.Sprintf("%v after its only renewal was sent, of which %s", c.most, c.what))
-			a.requireLosses(1)
+			a.requireNotAlive(fmt.Sprintf("%v after its only renewal was sent, of which %s", c.most, c.what))
+			a.awaitLosses(1)
 		}
 	}},
 	{"H9/counts-what-was-asked-for", "if MinRemaining is more than the duration asked for, the holder believes no longer than the duration", CanUseAuthority, func(p *probe) {
@@ -116,7 +116,7 @@ var beliefRules = []rule{
 		sent := time.Now()
 		a.acquire()
 		p.pass(p.D - time.Since(sent))
-		a.dead("a duration after it was sent")
+		a.requireNotAlive("a duration after it was sent")
 	}},
 	{"H9/check-alive-sends-nothing", "CheckAlive makes no request and waits for none", canCut, func(p *probe) {
 		var hang atomic.Bool
@@ -127,7 +127,7 @@ var beliefRules = []rule{
 		p.pass(p.D / 2) // meanwhile a renewal blocks
 		asked, began := len(a.requests.sentOf(leasefault.Any)), time.Now()
 		for range 100 {
-			a.alive("half a duration after it acquired")
+			a.requireAlive("half a duration after it acquired")
 		}
 		if took := time.Since(began); took > p.Slack {
 			p.Errorf("100 calls took %v", took)
@@ -145,7 +145,7 @@ var beliefRules = []rule{
 		p.pass(p.D * 99 / 100)
 		for range 100 {
 			if a.CheckAlive() && !w.now().State.Locked() {
-				a.dead("when the authority has it no longer")
+				a.requireNotAlive("when the authority has it no longer")
 			}
 			p.pass(p.D / 5000)
 		}
@@ -154,14 +154,14 @@ var beliefRules = []rule{
 		w := p.world()
 		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
 		tok := a.acquire()
-		a.aliveFor(time.Hour, "after it acquired forever")
+		a.requireAliveFor(time.Hour, "after it acquired forever")
 		if n := len(a.requests.sentOf(leasefault.Any)); n < 10 && w.direct != nil {
 			p.Errorf("it asked %d times in an hour", n)
 		}
 		w.revoke(0)
 		p.pass(time.Minute)
-		a.dead("a minute after it was broken")
-		a.requireLostError(a.requireLosses(1), tok, lease.ErrBroken)
+		a.requireNotAlive("a minute after it was broken")
+		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 	}},
 	{"H9/confirmed-is-the-last-answer", "LastConfirmed returns when the request was sent whose answer last showed that the lease is held", hasLastConfirmed | canStall, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -174,7 +174,7 @@ var beliefRules = []rule{
 		if at, ok := holder.LastConfirmed(); !ok || at.Before(sent) || at.After(time.Now()) {
 			p.Errorf("acquired from %s to %s, and confirmed at %s", timeText(sent), timeText(time.Now()), timeText(at))
 		}
-		a.aliveFor(2*p.D, "with nothing in its way")
+		a.requireAliveFor(2*p.D, "with nothing in its way")
 		if at, ok := holder.LastConfirmed(); !ok || time.Since(at) > p.D/2+p.Slack {
 			p.Errorf("with nothing in its way it was last confirmed %v ago", time.Since(at))
 		}
@@ -283,9 +283,9 @@ var beliefRules = []rule{
 		a.acquire()
 		clock.Pause()
 		clock.Step(p.D)
-		a.dead("when its clock is a duration ahead")
+		a.requireNotAlive("when its clock is a duration ahead")
 		clock.Resume()
-		a.requireLosses(1)
+		a.awaitLosses(1)
 	}},
 }
 
@@ -297,15 +297,15 @@ var renewalRules = []rule{
 		tok := a.acquire()
 		for i := range 6 {
 			if p.Bubble && i == 5 {
-				a.aliveFor(100*p.D, "with nothing in its way")
+				a.requireAliveFor(100*p.D, "with nothing in its way")
 			}
-			a.aliveFor(p.D, "with nothing in its way")
+			a.requireAliveFor(p.D, "with nothing in its way")
 			b.requireDenied("that another holds")
 			if again := a.acquire(); again != tok {
 				p.Errorf("the token was %q, and is %q", tok, again)
 			}
 		}
-		a.lostSoFar(0)
+		a.requireLosses(0)
 	}},
 	{"H11/one-renewal-at-a-time", "at most one renewal of each incarnation is in flight that was not given up", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
@@ -321,15 +321,15 @@ var renewalRules = []rule{
 			w := p.world()
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, fault), leasefault.Nth(3, lease.ActionRenew, fault))
 			a.acquire()
-			a.aliveFor(4*p.D, "after a renewal hung")
-			a.lostSoFar(0)
+			a.requireAliveFor(4*p.D, "after a renewal hung")
+			a.requireLosses(0)
 		}
 	}},
 	{"H11/errors-are-retried", "an error of a renewal is not a loss: the renewal is retried until the lease is no longer certain", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.First(2, lease.ActionRenew, leasefault.FailRequest), leasefault.Nth(5, lease.ActionRenew, leasefault.FailRequest))
 		a.acquire()
-		a.aliveFor(4*p.D, "after a renewal erred")
-		a.lostSoFar(0)
+		a.requireAliveFor(4*p.D, "after a renewal erred")
+		a.requireLosses(0)
 	}},
 	{"H11/errors-are-retried-to-the-end", "a renewal that errs is sent again until the lease is no longer certain, however often it has erred", CanUseAuthority | exactTime, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
@@ -352,8 +352,8 @@ var renewalRules = []rule{
 		for range 80 {
 			p.pass(p.D / 20)
 			for _, a := range all {
-				a.alive("after the answer to a renewal was lost")
-				a.lostSoFar(0)
+				a.requireAlive("after the answer to a renewal was lost")
+				a.requireLosses(0)
 			}
 		}
 	}},
@@ -370,10 +370,10 @@ var renewalRules = []rule{
 		})
 		a := w.join(Holder{Owner: "a"})
 		a.acquire()
-		a.aliveFor(3*p.D, "after a refusal that shows its ID in force")
-		a.lostSoFar(0)
+		a.requireAliveFor(3*p.D, "after a refusal that shows its ID in force")
+		a.requireLosses(0)
 	}},
-	{"H11/a-refusal-that-is-certain-of-nothing-is-no-loss", "a refusal whose record shows the holder's ID in force is not a loss, also if nothing is certain about the time that remains, and the lease is renewed again", CanUseAuthority | CanShowRecords | exactTime, func(p *probe) {
+	{"H11/a-refusal-that-is-certain-of-nothing-is-no-loss", "a refusal whose record shows the holder's ID in force is not a loss, even if nothing is certain about the time that remains, and the lease is renewed again", CanUseAuthority | CanShowRecords | exactTime, func(p *probe) {
 		w := p.world()
 		var n atomic.Int32
 		w.answer(func(req lease.Request, res *lease.Result, err *error) {
@@ -383,8 +383,8 @@ var renewalRules = []rule{
 		})
 		a := w.join(Holder{Owner: "a"})
 		a.acquire()
-		a.aliveFor(3*p.D, "after a refusal that shows its ID in force and is certain of nothing")
-		a.lostSoFar(0)
+		a.requireAliveFor(3*p.D, "after a refusal that shows its ID in force and is certain of nothing")
+		a.requireLosses(0)
 	}},
 	{"H11/a-refusal-is-a-loss", "a renewal that is refused because another has the lease is a loss at once", canRevoke, func(p *probe) {
 		w := p.world()
@@ -393,10 +393,10 @@ var renewalRules = []rule{
 		w.revoke(0)
 		b.acquire()
 		p.pass(p.D/2 + p.Slack)
-		a.dead("after its renewal was refused")
-		a.requireLostError(a.requireLosses(1), tok, append(w.revokeReasons(), lease.ErrIDMismatch, lease.ErrOver)...)
-		b.aliveFor(2*p.D, "after it followed another")
-		a.lostSoFar(1)
+		a.requireNotAlive("after its renewal was refused")
+		a.requireLostError(a.awaitLosses(1), tok, append(w.revokeReasons(), lease.ErrIDMismatch, lease.ErrOver)...)
+		b.requireAliveFor(2*p.D, "after it followed another")
+		a.requireLosses(1)
 	}},
 	{"H11/an-outage-is-no-loss", "a holder that is cut off for less than the rest of its belief keeps the lease", canCut, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -404,14 +404,14 @@ var renewalRules = []rule{
 		for range 6 {
 			p.pass(time.Duration(p.rand.Int64N(int64(p.D / 3)))) // a renewal falls into most of the outages
 			a.cut()
-			a.aliveFor(p.D/4, "while it was cut off")
+			a.requireAliveFor(p.D/4, "while it was cut off")
 			a.mend()
-			a.aliveFor(p.D/2, "after it was cut off for a quarter of the duration")
+			a.requireAliveFor(p.D/2, "after it was cut off for a quarter of the duration")
 		}
 		if again := a.acquire(); again != tok {
 			p.Errorf("the token was %q, and is %q", tok, again)
 		}
-		a.lostSoFar(0)
+		a.requireLosses(0)
 	}},
 	{"H11/renewals-are-spread", "holders that began together do not renew together", CanUseAuthority | exactTime, func(p *probe) {
 		const crowd = 20
@@ -503,10 +503,10 @@ var renewalRules = []rule{
 		}))
 		a.acquire()
 		p.pass(p.D - time.Since(a.sentAt(lease.ActionAcquire, 1)))
-		a.deadFor(p.D/2, "after it was lost")
-		a.requireLosses(1)
+		a.requireNotAliveFor(p.D/2, "after it was lost")
+		a.awaitLosses(1)
 		p.pass(p.D / 4)
-		a.dead("after it was lost")
+		a.requireNotAlive("after it was lost")
 		w.requireFree("after a renewal that came too late")
 	}},
 	{"H12/a-late-renewal-is-released-though-a-release-failed", "a renewal that is carried out after the loss is released by its ID, even if every release before it failed", CanUseAuthority | exactTime, func(p *probe) {
@@ -533,13 +533,13 @@ var renewalRules = []rule{
 				leasefault.Always(lease.ActionRelease, leasefault.If(func() bool { return !committed.Load() }, fault)))
 			a.acquire()
 			p.pass(arrives + p.D/15 - time.Since(began))
-			a.dead("after it was lost")
+			a.requireNotAlive("after it was lost")
 			if !committed.Load() {
 				p.Skipf("the holder has sent no renewal late enough")
 			}
-			a.deadFor(p.D*3/4, "after a renewal that came too late")
+			a.requireNotAliveFor(p.D*3/4, "after a renewal that came too late")
 			w.requireFree("three quarters of a duration after a renewal that came too late")
-			a.requireLosses(1)
+			a.awaitLosses(1)
 		}
 	}},
 	{"H12/an-answer-after-the-end-revives-nothing", "the answer to a renewal that arrives after the end of what is certain revives nothing, even if nothing had noticed the loss", CanUseAuthority | CanUseClock, func(p *probe) {
@@ -557,10 +557,10 @@ var renewalRules = []rule{
 		p.pass(p.D - time.Since(a.sentAt(lease.ActionAcquire, 1)))
 		gate.Open() // a renewal has been granted, and its answer comes too late
 		p.pass(p.Unit / 2)
-		a.dead("after the answer to a renewal came too late")
+		a.requireNotAlive("after the answer to a renewal came too late")
 		clock.Resume()
-		a.deadFor(p.D/2, "after the answer to a renewal came too late")
-		a.requireLosses(1)
+		a.requireNotAliveFor(p.D/2, "after the answer to a renewal came too late")
+		a.awaitLosses(1)
 	}},
 	{"H12/a-stale-renewal-resurrects-nothing", "a copy of a renewal that arrives after the release brings nothing back", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
@@ -572,8 +572,8 @@ var renewalRules = []rule{
 		gate.Open()
 		p.pass(p.D / 20)
 		w.requireFree("after a release, though a copy of a renewal came later")
-		a.deadFor(p.D, "after its release")
-		a.lostSoFar(0)
+		a.requireNotAliveFor(p.D, "after its release")
+		a.requireLosses(0)
 	}},
 	{"H19/every-incarnation-is-renewed", "an incarnation that begins right after another one is renewed like any other", 0, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -583,8 +583,8 @@ var renewalRules = []rule{
 			p.need(a.release(), "release")
 		}
 		a.acquire()
-		a.aliveFor(3*p.D, "after it was acquired right after a release")
-		a.lostSoFar(0)
+		a.requireAliveFor(3*p.D, "after it was acquired right after a release")
+		a.requireLosses(0)
 	}},
 	{"H19/a-refusal-reaches-no-later-incarnation", "a refused renewal of an earlier incarnation is not a loss of a later one", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
@@ -594,8 +594,8 @@ var renewalRules = []rule{
 		p.need(a.release(), "release")
 		a.acquire()
 		gate.Open()
-		a.aliveFor(3*p.D, "after the renewal of an earlier incarnation was refused")
-		a.lostSoFar(0)
+		a.requireAliveFor(3*p.D, "after the renewal of an earlier incarnation was refused")
+		a.requireLosses(0)
 	}},
 	{"H19/a-late-refusal-reaches-no-later-incarnation", "the answer to a renewal of an earlier incarnation, which was refused between the two, is not a loss of the later one", CanUseAuthority | exactTime, func(p *probe) {
 		request, answer := p.gate(), p.gate()
@@ -607,8 +607,8 @@ var renewalRules = []rule{
 		p.waitReached(answer)
 		a.acquire()
 		answer.Open()
-		a.aliveFor(3*p.D, "after the holder got the refusal of a renewal of an earlier incarnation")
-		a.lostSoFar(0)
+		a.requireAliveFor(3*p.D, "after the holder got the refusal of a renewal of an earlier incarnation")
+		a.requireLosses(0)
 	}},
 	{"H19/an-answer-revives-no-other-incarnation", "the answer to a renewal of an incarnation that was released brings nothing back", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
@@ -620,9 +620,9 @@ var renewalRules = []rule{
 		b.acquire()
 		p.pass(p.D / 20) // a's own goroutines learn of the release before the answer comes
 		gate.Open()
-		a.deadFor(2*p.D, "after the answer to a renewal of what was released")
-		b.alive("after an answer to another")
-		a.lostSoFar(0)
+		a.requireNotAliveFor(2*p.D, "after the answer to a renewal of what was released")
+		b.requireAlive("after an answer to another")
+		a.requireLosses(0)
 	}},
 	{"H19/an-answer-prolongs-no-other-incarnation", "the answer to a renewal of an earlier incarnation adds nothing to what a later one believes", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
@@ -637,7 +637,7 @@ var renewalRules = []rule{
 		p.pass(p.D / 2)
 		gate.Open()
 		p.pass(p.D - time.Since(sent))
-		a.dead("a duration after it was acquired, with no renewal since")
+		a.requireNotAlive("a duration after it was acquired, with no renewal since")
 	}},
 	{"H19/calls-at-once-leave-nothing-behind", "after concurrent calls of all methods and a last release, the lease is not held", 0, func(p *probe) {
 		w := p.world()
@@ -666,8 +666,8 @@ var renewalRules = []rule{
 		})
 		p.need(a.release(), "a release after which nothing was called")
 		b.acquire()
-		a.deadFor(p.D, "after a last release")
-		b.alive("after it followed")
-		a.lostSoFar(0)
+		a.requireNotAliveFor(p.D, "after a last release")
+		b.requireAlive("after it followed")
+		a.requireLosses(0)
 	}},
 }

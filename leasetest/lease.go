@@ -218,7 +218,7 @@ func (p *contender) requireDenied(why string) {
 	if _, ok, err := p.tryAcquire(p.w.ctx); ok || err != nil {
 		p.w.Fatalf("%s: Acquire of a lease %s: %v, %v; it must be false, nil", p.who, why, ok, err)
 	}
-	p.dead("after an Acquire that returned false")
+	p.requireNotAlive("after an Acquire that returned false")
 }
 
 // requireError calls Acquire, requires that Acquire returns an error, and returns that error.
@@ -228,7 +228,7 @@ func (p *contender) requireError(ctx context.Context, why string) error {
 	if ok || err == nil {
 		p.w.Fatalf("%s: Acquire %s: %v, %v; it must be false and an error", p.who, why, ok, err)
 	}
-	p.dead("after an Acquire that returned an error")
+	p.requireNotAlive("after an Acquire that returned an error")
 	return err
 }
 
@@ -238,38 +238,40 @@ func (p *contender) release() error {
 	return err
 }
 
-func (p *contender) alive(when string) {
+// requireAlive requires that CheckAlive returns true. The parameter when says at which point of the rule.
+func (p *contender) requireAlive(when string) {
 	p.w.Helper()
 	if !p.CheckAlive() {
 		p.w.Fatalf("%s: CheckAlive is false %s", p.who, when)
 	}
 }
 
-func (p *contender) dead(when string) {
+// requireNotAlive requires that CheckAlive returns false.
+func (p *contender) requireNotAlive(when string) {
 	p.w.Helper()
 	if p.CheckAlive() {
 		p.w.Fatalf("%s: CheckAlive is true %s", p.who, when)
 	}
 }
 
-// deadFor requires that CheckAlive keeps returning false until d has passed.
-func (p *contender) deadFor(d time.Duration, since string) {
+// requireNotAliveFor requires that CheckAlive keeps returning false until d has passed.
+func (p *contender) requireNotAliveFor(d time.Duration, since string) {
 	p.w.Helper()
 	for range 20 {
-		p.dead(since)
+		p.requireNotAlive(since)
 		p.w.pass(d / 20)
 	}
-	p.dead(since)
+	p.requireNotAlive(since)
 }
 
-// aliveFor requires that CheckAlive keeps returning true until d has passed.
-func (p *contender) aliveFor(d time.Duration, since string) {
+// requireAliveFor requires that CheckAlive keeps returning true until d has passed.
+func (p *contender) requireAliveFor(d time.Duration, since string) {
 	p.w.Helper()
 	for range 20 {
-		p.alive(since)
+		p.requireAlive(since)
 		p.w.pass(d / 20)
 	}
-	p.alive(since)
+	p.requireAlive(since)
 }
 
 // sentAt returns the time at which the contender sent its n-th request with the given action. For the
@@ -301,17 +303,19 @@ func (l *lossLog) all() []error {
 	return append([]error(nil), l.errs...)
 }
 
-// requireLosses waits until the lease has been lost n times. It requires that the lease has not been
+// awaitLosses waits until the lease has been lost n times. It requires that the lease has not been
 // lost more than n times. It returns the error of the last loss.
-func (p *contender) requireLosses(n int) error {
+func (p *contender) awaitLosses(n int) error {
 	p.w.Helper()
 	for deadline := time.Now().Add(p.w.eventTimeout()); len(p.lost.all()) < n && time.Now().Before(deadline); {
 		p.w.pass(p.w.Unit / 10)
 	}
-	return p.lostSoFar(n)
+	return p.requireLosses(n)
 }
 
-func (p *contender) lostSoFar(n int) error {
+// requireLosses requires that the lease has been lost n times by now. It returns the error of the last
+// loss.
+func (p *contender) requireLosses(n int) error {
 	p.w.Helper()
 	errs := p.lost.all()
 	if len(errs) != n {
@@ -329,7 +333,7 @@ func (p *contender) loseNth(n int) {
 	p.w.Helper()
 	p.lose()
 	p.w.pass(p.w.D + p.w.Slack)
-	p.requireLosses(n)
+	p.awaitLosses(n)
 }
 
 // requireLostError requires that err is a *lease.LostError that contains the given token and one of

@@ -210,7 +210,7 @@ var storeFaults = []struct {
 			*s, *err = lease.Snapshot{}, lease.ErrConflict
 		}
 	}}},
-	{"operation", "is a conflict that is not told", "", storeBug{swapped: func(_ *lease.Snapshot, err *error) { *err = nil }}},
+	{"operation", "hides a conflict", "", storeBug{swapped: func(_ *lease.Snapshot, err *error) { *err = nil }}},
 	{"operation", "makes a conflict any error", "", storeBug{swapped: func(_ *lease.Snapshot, err *error) {
 		if *err != nil {
 			*err = errors.New("precondition failed")
@@ -224,8 +224,8 @@ var storeFaults = []struct {
 	{"operation", "is listed with another epoch", "leased infinite breaking", storeBug{listed: func(e *lease.Entry) { e.Record.Epoch++ }}},
 	{"operation", "is listed under another name", "leased infinite breaking", storeBug{listed: func(e *lease.Entry) { e.Name = strings.ToUpper(e.Name) }}},
 	{"time", "is replaced after its end as before", "broken expired", storeBug{late: true}},
-	{"time", "tells an earlier time", "", storeBug{loaded: func(s *lease.Snapshot) { s.Now = s.Now.Add(-time.Minute) }}},
-	{"time", "tells the time of the load to a swap", "", storeBug{swapped: func(s *lease.Snapshot, _ *error) { s.Now = s.Now.Add(-time.Minute) }}},
+	{"time", "returns an earlier time", "", storeBug{loaded: func(s *lease.Snapshot) { s.Now = s.Now.Add(-time.Minute) }}},
+	{"time", "returns the time of the load from a swap", "", storeBug{swapped: func(s *lease.Snapshot, _ *error) { s.Now = s.Now.Add(-time.Minute) }}},
 	{"forget", "is forgotten without its epoch", "available released leased infinite breaking broken expired", storeBug{forgets: true}},
 	{"reopen", "is lost", "available released leased infinite breaking broken expired", storeBug{reopens: func(*lease.Record) bool { return false }}},
 	{"reopen", "loses its epoch", "released leased infinite breaking broken expired", storeBug{reopens: func(r *lease.Record) bool { r.Epoch = 1; return true }}},

@@ -45,7 +45,7 @@ var runRules = []rule{
 	{"N1/a-loss-ends-the-function", "the context of a function ends with the loss as its cause", canLose, func(p *probe) {
 		p.world().join(Holder{Owner: "a"}).loseInRun(context.Cause)
 	}},
-	{"N1/a-loss-is-part-of-what-the-run-returns", "a run whose function was ended by a loss returns the loss, also if the function returns nil or an error of its own", canLose, func(p *probe) {
+	{"N1/a-loss-is-part-of-what-the-run-returns", "a run whose function was ended by a loss returns the loss, even if the function returns nil or an error of its own", canLose, func(p *probe) {
 		a, own := p.world().join(Holder{Owner: "a"}), errors.New("the function failed")
 		a.loseInRun(func(context.Context) error { return nil })
 		if err := a.loseInRun(func(context.Context) error { return own }); !errors.Is(err, own) {
@@ -65,7 +65,7 @@ var runRules = []rule{
 			p.Errorf("the function ended after the lease, and Run returned %v", err)
 		}
 	}},
-	{"N1/a-loss-is-returned-though-the-caller-cancels-later", "a run whose function was ended by a loss returns the loss, also if the caller then ends its own context", canLose, func(p *probe) {
+	{"N1/a-loss-is-returned-though-the-caller-cancels-later", "a run whose function was ended by a loss returns the loss, even if the caller then ends its own context", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		ctx, cancel := context.WithCancel(p.ctx)
 		defer cancel()
@@ -99,8 +99,8 @@ var runRules = []rule{
 		if n := terms.Load(); n != 1 {
 			p.Errorf("the function was called %d times", n)
 		}
-		b.aliveFor(p.D, "after it has taken over from a run")
-		b.lostSoFar(0)
+		b.requireAliveFor(p.D, "after it has taken over from a run")
+		b.requireLosses(0)
 	}},
 	{"N2/renewed-until-the-function-returns", "the lease is renewed until the function has returned, though its context ended before, and then released", 0, func(p *probe) {
 		w := p.world()
@@ -108,11 +108,11 @@ var runRules = []rule{
 		ctx, cancel := context.WithCancel(p.ctx)
 		_ = session.Run(ctx, a.Lease, func(context.Context, lease.Token) error {
 			cancel()
-			a.aliveFor(2*p.D, "while the function runs on")
+			a.requireAliveFor(2*p.D, "while the function runs on")
 			b.requireDenied("under which a function runs")
 			return nil
 		}, silentOptions)
-		a.dead("after the run")
+		a.requireNotAlive("after the run")
 		b.acquire()
 	}},
 	{"N3/a-panic-leaves-no-lease", "the lease of a function that panicked is free at once", 0, func(p *probe) {
@@ -122,9 +122,9 @@ var runRules = []rule{
 			defer func() { _ = recover() }()
 			_ = session.Run(p.ctx, a.Lease, func(context.Context, lease.Token) error { panic("a function of the suite panics") }, silentOptions)
 		}()
-		a.dead("after a panic")
+		a.requireNotAlive("after a panic")
 		b.acquire()
-		a.lostSoFar(0)
+		a.requireLosses(0)
 	}},
 	{"N3/an-attempt-without-an-answer-leaves-no-lease", "a run that gives up after acquires without an answer releases what they may have got, or returns the error of that release", CanUseAuthority | exactTime, func(p *probe) {
 		held := func(context.Context, *leasefault.Call) error { return lease.ErrHeldByOther }
@@ -145,7 +145,7 @@ var runRules = []rule{
 			}, silentOptions)
 			cancel()
 			p.history.printf("a: Run: %v", err)
-			a.dead("after the run")
+			a.requireNotAlive("after the run")
 			if i < 4 {
 				w.requireFree("after a run that gave up")
 				ctx, cancel := context.WithTimeout(p.ctx, p.D/4)
@@ -159,7 +159,7 @@ var runRules = []rule{
 			}
 		}
 	}},
-	{"N3/a-release-that-failed-is-part-of-what-the-run-returns", "a run whose release failed returns an error that is not the function's alone, also if its context ended", canCut, func(p *probe) {
+	{"N3/a-release-that-failed-is-part-of-what-the-run-returns", "a run whose release failed returns an error that is not the function's alone, even if its context ended", canCut, func(p *probe) {
 		w, own := p.world(), errors.New("the function failed")
 		for i, failed := range []error{nil, own, nil, own} {
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"})
@@ -188,7 +188,7 @@ var runRules = []rule{
 		}
 		w.requireFree("after a run whose attempt was not answered")
 	}},
-	{"N1/a-single-attempt-runs-nothing-beside-a-living-holder", "a run that makes one attempt does not call its function while another holder lives, also if the refusal does not show that", CanUseAuthority | CanShowRecords, func(p *probe) {
+	{"N1/a-single-attempt-runs-nothing-beside-a-living-holder", "a run that makes one attempt does not call its function while another holder lives, even if the refusal does not show that", CanUseAuthority | CanShowRecords, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		a.acquire()
@@ -210,7 +210,7 @@ var runRules = []rule{
 		if ran || err != nil {
 			p.Errorf("another holder has the lease, and TryRun returned %v, %v", ran, err)
 		}
-		a.aliveFor(p.D/4, "after another tried to run")
+		a.requireAliveFor(p.D/4, "after another tried to run")
 	}},
 	{"N4/woken-contenders-are-spread", "contenders that run functions and are woken by one release do not acquire at the same time", CanUseAuthority | hasWait | exactTime, func(p *probe) {
 		const crowd = 10
@@ -320,7 +320,7 @@ func (p *contender) loseInRunUnder(ctx context.Context, f func(ctx context.Conte
 	if !errors.As(err, &lost) {
 		p.w.Errorf("Run returned %v after %v", err, time.Since(began))
 	}
-	p.dead("after the run")
+	p.requireNotAlive("after the run")
 	return err
 }
 

@@ -22,7 +22,7 @@ var ruleBugs = []namedBug{
 	{"takes an ended context for a conflict", cellNamed("store/breaking x cancelled context/is replaced under a done context, and a conflict"), "S1/an-ended-context-is-no-conflict-in-any-state"},
 	{"has epochs for versions", cellNamed("store/breaking x operation/has its epoch for a version"), "S2/no-version-recurs-in-any-state"},
 	{"restarts versions", func() *suite { return plainStores("versions restart after reopening") }, "S2/stale-swap-conflicts-after-reopening"},
-	{"tells an earlier time of a break", cellNamed("store/breaking x time/tells an earlier time"), "S4/time-never-decreases-in-any-state"},
+	{"returns an earlier time of a break", cellNamed("store/breaking x time/returns an earlier time"), "S4/time-never-decreases-in-any-state"},
 	{"signals no end of an infinite lease", cellNamed("store/infinite x operation/is not signalled when it changes"), "S7/unlocking-signals-from-every-state"},
 	{"has a cache for each client", cellNamed("store/breaking x second client/is shown as it was"), "S8/no-load-is-stale-for-another-client-in-any-state"},
 

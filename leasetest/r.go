@@ -184,7 +184,7 @@ var authorityRecordRules = []rule{
 
 // stepRecordRules check the records that a function like lease.Step returns.
 var stepRecordRules = []rule{
-	{"R1/records-are-in-UTC", "whatever zone the time is told in, the record is a valid one, in UTC and without a monotonic reading", 0, func(p *probe) {
+	{"R1/records-are-in-UTC", "whatever time zone the times have, the record is a valid one, in UTC and without a monotonic reading", 0, func(p *probe) {
 		step := p.authority().bare.(*stepper).step
 		id := p.id()
 		for _, now := range []time.Time{time.Now(), time.Date(2012, 2, 12, 0, 0, 0, 0, time.FixedZone("east", 5*3600))} {

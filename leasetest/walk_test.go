@@ -575,10 +575,10 @@ func (w *walk) told(err error) {
 		w.terms = append(w.terms, t)
 	}
 	if t.losses++; t.losses > 1 {
-		w.violated("H15", "the loss of token %s is told again", lost.Token)
+		w.violated("H15", "the loss of token %s is reported again", lost.Token)
 	}
 	if t.released {
-		w.violated("H15", "a loss is told of token %s, which was released while CheckAlive was true", lost.Token)
+		w.violated("H15", "a loss is reported of token %s, which was released while CheckAlive was true", lost.Token)
 	}
 }
 
@@ -595,7 +595,7 @@ func (w *walk) look() {
 	}
 	if n := len(w.terms); n > 0 && !w.acquiring() && w.can(hasToken) {
 		if last := w.terms[n-1]; last.losses == 0 && !last.excused {
-			w.violated("H15", "CheckAlive is false, and the loss of token %s was not told", last.token)
+			w.violated("H15", "CheckAlive is false, and the loss of token %s was not reported", last.token)
 		}
 	}
 	for _, ctx := range w.contexts {
