@@ -54,10 +54,11 @@
 // # Tokens
 //
 // Every new token of a lease is newer than all earlier tokens of the same name, as long as the
-// revision of the cluster never falls. Tokens keep rising even if a key is deleted or restored from
-// an old copy. Tokens also keep rising if etcd restarts or changes its leader. The first epoch of a
-// key comes from the revision at which the key was created. All later revisions are greater than
-// the epochs of the key. So a key that is deleted and created again starts with a greater epoch.
+// revision of the cluster never falls. Tokens keep rising even if a key is deleted and then created
+// again with an old value. Tokens also keep rising if etcd restarts or changes its leader. The first
+// epoch of a key comes from the revision at which the key was created. All later revisions are
+// greater than the epochs of the key. So a key that is deleted and created again starts with a
+// greater epoch.
 //
 // There are two exceptions. The first exception is "etcdutl snapshot restore". After a restore, the
 // keys have old values and old epochs, so the same tokens can be granted again. To prevent repeated
