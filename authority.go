@@ -66,8 +66,11 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // lease.
 //
 // Break returns the error of [Authority.Do]. If the lease is Available, the error of Break wraps
-// [ErrNotPresent]. If a is nil, Break returns a [*FieldError].
+// [ErrNotPresent]. If a is nil, Break returns a [*FieldError]. If ctx is nil, Break panics.
 func Break(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
+	if ctx == nil {
+		panic("lease: Break: the context must not be nil")
+	}
 	if a == nil {
 		return 0, Missing("Break.a")
 	}
@@ -79,8 +82,12 @@ func Break(ctx context.Context, a Authority, name string, p Period) (left time.D
 }
 
 // Inspect returns the state of the lease with the given name, and does not change the lease. It
-// returns the error of [Authority.Do]. If a is nil, Inspect returns a [*FieldError].
+// returns the error of [Authority.Do]. If a is nil, Inspect returns a [*FieldError]. If ctx is
+// nil, Inspect panics.
 func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
+	if ctx == nil {
+		panic("lease: Inspect: the context must not be nil")
+	}
 	if a == nil {
 		return Result{}, Missing("Inspect.a")
 	}

@@ -19,7 +19,7 @@ const (
 
 	// Refusals. The state of the lease did not allow the request.
 
-	ErrHeldByOther   // another lease ID is in force (LeaseAlreadyPresent)
+	ErrHeldByOther   // another holder has the lease: another lease ID is in force (LeaseAlreadyPresent)
 	ErrBreaking      // the ID is in force, but the lease is breaking (LeaseIsBreakingAndCannotBeAcquired, ...Changed)
 	ErrBroken        // the ID matched, but the lease has been broken (LeaseIsBrokenAndCannotBeRenewed)
 	ErrAlreadyBroken // a second break, in a dialect before Version20120212 (LeaseAlreadyBroken)
@@ -74,7 +74,7 @@ var codeNames = [codes]string{
 }
 
 var codeTexts = [codes]string{
-	ErrHeldByOther:   "another lease ID is in force",
+	ErrHeldByOther:   "another holder has the lease",
 	ErrBreaking:      "the lease is breaking",
 	ErrBroken:        "the lease was broken",
 	ErrAlreadyBroken: "the lease was already broken",

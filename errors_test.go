@@ -114,7 +114,7 @@ func TestErrors(t *testing.T) {
 		{plain, `lease: lost "a": the lease was broken`, lease.ErrBroken, lease.ErrBroken},
 		{field, "Request.Duration = 0s: must be positive", lease.ErrDuration, lease.ErrDuration},
 		{fmt.Errorf("again: %w", &lease.OpError{Op: "acquire", Name: "a", Err: field}), `again: lease: acquire "a": Request.Duration = 0s: must be positive`, lease.ErrDuration, field},
-		{lease.ErrHeldByOther, "another lease ID is in force", lease.ErrHeldByOther, lease.ErrHeldByOther},
+		{lease.ErrHeldByOther, "another holder has the lease", lease.ErrHeldByOther, lease.ErrHeldByOther},
 		{context.Canceled, "context canceled", 0, context.Canceled},
 	} {
 		if c.err.Error() != c.says || lease.CodeOf(c.err) != c.code || !errors.Is(c.err, c.is) {

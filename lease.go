@@ -114,8 +114,11 @@ type Waiter interface {
 // not held. This context does not end when the lease is released. It can still end when a later
 // incarnation is lost.
 //
-// WhileHeld panics if l is nil.
+// WhileHeld panics if ctx or l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {
+	if ctx == nil {
+		panic("lease: WhileHeld: the context must not be nil")
+	}
 	if l == nil {
 		panic("lease: WhileHeld: the Lease must not be nil")
 	}

@@ -63,9 +63,13 @@ func TestNilArguments(t *testing.T) {
 	if ok {
 		t.Error("a nil Lease was acquired")
 	}
+	var none context.Context
 	for says, f := range map[string]func(){
 		"lease: WhileHeld: the Lease must not be nil":    func() { lease.WhileHeld(t.Context(), nil) },
 		"lease: NewAuthority: the Store must not be nil": func() { lease.NewAuthority(nil) },
+		"lease: WhileHeld: the context must not be nil":  func() { lease.WhileHeld(none, nil) },
+		"lease: Break: the context must not be nil":      func() { _, _ = lease.Break(none, nil, "x", lease.Period{}) },
+		"lease: Inspect: the context must not be nil":    func() { _, _ = lease.Inspect(none, nil, "x") },
 	} {
 		func() {
 			defer func() {

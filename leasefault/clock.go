@@ -76,8 +76,9 @@ func (c *Clock) Rate(rate float64) {
 	c.set(func() { c.rate = rate })
 }
 
-// Pause simulates the suspension of a process. Until Resume is called, the clock sends nothing on
-// the channels that After returned. During a pause, the time that Now returns still advances.
+// Pause simulates a process that the operating system has suspended. Until Resume is called, the clock
+// sends nothing on the channels that After returned, so no timer fires. The time that Now returns
+// still advances. To stop the time instead, call Rate(0).
 func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }

@@ -364,6 +364,7 @@ func (p matrixPart) text(t *testing.T, b *strings.Builder) {
 	fmt.Fprintf(b, "## %s\n\n| Clause | %s |\n|---|%s\n", p.title, strings.Join(p.states, " | "), strings.Repeat("---|", len(p.states)))
 	used := map[int][]string{}
 	for _, clause := range slices.SortedFunc(maps.Keys(cells), byNumber) {
+		var open []string
 		fmt.Fprintf(b, "| %s |", clause)
 		for _, state := range p.states {
 			var has string
@@ -377,7 +378,7 @@ func (p matrixPart) text(t *testing.T, b *strings.Builder) {
 					return ofPart && matchesAll(r.clauses, clause) && matchesAll(r.states, state) && strings.ContainsRune(r.events, e)
 				})
 				if i < 0 {
-					t.Errorf("%s: no rule of %s tries %q in state %s, and no reason is given", p.title, clause, e, state)
+					open = append(open, fmt.Sprintf("%c in %s", e, state))
 					continue
 				}
 				used[i] = append(used[i], clause)
@@ -388,6 +389,10 @@ func (p matrixPart) text(t *testing.T, b *strings.Builder) {
 			fmt.Fprintf(b, " %s |", has)
 		}
 		b.WriteString("\n")
+		if open != nil {
+			t.Errorf("%s: no rule of %s tries these events (see the letters in MATRIX.md): %s; for those that no rule has to try, add a line to the variable reasons in matrix_test.go",
+				p.title, clause, strings.Join(open, ", "))
+		}
 	}
 	fmt.Fprintf(b, "\nThe empty cells:\n\n| Clauses | States | Events | Cells | Why |\n|---|---|---|---|---|\n")
 	for _, i := range slices.Sorted(maps.Keys(used)) {

@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Idle is the largest number of Available records that a [Store] remembers. A Store never forgets the
+// Idle, which is 4096, is the largest number of Available records that a [Store] remembers. A Store never forgets the
 // 64 records that became Available most recently.
 const Idle = 64 * shards
 

@@ -36,12 +36,11 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 // return errors, Registry.Close returns an error that wraps all of these errors. Registry.Close
 // passes ctx to the methods of the leases, so that these methods can return early when ctx is done.
 //
-// Once Registry.Close is called, [Registry.Lease] returns [lease.ErrClosed]. If a call of
-// Registry.Lease is waiting for a Provider when Registry.Close is called, the waiting call returns
-// lease.ErrClosed too. Registry.Close does not wait for a Provider that is running. If a Provider
-// returns a lease after Registry.Close was called, the Registry closes or releases the lease, and
-// Registry.Lease returns [lease.ErrClosed]. A second call of Registry.Close does nothing and returns
-// nil.
+// Once Registry.Close is called, [Registry.Lease] returns an error that wraps [lease.ErrClosed]. If a
+// call of Registry.Lease is waiting for a Provider when Registry.Close is called, the waiting call
+// returns this error too. Registry.Close does not wait for a Provider that is running. If a Provider
+// returns a lease after Registry.Close was called, the Registry closes or releases the lease. A second
+// call of Registry.Close does nothing and returns nil.
 //
 // If a handler of one of the leases calls Registry.Close, the handler must pass a ctx that has a
 // deadline or will be canceled. Otherwise a deadlock is possible: the handler waits for
@@ -54,7 +53,7 @@ func (r *Registry) Close(ctx context.Context) error {
 		if e.isFinished() {
 			held[k] = e.lease
 		} else {
-			e.finish(nil, lease.ErrClosed)
+			e.finish(nil, errClosed)
 		}
 	}
 	r.leases = nil

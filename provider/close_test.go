@@ -64,7 +64,7 @@ func TestClose(t *testing.T) {
 		t.Error("not every lease was dropped once")
 	}
 	for _, kind := range []string{"kind", "unknown"} {
-		if l, err := r.Lease(kind, "fine", "owner"); l != nil || err != lease.ErrClosed {
+		if l, err := r.Lease(kind, "fine", "owner"); l != nil || !errors.Is(err, lease.ErrClosed) {
 			t.Errorf("%s after Close: %v, %v; want ErrClosed", kind, l, err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestDropAndCloseWhileALeaseIsMade(t *testing.T) {
 		var wg sync.WaitGroup
 		ask := func(want time.Duration) {
 			wg.Go(func() {
-				if l, err := r.Lease("slow", "name", "owner"); l != nil || err != lease.ErrClosed || time.Since(start) != want {
+				if l, err := r.Lease("slow", "name", "owner"); l != nil || !errors.Is(err, lease.ErrClosed) || time.Since(start) != want {
 					t.Errorf("%v, %v after %v; want ErrClosed after %v", l, err, time.Since(start), want)
 				}
 			})
@@ -137,7 +137,7 @@ func TestProviderFailsAfterClose(t *testing.T) {
 					t.Errorf("Close again: %v", err)
 				}
 			}()
-			if l, err := r.Lease("kind", "name", "owner"); l != nil || err != lease.ErrClosed {
+			if l, err := r.Lease("kind", "name", "owner"); l != nil || !errors.Is(err, lease.ErrClosed) {
 				t.Errorf("%v, %v; want ErrClosed", l, err)
 			}
 		})

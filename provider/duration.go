@@ -139,7 +139,7 @@ func (s *Settings) decode(unmarshal func(any) error) error {
 		field := fields[name]
 		if field == nil {
 			return &lease.FieldError{Field: "Settings", Value: fmt.Sprintf("%.80q", name),
-				Bound: "must be one of " + strings.Join(slices.Sorted(maps.Keys(fields)), ", "), Code: lease.ErrOption}
+				Bound: "is not a setting; the settings are " + strings.Join(slices.Sorted(maps.Keys(fields)), ", "), Code: lease.ErrOption}
 		}
 		text, ok := values[name].(string)
 		switch {

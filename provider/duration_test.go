@@ -48,7 +48,7 @@ func TestSettingsRefusedFromJSON(t *testing.T) {
 		`{"lease":{"duration":"999999999h"}}`:                  `Settings.Duration = "999999999h": must be at most 2562047h, or "infinite"`,
 		`{"lease":{"duration":"15s","duration":"15s"}}`:        `Settings = "duration": must not be given twice`,
 		`{"lease":{"stopWindow":null,"\u0073topWindow":"5s"}}`: `Settings = "stopWindow": must not be given twice`,
-		`{"lease":{"renew-interval":"5s"}}`:                    `Settings = "renew-interval": must be one of duration, renewInterval, requestTimeout, retryDelay, stopWindow`,
+		`{"lease":{"renew-interval":"5s"}}`:                    `Settings = "renew-interval": is not a setting; the settings are duration, renewInterval, requestTimeout, retryDelay, stopWindow`,
 	} {
 		was := provider.Settings{Duration: s, RetryDelay: 2 * s}
 		c := configuration{Lease: was}

@@ -83,7 +83,7 @@ func (r *Registry) Settings() Settings {
 // Register makes p the Provider of the given kind. The kind must be valid UTF-8 of 1 to
 // [lease.MaxLabel] bytes without NUL. If the kind is malformed or already registered, or if p is
 // nil, Register returns a [*lease.FieldError] with the code [lease.ErrOption]. After Close,
-// Register returns [lease.ErrClosed]. If Register returns an error, the Registry is unchanged.
+// Register returns an error that wraps [lease.ErrClosed]. If Register returns an error, the Registry is unchanged.
 func (r *Registry) Register(kind string, p Provider) error {
 	if lease.CheckName(kind) != nil {
 		return badKind(kind, fmt.Sprintf("must be valid UTF-8 of 1 to %d bytes without NUL", lease.MaxLabel))
@@ -94,7 +94,7 @@ func (r *Registry) Register(kind string, p Provider) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return lease.ErrClosed
+		return errClosed
 	}
 	if r.providers[kind] != nil {
 		return badKind(kind, "is already registered")
@@ -120,7 +120,7 @@ func (r *Registry) Register(kind string, p Provider) error {
 // If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered kinds.
 // If the name is malformed, Lease returns an error that wraps the error of [lease.CheckName]. If the
 // owner is malformed, Lease returns an error that wraps the error of [lease.CheckOwner]. After Close,
-// Lease returns [lease.ErrClosed].
+// Lease returns an error that wraps [lease.ErrClosed].
 func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	if err := errors.Join(lease.CheckName(name), lease.CheckOwner(owner)); err != nil {
 		return nil, err
@@ -147,6 +147,8 @@ func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	<-e.made
 	return e.lease, e.err
 }
+
+var errClosed = fmt.Errorf("provider: the Registry is %w", lease.ErrClosed)
 
 // errPanicked is the error that the waiting calls of Registry.Lease wrap if the Provider panics.
 var errPanicked = errors.New("the provider panicked")
@@ -197,7 +199,7 @@ func isNil(l lease.Lease) bool {
 // provider returns the Provider of the given kind. The caller must hold Registry.mu.
 func (r *Registry) provider(kind string) (Provider, error) {
 	if r.closed {
-		return nil, lease.ErrClosed
+		return nil, errClosed
 	}
 	if p := r.providers[kind]; p != nil {
 		return p, nil

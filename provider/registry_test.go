@@ -184,7 +184,7 @@ func TestRegisterAfterClose(t *testing.T) {
 	if err := r.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Register("kind", newFake); err != lease.ErrClosed {
+	if err := r.Register("kind", newFake); !errors.Is(err, lease.ErrClosed) {
 		t.Errorf("Register: %v, want ErrClosed", err)
 	}
 	if err := r.Register("", nil); lease.CodeOf(err) != lease.ErrOption {

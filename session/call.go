@@ -178,9 +178,9 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 
 // ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]. While
 // the lease is held, this is the ID in force. Otherwise it is the ID that the next Acquire proposes.
-// A call of ID also changes the Session. From then on, another holder can hand the lease over to the
-// returned ID. Until the ID changes, Release also releases a lease that another holder has handed
-// over to that ID.
+// ID is more than a getter: it also changes what Release does. Once ID has returned an ID, another
+// holder can hand the lease over to it. So until the ID changes, Release also releases a lease that
+// another holder has handed over to that ID. Do not call ID just to write a log record.
 //
 // The ID can change after a Release, a Settle, a HandOver or a loss, and after an Acquire that has
 // returned an error. A lease that is handed over to an earlier ID stays locked. If an Acquire of this

@@ -141,19 +141,31 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 // returned records that the stuck request r has returned. The authority might have carried out this
 // request at any time before the request returned. So the machine sends the pending releases again.
 // If the request is an Acquire, its ID might have been released while the request was stuck. The
-// machine then releases the ID once more. If a release of the ID is still in flight, the machine
-// repeats that release when its answer arrives.
+// machine then releases the ID once more. If a command that settles the ID is still in flight, the
+// machine releases the ID when the answer to that command arrives.
 func (m *machine) returned(now time.Time, r request) {
 	m.tick(now)
 	if c := m.ledger.find(r.Proposed); c != nil && c.phase == settled && c.inDoubt {
 		m.markPending(c)
 	}
-	if f := m.commands.inFlight; f != nil && f.aim == aimRelease && f.ID == r.Proposed {
+	if f := m.commands.inFlight; f != nil && !r.Proposed.IsZero() && f.settles() == r.Proposed {
 		m.commands.overtaken = true
 	}
 	m.commands.stuck--
 	m.commands.cleaning = true
 	m.advance(now)
+}
+
+// settles returns the ID that is no longer in force after the command r, or the zero ID if there is
+// none.
+func (r *request) settles() lease.ID {
+	switch r.aim {
+	case aimRelease, aimHandOver:
+		return r.ID
+	case aimProbe:
+		return r.Proposed
+	}
+	return lease.ID{}
 }
 
 // releaseStrayID releases an old ID of this machine if the authority's answer shows that the lease is
@@ -360,6 +372,8 @@ func (m *machine) wasProbed(r request, now time.Time, err error) {
 	switch {
 	case err != nil && !code.Refusal():
 		m.releaseFailed(r.Proposed, r.call, err)
+	case err != nil && m.commands.overtaken && c != nil:
+		m.markPending(c)
 	case err != nil && code != lease.ErrBreaking: // another holder has the lease
 		m.ledger.settle(c)
 		m.report(ReleaseInfo{ID: r.Proposed})
@@ -373,12 +387,14 @@ func (m *machine) wasProbed(r request, now time.Time, err error) {
 
 // releaseFailed handles a failed release. It answers the calls that wait for releases and whose
 // numbers are at most upTo. These calls began before the release was sent. If a later call waits for
-// releases too, the machine sends the release again for that call.
+// releases too, the machine sends the release again for that call. It also sends the release again if
+// a stuck Acquire of the ID has returned since the release was sent.
 func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	m.countFailure("release", err)
 	m.report(ReleaseInfo{ID: id, Err: err})
 	m.answerReleases(upTo, err)
-	m.commands.cleaning = m.commands.last() > 0
+	m.commands.cleaning = m.commands.last() > 0 || m.commands.overtaken
+	m.commands.overtaken = false
 }
 
 // handedOver handles the answer to a hand-over. If the authority refused the hand-over, the machine
@@ -389,6 +405,8 @@ func (m *machine) handedOver(r request, now time.Time, err error) {
 	m.commands.serving = ticket{}
 	m.report(ReleaseInfo{ID: r.ID, To: r.Proposed, Err: err})
 	switch {
+	case err == nil && m.commands.overtaken && from != nil:
+		m.markPending(from)
 	case err == nil:
 		m.ledger.settle(from)
 	case lease.CodeOf(err).Refusal() && from != nil:

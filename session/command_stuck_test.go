@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -197,5 +198,95 @@ func TestAuthorityThatNeverReturns(t *testing.T) {
 		h.acquire(t)
 		time.Sleep(time.Hour)
 		h.alive(t, true)
+	})
+}
+
+// A stuck infinite Acquire is carried out while the probe of its ID is in flight, after the authority
+// has refused that probe.
+func TestStuckAcquireOvertakesItsProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h, other := n.open(t, &session.Options{Duration: lease.Infinite}), n.open(t, nil)
+		arrives := make(chan struct{})
+		n.meet(lease.ActionAcquire,
+			func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) { // the Acquire, which is given up
+				<-arrives
+				return send(context.WithoutCancel(ctx))
+			},
+			func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) { // the probe
+				other.acquire(t) // another holder was faster
+				res, err := send(ctx)
+				other.release(t)
+				close(arrives)
+				time.Sleep(time.Second) // the answer takes a second
+				return res, err
+			})
+		h.unknown(t, nil)
+		if err := h.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if r := n.record(t); r.State != lease.Available {
+			t.Errorf("after Close the lease is locked: %+v", r)
+		}
+	})
+}
+
+// The first of two infinite Acquires is stuck, and is carried out after the lease was handed over,
+// while the answer to the hand-over is on its way.
+func TestStuckAcquireOvertakesItsHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h, other := n.open(t, &session.Options{Duration: lease.Infinite}), n.open(t, nil)
+		arrives := make(chan struct{})
+		n.meet(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			<-arrives
+			return send(context.WithoutCancel(ctx))
+		})
+		h.unknown(t, nil)
+		h.acquire(t)
+		n.meet(lease.ActionChange, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			res, err := send(ctx)
+			other.acquire(t)
+			other.release(t)
+			close(arrives)
+			time.Sleep(time.Second)
+			return res, err
+		})
+		if err := h.HandOver(t.Context(), other.ID()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		if r := n.record(t); r.State != lease.Available {
+			t.Errorf("after the hand-over the lease is locked: %+v", r)
+		}
+	})
+}
+
+// A stuck infinite Acquire is carried out and returns while the release of its ID is in flight, and
+// that release fails. It is sent again, though no call waits for it.
+func TestStuckAcquireReturnsDuringAReleaseThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Duration: lease.Infinite})
+		arrives := make(chan struct{})
+		n.meet(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			<-arrives
+			return send(context.WithoutCancel(ctx))
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		n.meet(lease.ActionRelease, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			close(arrives)
+			time.Sleep(time.Second)
+			return lease.Result{}, errNet
+		})
+		if _, err := h.Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if r := n.record(t); r.State != lease.Available {
+			t.Errorf("a minute later the lease is locked: %+v", r)
+		}
 	})
 }

@@ -4,7 +4,7 @@
 //
 //	s, err := session.New(authority, "jobs/nightly", nil)
 //	ok, err := s.Acquire(ctx)
-//	defer s.Release(ctx)
+//	defer s.Close(context.WithoutCancel(ctx)) // releases the lease
 //	... while s.CheckAlive() ...
 //
 // [Run] does everything that a holder needs in one call. Run waits until it has acquired the lease,

@@ -158,8 +158,8 @@ func (h *holder) isGuarded(id lease.ID) bool {
 	return false
 }
 
-// checkRepeated checks what follows a release: one of unknown outcome is not repeated by itself,
-// and one that was refused, of an infinite lease that is in doubt, is followed by an Acquire.
+// checkRepeated checks what follows a release: one of unknown outcome is not repeated by itself, unless
+// a stuck Acquire of its ID has returned meanwhile, and one that was refused, of an infinite lease that is in doubt, is followed by an Acquire.
 func (w *world) checkRepeated(p *packet, out effects, uncertain, refused bool) {
 	h := &w.h[p.who]
 	repeated, isProbed := false, false
@@ -173,7 +173,7 @@ func (w *world) checkRepeated(p *packet, out effects, uncertain, refused bool) {
 			w.fail("later-call", "call %d fails with a release that was sent before it", a.call)
 		}
 	}
-	if uncertain && repeated && !w.releaseCalledSince(p) {
+	if uncertain && repeated && !w.releaseCalledSince(p) && !p.crossed {
 		w.fail("repeated", "a release of unknown outcome is repeated at once")
 	}
 	mayComeIntoForce := w.cfg.options[p.who].Duration == lease.Infinite && *h.flag(p.ID)&doubt != 0
@@ -315,6 +315,11 @@ func (w *world) returns(i int) {
 		w.drop(i)
 	} else {
 		w.packets[i].stuck = false
+	}
+	for j := range w.packets {
+		if other := &w.packets[j]; other.aim == aimRelease && !other.answered && other.ID == p.Proposed {
+			other.crossed = true
+		}
 	}
 	w.h[p.who].stuck--
 	w.h[p.who].m.returned(w.now(p.who), p.request)

@@ -108,7 +108,7 @@ func (w *world) whole(healing uint64) uint64 {
 func (k *key) packet(w *world, p *packet) {
 	now := w.now(p.who)
 	k.word(uint64(p.who) | uint64(p.aim)<<8 | uint64(p.Action)<<16)
-	k.bools(p.applied, p.answered, p.stuck, p.outdated, p.inc == w.h[p.who].inc.number, p.term == w.h[p.who].m.term.number, p.acquire != 0 && w.h[p.who].calls.has(waiting{p.acquire, opAcquire}))
+	k.bools(p.applied, p.answered, p.stuck, p.outdated, p.crossed, p.inc == w.h[p.who].inc.number, p.term == w.h[p.who].m.term.number, p.acquire != 0 && w.h[p.who].calls.has(waiting{p.acquire, opAcquire}))
 	k.id(p.ID)
 	k.id(p.Proposed)
 	if p.answered {
@@ -286,7 +286,7 @@ func TestKeyKnowsEveryField(t *testing.T) {
 		{request{}, "Request aim term call sent "},
 		{holder{}, "m dice calls contexts guarded told inc newest flags stuck closed prior begun seen lifting "},
 		{incarnation{}, "alive id token number until stopped excused again renewed notified "},
-		{packet{}, "request who serial lastCall acquire inc applied answered stuck outdated decided res err "},
+		{packet{}, "request who serial lastCall acquire inc applied answered stuck outdated crossed decided res err "},
 	} {
 		got := ""
 		typ := reflect.TypeOf(f.of)

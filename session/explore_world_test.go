@@ -155,6 +155,7 @@ type packet struct {
 	answered bool     // the machine was: only an effect at the authority is still to come
 	stuck    bool     // so it has, but its Do has not returned
 	outdated bool     // another client has changed the record since
+	crossed  bool     // a request with its ID that was stuck has returned since it was sent
 	decided  lease.ID // the ID in force when it was decided, also if the answer hides it
 	res      lease.Result
 	err      error

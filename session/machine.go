@@ -59,8 +59,8 @@ type commands struct {
 	cleaning bool     // pending IDs have to be released now
 	stuck    int      // number of stuck requests
 
-	// overtaken is true if a stuck Acquire has returned while a release of its ID is in flight. The
-	// authority might have carried out the Acquire after the release.
+	// overtaken is true if a stuck Acquire has returned while a command that settles its ID is in
+	// flight. The authority might have carried out the Acquire after that command.
 	overtaken bool
 
 	triedTakeOver bool // the Acquire in service has tried to take the lease over

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -11,13 +12,18 @@ import (
 
 // The method take converts the effects of one input to two lists of functions. The second list
 // (answers) has the functions that send an outcome to a waiting caller. The first list (acts) has all
-// other functions, in order of urgency. Only a function that calls a hook of the Trace may block. The caller of take holds mu.
-// The caller must unlock mu before it calls the functions. It must call the functions in acts first.
+// other functions, in order of urgency. Only two kinds of functions may block: one that calls a hook of
+// the Trace, and the one that sets the alarm, if the method After of the Clock blocks. The caller of
+// take holds mu. The caller must unlock mu before it calls the functions. It must call the functions in
+// acts first.
 func (s *Session) take(now time.Time) (acts, answers []func()) {
 	out := s.machine.take()
 	do := func(f func()) { acts = append(acts, f) }
 	s.belief.Store(s.machine.term.belief)
 	s.last = cmp.Or(s.machine.term.belief, s.last)
+	if errors.Is(out.ended, lease.ErrTakenOver) {
+		errors.As(out.ended, &s.takenOver)
+	}
 	if cause := cmp.Or(out.ended, out.stop); cause != nil {
 		do(s.contexts.End(cause))
 	}

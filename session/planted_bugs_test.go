@@ -172,7 +172,7 @@ var plants = []plant{
 		"basic", "repeated|calls-wait|panic", false},
 	{"a release of unknown outcome is forgotten", "command.go", "m.releaseFailed(r.ID, r.call, err)", "m.ledger.settle(c)\n\t\tm.releaseFailed(r.ID, r.call, err)",
 		"basic|infinite", "released|heal-release|acquire-false|heal-acquire", false},
-	{"a hand-over that is refused is not released", "command.go", "m.markPending(from)", "m.ledger.settle(from)",
+	{"a hand-over that is refused is not released", "command.go", "m.markPending(from)\n\t\tm.enqueue", "m.ledger.settle(from)\n\t\tm.enqueue",
 		"infinite-hand-over", "heal-release|released|acquire-false|calls-wait", false},
 	{"a Release that was called later fails with the earlier release", "command.go", "case !waiting.isCleanup() || waiting.number > upTo:", "case !waiting.isCleanup():",
 		"queue|basic", "later-call", false},

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -294,6 +295,9 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 		over := held.Err() != nil
 		cancel() // makes a Session detect a loss that it has not detected yet
 		cause, lost := context.Cause(held), (*lease.LostError)(nil)
+		if l, ok := r.lease.(likeSession); ok && errors.Is(cause, lease.ErrStopWindow) {
+			cause = cmp.Or(l.takeOverOf(tok), cause) // another Session took the lease over while f stopped
+		}
 		takenOver = errors.Is(cause, lease.ErrTakenOver)
 		switch {
 		case !over && !errors.As(cause, &lost): // f returned before its context ended
@@ -402,7 +406,10 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 }
 
 // likeSession is implemented by a Session and by a type that embeds one.
-type likeSession interface{ lastHolder() string }
+type likeSession interface {
+	lastHolder() string
+	takeOverOf(tok lease.Token) error
+}
 
 // reportAttempt logs the result of an attempt. If err is nil, the authority has answered. Otherwise
 // the attempt has failed with err. For a series of failures, reportAttempt writes the same log
@@ -485,7 +492,7 @@ func (c *contention) stopped(ctx context.Context) error {
 	if c.last == nil {
 		return stopped(ctx)
 	}
-	return fmt.Errorf("%w; the last try to acquire: %w", stopped(ctx), c.last)
+	return fmt.Errorf("%w; the last attempt to acquire the lease: %w", stopped(ctx), c.last)
 }
 
 // The function stopped returns one error that matches both ctx.Err() and context.Cause(ctx).

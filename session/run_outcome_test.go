@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -220,4 +221,45 @@ func TestReleaseThatFailsLikeItsAcquire(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A run is taken over while its function stops within the stop window. The run ends, although Again
+// would let it contend again.
+func TestRunThatIsTakenOverWhileItStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		o := session.Options{Owner: "same", TakeOver: true}
+		a, b := n.open(t, &o), n.open(t, &o)
+		stopped, ended := make(chan struct{}), make(chan error, 1)
+		var terms atomic.Int32
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		n.keep(lease.ActionRenew, failRequest)
+		go func() {
+			ended <- session.Run(ctx, a.Session, func(ctx context.Context, _ lease.Token) error {
+				if terms.Add(1) > 1 {
+					<-ctx.Done()
+					return nil
+				}
+				<-ctx.Done()
+				close(stopped)
+				time.Sleep(4 * time.Second) // stops within the stop window
+				return nil
+			}, &session.RunOptions{Again: func(error) bool { return true }})
+		}()
+		<-stopped
+		b.acquire(t)
+		n.keep(lease.ActionRenew, nil)
+		time.Sleep(time.Minute)
+		select {
+		case err := <-ended:
+			if !errors.Is(err, lease.ErrTakenOver) {
+				t.Errorf("the run returned %v, want ErrTakenOver", err)
+			}
+		default:
+			t.Errorf("the run goes on; %d terms, b alive %v", terms.Load(), b.CheckAlive())
+			cancel()
+			<-ended
+		}
+	})
 }

@@ -43,6 +43,8 @@ type Session struct {
 	last     *belief             // a belief of the last incarnation; nil if there was none
 	holder   string              // the owner in the last refusal of an Acquire
 
+	takenOver *lease.LostError // the last loss to a Session that took the lease over; nil if there was none
+
 	// These fields have locks of their own. They may be used without holding mu.
 	contexts cancel.Set // the contexts of WhileHeld
 	alarm    timing.Alarm
@@ -165,6 +167,17 @@ func (s *Session) lastHolder() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holder
+}
+
+// takeOverOf returns the loss of the incarnation with the given token, if another Session took that
+// lease over. Otherwise takeOverOf returns nil.
+func (s *Session) takeOverOf(tok lease.Token) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.takenOver == nil || s.takenOver.Token != tok {
+		return nil
+	}
+	return s.takenOver
 }
 
 // opError wraps err in a [lease.OpError] with the operation and the name of the lease. If err

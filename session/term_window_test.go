@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -517,4 +518,34 @@ func TestNoOverlap(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An aheadClock is ahead of the system clock by a time that a test can change.
+type aheadClock struct{ ahead *atomic.Int64 }
+
+func (f aheadClock) Now() time.Time                         { return time.Now().Add(time.Duration(f.ahead.Load())) }
+func (f aheadClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// A loss and the begin of the stop window are noticed in one step. The cause of the contexts is the
+// loss.
+func TestLossAndStopWindowAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		clock := aheadClock{new(atomic.Int64)}
+		h := n.open(t, &session.Options{Clock: clock})
+		h.acquire(t)
+		held, back := h.WhileHeld(t.Context())
+		defer back()
+		n.meet(lease.ActionRenew, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+			n.breaks(t, 0)
+			res, err := send(ctx)
+			u, _ := h.Until()
+			clock.ahead.Store(int64(time.Until(u) - 2*time.Second)) // the process was suspended; the stop window has begun
+			return res, err
+		})
+		<-held.Done()
+		if err := context.Cause(held); !errors.Is(err, lease.ErrBroken) || errors.Is(err, lease.ErrStopWindow) {
+			t.Errorf("the cause is %v", err)
+		}
+	})
 }
