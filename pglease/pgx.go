@@ -77,20 +77,17 @@ func (d pgxDatabase) queryRow(ctx context.Context, done func(), sql string, args
 	return conn.QueryRow(ctx, sql, args...).Scan(dest...)
 }
 
-func (d pgxDatabase) canRetry(n int, err error) bool {
-	return n <= int(d.pool.Config().MaxConns) && connectionBroke(err)
-}
+// open returns the size of the pool.
+func (d pgxDatabase) open() int { return int(d.pool.Stat().MaxConns()) }
 
-// connectionBroke reports whether err means that an existing connection broke. After a restart of
-// the server, all connections of a pool are broken. The pool can give all of its broken connections
-// to requests before it opens a new connection. So a request can need as many retries as the pool
-// has connections.
-func connectionBroke(err error) bool {
+func (d pgxDatabase) connectionBroke(err error) bool {
 	var connect *connectError
 	var busy *busyError
 	switch state := sqlState(err); {
 	case errors.As(err, &connect), errors.As(err, &busy):
 		return false // there was no connection that could break
+	case errors.Is(err, pgx.ErrNoRows):
+		return false
 	case state != "":
 		return state == adminShutdown || state == crashShutdown
 	}

@@ -68,6 +68,6 @@ func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next 
 
 // renewOne sends one renewal and returns its time.
 func (s *rows) renewOne(ctx context.Context, r renewal) (now time.Time, err error) {
-	err = s.queryRow(urgently(ctx), s.sql.renew, []any{r.Name, r.Version, r.Micros, r.Until}, []any{&now})
+	err = s.write(urgently(ctx), s.sql.renew, []any{r.Name, r.Version, r.Micros, r.Until}, []any{&now})
 	return now, err
 }

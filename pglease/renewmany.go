@@ -214,7 +214,7 @@ func (s *rows) renewMany(ctx context.Context, all []renewal) ([]time.Time, error
 		return nil, err
 	}
 	var renewed string
-	if err := s.queryRow(urgently(ctx), s.sql.renewMany, []any{string(text)}, []any{&renewed}); err != nil {
+	if err := s.write(urgently(ctx), s.sql.renewMany, []any{string(text)}, []any{&renewed}); err != nil {
 		return nil, err
 	}
 	var pairs [][2]int64 // the index of a renewal, and its time in microseconds

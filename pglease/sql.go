@@ -97,22 +97,18 @@ func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, ar
 	return &connectError{err: ctx.Err()}
 }
 
-// query runs a statement. It sets connected when it has a connection. If the driver says that the
-// connection was broken, and that the statement was not sent, query tries another connection. Every
-// connection that was open at the start may be broken, so query retries once for each of them.
+// query runs a statement once. It sets connected when it has a connection. It uses an sql.Conn,
+// because the methods of sql.DB repeat a statement if the driver returns driver.ErrBadConn. lib/pq
+// returns this error even if the server has already carried out the statement.
 func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query string, args, dest []any) error {
-	for open := d.db.Stats().OpenConnections; ; open-- {
-		conn, err := d.db.Conn(ctx)
-		if err != nil {
-			return &connectError{err: err}
-		}
-		connected.Store(true)
-		err = conn.QueryRowContext(ctx, query, args...).Scan(dest...)
-		_ = conn.Close() // not deferred, because Close blocks after a panic of the driver
-		if open <= 0 || !errors.Is(err, driver.ErrBadConn) {
-			return err
-		}
+	conn, err := d.db.Conn(ctx)
+	if err != nil {
+		return &connectError{err: err}
 	}
+	connected.Store(true)
+	err = conn.QueryRowContext(ctx, query, args...).Scan(dest...)
+	_ = conn.Close() // not deferred, because Close blocks after a panic of the driver
+	return err
 }
 
 // A panicError reports that the driver panicked. For example, lib/pq panics if it receives an
@@ -121,6 +117,6 @@ type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the driver panicked: %v", e.value) }
 
-// canRetry returns false, because the method query has already retried the statement where that is
-// safe.
-func (d sqlDatabase) canRetry(int, error) bool { return false }
+func (d sqlDatabase) open() int { return d.db.Stats().OpenConnections }
+
+func (d sqlDatabase) connectionBroke(err error) bool { return errors.Is(err, driver.ErrBadConn) }

@@ -84,37 +84,54 @@ func (w worn) QueryContext(context.Context, string, []driver.NamedValue) (driver
 	return nil, errors.New("this connection works")
 }
 
-// A request goes on to another connection for as long as the driver says that a connection is broken.
-// It does not go on forever.
+// A load goes on to another connection for as long as the driver says that a connection is broken. It
+// does not go on forever.
 func TestBrokenConnectionsAreReplaced(t *testing.T) {
-	const idle = 5
 	for broken, want := range map[int64]string{idle: "this connection works", 1 << 40: "bad connection"} {
-		w := worn{made: new(atomic.Int64), broken: new(atomic.Int64)}
-		db := sql.OpenDB(w)
-		defer db.Close()
-		db.SetMaxIdleConns(idle)
-		var conns []*sql.Conn
-		for range idle {
-			conn, err := db.Conn(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			conns = append(conns, conn)
-		}
-		for _, conn := range conns {
-			conn.Close()
-		}
-		w.broken.Store(broken)
-		s, err := pglease.NewSQL(db, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = s.Load(t.Context(), "x")
+		s, w := openWorn(t, broken)
+		_, err := s.Load(t.Context(), "x")
 		says(t, err, want)
 		if made := w.made.Load(); made != idle+1 {
 			t.Errorf("%d connections were made, want %d", made, idle+1)
 		}
 	}
+}
+
+// A swap is not repeated, but the swap after it does not meet another broken connection.
+func TestBrokenConnectionsAreRemovedAfterASwap(t *testing.T) {
+	s, _ := openWorn(t, idle)
+	next := lease.Record{State: lease.Leased, ID: idA, Duration: time.Minute, Until: time.Now().Add(time.Minute), Epoch: 1}
+	for _, want := range []string{"bad connection", "this connection works"} {
+		_, err := s.Swap(t.Context(), "x", lease.Snapshot{Version: "absent-1", Now: time.Now()}, next)
+		says(t, err, want)
+	}
+}
+
+const idle = 5 // connections
+
+// openWorn returns a store with idle connections, of which the given number is broken.
+func openWorn(t *testing.T, broken int64) (*pglease.SQLStore, worn) {
+	w := worn{made: new(atomic.Int64), broken: new(atomic.Int64)}
+	db := sql.OpenDB(w)
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxIdleConns(idle)
+	var conns []*sql.Conn
+	for range idle {
+		conn, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	for _, conn := range conns {
+		conn.Close()
+	}
+	w.broken.Store(broken)
+	s, err := pglease.NewSQL(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, w
 }
 
 // A panicking driver panics, as lib/pq does if it gets the answer to another statement.

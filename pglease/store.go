@@ -48,15 +48,18 @@ type row interface{ Scan(...any) error }
 
 // A database runs statements that return one row.
 type database interface {
-	// queryRow runs a statement and scans its row into dest. It returns when ctx is done. It calls
+	// queryRow runs a statement once and scans its row into dest. It returns when ctx is done. It calls
 	// the callback done when the connection is free again. The connection can become free after
-	// queryRow has returned. After queryRow has returned an error, the statement can still run and
-	// write to dest.
+	// queryRow has returned. After queryRow has returned an error, the statement can still run, but
+	// queryRow no longer writes to dest.
 	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
 
-	// canRetry reports whether to retry a statement that has failed n times, most recently with
-	// err. It is called only for statements that are safe to repeat.
-	canRetry(n int, err error) bool
+	// open returns how many connections are open, or an upper bound of that number.
+	open() int
+
+	// connectionBroke reports whether err means that an existing connection broke. The outcome of
+	// the statement is then unknown.
+	connectionBroke(err error) bool
 }
 
 // rows implements [lease.Store] over a database.
@@ -90,14 +93,28 @@ func (s *rows) queryRow(ctx context.Context, sql string, args, dest []any) error
 }
 
 // retryQueryRow runs a statement that is safe to repeat. It retries the statement if a connection
-// broke.
+// broke. After a restart of the server, all connections of a pool are broken, and the pool can give all
+// of them to requests before it opens a new one. So a request can need as many retries as there are
+// open connections.
 func (s *rows) retryQueryRow(ctx context.Context, sql string, args, dest []any) error {
-	for n := 1; ; n++ {
+	for retries := s.db.open(); ; retries-- {
 		err := s.queryRow(ctx, sql, args, dest)
-		if err == nil || ctx.Err() != nil || !s.db.canRetry(n, err) {
+		if err == nil || ctx.Err() != nil || retries <= 0 || !s.db.connectionBroke(err) {
 			return err
 		}
 	}
+}
+
+// write runs a statement that changes a row, and never repeats it. If a connection broke, the server
+// might have carried out the statement, even if the driver says that it did not. write then only
+// removes broken connections from the pool, so that the next request is likely to get a working one.
+func (s *rows) write(ctx context.Context, sql string, args, dest []any) error {
+	err := s.queryRow(ctx, sql, args, dest)
+	if err != nil && ctx.Err() == nil && s.db.connectionBroke(err) {
+		var one int
+		_ = s.retryQueryRow(ctx, "select 1", nil, []any{&one})
+	}
+	return err
 }
 
 func (s *rows) init(o *Options) error {

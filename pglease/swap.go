@@ -59,7 +59,7 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 		query, args = s.sql.put, append(args, swapDeadline(old), signal)
 	}
 	var now time.Time
-	if err := s.queryRow(ctx, query, args, []any{&version, &now}); err != nil {
+	if err := s.write(ctx, query, args, []any{&version, &now}); err != nil {
 		return lease.Snapshot{}, swapError("swap", name, err)
 	}
 	if signal {
