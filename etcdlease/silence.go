@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fencedlease/lease/internal/logqueue"
 )
 
 // A silenceLogger logs a warning if etcd answers no request for the length of a timeout. A period
@@ -20,7 +22,7 @@ import (
 type silenceLogger struct {
 	client *clientv3.Client
 	after  time.Duration
-	logger *slog.Logger
+	log    logqueue.Queue
 
 	mu       sync.Mutex
 	underWay int         // number of requests that have not ended
@@ -103,5 +105,5 @@ func (s *silenceLogger) warn() {
 		attributes = append(attributes, "last", s.last)
 	}
 	attributes = append(attributes, "see", "does the client set DialKeepAliveTime? etcdlease.ClientConfig does")
-	s.logger.Warn("etcdlease: etcd does not answer", attributes...)
+	s.log.Log(slog.LevelWarn, "etcdlease: etcd does not answer", attributes...)
 }

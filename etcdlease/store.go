@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/logqueue"
 	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
@@ -82,10 +83,7 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if o.SilenceWarning < 0 {
 		return nil, &lease.FieldError{Field: "Options.SilenceWarning", Value: o.SilenceWarning.String(), Bound: "must not be negative", Code: lease.ErrOption}
 	}
-	e := &engine{client: client, prefix: prefix, silence: silenceLogger{client: client, after: cmp.Or(o.SilenceWarning, defaultSilenceWarning), logger: o.Logger}}
-	if e.silence.logger == nil {
-		e.silence.logger = slog.Default()
-	}
+	e := &engine{client: client, prefix: prefix, silence: silenceLogger{client: client, after: cmp.Or(o.SilenceWarning, defaultSilenceWarning), log: logqueue.Queue{To: o.Logger}}}
 	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names})
 	if err != nil {
 		return nil, err

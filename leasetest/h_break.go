@@ -172,12 +172,12 @@ var breakRules = []rule{
 		a.requireAlive("while each renewal was answered")
 		renewals := a.requests.sentOf(lease.ActionRenew)
 		for i := 1; i < len(renewals); i++ {
-			if gap := renewals[i].at.Sub(renewals[i-1].at); gap > p.D*7/20 { // renewals are expected every third of the duration
+			if gap := renewals[i].at.Sub(renewals[i-1].at); gap > p.D*37/100 { // renewals are expected about every third of the duration
 				p.Errorf("renewal %d was sent %v after the one before, and the duration is %v", i+1, gap, p.D)
 			}
 		}
 	}},
-	{"H13/a-signal-of-a-later-watch-is-answered", "a holder whose watch was lost begins another within two intervals, and asks within a tenth of an interval after its signals", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+	{"H13/a-signal-of-a-later-watch-is-answered", "a holder whose watch was lost begins another within two intervals, and asks within a tenth of an interval after its signals", CanUseAuthority | CanBreak | CanShowRecords | exactTime | noLimits, func(p *probe) {
 		const duration = 10 // the duration of the lease, in suite durations
 		tenth := p.D * duration / 30
 		w := p.world()

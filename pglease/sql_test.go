@@ -100,7 +100,7 @@ func TestBrokenConnectionsAreReplaced(t *testing.T) {
 // A swap is not repeated, but the swap after it does not meet another broken connection.
 func TestBrokenConnectionsAreRemovedAfterASwap(t *testing.T) {
 	s, _ := openWorn(t, idle)
-	next := lease.Record{State: lease.Leased, ID: idA, Duration: time.Minute, Until: time.Now().Add(time.Minute), Epoch: 1}
+	next := lease.Record{State: lease.Leased, ID: idA, Duration: time.Minute, Until: time.Now().UTC().Round(0).Add(time.Minute), Epoch: 1}
 	for _, want := range []string{"bad connection", "this connection works"} {
 		_, err := s.Swap(t.Context(), "x", lease.Snapshot{Version: "absent-1", Now: time.Now()}, next)
 		says(t, err, want)

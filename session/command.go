@@ -53,7 +53,11 @@ func (m *machine) tryRequest() lease.Request {
 func (m *machine) sendHandOver(waiting call, now time.Time) {
 	from := m.ledger.newest(given)
 	if from == nil {
-		m.answer(waiting.ticket, lease.ErrNotHeld)
+		err := lease.ErrNotHeld
+		if m.closed {
+			err = lease.ErrClosed
+		}
+		m.answer(waiting.ticket, err)
 		return
 	}
 	m.commands.serving = waiting.ticket

@@ -176,7 +176,7 @@ var plants = []plant{
 		"infinite-hand-over", "heal-release|released|acquire-false|calls-wait", false},
 	{"a Release that was called later fails with the earlier release", "command.go", "case !waiting.isCleanup() || waiting.number > upTo:", "case !waiting.isCleanup():",
 		"queue|basic", "later-call", false},
-	{"a second hand-over of nothing crashes", "command.go", "if from == nil {\n\t\tm.answer(waiting.ticket, lease.ErrNotHeld)\n\t\treturn\n\t}", "",
+	{"a second hand-over of nothing crashes", "command.go", "m.answer(waiting.ticket, err)\n\t\treturn\n\t}", "m.answer(waiting.ticket, err)\n\t}",
 		"queue", "panic", false},
 	{"Release leaves a hand-over in doubt", "ledger.go", "case deferred, given:", "case deferred:",
 		"queue|hand-over|infinite-hand-over", "heal-release|released|.*", false},
