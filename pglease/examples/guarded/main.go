@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log"
 	"os"
 	"os/signal"
@@ -61,7 +62,9 @@ func main() {
 			}
 		}
 		return nil
-	}, nil)
+	}, &session.RunOptions{Again: func(err error) bool { return errors.Is(err, lease.ErrLost) || errors.Is(err, fencing.ErrStale) }})
 	check(l.Close(context.WithoutCancel(ctx)))
-	check(err)
+	if ctx.Err() == nil { // otherwise the program was interrupted
+		check(err)
+	}
 }

@@ -46,6 +46,7 @@ func main() {
 	db := must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
 	leases := must(pgxpool.New(ctx, os.Getenv("DATABASE_URL"))) // a second pool, so that no renewal waits for a query
 	l := must(must(pglease.New(leases, nil)).Lease("jobs/report", nil))
+	defer l.Close(ctx)
 	var reports int
 	ran := must(session.TryRun(ctx, l, func(ctx context.Context, tok lease.Token) error {
 		err := guarded(ctx, db, tok, func(tx pgx.Tx) error {
