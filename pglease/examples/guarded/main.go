@@ -10,7 +10,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log"
 	"os"
 	"os/signal"
@@ -62,7 +61,7 @@ func main() {
 			}
 		}
 		return nil
-	}, &session.RunOptions{Again: func(err error) bool { return errors.Is(err, lease.ErrLost) || errors.Is(err, fencing.ErrStale) }})
+	}, nil) // after a loss, the program ends, and whatever started it should start it again
 	check(l.Close(context.WithoutCancel(ctx)))
 	if ctx.Err() == nil { // otherwise the program was interrupted
 		check(err)
