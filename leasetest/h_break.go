@@ -125,7 +125,7 @@ var breakRules = []rule{
 		a.requireNotAlive("at the end that the first answer made certain")
 		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 	}},
-	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, even if one follows another, or one without a change", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, including a signal that follows another one, and a signal without a change", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
 		tenth := p.D / 30 // renewals are expected every third of the duration
 		for i := range 12 {
 			w := p.world()

@@ -99,10 +99,7 @@ func TestAcquireThatOvertakesItsRelease(t *testing.T) {
 		n := overMemory()
 		h, other := n.open(t, nil), n.open(t, nil)
 		arrives := make(chan struct{})
-		n.meet(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-			<-arrives
-			return send(context.WithoutCancel(ctx))
-		})
+		n.meet(lease.ActionAcquire, carriedOutAfter(arrives))
 		h.unknown(t, nil)
 		n.meet(lease.ActionRelease, slow(0, time.Second))
 		released := make(chan error)
@@ -124,10 +121,7 @@ func TestAcquireThatIsGrantedAfterItsRelease(t *testing.T) {
 		n := overMemory()
 		h, other := n.open(t, nil), n.open(t, nil)
 		arrives := make(chan struct{})
-		n.meet(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-			<-arrives
-			return send(context.WithoutCancel(ctx))
-		})
+		n.meet(lease.ActionAcquire, carriedOutAfter(arrives))
 		h.unknown(t, nil)
 		h.release(t)
 		close(arrives)
@@ -202,17 +196,14 @@ func TestAuthorityThatNeverReturns(t *testing.T) {
 }
 
 // A stuck infinite Acquire is carried out while the probe of its ID is in flight, after the authority
-// has refused that probe.
+// has refused that probe. SPEC H3, H17c.
 func TestStuckAcquireOvertakesItsProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h, other := n.open(t, &session.Options{Duration: lease.Infinite}), n.open(t, nil)
 		arrives := make(chan struct{})
 		n.meet(lease.ActionAcquire,
-			func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) { // the Acquire, which is given up
-				<-arrives
-				return send(context.WithoutCancel(ctx))
-			},
+			carriedOutAfter(arrives),
 			func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) { // the probe
 				other.acquire(t) // another holder was faster
 				res, err := send(ctx)
@@ -232,16 +223,13 @@ func TestStuckAcquireOvertakesItsProbe(t *testing.T) {
 }
 
 // The first of two infinite Acquires is stuck, and is carried out after the lease was handed over,
-// while the answer to the hand-over is on its way.
+// while the answer to the hand-over is on its way. SPEC H3.
 func TestStuckAcquireOvertakesItsHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h, other := n.open(t, &session.Options{Duration: lease.Infinite}), n.open(t, nil)
 		arrives := make(chan struct{})
-		n.meet(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-			<-arrives
-			return send(context.WithoutCancel(ctx))
-		})
+		n.meet(lease.ActionAcquire, carriedOutAfter(arrives))
 		h.unknown(t, nil)
 		h.acquire(t)
 		n.meet(lease.ActionChange, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
@@ -264,16 +252,13 @@ func TestStuckAcquireOvertakesItsHandOver(t *testing.T) {
 }
 
 // A stuck infinite Acquire is carried out and returns while the release of its ID is in flight, and
-// that release fails. It is sent again, though no call waits for it.
+// that release fails. The release is sent again, although no call waits for it. SPEC H3.
 func TestStuckAcquireReturnsDuringAReleaseThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Duration: lease.Infinite})
 		arrives := make(chan struct{})
-		n.meet(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-			<-arrives
-			return send(context.WithoutCancel(ctx))
-		})
+		n.meet(lease.ActionAcquire, carriedOutAfter(arrives))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		n.meet(lease.ActionRelease, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
@@ -289,4 +274,13 @@ func TestStuckAcquireReturnsDuringAReleaseThatFails(t *testing.T) {
 			t.Errorf("a minute later the lease is locked: %+v", r)
 		}
 	})
+}
+
+// carriedOutAfter returns the handling of a request that reaches the authority when the channel
+// arrives is closed, even if its caller no longer waits.
+func carriedOutAfter(arrives <-chan struct{}) func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
+	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+		<-arrives
+		return send(context.WithoutCancel(ctx))
+	}
 }

@@ -286,7 +286,7 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 }
 
 // term calls f while the lease is held, and then releases the lease. The result takenOver reports
-// whether the context of f ended because another Session with the same owner took over this lease.
+// whether another Session with the same owner took over this lease before f returned.
 // The error of f cannot show this, because f might return the error of another lease.
 func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Context, lease.Token) error) (takenOver bool, err error) {
 	held, cancel := lease.WhileHeld(ctx, r.lease)
