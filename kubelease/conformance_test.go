@@ -2,12 +2,14 @@ package kubelease_test
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/kubelease"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/session"
@@ -27,8 +29,17 @@ func TestConformance(t *testing.T) {
 		found.Annotations = map[string]string{kubelease.Annotation: "free"}
 		put(t, c, found)
 	})
+	connect := func(t testing.TB, transmit leasetest.Transmit) *kubelease.Store {
+		return store(t, client(t, shared.Address, func(next http.RoundTripper) http.RoundTripper {
+			return linked.Transport(transmit, next)
+		}), nil)
+	}
+	o.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Store { return connect(t, transmit) }
+	o.ConnectAuthority = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+		return connect(t, transmit).Authority()
+	}
 	if testing.Short() {
-		o.Can &^= leasetest.CanServeOldVersions // of which every lease lasts a minute
+		o.Can &^= leasetest.CanServeOldVersions // in old versions, every lease lasts a minute
 	}
 	authority := func(t testing.TB) lease.Authority { return store(t, c, nil).Authority() }
 	tests := map[string]func(t *testing.T){
@@ -46,7 +57,7 @@ func TestConformance(t *testing.T) {
 		},
 	}
 	if testing.Short() {
-		// The requests of authorities are those of Store and of Lease.
+		// An authority sends the same requests as Store and Lease.
 		delete(tests, "LoadingAuthority")
 		delete(tests, "Authority")
 	}
@@ -58,11 +69,11 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// suiteOptions say what the suite must know of a store: how to make one, as another process does,
-// and how to spoil a record.
+// suiteOptions returns the options of the suite. The function open makes a store like that of
+// another process, and the function corrupt damages a record.
 func suiteOptions(open func(testing.TB) *kubelease.Store, corrupt func(t testing.TB, name string)) *leasetest.Options {
 	return &leasetest.Options{
-		Unit:             600 * time.Millisecond, // bears stalls of a second, as the API server has them on a busy machine
+		Unit:             600 * time.Millisecond, // allows stalls of a second, as on a busy machine
 		Can:              leasetest.Everything &^ leasetest.CanTellTime,
 		Reopen:           func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
 		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return open(t).Authority() },
@@ -73,7 +84,7 @@ func suiteOptions(open func(testing.TB) *kubelease.Store, corrupt func(t testing
 	}
 }
 
-// newLease makes a holder of the suite.
+// newLease makes a holder for the suite.
 func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
 	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {

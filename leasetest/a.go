@@ -13,9 +13,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// TestAuthority tests an authority. It checks the M, R and A clauses of SPEC.md. TestAuthority runs
-// one subtest for each rule, for each scenario in [Vectors], and for each cell of the tables in
-// Vectors. TestAuthority also checks those rules of the S clauses that apply to authorities.
+// TestAuthority tests an authority. TestAuthority checks the M, R and A clauses of SPEC.md.
+// TestAuthority runs one subtest for each rule, for each scenario in [Vectors], and for each cell
+// of the tables in Vectors. TestAuthority also checks those rules of the S clauses that apply to
+// authorities.
 //
 // Each subtest calls newAuthority to get an authority. The new authority must not have records of
 // the leases that the subtest uses. The function newAuthority may register cleanup functions on t.
@@ -27,7 +28,7 @@ func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority
 	s.test(t)
 }
 
-var authorityRules = slices.Concat(machineRules, authorityRecordRules, answerRules, stateRules, contentionRules, certaintyRules, authorityNameRules, authorityWatchRules, authorityListRules)
+var authorityRules = slices.Concat(machineRules, authorityRecordRules, answerRules, stateRules, contentionRules, certaintyRules, linkRules, authorityNameRules, authorityWatchRules, authorityListRules)
 
 func allAuthorityRules() []rule { return slices.Concat(authorityRules, vectorRules(false)) }
 
@@ -355,6 +356,25 @@ var answerRules = []rule{
 		p.pass(left + p.Slack/4)
 		a.grant(acquire(p.id(), p.D))
 	}},
+	{"A8/a-break-tells-enough", "a break by a client that has not seen the lease returns no less than the time for which it stays locked", CanBreak | hasAnotherAuthority, func(p *probe) {
+		a := p.authority()
+		for i, period := range []lease.Period{{}, lease.Grace(p.D / 4)} {
+			name := fmt.Sprint(p.name, "/", i)
+			began := time.Now()
+			a.mustGrant(name, acquire(p.id(), p.D))
+			p.pass(p.D / 2)
+			earliest := began.Add(p.D)
+			if i == 1 {
+				earliest = time.Now().Add(p.D / 4)
+			}
+			for range 2 { // the second break finds a breaking lease, and changes nothing
+				left, err := lease.Break(p.ctx, a.another(), name, period)
+				if least := time.Until(earliest) - p.Slack; err != nil || left < least {
+					p.Errorf("a break leaves %v to a client that has not seen the lease, and at least %v are left: %v", left, least, err)
+				}
+			}
+		}
+	}},
 }
 
 // certaintyRules check MinRemaining and MaxRemaining.
@@ -398,8 +418,8 @@ var certaintyRules = []rule{
 		if !p.can(CanBreak) {
 			return
 		}
-		// The period of the break is p.D/4. Therefore the broken lease ends no later than p.D/4
-		// after the answer to the break.
+		// The period of the break is p.D/4, so the broken lease ends no later than p.D/4 after the
+		// answer to the break.
 		breaks := lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}
 		end = time.Now().Add(p.D / 4)
 		certain(breaks, 0)
@@ -478,7 +498,7 @@ type excessiveRecord struct {
 	what string
 	lease.Record
 	claims time.Duration // the time that the record claims
-	lasts  time.Duration // the part of that time that the limits allow
+	lasts  time.Duration // the part of the claimed time that the limits allow
 }
 
 // excessiveRecords returns records that claim ten times the longest of p.D, MaxDuration and
@@ -504,8 +524,8 @@ func (p *probe) excessiveRecords() []excessiveRecord {
 	return all
 }
 
-// firstRequests returns requests for a lease whose current ID is id. None of these requests ends
-// the lease early.
+// firstRequests returns requests for a lease whose current ID is id. None of the returned requests
+// ends the lease early.
 func (p *probe) firstRequests(id lease.ID) []lease.Request {
 	return []lease.Request{
 		acquire(p.id(), p.D), renew(p.id()), renew(id), release(p.id()),
@@ -539,6 +559,30 @@ var contentionRules = []rule{
 				p.Fatalf("%d of %d acquires were granted", n, len(ids))
 			}
 			a.grant(release(*winner.Load()))
+		}
+	}},
+	{"A2/one-first-acquire-wins", "of concurrent acquires of a name that the authority does not know, one is granted", 0, func(p *probe) {
+		a := p.authority()
+		names := 20
+		if p.Bubble {
+			names = 5000
+		}
+		granted := make([]atomic.Int32, names)
+		p.callConcurrently(4, func(int) {
+			for i := range granted { // all goroutines use the names in the same order, so that they often use the same name at the same time
+				switch _, err := a.bare.Do(p.ctx, fmt.Sprint(p.name, "/", i), acquire(p.id(), p.D)); {
+				case err == nil:
+					granted[i].Add(1)
+				case lease.CodeOf(err) != lease.ErrHeldByOther:
+					p.Errorf("the acquire of a loser: %v", err)
+					return
+				}
+			}
+		})
+		for i := range granted {
+			if n := granted[i].Load(); n != 1 {
+				p.Fatalf("%d of 4 acquires of one name were granted", n)
+			}
 		}
 	}},
 	{"A2/holders-exclude-each-other", "between the grant of an acquire and its release no other is granted, and tokens rise from grant to grant", 0, func(p *probe) {
@@ -661,8 +705,8 @@ var contentionRules = []rule{
 
 // race makes requests concurrently. If n is odd, race starts the requests in reverse order. It
 // returns the number of granted requests, and the lowest MinRemaining in the answers to the granted
-// requests. All other requests must be refused. The returned code is the code of one of these
-// refusals.
+// requests. The authority must refuse all requests that it does not grant. The returned code is the
+// code of one of the refusals.
 func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {
 	var mu sync.Mutex
 	sure = lease.Infinite

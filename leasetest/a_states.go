@@ -81,8 +81,8 @@ func (a authorityProbe) eachState(f func(name string, id lease.ID, s authoritySt
 	}
 }
 
-// requireRecord reads the record of the named lease. It requires that this record equals r.At(now),
-// where now is the time of the read.
+// requireRecord reads the record of the named lease. requireRecord requires that the record equals
+// r.At(now), where now is the time of the read.
 func (a authorityProbe) requireRecord(name string, r lease.Record, when string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
@@ -288,7 +288,7 @@ var stateRules = []rule{
 		for range 2 {
 			a.reopen()
 			for name, r := range before {
-				if r.ID.IsZero() { // the name may be forgotten, and then has the highest of all epochs
+				if r.ID.IsZero() { // the store may have forgotten the name, and the epoch of a forgotten name is the highest of all epochs
 					res, err := lease.Inspect(p.ctx, a, name)
 					p.need(err, "read")
 					r.Epoch = max(r.Epoch, res.Record.Epoch)
@@ -398,6 +398,30 @@ var stateRules = []rule{
 			p.pass(left)
 			other.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
 			_, _ = one.ask(release(id))
+		}
+	}},
+	{"A5/a-break-after-a-renewal-that-another-client-missed", "a client that saw a lease, and then its break, does not end the lease earlier than the break, even if it missed a renewal or an acquire in between", hasAnotherAuthority | CanBreak, func(p *probe) {
+		a := p.authority()
+		id := p.id()
+		for _, again := range []lease.Request{renew(id), acquire(id, p.D)} {
+			other := a.another()
+			name := fmt.Sprint(p.name, "/", again.Action)
+			a.mustGrant(name, acquire(id, p.D))
+			_, err := lease.Inspect(p.ctx, other, name)
+			p.need(err, "read by another client")
+			p.pass(p.D / 2)
+			earliest := time.Now().Add(p.D) // the lease ends at this time at the earliest
+			a.mustGrant(name, again)
+			a.mustGrant(name, lease.Request{Action: lease.ActionBreak})
+			res, err := lease.Inspect(p.ctx, other, name)
+			p.need(err, "read by another client")
+			if least := time.Until(earliest) - p.Slack; !res.Now.IsZero() && res.MaxRemaining() < least {
+				p.Errorf("MaxRemaining is %v in the answer to another client, and at least %v are left", res.MaxRemaining(), least)
+			}
+			p.pass(p.D * 3 / 4)
+			if _, err := other.Do(p.ctx, name, acquire(p.id(), p.D)); err == nil && time.Until(earliest) > p.Slack {
+				p.Errorf("an acquire of another client was granted %v before the end", time.Until(earliest))
+			}
 		}
 	}},
 	{"A5/another-client-is-told-what-is-left", "at every sight of another client MinRemaining is never more than what is left of the lease, and MaxRemaining never less", hasAnotherAuthority, func(p *probe) {

@@ -43,7 +43,7 @@ func (s *suite) runInBubble(t *testing.T, r rule) {
 			case <-done: // a cleanup function may have unblocked the rule
 			case <-time.After(min(s.timeLimit(), 10*year)):
 			}
-			time.Sleep(time.Microsecond) // handlers of the suite may still sleep for less than this
+			time.Sleep(time.Microsecond) // handlers of the suite may still sleep for less than a microsecond
 			ended = true
 		})
 		number = bubbleOf(stack(false))
@@ -94,11 +94,11 @@ func stacks(bubble string) string {
 }
 
 // timeLimit returns the limit of the time that a rule takes, in the fake time of its synctest
-// bubble. The limit is shorter for a test of a lease than for a test of a store or an authority. The
-// timers of a lease fire often, and even in a bubble each of them takes some real time. The time of
-// a bubble begins in the year 2000. The runtime cannot count beyond the year 2262. If a rule does
-// not end, runInBubble waits for twice the time limit, and then for up to ten years. Together, these
-// waits must be shorter than 262 years.
+// bubble. The limit is shorter for a test of a lease than for a test of a store or an authority,
+// because the timers of a lease fire often, and each timer takes some real time even in a bubble.
+// The time of a bubble begins in the year 2000. The runtime cannot count beyond the year 2262. If a
+// rule does not end, runInBubble waits for twice the time limit, and then for up to ten years.
+// Twice the time limit and ten years must together be shorter than 262 years.
 func (s *suite) timeLimit() time.Duration {
 	if s.newLease != nil {
 		return 2*time.Hour + 1000*s.options.leaseDuration()
@@ -127,7 +127,7 @@ The rule runs in a synctest bubble, where time passes only while every goroutine
 Something there waits for something else, most likely for a sync.Mutex that is held across a request, or for I/O; or goes round and round, as a Wait that does not look at its context.
 The goroutines below that are of a "synctest bubble" and not "durable" show which, and where.
 Take turns by a channel of capacity 1, which contexts can end too; or do without Options.Bubble.
-replay: %s`, r.name, limit.Round(time.Millisecond), r.clause(), r.says, s.replay(name)))
+replay: %s%s`, r.name, limit.Round(time.Millisecond), r.clause(), r.says, s.replay(name), s.failures()))
 	})
 	return func() { alarm.Stop() }
 }

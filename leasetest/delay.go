@@ -11,10 +11,11 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A rule expects that every answer and every timer is at most [Options.Slack] late. If an answer or a
-// timer is later, a correct implementation can fail the rule. For example, a lease can end while the
-// engine or the computer is busy. So a run that fails after such a delay does not count. The rule
-// runs again when only a few other rules are running. If the last run fails too, the rule has failed.
+// A rule expects that every answer and every timer is at most [Options.Slack] late. If an answer or
+// a timer is later, a correct implementation can fail the rule. For example, a lease can end while
+// the engine or the computer is busy. If a run of a rule fails after an answer or a timer was too
+// late, the failure does not count, and the rule runs again when only a few other rules are
+// running. If the last run allowed by maxRuns fails too, the rule has failed.
 
 // maxRuns is the maximum number of runs of one rule. If a run fails, and an answer or a timer in this
 // run was later than Options.Slack, the rule runs again.
@@ -79,7 +80,8 @@ func (r trial) Skipf(format string, args ...any) {
 	r.SkipNow()
 }
 
-// delays remembers the longest delay of a run. It is safe for concurrent use by multiple goroutines.
+// delays remembers the longest delay of a run. The type delays is safe for concurrent use by
+// multiple goroutines.
 type delays struct {
 	mu   sync.Mutex
 	most time.Duration
@@ -100,7 +102,8 @@ func (d *delays) longest() (time.Duration, string) {
 	return d.most, d.what
 }
 
-// answered is called when a request is answered. It adds the time since the request was sent.
+// answered is called when a request is answered. The method answered adds the time since the
+// request was sent.
 func (d *delays) answered(request string, sent time.Time) {
 	d.add("the answer to a request, "+request+",", time.Since(sent))
 }
@@ -108,10 +111,10 @@ func (d *delays) answered(request string, sent time.Time) {
 // step is the longest pause of sleep.
 const step = 100 * time.Millisecond
 
-// sleep calls pause repeatedly until t has passed. Outside a test of package leasetest itself, pause
-// is time.Sleep. If a pause takes longer than it should, the difference is a delay. If the computer
-// stalls during a pause and continues before the pause ends, sleep cannot measure the delay.
-// Therefore the pauses are short.
+// sleep calls pause repeatedly until t has passed. Outside a test of package leasetest itself,
+// pause is time.Sleep. If a pause takes longer than it should, the difference is a delay. The
+// pauses are short, because sleep cannot measure a stall of the computer that begins and ends
+// within one pause.
 func (d *delays) sleep(t time.Duration, pause func(time.Duration)) {
 	for end := time.Now().Add(t); time.Until(end) > 0; {
 		began, p := time.Now(), min(step, time.Until(end))

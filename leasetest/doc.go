@@ -10,13 +10,13 @@
 //
 //	TestShelf/S1/stale-swap-conflicts
 //
-// In this example, the command "go test -run TestShelf/S1" runs all rules of the clause S1. There
-// is a complete example for each of the four functions. To test your own type, copy an example and
-// replace the type in it. The examples are in the files example_store_test.go,
-// example_authority_test.go, example_lease_test.go and example_guard_test.go.
+// The command "go test -run TestShelf/S1" runs all rules of the clause S1. The package has a
+// complete example for each suite. To test your own type, copy an example and replace the type in
+// it. The examples are in the files example_store_test.go, example_authority_test.go,
+// example_lease_test.go and example_guard_test.go.
 //
 // The message of a failure consists of the violated clause, the wrong result, the history of the
-// calls before it, and a command that repeats the failure:
+// calls before the failure, and a command that repeats the failure:
 //
 //	SPEC H7 is violated: an acquire that finds its own earlier ID in force retries the release, and does not return that another holder has the lease
 //	a: Acquire after a release that erred returned false, nil, but no other holder has the lease
@@ -30,8 +30,8 @@
 //
 // The seed determines all random choices of the suite. The seed does not determine the order of
 // concurrent calls or the random choices of the implementation. A rule that makes concurrent calls
-// may fail in some runs only. To see the failure again, use the flag -count to run the test several
-// times.
+// may fail in some runs only. To see a failure of such a rule again, run the test several times
+// with the flag -count.
 //
 // In the history, each line with -> is a request, and each line with <- is the answer to a request.
 // A line with == is an action of the suite. A clause of SPEC.md may require more than its rules
@@ -39,14 +39,14 @@
 //
 // Some rules need abilities that an implementation may lack. The suite detects which optional
 // methods the implementation has, and which functions are set in [Options]. [Options.Can] declares
-// all other abilities. By default, Options.Can contains every ability that it can declare. The suite
-// skips a rule if the implementation lacks an ability that the rule needs. At the end, the suite
-// logs each skipped rule and the abilities that were missing for it. If a test passes, go test
-// prints the list of skipped rules only with the flag -v. Look at the list at least once. Some bugs,
-// such as a stale cache, can be found only with a second client of the same data. To find such bugs,
-// set [Options.Another].
+// all other abilities. By default, Options.Can contains every ability that it can declare. The
+// suite skips a rule if the implementation lacks an ability that the rule needs. At the end, the
+// suite logs each skipped rule and the abilities that were missing for it. If a test passes, go
+// test prints the list of skipped rules only with the flag -v. Look at the list of skipped rules at
+// least once. Set [Options.Another] to find bugs that appear only with a second client of the same
+// data, such as a stale cache.
 //
-// With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own. In such a
+// With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own. In a synctest
 // bubble, waiting takes no real time, and all times are exact. To be tested in a bubble, the
 // implementation must run in the process of the test, and must read the time from package time or
 // from Holder.Clock. Without Options.Bubble the suite waits in real time, and its subtests run in
@@ -54,23 +54,23 @@
 //
 // If a lease sends its requests to Holder.Authority, the suite can observe and change the requests,
 // and can therefore test the lease in full. If a lease uses an authority of its own, the suite can
-// only call the methods of the lease. For such a lease, the suite tests contention, canceled
-// contexts, tokens, releases, concurrent calls and session.Run. With [Options.Cut] the suite also
-// tests outages of the authority, lost leases, and the handlers of OnLost. With [Options.Revoke] the
-// suite also tests breaks. If the lease uses Holder.Clock, the suite also tests pauses and clocks
-// that jump.
+// only call the methods of the lease. For a lease with an authority of its own, the suite tests
+// contention, canceled contexts, tokens, releases, concurrent calls and session.Run. With
+// [Options.Cut] the suite also tests outages of the authority, lost leases, and the handlers of
+// OnLost. With [Options.Revoke] the suite also tests breaks. If the lease uses Holder.Clock, the
+// suite also tests pauses and clocks that jump.
 //
 // [Vectors] returns text files that describe the transitions of a lease, for implementations in any
 // language. [TestStep] uses these files to test a function like lease.Step. The file PEERS.md
-// compares the test cases of other libraries with the rules of this package. PEERS.md also lists the
-// clauses of SPEC.md that no rule checks. The tables in the file MATRIX.md show what the rules test.
-// Each row is a clause of SPEC.md, and each column is a state. A cell lists the events that the
-// rules of the clause test in this state.
+// compares the test cases of other libraries with the rules of this package. PEERS.md also lists
+// the clauses of SPEC.md that no rule checks. The tables in the file MATRIX.md show what the rules
+// test. Each row of a table is a clause of SPEC.md, and each column is a state. A cell lists the
+// events that the rules of its clause test in its state.
 //
 // # Unit tests of code that takes a lease
 //
-// A [Fake] is an implementation of [lease.Lease] for unit tests. The test sets the results of Acquire
-// and Release. The test also decides when the lease is lost or broken.
+// A [Fake] is an implementation of [lease.Lease] for unit tests. The test sets the results of
+// Acquire and Release. The test decides when the lease is lost or broken.
 //
 // # Mistakes
 //

@@ -31,7 +31,7 @@ import (
 // bubble if it was made in that bubble. The methods of a Fake are safe for concurrent use by
 // multiple goroutines, and may be called inside handlers. A Fake must not be copied.
 type Fake struct {
-	// Name is the name of the lease in a [*lease.LostError]. It may be empty.
+	// Name is the name of the lease in a [*lease.LostError]. Name may be empty.
 	Name string
 
 	onLost     handlers.Set[error]
@@ -57,7 +57,7 @@ type fakeLease struct {
 	stopped bool          // EndWork was called since the grant
 	end     time.Time     // the end of a break; zero if the lease is not breaking
 	timer   *time.Timer   // fires at the end of the break
-	freed   chan struct{} // closed when the lease becomes free; nil if no call waits for that
+	freed   chan struct{} // closed when the lease becomes free; nil if no call waits until the lease is free
 	after   []func()      // functions to call once mu is unlocked
 }
 
@@ -68,23 +68,25 @@ type fakeAnswer struct {
 	err   error
 }
 
-// Next sets the result of the next Acquire. If ok is true and err is nil, the Acquire is granted. If
-// ok is false and err is nil, the Acquire returns false and a nil error, as if another holder had the
-// lease. If err is not nil, the lease is not acquired, and the Acquire returns err. If err does not
-// contain a [*lease.OpError], the Acquire wraps err in an OpError. A session.Session does the same.
+// Next sets the result of the next Acquire. If ok is true and err is nil, the Acquire is granted.
+// If ok is false and err is nil, the Acquire returns false and a nil error, as if another holder
+// had the lease. If err is not nil, the lease is not acquired, and the Acquire returns err. If err
+// does not contain a [*lease.OpError], the Acquire wraps err in an OpError, as a session.Session
+// does.
 //
 // If Next is called several times, the first call sets the result of the next Acquire, the second
 // call sets the result of the Acquire after that, and so on. If no result is left, an Acquire is
-// granted. If a rival holds the lease, an Acquire that would be granted returns false and a nil
-// error instead. If the Fake already holds the lease, Acquire returns true. Otherwise, if the
-// context of the Acquire is already done, Acquire returns the error of the context. An Acquire that
-// ends in one of these two ways keeps the next result for a later Acquire.
+// granted. If a rival holds the lease, an Acquire returns false and a nil error where it would
+// otherwise be granted. If the Fake already holds the lease, Acquire returns true. If the Fake does
+// not hold the lease and the context of the Acquire is already done, Acquire returns the error of
+// the context. If the Fake already holds the lease or the context is already done, the next result
+// stays for a later Acquire.
 //
 // Next panics if ok is true and err is not nil, because Acquire never returns true with an error.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
 
 // NextAfter is like Next, but the next Acquire waits for d before it returns. If the context of the
-// Acquire is done during that wait, the Acquire returns the error of the context. If Release is
+// Acquire is done during the wait, the Acquire returns the error of the context. If Release is
 // called while an Acquire waits, the Acquire returns [lease.ErrReleased].
 func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 	must(!ok || err == nil, "Fake.Next: err is %q, and must be nil if ok is true", err)
@@ -92,17 +94,17 @@ func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 	f.update("", func(*fakeLease) { f.answers = append(f.answers, fakeAnswer{d, ok, err}) })
 }
 
-// NextRelease sets the result of the next Release. If err is nil, the Release returns nil. Otherwise
-// the Release returns err, wrapped as in [Fake.Next]. Even if the Release returns an error, the
-// lease is given up. So an error simulates a lost answer: the authority has granted the release, but
-// the holder does not know this. If NextRelease is called several times, each Release uses the next
-// result. If no result is left, a Release returns nil.
+// NextRelease sets the result of the next Release. If err is nil, the Release returns nil. If err
+// is not nil, the Release returns err, wrapped as in [Fake.Next]. Even if the Release returns an
+// error, the lease is given up. An error simulates a lost answer: the authority has granted the
+// release, but the holder does not know that the release was granted. If NextRelease is called
+// several times, each Release uses the next result. If no result is left, a Release returns nil.
 //
 // There is something to release if the lease is held, if an Acquire is running, or if the last
-// Acquire or Release has returned an error. If there is nothing to release, a Release returns nil. If
-// there is something to release and the context of the Release is already done, the Release gives
-// the lease up and returns the error of the context. A Release that ends in one of these two ways
-// keeps the next result for a later Release.
+// Acquire or Release has returned an error. If there is nothing to release, a Release returns nil.
+// If there is something to release and the context of the Release is already done, the Release
+// gives the lease up and returns the error of the context. If there is nothing to release or the
+// context is already done, the next result stays for a later Release.
 func (f *Fake) NextRelease(err error) {
 	f.update("", func(*fakeLease) { f.releases = append(f.releases, err) })
 }
@@ -124,8 +126,8 @@ func (f *Fake) Lose(reason lease.Code) (held bool) {
 	return held
 }
 
-// EndWork begins the stop window. It cancels the contexts that WhileHeld returned, but the lease
-// stays held. Until the lease is granted again, WhileHeld returns contexts that are already
+// EndWork begins the stop window. EndWork cancels the contexts that WhileHeld returned, but the
+// lease stays held. Until the lease is granted again, WhileHeld returns contexts that are already
 // canceled. The cause of the canceled contexts is a [*lease.LostError] with the reason
 // [lease.ErrStopWindow]. If the lease is breaking, the field Err of the LostError is
 // [lease.ErrBroken]. EndWork reports whether the lease was held. A session.Session begins its stop
@@ -141,10 +143,10 @@ func (f *Fake) EndWork() (held bool) {
 }
 
 // Break breaks the lease as an operator would, and reports whether the lease was held. After Break,
-// the lease stays held for the given period. Then the lease is lost with the reason
-// [lease.ErrBroken]. If the period is zero, the lease is lost at once. If the period is positive,
-// Break calls the handlers of OnBreaking with the end of the period. A second Break can only
-// shorten the period.
+// the lease stays held for the given period. When the period has passed, the lease is lost with the
+// reason [lease.ErrBroken]. If the period is zero, the lease is lost at once. If the period is
+// positive, Break calls the handlers of OnBreaking with the end of the period. A second Break can
+// only shorten the period.
 //
 // If the period is positive, Break does not cancel the contexts that WhileHeld returned. The
 // contexts are canceled when the lease is lost. A session.Session cancels its contexts earlier, one
@@ -283,10 +285,10 @@ func (f *Fake) OnLost(handler func(error)) (stop func() bool) {
 }
 
 // OnBreaking registers a handler that is called when [Fake.Break] breaks the lease with a positive
-// period. The argument until is the end of that period. If a second break shortens the period, the
+// period. The argument until is the end of the period. If a second break shortens the period, the
 // handler is called again. Each call of the handler runs in its own goroutine. OnBreaking returns a
-// function that unregisters the handler, as the OnLost of a [lease.Lease] does. If
-// handler is nil, OnBreaking panics.
+// function that unregisters the handler, as the OnLost of a [lease.Lease] does. If handler is nil,
+// OnBreaking panics.
 func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
 	must(handler != nil, "Fake.OnBreaking: handler is nil, and must be given")
 	f.update("OnBreaking", func(*fakeLease) {})
@@ -354,10 +356,10 @@ func (f *Fake) contest() *fakeLease {
 	return f.lease
 }
 
-// update calls the function change while it holds the mutex of the lease. Before this call, update
-// appends the given method name to f.calls, unless the name is empty. Consecutive calls of
-// CheckAlive are appended once. If the period of a break has passed, update ends the lease before it
-// calls change. At the end, update unlocks the mutex and calls the functions in l.after.
+// update calls the function change while it holds the mutex of the lease. Before it calls change,
+// update appends the given method name to f.calls, unless the name is empty. Consecutive calls of
+// CheckAlive are appended once. If the period of a break has passed, update ends the lease before
+// it calls change. At the end, update unlocks the mutex and calls the functions in l.after.
 func (f *Fake) update(method string, change func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()

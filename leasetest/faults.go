@@ -9,11 +9,11 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// The suite knows several methods to cause each of these faults. It uses the first method that the
-// implementation supports.
+// The functions cut, stall and lose cause faults of a contender. For each fault, the suite has
+// several methods, and uses the first method that the implementation supports.
 
-// cut stops all requests of the contender from reaching its authority, until the rule calls mend. It
-// needs the ability canCut.
+// cut stops all requests of the contender from reaching its authority, until the rule calls mend.
+// The method cut needs the ability canCut.
 func (p *contender) cut() {
 	p.w.history.printf("== %s is cut off", p.who)
 	if p.w.direct == nil {
@@ -33,8 +33,9 @@ func (p *contender) cutWithoutScript() {
 	}
 }
 
-// stall prevents renewals of the contender until the rule calls mend. It disconnects the contender
-// from its authority, or pauses the clock of the contender. It needs the ability canStall.
+// stall prevents renewals of the contender until the rule calls mend. The method stall disconnects
+// the contender from its authority, or pauses the contender's clock. The method stall needs the
+// ability canStall.
 func (p *contender) stall() {
 	if p.w.can(canCut) {
 		p.cut()
@@ -45,9 +46,10 @@ func (p *contender) stall() {
 	p.clock.Pause()
 }
 
-// lose makes the contender lose its lease within one duration of the lease. To do so, it disconnects
-// the contender from its authority, sets the contender's clock ahead, or breaks the lease. A later
-// call of mend connects a disconnected contender again. The method lose needs the ability canLose.
+// lose makes the contender lose its lease within one duration of the lease. The method lose
+// disconnects the contender from its authority, sets the contender's clock ahead, or breaks the
+// lease. A later call of mend connects a disconnected contender again. The method lose needs the
+// ability canLose.
 func (p *contender) lose() {
 	switch {
 	case p.w.can(canCut):
@@ -60,8 +62,8 @@ func (p *contender) lose() {
 	}
 }
 
-// mend connects a disconnected contender to its authority again, or resumes its paused clock. In all
-// other cases mend does nothing.
+// mend connects a disconnected contender to its authority again, or resumes its paused clock. If
+// the contender is neither disconnected nor paused, mend does nothing.
 func (p *contender) mend() {
 	p.mending.Lock()
 	f := p.mends
@@ -90,7 +92,7 @@ func (w *world) lossReasons() []lease.Code {
 
 // revokeReasons returns the possible reasons for the loss of a lease after a call of world.revoke.
 // There are several reasons if Options.Revoke is set, because Options.Revoke can end the lease
-// without a break. For example, it can delete the key of the lease.
+// without a break. For example, Options.Revoke can delete the key of the lease.
 func (w *world) revokeReasons() []lease.Code {
 	if w.Options.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}
@@ -100,8 +102,8 @@ func (w *world) revokeReasons() []lease.Code {
 
 // endingAfter returns a context that is canceled after d. A goroutine sleeps for d, calls
 // runtime.Gosched as often as yields says, and then cancels the context. In a bubble, many
-// operations take no time. The more often the goroutine calls Gosched, the further such an operation
-// gets before the context is canceled.
+// operations take no time. The more often the goroutine calls Gosched, the further an operation of
+// another goroutine gets before the context is canceled.
 func (p *probe) endingAfter(d time.Duration, yields int) context.Context {
 	return p.endingBecause(context.Canceled, d, yields)
 }
@@ -127,8 +129,8 @@ func (p *probe) slow() leasefault.Line[lease.Action] {
 }
 
 // loseRequest drops the request. Unlike leasefault.LoseRequest, loseRequest also blocks if the
-// context of the request is never canceled. At the end of the rule, loseRequest returns in any
-// case.
+// context of the request is never canceled. At the end of the rule, loseRequest returns even if the
+// context is not canceled.
 func (p *probe) loseRequest(ctx context.Context, _ *leasefault.Call) error {
 	select {
 	case <-ctx.Done():

@@ -190,7 +190,7 @@ var guardRules = []rule{
 			others.Wait()
 			p.history.printf("the call that waited: %v", err)
 			if err == nil {
-				continue // other rules require that it is refused
+				continue // other rules require that the guard refuses this token
 			}
 			if !strings.Contains(err.Error(), string(old)) || !strings.Contains(err.Error(), string(next)) {
 				p.Errorf("a call under %s waited until %s was seen, and its refusal is %v", old, next, err)
@@ -278,7 +278,7 @@ var guardRules = []rule{
 		var older sync.WaitGroup
 		for i := range 3 {
 			older.Go(func() {
-				p.Sleep(time.Duration(i) * p.Unit / 4) // so that they start one after the other
+				p.Sleep(time.Duration(i) * p.Unit / 4) // so that the calls of Do start one after the other
 				_ = g.Do(lease.TokenOf(1), func() error {
 					p.Errorf("a function of an older token ran after a newer one was shown")
 					return nil
@@ -326,8 +326,8 @@ var guardRules = []rule{
 			p.admits(g, epoch)
 		}
 	}},
-	// This rule runs last, because its function panics, and the process ends if the guard does not
-	// recover from that panic.
+	// The next rule runs last, because its function panics, and the process ends if the guard does
+	// not recover from the panic.
 	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *probe) {
 		g := p.guard()
 		p.admits(g, 1)
@@ -359,9 +359,10 @@ type Guard interface {
 	Advance(tok lease.Token) error
 
 	// Do first has the same effect as Advance. If the guard has already seen a newer token than
-	// tok, or if tok is empty or malformed, Do returns an error and does not call f. Otherwise Do
-	// calls f and returns the error of f. A guard runs one function at a time. If the guard sees a
-	// newer token while Do waits for its turn, Do returns an error and does not call f.
+	// tok, or if tok is empty or malformed, Do returns an error and does not call f. If the guard
+	// accepts tok, Do calls f and returns the error of f. A guard runs one function at a time. If
+	// the guard sees a newer token while Do waits for its turn, Do returns an error and does not
+	// call f.
 	Do(tok lease.Token, f func() error) error
 }
 

@@ -47,14 +47,19 @@ var acquireRules = []rule{
 	}},
 	{"H1/other-refusals-are-errors", "a refusal that does not say that another has the lease is an error", CanUseAuthority, func(p *probe) {
 		w := p.world()
-		for i, code := range []lease.Code{lease.ErrEpochLimit, lease.ErrDuration, lease.ErrConflict, lease.ErrCorrupt} {
+		codes := []lease.Code{lease.ErrEpochLimit, lease.ErrDuration, lease.ErrConflict, lease.ErrCorrupt}
+		for i := range 2 * len(codes) {
+			code, shown := codes[i/2], i%2 == 1
 			direct := w.direct
 			w.answer(func(req lease.Request, res *lease.Result, err *error) {
 				if req.Action == lease.ActionAcquire {
 					// The holder gets a refusal, even if the authority has granted this acquire.
 					// After a refusal the lease must be free, so the rule releases the lease.
-					_, _ = direct.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed))
+					released, _ := direct.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed))
 					*res, *err = lease.Result{}, &lease.OpError{Op: "acquire", Name: p.name, Err: code}
+					if shown {
+						res.Record, res.Now = lease.Record{Epoch: released.Record.Epoch}, released.Now
+					}
 				}
 			})
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"})
@@ -165,6 +170,37 @@ var acquireRules = []rule{
 			p.Errorf("it took %v, and the context ended after %v", took, p.D/20)
 		}
 	}},
+	{"H2/a-queued-acquire-ends-with-its-context", "an acquire that waits for another acquire of its holder ends at once with its context, and sends no request after that", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		first := p.gate()
+		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, first.HoldRequest)), w.join(Holder{Owner: "b"})
+		b.acquire()
+		denied := make(chan error, 1)
+		go func() {
+			_, ok, err := a.tryAcquire(p.ctx)
+			if ok {
+				err = errors.New("it was granted")
+			}
+			denied <- err
+		}()
+		<-first.Reached()
+		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
+		defer cancel()
+		began := time.Now()
+		if err := a.requireError(ctx, "that waited for another acquire"); ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
+			p.Errorf("the error is %v", err)
+		}
+		if took := time.Since(began); took > p.D/20+p.Slack {
+			p.Errorf("it took %v, and the context ended after %v", took, p.D/20)
+		}
+		first.Open()
+		p.need(<-denied, "the first acquire")
+		p.need(b.release(), "release")
+		a.requireNotAliveFor(p.D/2, "after an acquire that was denied and one whose context ended")
+		if n := len(a.requests.sentOf(lease.ActionAcquire)); n != 1 {
+			p.Errorf("%d acquires were sent, and all but the first for a call that had returned", n)
+		}
+	}},
 	{"H2/a-request-that-ignores-its-context-delays-no-acquire", "a context that ends during an acquire ends it at once with its error, though the request ignores its context", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		gate := p.gate()
@@ -264,7 +300,7 @@ var acquireRules = []rule{
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
 		action := lease.ActionAcquire
-		if p.can(exactTime) { // so that no renewal is sent meanwhile
+		if p.can(exactTime) { // so that the holder sends no renewal between the two counts of requests
 			p.pass(0)
 			action = leasefault.Any
 		}
@@ -367,7 +403,7 @@ var idRules = []rule{
 			w.name = fmt.Sprint(p.name, i)
 			a := w.join(Holder{Name: w.name, Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, ignoreContext(gate)))
 			a.abandon(p.D / 20)
-			p.pass(2 * p.D) // meanwhile the holder gives the request up, and may release the lease
+			p.pass(2 * p.D) // during this pause, the holder gives the request up, and may release the lease
 			if i == 1 {
 				ctx, cancel := context.WithTimeout(p.ctx, p.D/2)
 				_ = a.Release(ctx)
@@ -498,8 +534,19 @@ var idRules = []rule{
 		a.requests.requireNewID(p, seen)
 	}},
 	{"H6/an-ID-that-was-told-has-one-incarnation", "an ID that the method ID has returned is not proposed again after its incarnation, however that ended", CanUseAuthority | hasHandOver, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"})
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		seen := map[lease.ID]bool{}
+		if p.can(CanBreak) { // the release of the first incarnation is refused
+			_ = a.giver().ID()
+			a.acquire()
+			a.requests.requireNewID(p, seen)
+			_ = a.giver().ID()
+			w.revoke(0)
+			b.acquire()
+			p.need(a.release(), "release of a lease that another has")
+			p.need(b.release(), "release")
+		}
 		for n := range 4 {
 			told := a.giver().ID()
 			a.acquire()
@@ -636,7 +683,7 @@ var idRules = []rule{
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.Detach(p.TB, gate.HoldRequest)))
 		a.abandon(p.D / 20)
 		early := a.requests.proposed()
-		p.pass(2 * p.D) // meanwhile the holder has released the early ID
+		p.pass(2 * p.D) // during this pause, the holder releases the early ID
 		a.acquire()
 		w.revoke(0)
 		gate.Open() // the abandoned acquire arrives
@@ -826,8 +873,8 @@ func (p *contender) abandon(d time.Duration) {
 	}
 }
 
-// acquireWithin calls Acquire until the lease is granted, but at most n times. It requires that one
-// call is granted, and that each earlier call returns an error.
+// acquireWithin calls Acquire until the lease is granted, but at most n times. acquireWithin
+// requires that one call is granted, and that each earlier call returns an error.
 func (p *contender) acquireWithin(n int, when string) {
 	p.w.Helper()
 	for range n {
@@ -844,8 +891,8 @@ func (p *contender) acquireWithin(n int, when string) {
 	p.w.Fatalf("%s: %d calls of Acquire %s were not granted", p.who, n, when)
 }
 
-// requireNewID requires that the ID of the last acquire is not in the map seen. Then it adds that
-// ID to the map.
+// requireNewID requires that the ID of the last acquire is not in the map seen. requireNewID also
+// adds the ID to the map.
 func (w *requestLog) requireNewID(p *probe, seen map[lease.ID]bool) {
 	p.Helper()
 	id := w.proposed()

@@ -557,8 +557,8 @@ func (l *watchLog) Watch(ctx context.Context, name string) (<-chan struct{}, err
 	return out, nil
 }
 
-// recordBreaks registers a handler of OnBreaking. The function that it returns lists the arguments
-// of all calls of the handler so far.
+// recordBreaks registers a handler of OnBreaking. The returned function lists the arguments of all
+// calls of the handler so far.
 func (p *contender) recordBreaks() (ends func() []time.Time) {
 	p.w.Helper()
 	var mu sync.Mutex
@@ -576,7 +576,7 @@ func (p *contender) recordBreaks() (ends func() []time.Time) {
 }
 
 // handOverInVain acquires the i-th lease of the rule, and then hands the lease over. The fault
-// applies to this hand-over. handOverInVain requires that the hand-over returns an error.
+// applies to the hand-over. handOverInVain requires that the hand-over returns an error.
 func (p *probe) handOverInVain(i int, fault leasefault.Fault) (w *world, giver, receiver *contender) {
 	p.Helper()
 	w = p.world()
@@ -605,8 +605,8 @@ func (w *world) margin() time.Duration {
 		a.awaitLosses(1)
 		return time.Duration(lost.Load())
 	}
-	// The holder of a lease with the duration d believes that it holds the lease for the time
-	// c*d - margin, with a constant c. So the margin is believed(2*D) - 2*believed(D).
+	// The holder of a lease with the duration d believes that it holds the lease for the time c*d -
+	// margin, with a constant c. The margin is therefore believed(2*D) - 2*believed(D).
 	margin := max(0, believed(2*w.D)-2*believed(w.D))
 	w.history.printf("== the margin is %v", margin)
 	return margin

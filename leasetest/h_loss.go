@@ -49,7 +49,7 @@ var lossRules = []rule{
 		a.requireLosses(0)
 		a.acquire()
 		a.cut()
-		p.pass(p.D / 2) // meanwhile no renewal arrives
+		p.pass(p.D / 2) // no renewal arrives during this pause
 		if a.release() == nil {
 			p.Errorf("a release that did not arrive returned nil")
 		}
@@ -425,8 +425,8 @@ var lossRules = []rule{
 	}},
 }
 
-// panicRules call handlers that panic. These rules run last, because the process ends if a lease
-// does not recover from such a panic.
+// panicRules call handlers that panic. The panicRules run last, because the process ends if a lease
+// does not recover from the panic of a handler.
 var panicRules = []rule{
 	{"H16/a-panic-stops-no-other", "a handler that panics stops no other handler", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -473,6 +473,25 @@ var heldRules = []rule{
 			p.Errorf("both contexts were given back, and no release was sent")
 		}
 		w.requireFree("after both contexts were given back")
+	}},
+	{"H20/a-loss-waits-though-an-earlier-context-is-given-back", "a context of an incarnation that ended does not count for a later incarnation: if it is given back, a loss of the later one still waits for its own context", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer))
+		a.acquire()
+		_, giveBackEarlier := lease.WhileHeld(p.ctx, a.Lease)
+		p.need(a.release(), "release")
+		a.acquire()
+		_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+		giveBackEarlier()
+		released := len(a.requests.sentOf(lease.ActionRelease))
+		p.pass(p.D)
+		a.requireNotAlive("a duration after the last answer")
+		if n := len(a.requests.sentOf(lease.ActionRelease)); n != released {
+			p.Errorf("a release was sent, and the context of the incarnation was not given back")
+		}
+		giveBack()
+		p.pass(p.D / 100)
+		w.requireFree("after the context was given back")
 	}},
 	{"H20/a-loss-is-the-cause-though-nothing-noticed-it", "if work ends after its lease, the cause of its context is the loss, even if nothing had noticed the loss before", CanUseClock | hasWhileHeld, func(p *probe) {
 		clock := leasefault.NewClock()
@@ -585,11 +604,10 @@ var heldRules = []rule{
 			p.Cleanup(giveBack)
 			return a, held, since
 		}
-		// In the stop window, a new context of WhileHeld is done at once. So the rule calls WhileHeld
-		// for holder a again and again, to find the time at which the stop window begins. But each
-		// call of WhileHeld can wake the goroutine of its holder. Therefore the rule uses other
-		// holders to check when a context ends. It calls WhileHeld only once for each of these
-		// holders.
+		// In the stop window, a new context of WhileHeld is done at once. To find the time at which
+		// the stop window begins, the rule calls WhileHeld for holder a again and again. Each call
+		// of WhileHeld can wake the goroutine of its holder. To check when a context ends, the rule
+		// therefore uses other holders, and calls WhileHeld only once for each of them.
 		a, _, since := hold("a")
 		var begins time.Duration
 		for begins == 0 && a.stillAlive() {

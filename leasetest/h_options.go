@@ -14,9 +14,10 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// requireShortRequests tests the requests with the given action. It requires that at least one of
-// them was sent. It also requires that no request with this action has been in flight for longer
-// than d plus Options.Slack. A request is in flight until it has an answer or its context is done.
+// requireShortRequests tests the requests with the given action. requireShortRequests requires that
+// the contender has sent at least one request with the action, and that no request with the action
+// has been in flight for longer than d plus Options.Slack. A request is in flight until it has an
+// answer or its context is done.
 func (p *contender) requireShortRequests(a lease.Action, d time.Duration) {
 	p.w.Helper()
 	all := p.requests.sentOf(a)
@@ -208,7 +209,7 @@ var boundRules = []rule{
 		}
 		p.pass(2 * p.D)
 		// A holder that watches its record can cancel the context of a read request as soon as it
-		// has sent the request. So only the read requests of Wait count.
+		// has sent the request. The rule therefore counts only the read requests of Wait.
 		commands := slices.DeleteFunc(a.requests.sentOf(leasefault.Any), func(s sent) bool { return s.Action == lease.ActionRead })
 		for _, s := range slices.Concat(commands, reads) {
 			if s.done {
@@ -390,6 +391,12 @@ var boundRules = []rule{
 			if took := time.Since(began); took > after+p.Slack || !errors.Is(err, context.DeadlineExceeded) {
 				p.Errorf("the context ended after %v, and wait returned %v after %v", after, err, took)
 			}
+		}
+		ctx, cancel := context.WithCancelCause(p.ctx)
+		defer cancel(nil)
+		time.AfterFunc(p.D/3, func() { cancel(errors.New("a cause of the test")) })
+		if err := b.waiter().Wait(ctx); !errors.Is(err, context.Canceled) {
+			p.Errorf("the context ended with a cause of the caller, and wait returned %v", err)
 		}
 		a.requireAlive("after another waited")
 	}},

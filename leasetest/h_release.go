@@ -168,7 +168,7 @@ var releaseRules = []rule{
 		gate := p.gate()
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, gate.HoldAnswer)), w.join(Holder{Owner: "b"})
-		const calls = 2 // the second one waits for the first, or returns at once
+		const calls = 2 // the second call waits for the first call, or returns at once
 		acquired, released := make(chan bool, calls), make(chan error, 1)
 		for range calls {
 			go func() {

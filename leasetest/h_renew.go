@@ -124,7 +124,7 @@ var beliefRules = []rule{
 		a.acquire()
 		hang.Store(true)
 		a.cutWithoutScript()
-		p.pass(p.D / 2) // meanwhile a renewal blocks
+		p.pass(p.D / 2) // a renewal blocks during this pause
 		asked, began := len(a.requests.sentOf(leasefault.Any)), time.Now()
 		for range 100 {
 			a.requireAlive("half a duration after it acquired")
@@ -204,7 +204,7 @@ var beliefRules = []rule{
 			}
 			held := 0
 			// If no holder has had the lease after the given number of steps, the faults have
-			// blocked every acquire. Then run up to ten times as many steps.
+			// blocked every acquire, and the rule runs up to ten times as many steps.
 			for step := 0; step < steps || held == 0 && step < 10*steps; step++ {
 				switch p.rand.IntN(60) {
 				case 0, 1, 2, 3, 4, 5:

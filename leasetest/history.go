@@ -35,8 +35,8 @@ func (h *history) printf(format string, args ...any) {
 	h.lines = append(h.lines, fmt.Sprintf("%12v  %s", now.Sub(h.began), fmt.Sprintf(format, args...)))
 }
 
-// stepped adds a line for a decision of a machine. The line contains the time that was passed to
-// the machine.
+// stepped adds a line for a call of a function like lease.Step. The line contains the time that was
+// passed to the function.
 func (h *history) stepped(now time.Time, r lease.Record, req lease.Request, next lease.Record, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,7 +51,8 @@ func (h *history) String() string {
 }
 
 // linesAfter returns the lines that follow the first n lines of the history. If too many lines
-// follow, linesAfter returns only the last ones. It also returns the number of all lines.
+// follow, linesAfter returns only the last of them. linesAfter also returns the number of all lines
+// of the history.
 func (h *history) linesAfter(n int) (text string, all int) {
 	const most = 60
 	h.mu.Lock()
@@ -147,7 +148,7 @@ func outcomeText(r lease.Record, err error) string {
 	return s
 }
 
-// recordText returns all fields of a record. It is used for messages that compare two records.
+// recordText returns all fields of a record, for messages that compare two records.
 func recordText(r lease.Record) string {
 	text, err := r.MarshalText()
 	if err != nil {
@@ -166,8 +167,8 @@ func answerText(res lease.Result, err error) string {
 	return s
 }
 
-// idText returns the first 8 characters of an ID. They are enough to distinguish the IDs of one
-// rule.
+// idText returns the first 8 characters of an ID. Eight characters are enough to distinguish the
+// IDs of one rule.
 func idText(id lease.ID) string { return id.String()[:8] }
 
 func timeText(t time.Time) string { return t.UTC().Format("15:04:05.999999999") }

@@ -37,12 +37,14 @@ type Holder struct {
 // The suite also passes invalid holders to newLease. If the implementation rejects a holder with an
 // error, newLease must pass this error to t.Fatal.
 //
-// If a lease uses an authority of its own, [Options.Can] must not contain CanUseAuthority.
-// Without CanUseAuthority, Holder.Authority is nil, and the suite can only call the methods of the
-// lease. If [Options.Revoke] and [Options.Cut] are set, the suite tests more rules of such a lease.
+// If a lease uses an authority of its own, [Options.Can] must not contain CanUseAuthority. Without
+// CanUseAuthority, Holder.Authority is nil, and the suite can only call the methods of the lease.
+// To test more rules of a lease with an authority of its own, set [Options.Revoke] and
+// [Options.Cut].
 //
-// One rule registers a handler that panics. If the lease does not recover from a panic of a handler,
-// the process ends, and its last message names the rule. In a bubble this rule runs last.
+// One rule registers a handler that panics. If the lease does not recover from a panic of a
+// handler, the process ends, and its last message names the rule. In a bubble, the rule with the
+// panic runs last.
 func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, o *Options) {
 	must(newLease != nil, "TestLease: newLease must not be nil")
 	s := &suite{rules: leaseRules, options: o.withDefaults(), newLease: newLease}
@@ -71,7 +73,7 @@ func (p *probe) world() *world {
 	return &world{p, p.history.delays.authority(a)}
 }
 
-// worldOver returns a world over the given store. It needs CanUseAuthority.
+// worldOver returns a world over the given store. The function worldOver needs CanUseAuthority.
 func (p *probe) worldOver(s lease.Store) *world { return &world{p, lease.NewAuthority(s)} }
 
 // gate returns a gate that is opened at the end of the rule.
@@ -81,7 +83,7 @@ func (p *probe) gate() *leasefault.Gate {
 	return g
 }
 
-// now returns the current record at the authority. It needs CanUseAuthority.
+// now returns the current record at the authority. The method now needs CanUseAuthority.
 func (w *world) now() lease.Record {
 	w.Helper()
 	res, err := lease.Inspect(w.ctx, w.direct, w.name)
@@ -126,7 +128,8 @@ func (w *world) revoke(period time.Duration) {
 	w.need(err, "a break by a third party")
 }
 
-// A contender is a lease under test. It also records the requests and the losses of that lease.
+// A contender is a lease under test. A contender also records the requests and the losses of the
+// lease.
 type contender struct {
 	lease.Lease
 	w        *world
@@ -274,8 +277,9 @@ func (p *contender) requireAliveFor(d time.Duration, since string) {
 	p.requireAlive(since)
 }
 
-// sentAt returns the time at which the contender sent its n-th request with the given action. For the
-// first request, n is 1. If the contender has sent fewer than n such requests, the rule fails.
+// sentAt returns the time at which the contender sent its n-th request with the given action. For
+// the first request, n is 1. If the contender has sent fewer than n requests with the action, the
+// rule fails.
 func (p *contender) sentAt(a lease.Action, n int) time.Time {
 	p.w.Helper()
 	all := p.requests.sentOf(a)
@@ -303,8 +307,8 @@ func (l *lossLog) all() []error {
 	return append([]error(nil), l.errs...)
 }
 
-// awaitLosses waits until the lease has been lost n times. It requires that the lease has not been
-// lost more than n times. It returns the error of the last loss.
+// awaitLosses waits until the lease has been lost n times. awaitLosses requires that the lease has
+// not been lost more than n times, and returns the error of the last loss.
 func (p *contender) awaitLosses(n int) error {
 	p.w.Helper()
 	for deadline := time.Now().Add(p.w.eventTimeout()); len(p.lost.all()) < n && time.Now().Before(deadline); {
@@ -313,8 +317,8 @@ func (p *contender) awaitLosses(n int) error {
 	return p.requireLosses(n)
 }
 
-// requireLosses requires that the lease has been lost n times by now. It returns the error of the last
-// loss.
+// requireLosses requires that the lease has been lost n times by now, and returns the error of the
+// last loss.
 func (p *contender) requireLosses(n int) error {
 	p.w.Helper()
 	errs := p.lost.all()
@@ -327,7 +331,7 @@ func (p *contender) requireLosses(n int) error {
 	return errs[n-1]
 }
 
-// loseNth makes the contender lose its lease. It requires that this is the n-th loss of the
+// loseNth makes the contender lose its lease, and requires that the loss is the n-th loss of the
 // contender.
 func (p *contender) loseNth(n int) {
 	p.w.Helper()

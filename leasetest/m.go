@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The rule oldPeriodRule applies to authorities and to machines.
+// The rule oldPeriodRule applies to authorities and to functions like lease.Step.
 var oldPeriodRule = rule{"M17/before-2012-02-12-no-period-is-looked-at", "a break of a version before 2012-02-12 ignores every period, even one out of range, and ends when what is left ends", CanServeOldVersions | CanBreak | CanShowRecords, func(p *probe) {
 	a := p.authority()
 	for _, period := range []lease.Period{lease.Grace(-1), lease.Grace(-lease.Infinite), lease.Grace(0), lease.Grace(p.D / 4), lease.Grace(lease.Infinite)} {
@@ -27,7 +27,7 @@ var oldPeriodRule = rule{"M17/before-2012-02-12-no-period-is-looked-at", "a brea
 	}
 }}
 
-// The rule badArgumentRule applies to authorities and to machines.
+// The rule badArgumentRule applies to authorities and to functions like lease.Step.
 var badArgumentRule = rule{"M18/the-first-bad-argument-is-named", "of two bad arguments, the code is of the first of version, action, ID, proposed ID, duration, period and owner", 0, func(p *probe) {
 	a := p.authority()
 	const acquires, renews, releases, changes, breaks = lease.ActionAcquire, lease.ActionRenew, lease.ActionRelease, lease.ActionChange, lease.ActionBreak
@@ -202,8 +202,8 @@ var leaseTokenRules = []rule{
 	}},
 }
 
-// stepMachineRules test functions like lease.Step. These rules use times and epochs that do not
-// occur in a test of an authority.
+// stepMachineRules test functions like lease.Step. The stepMachineRules use times and epochs that
+// do not occur in a test of an authority.
 var stepMachineRules = []rule{
 	oldPeriodRule,
 	badArgumentRule,
@@ -292,7 +292,8 @@ func stepSuite(machine func(lease.Record, lease.Request, time.Time) (lease.Recor
 	return s
 }
 
-// A stepper is an authority over a machine. Its time changes only when passTo is called.
+// A stepper is an authority that uses a function like lease.Step. The time of a stepper changes
+// only when passTo is called.
 type stepper struct {
 	machine func(lease.Record, lease.Request, time.Time) (lease.Record, error)
 	history *history
@@ -300,7 +301,7 @@ type stepper struct {
 	records map[string]lease.Record
 }
 
-// step calls the machine and records the call in the history.
+// step calls the function under test, and records the call in the history.
 func (m *stepper) step(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
 	next, err := m.machine(r, req, now)
 	m.history.stepped(now, r, req, next, err)

@@ -138,7 +138,12 @@ func coveredStores(c *coverage) *suite {
 		c.noteAll("f")
 		return of.(*coveredStore).forget(t, of)
 	}
-	s.options.Another = func(_ testing.TB, of lease.Store) lease.Store { return cover(of.(*coveredStore).plainStore, "2") }
+	s.options.Another = func(t testing.TB, of lease.Store) lease.Store {
+		if _, ok := of.(*remoteStore); ok {
+			return another(t, of)
+		}
+		return cover(of.(*coveredStore).plainStore, "2")
+	}
 	s.options.Corrupt = func(_ testing.TB, of lease.Store, name string) { of.(*coveredStore).spoilt[name] = true }
 	return s
 }

@@ -278,9 +278,9 @@ var runRules = []rule{
 	}},
 }
 
-// instantsOfAcquires considers one acquire of each contender: the first one that the contender sent
-// at the given time or later. It returns the number of different times at which these acquires were
-// sent.
+// instantsOfAcquires considers one acquire of each contender: the first acquire that the contender
+// sent at the given time or later. instantsOfAcquires returns the number of different times at
+// which the contenders sent these acquires.
 func instantsOfAcquires(all []*contender, from time.Time) int {
 	instants := map[time.Time]bool{}
 	for _, one := range all {
@@ -294,9 +294,9 @@ func instantsOfAcquires(all []*contender, from time.Time) int {
 	return len(instants)
 }
 
-// loseInRun makes the contender lose its lease while session.Run runs a function. This function waits
-// until its context has ended, calls f, and returns the error of f. loseInRun requires that Run
-// returns an error that reports the loss. It returns the error of Run.
+// loseInRun makes the contender lose its lease while session.Run runs a function. The function in
+// Run waits until its context has ended, calls f, and returns the error of f. loseInRun requires
+// that Run returns an error that reports the loss, and returns the error of Run.
 func (p *contender) loseInRun(f func(ctx context.Context) error) error {
 	p.w.Helper()
 	return p.loseInRunUnder(p.w.ctx, f)

@@ -93,6 +93,16 @@ type Options struct {
 	// in another process.
 	AnotherAuthority func(t testing.TB, a lease.Authority) lease.Authority
 
+	// Connect makes a store that calls transmit for each request that it sends to its server. Set
+	// Connect if the store has a server or a file that can fail. Default: the suite does not check
+	// lost requests and answers of stores.
+	Connect func(t testing.TB, transmit Transmit) lease.Store
+
+	// ConnectAuthority makes an authority that calls transmit for each request that it sends to its
+	// server or its store. Default: the suite does not check lost requests and answers of
+	// authorities.
+	ConnectAuthority func(t testing.TB, transmit Transmit) lease.Authority
+
 	// Forget makes the store s forget all records that it is allowed to forget now. Forget returns
 	// the retention time of the store. After a lease has expired or its break has ended, the store
 	// must keep the record of the lease for at least this time.
@@ -239,6 +249,7 @@ const (
 	hasClose                                          // Close
 	hasWhileHeld                                      // WhileHeld
 	hasLastConfirmed                                  // LastConfirmed
+	hasAuthority                                      // Authority
 	hasDoContext                                      // DoContext
 
 	// Hooks of Options.
@@ -248,6 +259,8 @@ const (
 	hasReopenGuard
 	hasAnother
 	hasAnotherAuthority
+	hasConnect
+	hasConnectAuthority
 	hasForget
 	hasCorrupt
 	hasCorruptAuthority
@@ -268,15 +281,15 @@ const (
 	abilities = declared + iota
 )
 
-const methods = hasWatch | hasList | hasToken | hasWait | hasHandOver | hasOnBreaking | hasClose | hasWhileHeld | hasLastConfirmed | hasDoContext
+const methods = hasWatch | hasList | hasToken | hasWait | hasHandOver | hasOnBreaking | hasClose | hasWhileHeld | hasLastConfirmed | hasAuthority | hasDoContext
 
 var abilityNames = [abilities]string{
 	"CanTellTime", "CanBreak", "CanChange", "CanUse", "CanBeInfinite", "CanServeOldVersions", "CanShowRecords",
 	"CanUseAuthority", "CanUseClock", "CanTakeOver",
 	"a method Watch", "a method List", "a method AcquireWithToken", "a method Wait", "the methods HandOver and ID",
 	"a method OnBreaking", "a method Close", "a method WhileHeld", "a method LastConfirmed",
-	"a method DoContext",
-	"Options.Reopen", "Options.ReopenAuthority", "Options.ReopenGuard", "Options.Another", "Options.AnotherAuthority", "Options.Forget", "Options.Corrupt", "Options.CorruptAuthority", "Options.Put", "Options.StepClock",
+	"a method Authority", "a method DoContext",
+	"Options.Reopen", "Options.ReopenAuthority", "Options.ReopenGuard", "Options.Another", "Options.AnotherAuthority", "Options.Connect", "Options.ConnectAuthority", "Options.Forget", "Options.Corrupt", "Options.CorruptAuthority", "Options.Put", "Options.StepClock",
 	"exact time", "no limits", "leases of 1 ns", "leases of 15 s to 60 s", "CanUseAuthority or Options.Cut",
 	"CanUseAuthority and CanBreak, or Options.Revoke", "CanUseAuthority, CanUseClock or Options.Cut",
 	"CanUseAuthority, CanUseClock, Options.Cut or Options.Revoke",
@@ -299,8 +312,8 @@ func (a Ability) String() string {
 	return strings.Join(names, ", ")
 }
 
-// These interfaces contain methods of session.Session and fencing.Guard that no interface of
-// package lease contains.
+// These interfaces contain methods of session.Session, fencing.Guard and the stores of this library that
+// no interface of package lease contains.
 type (
 	handOverer interface {
 		HandOver(ctx context.Context, to lease.ID) error
@@ -318,6 +331,9 @@ type (
 	confirmer interface {
 		LastConfirmed() (time.Time, bool)
 	}
+	authorityMaker interface {
+		Authority() lease.Authority
+	}
 	contextGuard interface {
 		DoContext(ctx context.Context, tok lease.Token, f func() error) error
 	}
@@ -329,7 +345,7 @@ func methodsOf(v any) (found Ability) {
 	for ability, has := range map[Ability]bool{
 		hasWatch: is[lease.Watcher](v), hasList: is[lease.Lister](v), hasToken: is[lease.TokenAcquirer](v), hasWait: is[lease.Waiter](v),
 		hasHandOver: is[handOverer](v), hasOnBreaking: is[breakNotifier](v), hasClose: is[closer](v),
-		hasWhileHeld: is[contextBinder](v), hasLastConfirmed: is[confirmer](v), hasDoContext: is[contextGuard](v),
+		hasWhileHeld: is[contextBinder](v), hasLastConfirmed: is[confirmer](v), hasAuthority: is[authorityMaker](v), hasDoContext: is[contextGuard](v),
 	} {
 		if has {
 			found |= ability
@@ -354,6 +370,7 @@ func (o *Options) derived() (found Ability) {
 	for ability, there := range map[Ability]bool{
 		hasReopen: o.Reopen != nil, hasReopenAuthority: o.ReopenAuthority != nil, hasReopenGuard: o.ReopenGuard != nil,
 		hasAnother: o.Another != nil, hasAnotherAuthority: o.AnotherAuthority != nil,
+		hasConnect: o.Connect != nil, hasConnectAuthority: o.ConnectAuthority != nil,
 		hasForget: o.Forget != nil, hasCorrupt: o.Corrupt != nil, hasCorruptAuthority: o.CorruptAuthority != nil, hasPut: o.Put != nil, hasStepClock: o.StepClock != nil,
 		exactTime: o.Slack == 0 && o.can(CanTellTime), noLimits: o.Limits == lease.Limits{}, shortLeases: o.Limits.MinDuration <= 1,
 		oldLeases: o.Limits.MinDuration <= 15*time.Second && (o.Limits.MaxDuration == 0 || o.Limits.MaxDuration >= oldDuration), canCut: cut, canRevoke: revoke, canStall: stall, canLose: stall || revoke,

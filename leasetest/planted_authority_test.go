@@ -381,9 +381,11 @@ func plainAuthorities(bug string) *suite {
 	case "does not look at limits", "looks at the owner after the limits", "refuses its shortest duration", "refuses its longest duration", "refuses its longest period":
 		o.Limits = lease.AzureLimits
 	}
-	return &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: func(testing.TB) lease.Authority {
+	plain := func() *plainAuthority {
 		return &plainAuthority{bug: bug, limits: o.Limits, mu: new(sync.Mutex), records: map[string]lease.Record{}, cache: map[string]lease.Record{}, watches: map[string][]chan struct{}{}}
-	}}
+	}
+	o.ConnectAuthority = func(_ testing.TB, transmit Transmit) lease.Authority { return newRemoteAuthority(plain(), transmit) }
+	return &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: func(testing.TB) lease.Authority { return plain() }}
 }
 
 func TestPlainAuthority(t *testing.T) { plainAuthorities("").test(t) }

@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -103,6 +104,49 @@ var ruleBugs = []namedBug{
 		s := plainAuthorities("loads, decides and writes in three steps")
 		return s
 	}, "A2/clients-exclude-each-other"},
+
+	{"decides a first acquire without its lock", func() *suite {
+		return plainAuthorities("loads, decides and writes in three steps")
+	}, "A2/one-first-acquire-wins"},
+	{"takes half of the time for the time that a break leaves", anotherClient(func(a lease.Authority) lease.Authority {
+		return leasefault.Answer(a, func(req lease.Request, res *lease.Result, _ *error) {
+			if req.Action == lease.ActionBreak && res.Record.State == lease.Breaking {
+				res.Record.Until = res.Now.Add(res.MaxRemaining() / 2)
+			}
+		})
+	}), "A8/a-break-tells-enough"},
+	{"takes the first end that it saw for that of a break", anotherClient(func(a lease.Authority) lease.Authority {
+		seen := map[string]time.Time{}
+		return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) {
+			name := res.Record.ID.String()
+			if first, ok := seen[name]; ok && res.Record.State == lease.Breaking {
+				res.Record.Until = first
+			}
+			seen[name] = res.Record.Until
+		})
+	}), "A5/a-break-after-a-renewal-that-another-client-missed"},
+	{"keeps the version when its authority writes", storeOver(func(s *plainStore) lease.Store { return writesInPlace{s} }), "S1/a-swap-conflicts-after-the-store's-authority"},
+	{"ends a list at a name that is gone", func() *suite {
+		s := storeOver(func(s *plainStore) lease.Store { return endsAtGaps{s} })()
+		s.options.Forget = func(t testing.TB, of lease.Store) time.Duration { return of.(endsAtGaps).forget(t, of) }
+		return s
+	}, "S10/a-list-goes-on-though-names-are-forgotten"},
+	{"sends an acquire that waited for another, though its context has ended", func() *suite {
+		s := buggySessions("")
+		inner := s.newLease
+		s.newLease = func(t testing.TB, h Holder) lease.Lease {
+			return queuesForever{inner(t, h).(*buggySession).Session, make(chan struct{}, 1)}
+		}
+		return s
+	}, "H2/a-queued-acquire-ends-with-its-context"},
+	{"gives the newest context back, and not its own", func() *suite {
+		s := buggySessions("")
+		inner := s.newLease
+		s.newLease = func(t testing.TB, h Holder) lease.Lease {
+			return &givesBackNewest{Session: inner(t, h).(*buggySession).Session}
+		}
+		return s
+	}, "H20/a-loss-waits-though-an-earlier-context-is-given-back"},
 
 	{"renews an infinite lease without a bound", cellNamed("holder/renew/has no bound"), "H11/every-renewal-of-an-infinite-lease-has-a-bound"},
 	{"undoes without a bound", cellNamed("holder/release/has no bound"), "H3/every-undoing-has-a-bound"},
@@ -395,6 +439,87 @@ func (a *cachedReads) Do(ctx context.Context, name string, req lease.Request) (l
 }
 
 // A patientRelease is a session whose Release ignores its context.
+// A writesInPlace is a store whose own authority writes records without a new version.
+type writesInPlace struct{ *plainStore }
+
+func (s writesInPlace) Authority() lease.Authority { return inPlaceAuthority(s) }
+
+type inPlaceAuthority struct{ *plainStore }
+
+func (a inPlaceAuthority) Do(_ context.Context, name string, req lease.Request) (lease.Result, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.current(name)
+	next, err := lease.Step(now.Record, req, now.Now)
+	if err == nil {
+		a.records[name] = plainRecord{next, now.Version, now.Now}
+	}
+	return lease.Result{Record: next, Now: now.Now, MinRemaining: next.Remaining(now.Now)}, err
+}
+
+// An endsAtGaps ends a list at the first name that was forgotten since the list began.
+type endsAtGaps struct{ *plainStore }
+
+func (s endsAtGaps) List(_ context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		for _, name := range s.names(prefix) {
+			s.mu.Lock()
+			_, known := s.records[name]
+			s.mu.Unlock()
+			if !known {
+				return
+			}
+			if e, err := s.entry(name); !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// A queuesForever makes one acquire at a time, and makes those whose contexts have ended, too.
+type queuesForever struct {
+	*session.Session
+	turn chan struct{}
+}
+
+func (q queuesForever) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		q.turn <- struct{}{}
+		defer func() { <-q.turn }()
+		tok, ok, err = q.Session.AcquireWithToken(context.WithoutCancel(ctx))
+	}()
+	select {
+	case <-done:
+		return tok, ok, err
+	case <-ctx.Done():
+		return "", false, ctx.Err()
+	}
+}
+
+// A givesBackNewest gives the newest context back, whichever is meant.
+type givesBackNewest struct {
+	*session.Session
+	mu   sync.Mutex
+	open []context.CancelFunc
+}
+
+func (g *givesBackNewest) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	held, giveBack := g.Session.WhileHeld(ctx)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = append(g.open, giveBack)
+	return held, func() {
+		g.mu.Lock()
+		newest := len(g.open) - 1
+		giveBack := g.open[max(0, newest)]
+		g.open = g.open[:max(1, newest)]
+		g.mu.Unlock()
+		giveBack()
+	}
+}
+
 type patientRelease struct{ *session.Session }
 
 func (p patientRelease) Release(ctx context.Context) error {

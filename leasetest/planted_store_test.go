@@ -331,6 +331,7 @@ func plainStores(bug string) *suite {
 		Reopen:  func(t testing.TB, s lease.Store) lease.Store { return s.(*plainStore).reopen(t, s) },
 		Corrupt: func(_ testing.TB, s lease.Store, name string) { s.(*plainStore).spoilt[name] = true },
 		Another: another,
+		Connect: connectStore(bug),
 		StepClock: func(_ testing.TB, s lease.Store, d time.Duration) {
 			s.(interface{ stepClock(time.Duration) }).stepClock(d)
 		},
@@ -418,6 +419,9 @@ func (c *plainClient) Watch(ctx context.Context, name string) (<-chan struct{}, 
 
 // another is a second client of a plainStore.
 func another(_ testing.TB, s lease.Store) lease.Store {
+	if remote, ok := s.(*remoteStore); ok {
+		s = remote.plainStore
+	}
 	return &plainClient{plainStore: s.(*plainStore), cache: map[string]lease.Snapshot{}}
 }
 

@@ -4,6 +4,12 @@ package leasetest
 type plantedBug struct{ bug, rule string }
 
 var storeBugs = []plantedBug{
+	{"sends a swap again that got no answer", "S1/a-swap-that-got-no-answer-is-no-conflict-if-it-was-applied"},
+	{"takes a failed swap for a conflict", "S1/a-swap-that-got-no-answer-is-no-conflict-if-it-was-applied"},
+	{"takes a failed swap for an applied one", "S1/a-swap-that-got-no-answer-is-no-conflict-if-it-was-applied"},
+	{"takes a failed load for an absent record", "S8/a-load-that-got-no-answer-shows-no-other-record"},
+	{"shares the answer of a load that is under way", "S8/no-answer-from-before-the-call"},
+	{"ends a list without an error when the connection fails", "S10/a-list-that-got-no-answer-says-so"},
 	{"knows every name", "S1/unknown-name-is-absent"},
 	{"returns what it replaced", "S1/swap-commits"},
 	{"conflicts whenever time has passed", "S5/swap-commits-before-the-state-is-over"},
@@ -116,6 +122,11 @@ var storeBugs = []plantedBug{
 }
 
 var authorityBugs = []plantedBug{
+	{"sends a request again that got no answer", "A3/a-request-that-got-no-answer-is-carried-out-once-at-most"},
+	{"takes a failed connection for a refusal", "A3/a-request-that-got-no-answer-is-carried-out-once-at-most"},
+	{"takes a lost swap for a grant", "A3/a-request-that-got-no-answer-is-carried-out-once-at-most"},
+	{"compares no record when it swaps", "A2/another-request-between-two-messages"},
+	{"shares the answer of a read that is under way", "A4/no-answer-from-before-the-call"},
 	{"loads, decides and writes in three steps", "A2/break-races-renewal"},
 	{"a break needs the ID", "A8/anybody-may-break"},
 	{"tokens restart with a release", "M4/the-same-ID-has-a-newer-token"},

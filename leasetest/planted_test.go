@@ -70,7 +70,7 @@ func TestCalibrationIsComplete(t *testing.T) {
 		files string
 		bugs  []plantedBug
 	}{
-		{"store", storeBugs}, {"authority", slices.Concat(authorityBugs, machineBugs)}, {"guard", guardBugs},
+		{"store store_link", storeBugs}, {"authority authority_link", slices.Concat(authorityBugs, machineBugs)}, {"guard", guardBugs},
 		{"lease lease_hold", leaseBugs}, {"session", sessionBugs},
 	} {
 		var source []byte

@@ -30,7 +30,7 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	if p.realTime {
 		p.Sleep = func(d time.Duration) { p.history.delays.sleep(d, time.Sleep) }
 	}
-	// A blocked call returns when this context ends.
+	// The context ctx ends blocked calls of the rule.
 	bound := 100 * p.D
 	if p.Bubble {
 		bound = s.timeLimit()
@@ -93,7 +93,7 @@ func (p *probe) violation(what string) string {
 }
 
 // The method panic panics with a message for the user. If the implementation under test does not
-// recover from this panic, the process ends, and the message explains why.
+// recover from the panic, the process ends, and the message explains why.
 func (p *probe) panic(who string) {
 	panic(fmt.Sprintf(`leasetest: %s panics, as rule %s wants it.
 If that ended the process, nothing recovered from it, and SPEC %s is violated: %s

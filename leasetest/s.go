@@ -30,7 +30,7 @@ func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options
 	s.test(t)
 }
 
-var storeRules = slices.Concat(storeRecordRules, swapRules, storeStateRules, keepRules, reopenRules, timeRules, nameRules, watchRules, listRules)
+var storeRules = slices.Concat(storeRecordRules, swapRules, storeStateRules, keepRules, reopenRules, timeRules, nameRules, watchRules, listRules, storeLinkRules)
 
 // A storeProbe combines a store under test with the rule that tests this store.
 type storeProbe struct {
@@ -202,6 +202,22 @@ var swapRules = []rule{
 		now = s.put(s.name, now, old.Record)
 		if _, err := s.Swap(s.ctx, s.name, old, other); !errors.Is(err, lease.ErrConflict) {
 			s.Errorf("a swap of version %q, when %q shows the same record: %v", old.Version, now.Version, err)
+		}
+	}},
+	{"S1/a-swap-conflicts-after-the-store's-authority", "if the store has an authority of its own, a swap conflicts after each change that this authority has made since the load", hasAuthority, func(p *probe) {
+		s := p.store()
+		a := authorityProbe{p, p.history.authority(s.bare.(authorityMaker).Authority()), nil}
+		id, other := p.id(), p.id()
+		for _, req := range []lease.Request{acquire(id, 100*p.D), acquire(id, 100*p.D), renew(id), renew(id), {Action: lease.ActionChange, ID: id, Proposed: other},
+			{Action: lease.ActionBreak, Period: lease.Grace(10 * p.D)}, {Action: lease.ActionBreak, Period: lease.Grace(5 * p.D)}, release(other)} {
+			old := s.load(s.name)
+			p.pass(p.Unit / 10) // so that a renewal moves the end
+			a.grant(req)
+			now := s.load(s.name)
+			if _, err := s.Swap(s.ctx, s.name, old, s.leased(now, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
+				s.Errorf("a swap of version %q, before %s: %v", old.Version, requestText(req), err)
+			}
+			s.requireRecord(s.name, now.Record)
 		}
 	}},
 	{"S1/one-swap-wins", "of any number of swaps of one version, at the same time, one commits at most", 0, func(p *probe) {
@@ -408,7 +424,7 @@ func (p *probe) callConcurrently(n int, f func(i int)) {
 func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	const workers, each = 6, 10
 	var mu sync.Mutex
-	// The epochs before the first swap. Before that swap an epoch may increase by itself.
+	// The epochs before the first swap. Before the first swap, an epoch may increase by itself.
 	began := map[string]uint64{}
 	s.callConcurrently(workers, func(i int) {
 		c, name := clients[i%len(clients)], names[i%len(names)]
@@ -448,7 +464,7 @@ func (s storeProbe) increment(clients []storeProbe, names ...string) {
 
 // pauseNowAndThen is called in every round of a loop, with the number n of the round. In every
 // fiftieth round, pauseNowAndThen sleeps, so that the loop does not use too much processor time.
-// Each sleep is longer than the one before.
+// Each sleep is longer than the previous sleep.
 func (p *probe) pauseNowAndThen(n int) {
 	if n%50 == 49 {
 		p.Sleep(time.Duration(1+n/50) * p.Unit / 1000)

@@ -185,7 +185,7 @@ var keepRules = []rule{
 }
 
 // idleTime returns the time for which a rule leaves a record unused. Some implementations might
-// forget a record that is unused for so long.
+// forget a record that a rule leaves unused for the idle time.
 func (p *probe) idleTime() time.Duration {
 	if p.Bubble {
 		return 400 * 24 * time.Hour
@@ -193,8 +193,8 @@ func (p *probe) idleTime() time.Duration {
 	return 2 * p.D
 }
 
-// A recordState describes a state of a record. It contains a function that returns a record in that
-// state.
+// A recordState describes a state of a record. A recordState contains a function that returns a
+// record in the state.
 type recordState struct {
 	what   string
 	record func(s storeProbe, on lease.Snapshot) lease.Record
@@ -225,8 +225,7 @@ var states = []recordState{
 	{"broken", func(s storeProbe, on lease.Snapshot) lease.Record { return s.endedRecord(on, lease.Broken) }, CanBreak},
 }
 
-// endedRecord returns the record of a lease that has ended. The given state is the state of this
-// record, such as Expired.
+// endedRecord returns the record of an ended lease in the given state, such as Expired.
 func (s storeProbe) endedRecord(on lease.Snapshot, state lease.State) lease.Record {
 	r := s.leased(on, s.D)
 	r.State, r.Until = state, time.Time{}
@@ -270,7 +269,7 @@ var reopenRules = []rule{
 			s.reopen()
 			for name, snap := range put {
 				want := snap.Record
-				if want.ID.IsZero() { // the name may be forgotten, and then has the highest of all epochs
+				if want.ID.IsZero() { // the store may have forgotten the name, and the epoch of a forgotten name is the highest of all epochs
 					want.Epoch = max(want.Epoch, s.load(name).Record.Epoch)
 				}
 				put[name] = s.put(name, s.requireRecord(name, want), want)
@@ -465,9 +464,8 @@ var reopenRules = []rule{
 	}},
 }
 
-// listsLocks lists the records with the given client. Then listsLocks loads the record of each name
-// that the method eachState uses. If a loaded record is locked, the list must contain an equal
-// record.
+// listsLocks lists the records with the given client, and then loads the record of each name that
+// the method eachState uses. If a loaded record is locked, the list must contain an equal record.
 func (s storeProbe) listsLocks(client storeProbe) {
 	s.Helper()
 	entries := s.list(client.bare, s.name)
@@ -478,8 +476,8 @@ func (s storeProbe) listsLocks(client storeProbe) {
 	})
 }
 
-// forgetAll stores records with different epochs and states under different names. Then it makes
-// the store forget these records. It returns the epoch of each name.
+// forgetAll stores records with different epochs and states under different names, and then makes
+// the store forget the records. forgetAll returns the epoch of each name.
 func (s *storeProbe) forgetAll() map[string]uint64 {
 	s.Helper()
 	after := s.forget()
@@ -530,8 +528,8 @@ func (s storeProbe) forgottenNames(epochs map[string]uint64) map[string]uint64 {
 
 // requireMinEpoch tests the epochs of forgotten names. The keys of the map are the forgotten names.
 // Each value is the epoch that the name had before the store forgot the name. requireMinEpoch loads
-// the records of these names and of a name that was never used. It requires that the epoch of each
-// loaded record is at least the highest epoch in the map.
+// the records of these names and of a name that was never used. requireMinEpoch requires that the
+// epoch of each loaded record is at least the highest epoch in the map.
 func (s storeProbe) requireMinEpoch(gone map[string]uint64, when string) {
 	s.Helper()
 	highest := uint64(0)

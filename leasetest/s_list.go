@@ -328,6 +328,33 @@ var listRules = []rule{
 			}
 		}
 	}},
+	{"S10/a-list-goes-on-though-names-are-forgotten", "what is held from the beginning of a list to its end is listed once, though the store forgets other names meanwhile", hasList | hasForget, func(p *probe) {
+		s := p.store()
+		const kept = 12
+		for i := range kept {
+			s.putLeased(fmt.Sprintf("%s/%02d/held", s.name, i), lease.Infinite)
+			s.putLeased(fmt.Sprintf("%s/%02d", s.name, i), lease.Infinite)
+		}
+		shown, held := 0, map[string]int{}
+		for e, err := range s.listed(s.bare, s.name+"/") {
+			s.need(err, "list")
+			if shown++; shown == 1 {
+				for i := range kept {
+					snap := s.load(fmt.Sprintf("%s/%02d", s.name, i))
+					s.put(fmt.Sprintf("%s/%02d", s.name, i), snap, lease.Record{Epoch: snap.Record.Epoch})
+				}
+				s.forget()
+			}
+			if e.Record.State.Locked() {
+				held[e.Name]++
+			}
+		}
+		for i := range kept {
+			if name := fmt.Sprintf("%s/%02d/held", s.name, i); held[name] != 1 {
+				s.Errorf("%q is listed %d times", name, held[name])
+			}
+		}
+	}},
 	{"S10/a-list-under-way-shows-what-was-true", "an entry of a lease that was renewed, taken or made infinite while the list was under way is the record before or after that, and no state between, at a time at which it was true", hasList | exactTime, func(p *probe) {
 		s := p.store()
 		allowed := map[string][]lease.Record{} // by name
@@ -495,8 +522,8 @@ var authorityListRules = []rule{
 				res, err := lease.Inspect(a.ctx, a, name)
 				p.need(err, "read")
 				e, ok := entries[name]
-				// A long list can take longer than the duration of a lease. Therefore the lease can
-				// have ended after it was listed and before the rule reads it.
+				// A long list can take longer than the duration of a lease, so the lease can have
+				// ended after it was listed and before the rule reads it.
 				over := e.Record.ID == res.Record.ID && e.Record.Epoch == res.Record.Epoch && !res.Now.Before(e.Record.Until)
 				if !ok || p.can(CanShowRecords) && !p.sameRecords(e.Record, res.Record) && !over {
 					p.Errorf("the list of %q shows %q as %s, and it is %s", prefix, name, recordText(e.Record), recordText(res.Record))
@@ -591,8 +618,8 @@ func (p *probe) lister(listed any) lease.Lister {
 	return listed.(lease.Lister)
 }
 
-// listed lists the leases whose names begin with prefix. It records the entries of this rule in the
-// history.
+// listed lists the leases whose names begin with prefix. The method listed records the entries of
+// the current rule in the history.
 func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, error) bool) {
 	p.Helper()
 	l := p.lister(listed)
@@ -609,11 +636,11 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 	}
 }
 
-// list lists the leases whose names begin with prefix. It returns a map from the name of each lease
-// to its entry. The list must not fail. The leases of this rule must be listed without errors. The
-// name in each entry must begin with the prefix. Each name must occur only once. The record in an
-// entry must show the state that the lease had at the time Entry.Now. For example, if the lease had
-// ended by Entry.Now, the state must be Expired or Broken.
+// list lists the leases whose names begin with prefix. The method list returns a map from the name
+// of each lease to its entry. The list must not fail. The leases of this rule must be listed
+// without errors. The name in each entry must begin with the prefix. Each name must occur only
+// once. The record in an entry must show the state that the lease had at the time Entry.Now. For
+// example, if the lease had ended by Entry.Now, the state must be Expired or Broken.
 func (p *probe) list(listed any, prefix string) map[string]lease.Entry {
 	p.Helper()
 	entries := map[string]lease.Entry{}

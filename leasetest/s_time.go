@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// twins returns two records with the same epoch in the given state. If records in this state have an
-// ID, the two owners differ. Otherwise the records are equal.
+// twins returns two records with the same epoch in the given state. If records in this state have
+// an ID, the two owners differ. If records in this state have no ID, the two records are equal.
 func (state recordState) twins(s storeProbe, on lease.Snapshot) (one, other lease.Record) {
 	one = state.record(s, on)
 	if other = one; !one.ID.IsZero() {

@@ -21,8 +21,8 @@ type rule struct {
 }
 
 // panickingRules contains the rules in which a function of the suite panics. If another rule has
-// failed, these rules are skipped, because a panic can end the process before the messages of earlier
-// failures are printed.
+// failed, the suite skips the panicking rules, because a panic can end the process before go test
+// prints the messages of earlier failures.
 var panickingRules = map[string]bool{"H16/a-panic-stops-no-other": true, "G3/a-failure-does-not-lower-the-mark": true}
 
 // clause returns the clause of SPEC.md that the rule checks.
@@ -41,6 +41,7 @@ type suite struct {
 
 	mu      sync.Mutex
 	skipped []string // names of skipped rules, with the missing abilities
+	failed  []string // names of failed rules
 
 	newStore     func(testing.TB) lease.Store
 	newAuthority func(testing.TB) lease.Authority
@@ -48,8 +49,8 @@ type suite struct {
 	newGuard     func(testing.TB) Guard
 }
 
-// test runs every rule as a subtest. When all subtests have ended, it logs the names of the skipped
-// rules and the abilities that were missing.
+// test runs every rule as a subtest. When all subtests have ended, the method test logs the names
+// of the skipped rules and the abilities that were missing.
 func (s *suite) test(t *testing.T) {
 	t.Cleanup(func() {
 		if len(s.skipped) > 0 {
@@ -58,6 +59,7 @@ func (s *suite) test(t *testing.T) {
 	})
 	for _, r := range s.rules {
 		t.Run(r.name, func(sub *testing.T) {
+			defer s.noteFailure(sub, r)
 			if !s.options.Bubble {
 				sub.Parallel()
 			}
@@ -81,7 +83,7 @@ func (s *suite) test(t *testing.T) {
 type pace struct {
 	mu      sync.Mutex
 	running int
-	ended   sync.Cond // a rule has ended; its lock is mu
+	ended   sync.Cond // signals that a rule has ended; its lock is mu
 	next    time.Time // when the next rule may start
 }
 
@@ -135,6 +137,27 @@ func (s *suite) skip(t testing.TB, r rule, missing Ability) {
 	s.skipped = append(s.skipped, fmt.Sprintf("%s (needs %v)", r.name, missing))
 	s.mu.Unlock()
 	t.Skipf("needs %v: %s", missing, r.says)
+}
+
+// noteFailure adds the rule r to the list of failed rules, if the test has failed.
+func (s *suite) noteFailure(t testing.TB, r rule) {
+	if t.Failed() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.failed = append(s.failed, r.name)
+	}
+}
+
+// failures returns a line with the names of the rules that have failed so far. If no rule has
+// failed, the method failures returns an empty string. A panic ends the process before go test
+// prints the messages of the failed rules.
+func (s *suite) failures() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.failed) == 0 {
+		return ""
+	}
+	return "\nRules that failed before: " + strings.Join(s.failed, ", ")
 }
 
 // check runs one rule.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
@@ -63,7 +64,10 @@ func testMemoryWithin(t *testing.T, limits lease.Limits) { testMemoryInUnits(t, 
 func testMemoryInUnits(t *testing.T, unit time.Duration, limits lease.Limits) {
 	leasetest.TestAuthority(t, func(testing.TB) lease.Authority {
 		return storedAuthority(memory.New(&memory.Options{Limits: limits}))
-	}, &leasetest.Options{Bubble: true, Unit: unit, Limits: limits, Put: put})
+	}, &leasetest.Options{Bubble: true, Unit: unit, Limits: limits, Put: put,
+		ConnectAuthority: func(_ testing.TB, transmit leasetest.Transmit) lease.Authority {
+			return lease.NewAuthority(linked.Store(memory.New(&memory.Options{Limits: limits}), transmit))
+		}})
 }
 
 // An overStore is an authority that shows its store to Options.Put.

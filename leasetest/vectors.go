@@ -17,9 +17,9 @@ import (
 var files embed.FS
 
 // Vectors returns a file system with test vectors, for implementations in any language. The text
-// files contain tables with the outcome of each action in each state, a list of changes, edge cases,
-// and scenarios of several steps. The file README.md describes the format. [TestAuthority] and
-// [TestStep] use these vectors.
+// files contain tables with the outcome of each action in each state, a list of changes, edge
+// cases, and scenarios of several steps. The file README.md describes the format. [TestAuthority]
+// and [TestStep] use the test vectors.
 func Vectors() fs.FS {
 	sub, err := fs.Sub(files, "vectors")
 	if err != nil {
@@ -34,8 +34,8 @@ type scenario struct {
 	name   string
 	spec   []string // clauses of SPEC.md
 	needs  Ability
-	record *lease.Record  // the record before a cell, for a machine; otherwise nil
-	now    time.Time      // the time of that record
+	record *lease.Record  // the record before the step of a cell, for a function like lease.Step; otherwise nil
+	now    time.Time      // the time of the field record
 	setup  []vectors.Step // steps before time 0 of the scenario
 	begins time.Duration
 	steps  []vectors.Step
@@ -69,11 +69,11 @@ func scenarios(all vectors.Vectors, forStep bool) (found []scenario) {
 	return found
 }
 
-// cell returns the cell c as a scenario of one step. The cell specifies the record before that step.
+// cell returns the cell c as a scenario of one step. The cell specifies the record before the step.
 // A function like lease.Step takes any record as an argument, so if forStep is true, the scenario
 // contains the record itself. An authority has the record only after suitable requests, so if
-// forStep is false, the scenario begins with these requests. If no requests can produce the record,
-// ok is false.
+// forStep is false, the scenario begins with requests that produce the record. If no requests can
+// produce the record, ok is false.
 func cell(row vectors.Row, c vectors.Cell, forStep bool) (s scenario, ok bool) {
 	s = scenario{where: c.Where, name: strings.TrimSuffix(row.File, ".txt") + " " + row.Name + " on " + c.Record.State.String(), spec: row.Spec}
 	step := vectors.Step{Text: row.Name, At: row.Pass, Request: row.Request}
@@ -127,13 +127,13 @@ func (s scenario) inferAbilities() (a Ability) {
 	return a
 }
 
-// fraction reports whether d is positive, finite and not a multiple of a millisecond. To measure
-// such a time, an exact clock is needed.
+// fraction reports whether d is positive, finite and not a multiple of a millisecond. Only an exact
+// clock can measure a fraction of a millisecond.
 func fraction(d time.Duration) bool { return d > 0 && d != lease.Infinite && d%time.Millisecond != 0 }
 
 // vectorRules returns one rule for each scenario in Vectors, and one for each cell of its tables. A
 // cell is a record, a request and the expected answer. If forStep is true, the rules test a
-// function like lease.Step, and pass the record of the cell to that function. If forStep is false,
+// function like lease.Step, and pass the record of the cell to the function. If forStep is false,
 // the rules test an authority. The rule for a cell first sends requests that produce the record of
 // the cell.
 func vectorRules(forStep bool) []rule {
@@ -276,8 +276,8 @@ func (r *run) step(s vectors.Step) {
 	}
 	res, err := r.do(s)
 	if err == nil && s.Request.Action != lease.ActionRead {
-		// A new duration may have started as late as the answer. Therefore move time 0 forward by
-		// the delay of the answer.
+		// Move time 0 forward by the delay of the answer, because a new duration may have started
+		// as late as the answer.
 		took := max(0, r.clock().Sub(r.began)-r.scale(s.At)-r.Slack/4)
 		r.began, r.took = r.began.Add(took), r.took+took
 	}
@@ -340,9 +340,9 @@ func (r *run) step(s vectors.Step) {
 	r.before = rec
 }
 
-// raisesEpochBy reports whether the request of s raises the epoch of an unknown name by n. It uses a
-// name that no request has used before. If the epoch of that name rises by itself between two reads,
-// raisesEpochBy returns true.
+// raisesEpochBy reports whether the request of s raises the epoch of an unknown name by n.
+// raisesEpochBy uses a name that no request has used before. If the epoch of the unused name rises
+// by itself between two reads, raisesEpochBy returns true.
 func (r *run) raisesEpochBy(n uint64, s vectors.Step) bool {
 	r.Helper()
 	name := r.probe.name + "/unused"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
@@ -42,16 +43,20 @@ func swap(tb testing.TB, s *memory.Store, name string, old lease.Snapshot, next 
 	return snap
 }
 
-// leased returns a record that is leased to holder for d from the snapshot's time on.
+// The function leased returns a record that is leased to holder for the duration d, from the time
+// of the snapshot on.
 func leased(on lease.Snapshot, d time.Duration) lease.Record {
 	return lease.Record{State: lease.Leased, ID: holder, Owner: "worker-1", Duration: d, Until: on.Now.Add(d), Epoch: on.Record.Epoch + 1}
 }
 
-// SPEC S1 to S10: the Store keeps the contract of every store.
+// SPEC S1 to S10: the Store passes the tests for every store.
 func TestConformance(t *testing.T) {
 	const retention = time.Second
 	options := leasetest.Options{
 		Bubble: true,
+		Connect: func(_ testing.TB, transmit leasetest.Transmit) lease.Store {
+			return linked.Store(memory.New(&memory.Options{Retention: retention}), transmit)
+		},
 		Forget: func(t testing.TB, s lease.Store) time.Duration {
 			once(t, s.(*memory.Store).Authority(), "other-", 3*memory.Idle)
 			return retention
@@ -63,7 +68,7 @@ func TestConformance(t *testing.T) {
 		}, &options)
 	})
 	t.Run("injected clock", func(t *testing.T) {
-		var clocks sync.Map // by store
+		var clocks sync.Map // maps each Store to its clock
 		injected := options
 		injected.Forget = func(t testing.TB, s lease.Store) time.Duration {
 			fill(t, s.(*memory.Store))
@@ -82,8 +87,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// fill writes so many records that the Store forgets others, and grants no lease. The epoch of the
-// absence does not rise.
+// The function fill writes so many records that the Store forgets other records. It grants no
+// lease, so the epoch of the absence does not rise.
 func fill(tb testing.TB, s *memory.Store) {
 	for i := range 3 * memory.Idle {
 		name := fmt.Sprint("filler-", i)
@@ -92,7 +97,7 @@ func fill(tb testing.TB, s *memory.Store) {
 	}
 }
 
-// An unknown name has a zero record. A swap replaces the record that was loaded and no other.
+// An unknown name has a zero record. A Swap replaces a record only if it is the loaded record.
 func TestSwap(t *testing.T) {
 	s := memory.New(nil)
 	absent := load(t, s, "a")
@@ -111,7 +116,8 @@ func TestSwap(t *testing.T) {
 		t.Fatalf("another name shows %+v", got)
 	}
 
-	// SPEC S1: a conflict applies nothing and shows what is there, for free.
+	// SPEC S1: a Swap that returns a conflict changes nothing, and returns the current snapshot
+	// without an extra request.
 	for what, old := range map[string]lease.Snapshot{
 		"absence": absent,
 		"nothing": {},
@@ -127,13 +133,14 @@ func TestSwap(t *testing.T) {
 		t.Fatalf("conflicts changed it to %+v", got)
 	}
 
-	// The same record again is a new version of it.
+	// If an equal record is written again, it gets a new version.
 	if again := swap(t, s, "a", put, put.Record); again.Version == put.Version || again.Record != next {
 		t.Errorf("swapped %+v for itself, got %+v", put, again)
 	}
 }
 
-// SPEC S2: no Store accepts a version of another one, such as one from before a restart.
+// SPEC S2: a Store does not accept a version of another Store, such as a version from before a
+// restart.
 func TestVersionsOfAnotherStore(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 100 {
@@ -149,7 +156,7 @@ func TestVersionsOfAnotherStore(t *testing.T) {
 	}
 }
 
-// SPEC S5: a swap conflicts from the Until of the record on, and not before.
+// SPEC S5: a Swap returns a conflict from the Until of the record on, but not before.
 func TestSwapAtUntil(t *testing.T) {
 	const d = time.Minute
 	for _, c := range []struct {
@@ -186,7 +193,7 @@ func TestSwapAtUntil(t *testing.T) {
 	}
 }
 
-// Time makes no conflict for a record without an Until.
+// If a record has no Until, the passing of time causes no conflict.
 func TestSwapOfWhatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(nil)
@@ -203,7 +210,7 @@ func TestSwapOfWhatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// SPEC S6: bad input is an error and changes nothing.
+// SPEC S6: for bad input, the Store returns an error and changes nothing.
 func TestBadInput(t *testing.T) {
 	s := memory.New(nil)
 	ctx, done := context.Background(), func() context.Context {
@@ -276,7 +283,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// SPEC S3: after a restart every token of a Store is newer than its floor.
+// SPEC S3: every token that a Store issues is newer than its Floor.
 func TestFloor(t *testing.T) {
 	floor := lease.TokenOf(41)
 	s := memory.New(&memory.Options{Floor: floor})
@@ -289,7 +296,8 @@ func TestFloor(t *testing.T) {
 	if _, err := s.Swap(t.Context(), "c", load(t, s, "c"), lease.Record{Epoch: 40}); lease.CodeOf(err) != lease.ErrCorrupt {
 		t.Errorf("swap below the floor: %v", err)
 	}
-	// Over the highest floor there is one token, and at the top no wrapping around.
+	// With the highest Floor, the Store can issue one token. After the newest possible token, it
+	// issues no more tokens.
 	last := memory.New(&memory.Options{Floor: lease.TokenOf(1<<63 - 2)}).Authority()
 	if got := do(t, last, "a", acquire).Record.Token(); got != lease.TokenOf(1<<63-1) {
 		t.Errorf("token over the highest floor: %s", got)
@@ -302,7 +310,7 @@ func TestFloor(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for _, c := range []struct {
 		o     *memory.Options
-		field string // empty: valid
+		field string // the field that the error names; empty if the options are valid
 	}{
 		{nil, ""},
 		{&memory.Options{}, ""},
@@ -349,7 +357,7 @@ func TestZeroStore(t *testing.T) {
 		"Lease":     func() { s.Lease("a", nil) },
 		"Authority": func() { s.Authority() },
 	} {
-		for range 2 { // a second time it would hang if a lock were held
+		for range 2 { // if the first panic left a lock held, the second call would hang
 			func() {
 				defer func() {
 					if got := recover(); got != "memory: use of a zero Store: New makes one" {
@@ -362,7 +370,7 @@ func TestZeroStore(t *testing.T) {
 	}
 }
 
-// An authority over the Store has the Store's limits.
+// An authority over the Store applies the Store's limits.
 func TestLimits(t *testing.T) {
 	a := memory.New(&memory.Options{Limits: lease.AzureLimits}).Authority()
 	if _, err := a.Do(t.Context(), "a", acquire); lease.CodeOf(err) != lease.ErrDuration {

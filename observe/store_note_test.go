@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// A contender starts its countdown when a renewal is noted, and not when it sends its next request. A
-// call of Note cannot give a better lower bound than the last request did.
+// A contender starts its countdown when Note records a renewal, not when the contender sends its
+// next request. A call of Note cannot give a better lower bound than the last request.
 func TestNote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -37,5 +37,22 @@ func TestNote(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		do(t, contender, acquire(idB, time.Minute), 0)
+	})
+}
+
+// If Note records a lease whose duration exceeds the limits of the Store, the lease ends after the
+// longest allowed duration, counted from the call of Note. SPEC A7.
+func TestNoteKeepsTheLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		s := newStore(t, e, observe.Options{Limits: lease.Limits{MaxDuration: time.Minute}})
+		a := s.Authority()
+		do(t, a, lease.Request{Action: lease.ActionRead}, 0)
+		do(t, newStore(t, e, observe.Options{}).Authority(), acquire(idA, time.Hour), 0)
+		s.Note(name, e.entries[name])
+		time.Sleep(time.Minute - 1)
+		do(t, a, acquire(idB, time.Minute), lease.ErrHeldByOther)
+		time.Sleep(1)
+		do(t, a, acquire(idB, time.Minute), 0)
 	})
 }

@@ -16,7 +16,8 @@ import (
 
 const name = "jobs/nightly"
 
-// do carries out a request that must be granted, or refused with the code.
+// The function do carries out a request that must be granted if the code want is 0, or refused with
+// the code want.
 func do(t *testing.T, a lease.Authority, req lease.Request, want lease.Code) lease.Result {
 	t.Helper()
 	res, err := a.Do(context.Background(), name, req)
@@ -26,13 +27,13 @@ func do(t *testing.T, a lease.Authority, req lease.Request, want lease.Code) lea
 	return res
 }
 
-// sure reports whether MinRemaining is a little less than most. The difference must be less than
-// passed/400, which allows for the drift of two clocks.
+// The function sure reports whether MinRemaining is a little less than the duration most. The
+// difference must be less than passed/400, which allows for the drift of two clocks.
 func sure(res lease.Result, most, passed time.Duration) bool {
 	return res.MinRemaining < most && res.MinRemaining > most-passed/400
 }
 
-// SPEC S: a store without a clock of its own, in a bubble.
+// SPEC S: a Store without its own clock passes the tests for stores in a bubble.
 func TestStoreConforms(t *testing.T) {
 	var e *engine
 	leasetest.TestStore(t, func(t testing.TB) lease.Store {
@@ -40,11 +41,45 @@ func TestStoreConforms(t *testing.T) {
 		return newStore(t, e, observe.Options{})
 	}, &leasetest.Options{
 		Bubble: true, Can: leasetest.Everything &^ leasetest.CanTellTime,
+		Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Store {
+			return newStore(t, linkedEngine{newEngine(), transmit}, observe.Options{})
+		},
 		Corrupt: func(_ testing.TB, _ lease.Store, name string) { e.spoil(name) },
 	})
 }
 
-// A far is a client whose loads take a while to get to the engine.
+// A linkedEngine sends its loads, opens and swaps through transmit.
+type linkedEngine struct {
+	*engine
+	transmit leasetest.Transmit
+}
+
+// The method send sends one request to the engine and returns the answer. An error of the engine is
+// an answer.
+func (e linkedEngine) send(ctx context.Context, exchange func() (observe.Entry, error)) (found observe.Entry, err error) {
+	lost := e.transmit(ctx, func() error {
+		found, err = exchange()
+		return nil
+	})
+	if lost != nil {
+		return observe.Entry{}, lost
+	}
+	return found, err
+}
+
+func (e linkedEngine) Load(ctx context.Context, name string) (observe.Entry, error) {
+	return e.send(ctx, func() (observe.Entry, error) { return e.engine.Load(ctx, name) })
+}
+
+func (e linkedEngine) Open(ctx context.Context, name string) (observe.Entry, error) {
+	return e.send(ctx, func() (observe.Entry, error) { return e.engine.Open(ctx, name) })
+}
+
+func (e linkedEngine) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
+	return e.send(ctx, func() (observe.Entry, error) { return e.engine.Swap(ctx, name, old, next) })
+}
+
+// A far is a client whose loads reach the engine with a delay.
 type far struct{ *observe.Store }
 
 func (f far) Load(ctx context.Context, name string) (lease.Snapshot, error) {
@@ -52,8 +87,8 @@ func (f far) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return f.Store.Load(ctx, name)
 }
 
-// SPEC S: two clients of one engine, in which the epoch of a name that is not known rises with every
-// write. One of them is slow.
+// SPEC S: two clients of one engine pass the tests for stores. In the engine, every write raises
+// the epoch of unknown names. One client is slow.
 func TestClientsConform(t *testing.T) {
 	var e *engine
 	leasetest.TestStore(t, func(t testing.TB) lease.Store {
@@ -61,12 +96,17 @@ func TestClientsConform(t *testing.T) {
 		return newStore(t, e, observe.Options{})
 	}, &leasetest.Options{
 		Bubble: true, Slack: 100 * time.Millisecond,
-		Can:     leasetest.Everything &^ leasetest.CanTellTime,
+		Can: leasetest.Everything &^ leasetest.CanTellTime,
+		Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Store {
+			e = newEngine()
+			return newStore(t, linkedEngine{e, transmit}, observe.Options{})
+		},
 		Another: func(t testing.TB, _ lease.Store) lease.Store { return far{newStore(t, e, observe.Options{})} },
 	})
 }
 
-// SPEC A: two clients of one engine, with the authority of the Store and with lease.NewAuthority.
+// SPEC A: two clients of one engine pass the tests for authorities, both with the authority of the
+// Store and with lease.NewAuthority.
 func TestAuthoritiesConform(t *testing.T) {
 	for what, over := range map[string]func(*observe.Store) lease.Authority{
 		"own":              func(s *observe.Store) lease.Authority { return s.Authority() },
@@ -80,14 +120,17 @@ func TestAuthoritiesConform(t *testing.T) {
 			}, &leasetest.Options{
 				Bubble: true, Can: leasetest.Everything &^ leasetest.CanTellTime,
 				AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return over(newStore(t, e, observe.Options{})) },
+				ConnectAuthority: func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+					return over(newStore(t, linkedEngine{newEngine(), transmit}, observe.Options{}))
+				},
 				CorruptAuthority: func(_ testing.TB, _ lease.Authority, name string) { e.spoil(name) },
 			})
 		})
 	}
 }
 
-// A Store that sees a lease for the first time counts from that moment, even if clocks elsewhere show
-// another time of day.
+// When a Store reads a lease for the first time, it starts the countdown, even if the clocks of
+// other processes show another time of day.
 func TestCountsFromFirstObservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -110,8 +153,9 @@ func TestCountsFromFirstObservation(t *testing.T) {
 	})
 }
 
-// Newcomers who try once are refused forever, though the holder is long dead: each sees the
-// lease for the first time. One who waits for longer than its duration gets it. SPEC H1.
+// If each new process tries once, all of them are refused, even long after the holder has died,
+// because each process sees the lease for the first time. A process that waits for longer than the
+// duration of the lease acquires the lease. SPEC H1.
 func TestNewcomersWhoTryOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -145,14 +189,15 @@ func TestNewcomersWhoTryOnce(t *testing.T) {
 	})
 }
 
-// A version was committed after the sending of the last exchange that did not show it.
+// A version was committed after the sending of the last request whose answer did not show the
+// version.
 func TestLagBoundsFromBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
 		holder, other := newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{})
 		do(t, holder.Authority(), acquire(idA, time.Minute), 0)
 		time.Sleep(3 * time.Second)
-		do(t, holder.Authority(), renew(idA), 0) // at 3 s: the last that did not show the break
+		do(t, holder.Authority(), renew(idA), 0) // at 3 s: the last request that did not show the break
 		time.Sleep(3 * time.Second)
 		do(t, other.Authority(), breaks(10*time.Second), 0) // at 6 s
 		time.Sleep(2 * time.Second)
@@ -163,7 +208,8 @@ func TestLagBoundsFromBelow(t *testing.T) {
 	})
 }
 
-// SPEC M6, among observers who saw different ends.
+// SPEC M6: a break only moves the end of a lease to an earlier time, even if the observers have
+// computed different ends.
 func TestBreakOnlyMovesEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -171,7 +217,8 @@ func TestBreakOnlyMovesEarlier(t *testing.T) {
 		do(t, holder.Authority(), acquire(idA, time.Minute), 0)
 		do(t, early.Authority(), breaks(20*time.Second), 0)
 		time.Sleep(15 * time.Second)
-		// For late the break has just begun: it "shortens" it to a time that is too long for early.
+		// For the observer late, the break has just begun. Its second break "shortens" the first
+		// break to an end that is too late for the observer early.
 		if res := do(t, late.Authority(), breaks(10*time.Second), 0); res.MaxRemaining() != 10*time.Second {
 			t.Errorf("late: remaining %v", res.MaxRemaining())
 		}
@@ -180,7 +227,7 @@ func TestBreakOnlyMovesEarlier(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		do(t, early.Authority(), acquire(idB, time.Second), 0)
-		// Another incarnation's break has nothing to do with it.
+		// The break of another incarnation does not depend on the first break.
 		do(t, late.Authority(), breaks(500*time.Millisecond), 0)
 		if res := do(t, early.Authority(), lease.Request{Action: lease.ActionRead}, 0); res.MaxRemaining() != 500*time.Millisecond {
 			t.Errorf("another incarnation: remaining %v", res.MaxRemaining())
@@ -220,20 +267,20 @@ func TestExchanges(t *testing.T) {
 	})
 }
 
-// SPEC A4: a remembered record alone is never an answer.
+// SPEC A4: an Authority never answers from a remembered record alone.
 func TestMemoryNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
 		a, b := newStore(t, e, observe.Options{}).Authority(), newStore(t, e, observe.Options{}).Authority()
 		do(t, a, acquire(idA, time.Minute), 0)
-		do(t, b, acquire(idB, time.Minute), lease.ErrHeldByOther) // b remembers that it is held
+		do(t, b, acquire(idB, time.Minute), lease.ErrHeldByOther) // b remembers that the lease is held
 		do(t, a, release(idA), 0)
-		do(t, b, acquire(idB, time.Minute), 0) // and yet is granted
+		do(t, b, acquire(idB, time.Minute), 0) // the acquire of b is granted, although b remembers a held lease
 		if res := do(t, a, lease.Request{Action: lease.ActionRead}, 0); res.Record.ID != idB {
 			t.Errorf("a read shows %v, which is over", res.Record.ID)
 		}
 		do(t, b, release(idB), 0)
-		do(t, a, lease.Request{Action: lease.ActionWrite}, 0) // a remembers that it is held by B
+		do(t, a, lease.Request{Action: lease.ActionWrite}, 0) // a remembers that B holds the lease
 	})
 }
 
@@ -262,7 +309,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			ends[name] = load(name).Record.Until
 		}
 		time.Sleep(time.Second)
-		load(names[0]) // has been used since
+		load(names[0]) // this name was used after the other names
 		load(names[most])
 		for i, name := range append(names[2:most:most], names[0]) {
 			if until := load(name).Record.Until; until != ends[name] {
@@ -326,7 +373,8 @@ func TestOvertakenAnswer(t *testing.T) {
 	})
 }
 
-// A renewal whose answer arrives after a newer answer shows what the renewal wrote. SPEC A5.
+// If the answer to a renewal arrives after a newer answer, the renewal returns the record that it
+// wrote. SPEC A5.
 func TestOvertakenRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -388,7 +436,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Observers and holders allow for the same drift by default.
+// Stores and Sessions have the same default of MaxClockDrift.
 func TestDefaultDrift(t *testing.T) {
 	o, err := (*session.Options)(nil).Complete()
 	if err != nil {

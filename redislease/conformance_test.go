@@ -15,8 +15,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// unit is the one of the suites. It bears stalls of half a second, as a busy machine has them, since a
-// Session gives a request that long. The gate has less time, and takes a shorter one.
+// unit returns the Unit of the suites. It allows stalls of half a second, as on a busy machine,
+// because a Session waits that long for an answer. With -short, the unit is shorter.
 func unit() time.Duration {
 	if testing.Short() {
 		return 250 * time.Millisecond
@@ -26,15 +26,16 @@ func unit() time.Duration {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	c := client(t, shared.Addr(), func(o *redis.Options) { o.PoolSize = 64 }) // as many as run at once
+	c := client(t, shared.Addr(), func(o *redis.Options) { o.PoolSize = 64 }) // enough for all tests at once
 	suite(t, c, redislease.Options{})
 }
 
-// stores makes the stores of a suite. Each rule has a prefix of its own, and with it floors.
+// stores makes the stores of a suite. Each test of the suite has its own prefix, and therefore its
+// own floors.
 type stores struct {
 	client   redis.UniversalClient
 	options  redislease.Options
-	prefixes sync.Map // of the stores
+	prefixes sync.Map // the prefix of each store
 }
 
 func (m *stores) make(t testing.TB) *redislease.Store { return m.at(t, prefix(t)) }
@@ -56,9 +57,9 @@ func (m *stores) prefixOf(s lease.Store) string {
 	return prefix.(string)
 }
 
-// keeps is how long the stores of some rules keep records: of the one that waits for half of that time,
-// and of those that look at names of other buckets after a record has expired by itself. The stores of
-// all other rules have the default.
+// keeps has the values of Options.Keep for some tests of the suite. One of these tests waits for
+// half of that time. The rest of these tests look at names in other buckets after a record has
+// expired. All tests that are not in keeps use the default.
 var keeps = map[string]time.Duration{
 	"S9/what-may-be-renewed-is-kept-for-the-stated-time": 20 * time.Second,
 	"S3/epoch-outlives-forgetting":                       2 * time.Second,
@@ -66,7 +67,7 @@ var keeps = map[string]time.Duration{
 	"S3/forgotten-epochs-outlive-reopening":              2 * time.Second,
 }
 
-// keep returns how long the stores of a rule keep records.
+// keep returns the value of Options.Keep for a test of the suite.
 func keep(t testing.TB) time.Duration {
 	for rule, d := range keeps {
 		if strings.HasSuffix(t.Name(), rule) {
@@ -76,8 +77,8 @@ func keep(t testing.TB) time.Duration {
 	return time.Hour
 }
 
-// forget has the server forget what was released: at once, unless that is soon anyway. The rest it
-// forgets in its time.
+// forget makes the server forget all released records. If the records expire soon anyway, it waits
+// until they have expired.
 func (m *stores) forget(t testing.TB, s lease.Store) (after time.Duration) {
 	after = keep(t)
 	for e, err := range s.(*redislease.Store).List(t.Context(), "") {
@@ -98,10 +99,11 @@ func (m *stores) forget(t testing.TB, s lease.Store) (after time.Duration) {
 	return after
 }
 
-// suiteOptions are those of the suites.
+// suiteOptions returns the options of the suites.
 func (m *stores) suiteOptions() *leasetest.Options {
 	again := func(t testing.TB, s lease.Store) lease.Store { return m.at(t, m.prefixOf(s)) }
-	// An authority that remembers the record notices the change by its version.
+	// If an authority remembers the record, it notices the change, because the version has changed,
+	// too.
 	corrupt := func(t testing.TB, s *redislease.Store, name string) {
 		if err := m.client.HSet(t.Context(), s.Key(name), "id", "", "version", "edited").Err(); err != nil {
 			t.Fatal(err)
@@ -114,17 +116,67 @@ func (m *stores) suiteOptions() *leasetest.Options {
 			return again(t, s)
 		},
 		Another: again,
-		// The prefix is that of the rule, so that these have the same data.
+		// All stores of a test have the same prefix, so that they have the same data.
 		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return m.make(t).Authority() },
 		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return m.make(t).Authority() },
 		Forget:           m.forget,
 		Corrupt:          func(t testing.TB, s lease.Store, name string) { corrupt(t, s.(*redislease.Store), name) },
 		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, m.make(t), name) },
 		Authority:        func(t testing.TB) lease.Authority { return m.make(t).Authority() },
+		Connect:          func(t testing.TB, transmit leasetest.Transmit) lease.Store { return m.connect(t, transmit) },
+		ConnectAuthority: func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+			return m.connect(t, transmit).Authority()
+		},
 	}
 }
 
-// suite runs all suites. The suite of leases has a rule of 300 units, and is not run in the gate.
+// connect makes a store whose commands go through transmit.
+func (m *stores) connect(t testing.TB, transmit leasetest.Transmit) *redislease.Store {
+	c := client(t, shared.Addr())
+	c.AddHook(linked{transmit})
+	own := &stores{client: c, options: m.options}
+	s := own.make(t)
+	m.prefixes.Store(s, own.prefixOf(s))
+	return s
+}
+
+// A linked sends the commands of a client through transmit. An error of the server is an answer.
+type linked struct{ transmit leasetest.Transmit }
+
+func (linked) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (l linked) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) (err error) {
+		lost := l.transmit(ctx, func() error {
+			err = next(ctx, c)
+			return nil
+		})
+		if lost != nil {
+			c.SetErr(lost)
+			return lost
+		}
+		return err
+	}
+}
+
+func (l linked) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) (err error) {
+		lost := l.transmit(ctx, func() error {
+			err = next(ctx, all)
+			return nil
+		})
+		if lost == nil {
+			return err
+		}
+		for _, c := range all {
+			c.SetErr(lost)
+		}
+		return lost
+	}
+}
+
+// suite runs all suites. With -short, it leaves out the suite of leases, because a test of that
+// suite takes 300 units.
 func suite(t *testing.T, c redis.UniversalClient, options redislease.Options) {
 	m := &stores{client: c, options: options}
 	suites := map[string]func(t *testing.T){
@@ -146,7 +198,7 @@ func suite(t *testing.T, c redis.UniversalClient, options redislease.Options) {
 	}
 }
 
-// newLease makes a holder of the suite.
+// newLease makes a holder for the suite.
 func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
 	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {

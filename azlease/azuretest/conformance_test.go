@@ -2,11 +2,13 @@ package azuretest
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
+	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/session"
 )
@@ -30,6 +32,10 @@ func TestAuthorityConformance(t *testing.T) {
 		return &revealing{open(t, client(t, d.url(), d.transport())), d}
 	}
 	o.AnotherAuthority, o.ReopenAuthority = another, another
+	o.ConnectAuthority = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+		d := newDouble(t, nil)
+		return open(t, client(t, d.url(), &http.Client{Transport: linked.Transport(transmit, d.Handler)}))
+	}
 	leasetest.TestAuthority(t, func(t testing.TB) lease.Authority {
 		leases, d := newLeases(t)
 		return &revealing{leases, d}

@@ -1,13 +1,19 @@
-// Package etcdtest holds package etcdlease to a real etcd. It is a module of its own so that
-// users of etcdlease do not depend on the server.
+// Package etcdtest tests package etcdlease against a real etcd. Package etcdtest is a separate
+// module, so that users of etcdlease do not depend on the server.
 package etcdtest
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/etcdlease"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/session"
 )
@@ -20,7 +26,7 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	o := &leasetest.Options{
-		Unit:   500 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
+		Unit:   500 * time.Millisecond, // allows stalls of half a second, as on a busy machine
 		Can:    leasetest.Everything &^ leasetest.CanTellTime,
 		Reopen: func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
 		ReopenAuthority: func(t testing.TB, _ lease.Authority) lease.Authority {
@@ -33,8 +39,15 @@ func TestConformance(t *testing.T) {
 		Corrupt:          func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
 		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, name) },
 	}
+	connect := func(t testing.TB, transmit leasetest.Transmit) *etcdlease.Store {
+		return store(t, client(t, shared.Client, linked(transmit)), nil)
+	}
+	o.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Store { return connect(t, transmit) }
+	o.ConnectAuthority = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+		return connect(t, transmit).Authority()
+	}
 	if testing.Short() {
-		o.Can &^= leasetest.CanServeOldVersions // of which every lease lasts a minute
+		o.Can &^= leasetest.CanServeOldVersions // in old versions, every lease lasts a minute
 	}
 	authority := func(t testing.TB) lease.Authority { return store(t, c, nil).Authority() }
 	tests := map[string]func(t *testing.T){
@@ -62,7 +75,22 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// newLease makes a holder of the suite.
+// linked sends the requests of a client through transmit. A request that is lost fails as one does
+// whose connection has broken. An error of the server is an answer.
+func linked(transmit leasetest.Transmit) grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) (err error) {
+		lost := transmit(ctx, func() error {
+			err = invoke(ctx, method, req, reply, cc, o...)
+			return nil
+		})
+		if lost != nil && ctx.Err() == nil {
+			return status.Error(codes.Unavailable, lost.Error())
+		}
+		return cmp.Or(lost, err)
+	})
+}
+
+// newLease makes a holder for the suite.
 func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
 	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {

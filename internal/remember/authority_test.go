@@ -1,6 +1,7 @@
 package remember_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,12 +11,14 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/internal/remember"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 )
 
-// renewal renews as a server with a clock does: it counts the new end from its own time. It adds one to sent, unless that is nil.
+// renewal returns a Renewal that computes the new end from the time of the store, as a server with
+// a clock does. If sent is not nil, the Renewal adds one to *sent.
 func renewal(s *memory.Store, sent *int) remember.Renewal {
 	return func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 		if sent != nil {
@@ -33,12 +36,12 @@ func renewal(s *memory.Store, sent *int) remember.Renewal {
 	}
 }
 
-// SPEC M, A, S7, S10: an authority that remembers keeps the contract of every authority, also beside
-// another one that remembers other records.
+// SPEC M, A, S7, S10: an authority that remembers records meets the contract of every authority,
+// even beside a second authority that remembers other records.
 func TestConformance(t *testing.T) {
 	for what, names := range map[string]int{"remembers all": remember.DefaultNames, "remembers one": 1} {
 		t.Run(what, func(t *testing.T) {
-			var stores sync.Map // by authority
+			var stores sync.Map // the store of each authority
 			over := func(s *memory.Store) lease.Authority {
 				a := remember.NewAuthority(s, renewal(s, nil), remember.NewMemory(names, nil))
 				stores.Store(a, s)
@@ -48,6 +51,16 @@ func TestConformance(t *testing.T) {
 				&leasetest.Options{Bubble: true, AnotherAuthority: func(t testing.TB, a lease.Authority) lease.Authority {
 					s, _ := stores.Load(a)
 					return over(s.(*memory.Store))
+				}, ConnectAuthority: func(_ testing.TB, transmit leasetest.Transmit) lease.Authority {
+					s := memory.New(nil)
+					renew := func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
+						lost := transmit(ctx, func() error {
+							snap, err = renewal(s, nil)(ctx, name, old, next)
+							return nil
+						})
+						return snap, cmp.Or(lost, err)
+					}
+					return remember.NewAuthority(linked.Store(s, transmit), renew, remember.NewMemory(names, nil))
 				}})
 		})
 	}
@@ -57,7 +70,7 @@ func TestConformance(t *testing.T) {
 type counted struct {
 	*memory.Store
 	loads, swaps int
-	err          error // of the next swap
+	err          error // the error of the next swap
 }
 
 func (c *counted) Load(ctx context.Context, name string) (lease.Snapshot, error) {
@@ -76,8 +89,9 @@ func (c *counted) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 
 var errUnsent = errors.New("not sent")
 
-// A renewal, a change and a release of a lease whose record is remembered take one request. A record
-// is forgotten after an error of a swap, unless the swap was certainly not sent.
+// A renewal, a change and a release of a lease whose record is remembered take one request. After
+// an error of a swap, the authority forgets the record, unless the error proves that the swap was
+// not sent.
 func TestRequestsAreSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counted{Store: memory.New(nil)}
@@ -87,7 +101,7 @@ func TestRequestsAreSaved(t *testing.T) {
 		ctx, id, other := t.Context(), lease.ID{1}, lease.ID{2}
 		for i, step := range []struct {
 			req                        lease.Request
-			err                        error // of the first swap
+			err                        error // the error of the first swap
 			loads, swaps, renews, kept int
 		}{
 			{lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Minute}, nil, 1, 1, 0, 1},

@@ -21,26 +21,27 @@ type Workload struct {
 	Seed     uint64        // the seed of all random choices
 
 	// Delay is the upper bound of the delays in ContendStore. ContendStore waits for a random time
-	// of up to Delay after each load and before each swap. Before each load and after each swap it
-	// waits for up to a quarter of Delay. For one of four clients all delays are ten times shorter.
-	// This client can write several times between the load and the swap of another client. Without
-	// delays the requests of clients in one process do not overlap. Without overlaps the check
-	// cannot find an error that occurs only if another client writes between a load and a swap.
-	// Longer delays make the search slower. If Delay is negative, there are no delays. Default: a
-	// thirtieth of Term.
+	// of up to Delay after each load and before each swap. Before each load and after each swap,
+	// ContendStore waits for up to a quarter of Delay. For one of four clients, all delays are ten
+	// times shorter, so that this client can write several times between the load and the swap of
+	// another client. Without delays, the requests of clients in one process do not overlap.
+	// Without overlaps, the check cannot find an error that occurs only if another client writes
+	// between a load and a swap. Longer delays make the search slower. If Delay is negative, there
+	// are no delays. Default: a thirtieth of Term.
 	Delay time.Duration
 }
 
 // Contend runs several clients concurrently and records their requests as one history. The clients
 // make random requests, in the newest version of the protocol. A request contains the ID that was
-// last granted to any client, the ID that was last granted to its own client, or a random ID. Before
-// each request, a client pauses for a random time. Most pauses are at most a fortieth of
+// last granted to any client, the ID that was last granted to its own client, or a random ID.
+// Before each request, a client pauses for a random time. Most pauses are at most a fortieth of
 // [Workload.Term], and some are up to a quarter of the Term. If the lease ends within half of the
-// Term, some pauses last until shortly before its end. The timeout of each request is a tenth of the
-// Term. Contend returns when all clients have made their requests. If ctx is done earlier, the
-// clients still make their remaining requests. The contexts of these requests are then already done.
-// Contend calls authorityFor with the number of each client, to get the authority that this client
-// uses. The function authorityFor is allowed to return the same authority for all clients.
+// Term, some pauses last until shortly before the end of the lease. The timeout of each request is
+// a tenth of the Term. Contend returns when all clients have made their requests. If ctx is done
+// before all requests are made, the clients still make the other requests, but with contexts that
+// are already done. Contend calls authorityFor with the number of each client, to get the authority
+// for the client. The function authorityFor is allowed to return the same authority for all
+// clients.
 //
 // The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest
 // bubble, the same Seed always leads to the same history, unless the code under test makes random
@@ -86,16 +87,16 @@ func (r *Recorder) ContendStore(ctx context.Context, s lease.Store, w *Workload)
 	}, &c)
 }
 
-// A delayed store simulates the network between one client and a store. It delays every load and
-// swap.
+// A delayed store simulates the network between one client and a store. A delayed store delays
+// every load and swap.
 type delayed struct {
 	lease.Store
 	longest time.Duration
 	rng     *rand.Rand // needs no mutex, because a client makes one request at a time
 }
 
-// pause waits for a random time up to the given one. If ctx is done first, pause returns the error
-// of ctx.
+// pause waits for a random time up to longest. If ctx is done first, pause returns the error of
+// ctx.
 func (d *delayed) pause(ctx context.Context, longest time.Duration) error {
 	timer := time.NewTimer(time.Duration(d.rng.Int64N(int64(longest) + 1)))
 	defer timer.Stop()
@@ -126,15 +127,15 @@ func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	if err != nil {
 		return snap, err
 	}
-	return snap, d.pause(ctx, d.longest/4) // if ctx is done during this wait, the answer is lost
+	return snap, d.pause(ctx, d.longest/4) // if ctx is done during the pause, the answer is lost
 }
 
-// client makes the requests of one client. Each acquire and each change proposes a new ID. If such a
-// request is granted, the client stores the new ID in the variable newest. All clients share this
-// variable, and use its ID in most of their requests. In its other requests, a client uses the ID of
-// its own last acquire or change that was granted. If a later acquire has an unknown outcome, the
-// client uses the ID that it proposed in that acquire. If there is no ID yet, the client uses random
-// IDs when it renews, changes or releases.
+// client makes the requests of one client. Each acquire and each change proposes a new ID. If the
+// acquire or the change is granted, the client stores the new ID in the variable newest. All
+// clients share the variable newest, and use its ID in most of their requests. For the rest of its
+// requests, a client uses the ID of its own last acquire or change that was granted. If the outcome
+// of a later acquire is unknown, the client uses the ID that it proposed in the later acquire. If
+// there is no ID yet, the client uses random IDs when it renews, changes or releases.
 func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic.Pointer[lease.ID], rng *rand.Rand) {
 	var own lease.ID
 	var left time.Duration // how long the lease stays locked, by the last answer
@@ -175,9 +176,9 @@ func (w *Workload) pause(rng *rand.Rand, left time.Duration) time.Duration {
 	return short
 }
 
-// actions contains the actions from which draw chooses. Most of them write the record of a lease that
-// is held. There are few breaks, because the holder can do nothing after a break except release the
-// lease.
+// actions contains the actions from which draw chooses. Most of these actions write the record of a
+// lease that is held. There are few breaks, because the holder can do nothing after a break except
+// release the lease.
 var actions = []lease.Action{
 	lease.ActionAcquire, lease.ActionAcquire,
 	lease.ActionRenew, lease.ActionRenew,

@@ -1,6 +1,6 @@
 // Package linearize checks whether the requests of concurrent clients are linearizable. A history
 // is linearizable if there is an order in which an authority can execute the requests one at a time
-// and return the recorded answers. In that order, a lease can expire between two requests. The
+// and return the recorded answers. A lease can also expire between two requests of the order. The
 // package uses the library porcupine for the search. Package linearize is a separate module, so
 // that other packages do not depend on porcupine.
 //
@@ -14,36 +14,38 @@
 //	}
 //
 // [Recorder.ContendStore] runs clients that make random requests, in the newest version of the
-// protocol. The clients use a store whose loads and swaps are delayed. [Recorder.Contend] does the
-// same with any authority. Requests that take no time do not overlap. So if the authority is in the
-// same process, its requests must take some time. To record your own clients, use
+// protocol. The clients use a store whose loads and swaps are delayed. [Recorder.Contend] runs the
+// same clients with any authority. If the authority is in the same process, its requests must take
+// some time, because requests that take no time do not overlap. To record your own clients, use
 // [Recorder.Authority]. If the history is not linearizable, [Recorder.Check] returns an error that
-// contains the Seed, and writes a drawing of the history to the named file. Some errors can be found
-// in only a few percent of the histories. So check the histories of many seeds. In synctest bubbles,
-// the check of a thousand seeds takes about a second.
+// contains the Seed, and writes a drawing of the history to the named file. Check the histories of
+// many seeds, because some errors can be found in only a few percent of the histories. In synctest
+// bubbles, the check of a thousand seeds takes about a second.
 //
 // # Time
 //
-// A lease expires by itself, without any request. Therefore an order of the requests is not enough.
+// An order of the requests is not enough, because a lease expires by itself, without any request.
 // Each answer must also be possible at the time when the authority executed the request.
 //
 // If the authority has a clock of its own, each of its answers contains the time of that clock in
-// [lease.Result.Now]. In a valid order, these times do not decrease. If an answer contains the end
-// of a lease, the lease must end at exactly that nanosecond. An authority can decide about a
-// request before it commits the result. Therefore the duration of a granted lease can start before
-// the time in the answer. The duration cannot start before the previous write of the lease.
+// [lease.Result.Now]. In a valid order, the times in the answers do not decrease. If an answer
+// contains the end of a lease, the lease must end at exactly that nanosecond. The duration of a
+// granted lease can start before the time in the answer, because an authority can decide about a
+// request before it commits the result. The duration cannot start before the previous write of the
+// lease.
 //
-// If the authority has no clock of its own, set [Options.Observed]. The recorder then takes all times
-// from time.Now. The recorder assumes that each request was executed between the call of Do and the
-// return of Do. It extends this interval by [Options.Epsilon] at both ends. So the recorder knows
-// only the earliest and the latest time at which a lease can have ended. If a request was executed
-// between these two times, the check accepts two answers: the answer for a lease that is held, and
-// the answer for a lease that has ended. Therefore the check does not find an early or late end of a
-// lease in this interval. Epsilon should be less than a hundredth of the durations.
+// If the authority has no clock of its own, set [Options.Observed]. The recorder then takes all
+// times from time.Now. The recorder assumes that each request was executed between the call of Do
+// and the return of Do. The recorder extends this interval by [Options.Epsilon] at both ends. The
+// recorder therefore knows only the earliest and the latest time at which a lease can have ended.
+// If a request was executed between these two times, the check accepts two answers: the answer for
+// a lease that is held, and the answer for a lease that has ended. The check therefore does not
+// find an early or late end of a lease between the earliest and the latest time. Epsilon should be
+// less than a hundredth of the durations.
 //
 // The following table shows how many of 200 wrong histories the check finds. In each wrong history,
-// an authority ends its leases too early. The error is 5 % of the longest duration. If Epsilon is at
-// least half of that error, the check finds no wrong history:
+// an authority ends its leases too early. The leases end too early by 5 % of the longest duration.
+// If Epsilon is at least half of these 5 %, the check finds no wrong history:
 //
 //	Epsilon, of the longest duration   histories found
 //	none needed: the authority's time              200

@@ -10,9 +10,9 @@ import (
 )
 
 // A state is a possible state of the authority. The methods of state implement the transitions of a
-// lease. These methods do not use lease.Step, because lease.Step needs the exact time at which a lock
-// ends. In a state, the exact time can be unknown. Therefore a state contains the earliest and the
-// latest time at which the lock can end.
+// lease. The methods of state do not use lease.Step, because lease.Step needs the exact time at
+// which a lock ends. The exact time can be unknown, so a state contains the earliest and the latest
+// time at which the lock can end.
 type state struct {
 	id       lease.ID // the ID of the last lease; zero if there is none
 	owner    string
@@ -105,8 +105,8 @@ func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) 
 	return next
 }
 
-// execute executes a request in the given phase of the lease, and returns the new state. It also
-// returns the code if the request is refused.
+// execute executes a request in the given phase of the lease, and returns the new state. If the
+// request is refused, the method execute also returns the code.
 func (s state) execute(phase int, req lease.Request, out *output) (state, lease.Code) {
 	locked := phase&(leased|breaking) != 0
 	same := func(id lease.ID) bool { return id == s.id && !id.IsZero() }
@@ -207,9 +207,9 @@ func (s state) started(out *output) state {
 	return s.written(out)
 }
 
-// afterBreak returns s after a break. If the break has a period, the lock ends when this period has
-// passed. If the lock would end earlier without the break, its end does not change. A break without a
-// period ends an infinite lock at once, and does not change the end of a finite lock.
+// afterBreak returns s after a break. If the break has a period, the lock ends when the period has
+// passed, but not later than it would end without the break. A break without a period ends an
+// infinite lock at once, and does not change the end of a finite lock.
 func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 	period, given := p.Get()
 	if phase&(leased|breaking) != 0 {
@@ -243,8 +243,8 @@ func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 }
 
 // allowsRecord reports whether out.record is possible in the state s. If a possible record contains
-// the exact end of the lock, allowsRecord sets s.lo and s.hi to this end, unless Options.Observed is
-// set.
+// the exact end of the lock, allowsRecord sets s.lo and s.hi to the exact end, unless
+// Options.Observed is set.
 func (r *Recorder) allowsRecord(s *state, out *output) bool {
 	rec := out.record
 	isLast := rec.ID == s.id && rec.Owner == s.owner && int64(rec.Duration) == s.duration
@@ -284,8 +284,8 @@ func (r *Recorder) allowsRecord(s *state, out *output) bool {
 
 // allowsRemaining reports whether out.sure is possible in the state s. The field out.sure is the
 // MinRemaining of the answer. MinRemaining begins at the time at which the client sent the request.
-// It must be possible that the lock lasts for at least MinRemaining after this time. If the exact
-// time is unknown, allowsRemaining uses the earliest possible time.
+// It must be possible that the lock lasts for at least MinRemaining after the request was sent. If
+// the exact time of sending is unknown, allowsRemaining uses the earliest possible time.
 func (s *state) allowsRemaining(out *output) bool {
 	switch {
 	case out.sure == 0 || s.hi == never:

@@ -24,12 +24,12 @@ type Options struct {
 	Observed bool
 
 	// Epsilon is the largest possible difference between time.Now and a clock of the authority.
-	// Epsilon is used only with Observed. It must not be negative. Default: 0.
+	// Epsilon is used only with Observed. Epsilon must not be negative. Default: 0.
 	Epsilon time.Duration
 }
 
-// A Recorder records the requests of its clients and their answers. It is safe for concurrent use
-// by multiple goroutines.
+// A Recorder records the requests of its clients and their answers. A Recorder is safe for
+// concurrent use by multiple goroutines.
 type Recorder struct {
 	options Options
 	began   time.Time
@@ -41,8 +41,8 @@ type Recorder struct {
 	seeds  []uint64 // the seeds of all calls of Contend
 }
 
-// NewRecorder returns a Recorder without any requests. It returns a [*lease.FieldError] if an option is
-// out of range.
+// NewRecorder returns a Recorder without any requests. If an option is out of range, NewRecorder
+// returns a [*lease.FieldError].
 func NewRecorder(o *Options) (*Recorder, error) {
 	r := &Recorder{began: time.Now()}
 	if o != nil {
@@ -127,7 +127,7 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 		return // the authority has limits of its own, and the model does not know them
 	}
 	if argument && (lease.Limits{}).Check(in.req) != nil {
-		return // such a request is refused in every state
+		return // the authority refuses the request in every state of the lease
 	}
 	out := output{code: code, unknown: err != nil && !code.Refusal() && !argument, shown: !res.Now.IsZero(), record: res.Record, sure: res.MinRemaining}
 	switch {
@@ -148,7 +148,7 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 }
 
 // history returns the recorded requests for porcupine. If the outcome of a request is unknown, the
-// authority can execute this request after later requests of the same client. These later requests
+// authority can execute this request after later requests of the same client. The later requests
 // get another client number, because porcupine assumes that the requests of one client do not
 // overlap.
 func (r *Recorder) history() []porcupine.Operation {
@@ -195,15 +195,15 @@ func (r *Recorder) historyError(requests int, file string) error {
 	return errors.New(said)
 }
 
-// ErrTimeout is returned by [Recorder.Check] if its search did not end within the given time. Check
-// then does not know whether the history is linearizable.
+// ErrTimeout is returned by [Recorder.Check] if its search did not end within the given time. If
+// Check returns ErrTimeout, it is unknown whether the history is linearizable.
 var ErrTimeout = errors.New("linearize: the search took too long")
 
-// Check returns nil if the history is linearizable. Otherwise Check returns an error. If the history
-// is not linearizable, Check also writes an HTML page with a drawing of the history to the named
-// file. If the file name is empty, Check writes no page. If Check cannot write the file, the
-// returned error also wraps the error of the write. If the search takes longer than the given time,
-// Check returns [ErrTimeout]. If the given time is 0, the search has no time limit.
+// Check returns nil if the history is linearizable. If the history is not linearizable, Check
+// returns an error, and writes an HTML page with a drawing of the history to the named file. If the
+// file name is empty, Check writes no page. If Check cannot write the file, the returned error also
+// wraps the error of the write. If the search takes longer than the given time, Check returns
+// [ErrTimeout]. If the given time is 0, the search has no time limit.
 func (r *Recorder) Check(within time.Duration, file string) error {
 	ops := r.history()
 	model := r.model()

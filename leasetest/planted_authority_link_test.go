@@ -1,0 +1,107 @@
+package leasetest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A remoteAuthority decides in the client, on a record that it loads from a server and swaps there.
+// Each load and each swap is a message. Its bugs are those of a client that handles a failed
+// connection, or another client, wrongly.
+type remoteAuthority struct {
+	*plainAuthority
+	transmit Transmit
+
+	serving sync.Mutex
+	server  map[string]lease.Record
+	seen    map[string]lease.Record // used by a client that remembers
+	reading map[string]chan struct{}
+}
+
+func newRemoteAuthority(of *plainAuthority, transmit Transmit) *remoteAuthority {
+	return &remoteAuthority{plainAuthority: of, transmit: transmit, server: map[string]lease.Record{}, seen: map[string]lease.Record{}, reading: map[string]chan struct{}{}}
+}
+
+func (a *remoteAuthority) load(ctx context.Context, name string) (r lease.Record, now time.Time, err error) {
+	err = a.transmit(ctx, func() error {
+		a.serving.Lock()
+		defer a.serving.Unlock()
+		r, now = a.server[name], time.Now().UTC()
+		return nil
+	})
+	return r, now, err
+}
+
+// swap replaces the record old by next, and reports whether the server still had old.
+func (a *remoteAuthority) swap(ctx context.Context, name string, old, next lease.Record) (swapped bool, err error) {
+	err = a.transmit(ctx, func() error {
+		a.serving.Lock()
+		defer a.serving.Unlock()
+		if swapped = a.server[name] == old || a.bug == "compares no record when it swaps"; swapped {
+			a.server[name] = next
+		}
+		return nil
+	})
+	return swapped, err
+}
+
+func (a *remoteAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	res, err := a.try(ctx, name, req)
+	if err != nil && lease.CodeOf(err) == 0 && a.bug == "sends a request again that got no answer" {
+		return a.try(ctx, name, req)
+	}
+	return res, err
+}
+
+func (a *remoteAuthority) try(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if a.bug == "shares the answer of a read that is under way" && req.Action == lease.ActionRead {
+		a.serving.Lock()
+		under := a.reading[name]
+		if under == nil {
+			under = make(chan struct{})
+			a.reading[name] = under
+			a.serving.Unlock()
+			defer close(under)
+			r, now, err := a.load(ctx, name)
+			a.serving.Lock()
+			a.seen[name] = r
+			delete(a.reading, name)
+			a.serving.Unlock()
+			return lease.Result{Record: r.At(now), Now: now}, err
+		}
+		a.serving.Unlock()
+		<-under
+		a.serving.Lock()
+		defer a.serving.Unlock()
+		return lease.Result{Record: a.seen[name].At(time.Now()), Now: time.Now().UTC()}, nil
+	}
+	for {
+		r, now, err := a.load(ctx, name)
+		if err != nil {
+			if a.bug == "takes a failed connection for a refusal" {
+				err = lease.ErrHeldByOther
+			}
+			return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
+		}
+		next, err := lease.Step(r, req, now)
+		if err != nil || next == r {
+			if err != nil {
+				err = &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
+			}
+			return lease.Result{Record: r.At(now), Now: now}, err
+		}
+		swapped, err := a.swap(ctx, name, r, next)
+		if err != nil {
+			if a.bug == "takes a lost swap for a grant" {
+				return lease.Result{Record: next, Now: now}, nil
+			}
+			return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
+		}
+		if swapped {
+			return lease.Result{Record: next, Now: now}, nil
+		}
+	}
+}
