@@ -13,7 +13,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A fakeStore keeps one snapshot a name, records the calls, and runs functions of the test in between.
+// A fakeStore keeps one snapshot for each name, records the calls, and runs a function of the test
+// before each call.
 type fakeStore struct {
 	mu          sync.Mutex
 	kept        map[string]lease.Snapshot
@@ -22,8 +23,8 @@ type fakeStore struct {
 	now         time.Time
 	uncertainty time.Duration
 	loads       func() error                                 // before each Load
-	swaps       func(next lease.Record) (commit, tell error) // before each Swap: what it does, and what it says
-	shows       bool                                         // a conflict comes with the current snapshot
+	swaps       func(next lease.Record) (commit, tell error) // before each Swap; commit: the error of the write, tell: the error that Swap returns
+	shows       bool                                         // if shows is true, Swap returns the current snapshot together with ErrConflict
 }
 
 func newStore(r lease.Record) *fakeStore {
@@ -78,7 +79,7 @@ func (s *fakeStore) Swap(_ context.Context, name string, old lease.Snapshot, nex
 	return s.snapshot(name), nil
 }
 
-// did returns the calls since the last call of did.
+// The method did returns the calls of the store since the previous call of the method did.
 func (s *fakeStore) did() string {
 	calls := strings.Join(s.calls, " ")
 	s.calls = nil
@@ -93,7 +94,8 @@ var (
 	leasedA  = lease.Record{State: lease.Leased, ID: ids["A"], Owner: "one", Duration: time.Minute, Until: noon.Add(time.Minute), Epoch: 7}
 )
 
-// do carries out a request on the name a and checks which calls it took, and the code.
+// do carries out a request on the lease named "a". It checks which calls of the store the request
+// took, and which code it returned.
 func do(t *testing.T, s *fakeStore, auth lease.Authority, req lease.Request, calls string, code lease.Code) lease.Result {
 	t.Helper()
 	res, err := auth.Do(t.Context(), "a", req)
@@ -138,7 +140,8 @@ func TestAuthority(t *testing.T) {
 	if got := do(t, s, auth, renewA, "load swap", 0); got != want {
 		t.Errorf("renewed: %+v", got)
 	}
-	// A renewal that changes nothing is written all the same: it confirms the record.
+	// The authority writes a renewal even if the record stays the same, because the write confirms
+	// the record.
 	if got := do(t, s, auth, renewA, "load swap", 0); got != want {
 		t.Errorf("renewed at the same time: %+v", got)
 	}
@@ -177,7 +180,7 @@ func TestBreakInfinite(t *testing.T) {
 	}
 }
 
-// Time passes between the load and the commit. SPEC A5.
+// If time passes between the load and the commit, the Result shows the time of the commit. SPEC A5.
 func TestCommitIsLater(t *testing.T) {
 	for after, want := range map[time.Duration]lease.Result{
 		10 * time.Second: {Record: leasedA, Now: noon.Add(10 * time.Second), MinRemaining: 50 * time.Second},
@@ -213,15 +216,24 @@ func TestUncertainty(t *testing.T) {
 	if got := do(t, s, lease.NewAuthority(s), read, "load", 0); got.MinRemaining != lease.Infinite {
 		t.Errorf("infinite: %+v", got)
 	}
+	// The Uncertainty of a grant is that of the committed record, and not that of the loaded one.
+	s = newStore(lease.Record{Epoch: 6})
+	s.swaps = func(lease.Record) (commit, tell error) {
+		s.uncertainty = time.Second
+		return nil, nil
+	}
+	if got := do(t, s, lease.NewAuthority(s), acquireA, "load swap", 0); got.MinRemaining != got.MaxRemaining()-time.Second {
+		t.Errorf("a grant with an Uncertainty of 1s: %v of %v are certain", got.MinRemaining, got.MaxRemaining())
+	}
 }
 
-// SPEC A4, S1: after a conflict the authority starts again, from the snapshot beside it or from a load, and
-// decides on that.
+// SPEC A4, S1: after a conflict, the authority decides the request again. It decides from the
+// snapshot that came with the conflict, or from a new load.
 func TestConflicts(t *testing.T) {
 	for shows, calls := range map[bool]string{true: "load swap", false: "load swap load"} {
 		s := newStore(lease.Record{Epoch: 6})
 		s.shows = shows
-		s.swaps = func(lease.Record) (commit, tell error) { // another is faster
+		s.swaps = func(lease.Record) (commit, tell error) { // another client writes first
 			s.writes++
 			s.kept["a"] = lease.Snapshot{Record: leasedA, Version: "x"}
 			return nil, nil
@@ -234,7 +246,7 @@ func TestConflicts(t *testing.T) {
 		s := newStore(lease.Record{Epoch: 6})
 		s.shows = shows
 		left := 5
-		s.swaps = func(lease.Record) (commit, tell error) { // for no reason
+		s.swaps = func(lease.Record) (commit, tell error) { // a conflict without a reason
 			if left--; left >= 0 {
 				return lease.ErrConflict, nil
 			}
@@ -250,7 +262,8 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// SPEC A1, A3: after any other error the outcome is unknown, and the authority does not retry.
+// SPEC A1, A3: after an error of Swap that is not ErrConflict, the outcome is unknown, and the
+// authority does not retry.
 func TestUnknownOutcomes(t *testing.T) {
 	broken := errors.New("connection lost")
 	for name, set := range map[string]func(*fakeStore){
@@ -321,7 +334,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// Limits that are out of range panic. SPEC A7.
+// NewAuthority panics if the limits of the store are out of range. SPEC A7.
 func TestLimitsThatAreNone(t *testing.T) {
 	defer func() {
 		if err, ok := recover().(*lease.FieldError); !ok || err.Field != "Limits.MinDuration" {
@@ -338,8 +351,8 @@ type limitedStore struct {
 
 func (s limitedStore) Limits() lease.Limits { return s.limits }
 
-// SPEC A7: a record that claims more than the limits is cut to the longest duration from first sight, and
-// written.
+// SPEC A7: if a record claims more time than the limits allow, the authority shortens the record
+// and writes it. The shortened time begins at the request.
 func TestHostileRecords(t *testing.T) {
 	minute := lease.Limits{MaxDuration: time.Minute, MaxPeriod: time.Minute}
 	hostile := leasedA
@@ -362,7 +375,7 @@ func TestHostileRecords(t *testing.T) {
 		calls  string
 		code   lease.Code
 		left   time.Duration
-		end    time.Time // in the store, afterwards
+		end    time.Time // the end of the lease in the store after the request
 	}{
 		{"refused", minute, hostile, acquireB, "load swap", lease.ErrHeldByOther, time.Minute, noon.Add(time.Minute)},
 		{"granted, without a change", minute, hostile, lease.Request{Action: lease.ActionWrite, ID: ids["A"]}, "load swap", 0, time.Minute, noon.Add(time.Minute)},
@@ -438,7 +451,7 @@ func TestWatcherIsPassedOn(t *testing.T) {
 	}
 }
 
-// Of many concurrent acquires one is granted, whatever conflicts there are. SPEC A2.
+// Of many concurrent acquires, the authority grants exactly one, even if swaps conflict. SPEC A2.
 func TestContention(t *testing.T) {
 	s := newStore(lease.Record{})
 	auth := lease.NewAuthority(s)

@@ -1,8 +1,11 @@
 package session
 
 import (
+	"context"
 	"math"
 	"math/big"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -11,7 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// How long a grant is believed: D(1-e)/(1+e) - margin, counted from the sending. SPEC H9.
+// A Session relies on a grant for D(1-e)/(1+e) - margin, counted from the sending of the request.
+// SPEC H9.
 func TestBudget(t *testing.T) {
 	for _, c := range []struct {
 		d      time.Duration
@@ -19,7 +23,7 @@ func TestBudget(t *testing.T) {
 		margin time.Duration
 		want   time.Duration
 	}{
-		{30 * time.Second, 0.5, 0, 10*time.Second - 1}, // rounded down, whatever the arithmetic
+		{30 * time.Second, 0.5, 0, 10*time.Second - 1}, // rounded down, even if the result of the arithmetic is rounded up
 		{30 * time.Second, 0.5, time.Second, 9*time.Second - 1},
 		{30 * time.Second, 0.001, time.Millisecond, 30*time.Second - 59_940_060 - time.Millisecond},
 		{10, 0.1, 1, 7}, // 10*0.9/1.1 = 8.18
@@ -34,7 +38,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// The belief is never longer than the formula in exact arithmetic, and not much shorter. SPEC H9.
+// The belief is never longer than the exact result of the formula, and not much shorter. SPEC H9.
 func TestBudgetIsRoundedDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Range(1, math.MaxInt64-1).Draw(t, "d"))
@@ -50,8 +54,9 @@ func TestBudgetIsRoundedDown(t *testing.T) {
 	})
 }
 
-// asleep returns the time that a machine reads d after from when it slept for some of d: its
-// monotonic clock stood still.
+// The function asleep returns a reading of the clock at the time from+d, if the computer was
+// suspended for the time slept in between. While the computer is suspended, its monotonic clock
+// stands still.
 func asleep(t *testing.T, from time.Time, d, slept time.Duration) time.Time {
 	to := from.Add(d)
 	(*struct {
@@ -65,7 +70,8 @@ func asleep(t *testing.T, from time.Time, d, slept time.Duration) time.Time {
 	return to
 }
 
-// A machine that slept counts the larger of its wall and its elapsed time. SPEC H10.
+// If the computer was suspended, the method elapsed returns the time on the wall clock, not the
+// shorter time on the monotonic clock. SPEC H10.
 func TestElapsed(t *testing.T) {
 	s := &Options{MaxClockJump: time.Second}
 	now := time.Now()
@@ -73,11 +79,11 @@ func TestElapsed(t *testing.T) {
 		passed, slept, want time.Duration
 	}{
 		{time.Minute, 0, time.Minute},
-		{time.Minute, time.Second, 59 * time.Second},  // within what a stepped wall clock may do
-		{time.Minute, time.Second + 1, time.Minute},   // it slept
-		{time.Hour, time.Hour, time.Hour},             // all of the time
-		{time.Minute, -time.Hour, 61 * time.Minute},   // the wall clock was set back: does not matter
-		{time.Minute, -time.Second, 61 * time.Second}, // nor by little
+		{time.Minute, time.Second, 59 * time.Second},  // the difference of the clocks is at most MaxClockJump
+		{time.Minute, time.Second + 1, time.Minute},   // the computer was suspended
+		{time.Hour, time.Hour, time.Hour},             // the computer was suspended all the time
+		{time.Minute, -time.Hour, 61 * time.Minute},   // the wall clock was set back, which does not matter
+		{time.Minute, -time.Second, 61 * time.Second}, // the wall clock was set back a little
 	} {
 		if got := s.elapsed(now, asleep(t, now, c.passed, c.slept)); got != c.want {
 			t.Errorf("%v on the wall and %v less elapsed count %v, want %v", c.passed, c.slept, got, c.want)
@@ -88,7 +94,64 @@ func TestElapsed(t *testing.T) {
 	}
 }
 
-// Belief ends at U, not a nanosecond before nor after. SPEC H9.
+// A suspended clock stands still until the test sets it, and wakes no goroutine.
+type suspended struct{ now atomic.Pointer[time.Time] }
+
+func (c *suspended) Now() time.Time                       { return *c.now.Load() }
+func (c *suspended) After(time.Duration) <-chan time.Time { return nil }
+
+// A recordAuthority keeps the record of one lease, and has the time of its clock.
+type recordAuthority struct {
+	*suspended
+	mu     sync.Mutex
+	record lease.Record
+}
+
+func (a *recordAuthority) Do(_ context.Context, _ string, req lease.Request) (lease.Result, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.Now().Round(0)
+	next, err := lease.Step(a.record, req, now)
+	if err == nil {
+		a.record = next
+	}
+	return lease.Result{Record: next, Now: now, MinRemaining: next.Remaining(now)}, err
+}
+
+// After the computer was suspended, a Session counts the time on the wall clock, before any timer has
+// fired. SPEC H10.
+func TestNoMethodBelievesThroughASuspension(t *testing.T) {
+	var c suspended
+	began := time.Now()
+	c.now.Store(&began)
+	s, err := New(&recordAuthority{suspended: &c}, "jobs/nightly", &Options{Clock: &c, Duration: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, ok, err := s.AcquireWithToken(t.Context())
+	if !ok || err != nil || !s.CheckAlive() {
+		t.Fatalf("acquire: %v, %v", ok, err)
+	}
+	after := asleep(t, began, time.Minute, time.Minute)
+	c.now.Store(&after)
+	if s.CheckAlive() {
+		t.Error("CheckAlive is true after a suspension of a minute, and the lease lasts 30s")
+	}
+	if tok := s.Token(); tok != "" {
+		t.Errorf("Token returns %q", tok)
+	}
+	if until, held := s.Until(); held {
+		t.Errorf("Until returns %v, true", until)
+	}
+	if again, _, _ := s.AcquireWithToken(t.Context()); again == first {
+		t.Error("an acquire returns the token of the lease that has ended")
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The belief ends exactly at U. SPEC H9.
 func TestBeliefEndsAtU(t *testing.T) {
 	o := &Options{MaxClockJump: time.Second}
 	sent := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
