@@ -17,11 +17,12 @@ type Authority interface {
 	// Do carries out one request on the lease with the given name. There are three outcomes:
 	//
 	//   - Granted: the error is nil. The Result has the record after the action.
-	//   - Refused: the error is an [*OpError] that wraps a [Code]. If an argument is bad, the OpError
-	//     wraps a [*FieldError] with a Code. The request did not change the lease and never will.
-	//     However, if the record exceeded the limits of the authority, the authority might have
-	//     shortened the record. If [Code.Refusal] reports true for the Code, the Result has the
-	//     record that led to the refusal. Some authorities do not disclose that record.
+	//   - Refused: the error is an [*OpError] that wraps a [Code]. If an argument is bad, the
+	//     OpError wraps a [*FieldError] with a Code. A refused request has not changed the lease
+	//     and never will. However, if the record exceeded the limits of the authority, the
+	//     authority might have shortened the record. If [Code.Refusal] reports true for the Code,
+	//     the Result has the record that led to the refusal. Some authorities do not disclose the
+	//     record that led to a refusal.
 	//   - Unknown: any other error. The authority might have carried out the request, or might still
 	//     carry it out.
 	//
@@ -42,15 +43,16 @@ type Result struct {
 	// fields have no meaning.
 	Now time.Time
 
-	// MinRemaining is a lower bound. The lease stays locked under Record.ID for at least MinRemaining
-	// after the request was sent, unless a later request ends or shortens the lease, or changes its
-	// ID. MinRemaining is 0 if the lease is not locked, and Infinite for an infinite lease.
+	// MinRemaining is a lower bound on the time for which the lease stays locked under Record.ID,
+	// counted from the sending of the request. A later request can still end or shorten the lease,
+	// or change its ID. MinRemaining is 0 if the lease is not locked, and Infinite for an infinite
+	// lease.
 	MinRemaining time.Duration
 }
 
-// MaxRemaining returns an upper bound. The lease stays locked for at most the returned duration after
-// the answer has arrived, unless the holder sends another request. MaxRemaining returns 0 if the
-// lease is not locked, and Infinite for an infinite lease.
+// MaxRemaining returns an upper bound on the time for which the lease stays locked, counted from
+// the arrival of the answer. The bound holds if the holder sends no other request. MaxRemaining
+// returns 0 if the lease is not locked, and Infinite for an infinite lease.
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
 // Break breaks the lease with the given name and returns how long the lease stays locked. The caller
@@ -66,7 +68,8 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // lease.
 //
 // Break returns the error of [Authority.Do]. If the lease is Available, the error of Break wraps
-// [ErrNotPresent]. If a is nil, Break returns a [*FieldError]. If ctx is nil, Break panics.
+// [ErrNotPresent]. If the Authority a is nil, Break returns a [*FieldError]. If ctx is nil, Break
+// panics.
 func Break(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
 	if ctx == nil {
 		panic("lease: Break: the context must not be nil")
@@ -81,9 +84,9 @@ func Break(ctx context.Context, a Authority, name string, p Period) (left time.D
 	return res.MaxRemaining(), nil
 }
 
-// Inspect returns the state of the lease with the given name, and does not change the lease. It
-// returns the error of [Authority.Do]. If a is nil, Inspect returns a [*FieldError]. If ctx is
-// nil, Inspect panics.
+// Inspect returns the state of the lease with the given name, and does not change the lease.
+// Inspect returns the error of [Authority.Do]. If the Authority a is nil, Inspect returns a
+// [*FieldError]. If ctx is nil, Inspect panics.
 func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 	if ctx == nil {
 		panic("lease: Inspect: the context must not be nil")
@@ -99,15 +102,16 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 // Authority calls [Store.Swap]. If Swap returns [ErrConflict], the Authority tries again until the
 // context is done.
 //
-// The Authority caches no records between calls. Every answer is therefore based on a record that was
-// read or written during the call. A cache would be unsafe: only Swap detects a stale record, and a
-// request that writes nothing does not call Swap.
+// The Authority caches no records between calls. Every answer of the Authority is based on a record
+// that was read or written during the call. A cache would be unsafe: only Swap detects a stale
+// record, and a request that writes nothing does not call Swap.
 //
-// If s is a [Limiter], the Authority checks every request against the Limits of s. If a stored record
-// has more time left than the Limits allow, the Authority shortens that time to the longest allowed
-// duration. The shortened time is counted from the first valid request for this lease that is not a
-// read ([ActionRead]). A read does not fix the new end of the lease, because a read stores nothing.
-// If s is a [Watcher], so is the Authority. If s is a [Lister], so is the Authority.
+// If s is a [Limiter], the Authority checks every request against the Limits of s. If a stored
+// record has more time left than the Limits allow, the Authority shortens that time to the longest
+// allowed duration. The Authority counts the shortened time from the first valid request for the
+// lease that is not a read ([ActionRead]). A read does not fix the new end of the lease, because a
+// read stores nothing. If s is a [Watcher], so is the Authority. If s is a [Lister], so is the
+// Authority.
 //
 // NewAuthority panics if s is nil, or if [Limits.Validate] returns an error for the Limits of s.
 func NewAuthority(s Store) Authority {
@@ -179,8 +183,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		if refusal != 0 || !write {
 			if write {
 				// The record had more time left than the limits allow. Store the shortened record
-				// even though the request is refused. If this Swap fails, the next request tries
-				// again.
+				// even though the request is refused. If Swap fails, the next request for the lease
+				// shortens the record again.
 				_, _ = a.store.Swap(ctx, name, old, next)
 			}
 			res.show(&next, old.Now, old.Uncertainty)
@@ -191,8 +195,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		}
 		swapped, err := a.store.Swap(ctx, name, old, next)
 		if err == nil {
-			// The Result describes the lease at the time of the commit. At the load, which was
-			// earlier, more time remained.
+			// The Result describes the lease at the time of the commit. When the record was loaded,
+			// before the commit, the lease had more time left.
 			swapped.Record.pass(swapped.Now)
 			res.show(&swapped.Record, swapped.Now, swapped.Uncertainty)
 			return nil

@@ -6,10 +6,10 @@ import "time"
 // benbjohnson/clock, k8s.io/utils/clock and jonboulle/clockwork implement Clock. The methods must be
 // safe for concurrent use by several goroutines.
 type Clock interface {
-	// Now returns the current time. Callers compute the time between two calls with [time.Time.Sub].
-	// Sub uses the monotonic clock if both times have a monotonic clock reading. Callers hold locks
-	// while they call Now. An implementation must therefore not block, and must not call methods of
-	// the holder or the store.
+	// Now returns the current time. Callers compute the time between two calls with
+	// [time.Time.Sub]. Sub uses the monotonic clock if both times have a monotonic clock reading.
+	// Callers hold locks while they call Now. An implementation of Now must not block, and must not
+	// call methods of the holder or the store.
 	Now() time.Time
 
 	// After returns a channel. When the duration d has elapsed, the channel receives one value, the

@@ -7,32 +7,34 @@ import "time"
 // left than the Limits allow, Decide shortens that time to the longest allowed time. If Limits.Check
 // has returned nil, Decide then calls [Step].
 //
-// An Authority from [NewAuthority] uses the same rules. It calls [Store.Load], decides the request,
-// and then calls [Store.Swap] if write is true. An authority that protects its records with its own
-// lock calls Decide while it holds the lock. If write is true, this authority must store the returned
-// record in place of r before it releases its lock. Such an authority answers the request with the
-// returned record and the returned error.
+// An Authority from [NewAuthority] decides by the rules of Decide. The Authority calls
+// [Store.Load], decides the request, and then calls [Store.Swap] if the result write is true. An
+// authority that protects its records with its own lock calls Decide while it holds the lock. If
+// the result write is true, an authority with its own lock must store the returned record in place
+// of r before it releases the lock. The authority answers the request with the record and the error
+// that Decide returns.
 //
-// There are three cases:
+// Decide has three kinds of results:
 //
-//   - The error is nil. The request is granted. The returned record is the record after the request.
-//     If write is true, the authority must store the returned record before it answers. A granted
-//     renewal is always written, even if the record stays the same, because a holder must not rely on
-//     a renewal that was not stored.
+//   - The error is nil. The request is granted. The returned record is the record after the
+//     request. If the result write is true, the authority must store the returned record before it
+//     answers. A granted renewal is always written, even if the record stays the same, because a
+//     holder must not rely on a renewal that was not stored.
 //   - The error is a [Code]. The request is refused. The returned record is r.At(now), with its
-//     remaining time shortened if necessary. If write is true, the record had more time left than the
-//     limits allow. The authority should then store the returned record. Otherwise every later
-//     request would shorten the record again, to a later end. The refusal is valid even if the
-//     returned record cannot be stored.
+//     remaining time shortened if necessary. If the result write is true, the record r had more
+//     time left than the limits allow, and the authority should store the returned record. If the
+//     authority does not store the returned record, every later request shortens the record again,
+//     to a later end. The refusal is valid even if the returned record cannot be stored.
 //   - The error is a [*FieldError]. An argument is bad, so the request can never be granted. The
-//     returned record is r.At(now), with its remaining time shortened if necessary, and write is
-//     false.
+//     returned record is r.At(now), with its remaining time shortened if necessary, and the result
+//     write is false.
 //
-// For a read, write is always false.
+// For a read, the result write is always false.
 //
-// Decide is a pure function like Step. Decide assumes that r is valid. It also assumes that the time
-// in the parameter now does not go back from one call to the next. Decide allocates memory only if an
-// argument is bad. Decide does not check the name of the lease, so the caller must call [CheckName].
+// Decide is a pure function like Step. Decide assumes that r is valid. Decide also assumes that the
+// time in the parameter now does not go back from one call to the next. Decide allocates memory
+// only if an argument is bad. Decide does not check the name of the lease, so the caller must call
+// [CheckName].
 func Decide(r Record, req Request, l Limits, now time.Time) (next Record, write bool, err error) {
 	if err = l.check(&req); err != nil {
 		r.pass(now)

@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// limits draws limits. Each field may be zero.
+// limits draws random limits. Each field may be zero.
 func limits() *rapid.Generator[lease.Limits] {
 	return rapid.Custom(func(t *rapid.T) lease.Limits {
 		some := rapid.SampledFrom([]time.Duration{0, time.Nanosecond, 10 * time.Second, time.Minute})
@@ -23,7 +23,8 @@ func limits() *rapid.Generator[lease.Limits] {
 	})
 }
 
-// bounded returns r at now within the limits, and whether its end was cut.
+// The function bounded returns the record r at the time now, shortened to the limits. It also
+// reports whether the end of r was moved to an earlier time.
 func bounded(r lease.Record, l lease.Limits, now time.Time) (lease.Record, bool) {
 	r = r.At(now)
 	infinite, was := r.Duration == lease.Infinite, r.Until
@@ -40,9 +41,9 @@ func bounded(r lease.Record, l lease.Limits, now time.Time) (lease.Record, bool)
 	return r, !r.Until.Equal(was)
 }
 
-// SPEC A7, M18: Decide is the check of the arguments, the passing of time, the limits and Step, one
-// after the other. It says that a record must be written if the record changes, for every renewal
-// that is granted, and if the record claimed too much, unless it is only read.
+// SPEC A7, M18: Decide checks the arguments, lets time pass, applies the limits and calls Step, in
+// this order. Decide reports that the record must be written in three cases: the record changes, a
+// renewal is granted, or a request other than a read finds a record that claims too much time.
 func TestDecide(t *testing.T) {
 	granted, refused, bad, cut := 0, 0, 0, 0
 	property := func(t *rapid.T) {
@@ -77,7 +78,8 @@ func TestDecide(t *testing.T) {
 			t.Fatalf("%v of %+v gives %+v, %v; write is %v", req.Action, r, next, err, write)
 		}
 	}
-	// One check draws a hundred times, which does not always produce each of the four.
+	// One call of rapid.Check draws a hundred cases, and a hundred cases do not always include all
+	// four outcomes.
 	for range 50 {
 		rapid.Check(t, property)
 		if t.Failed() || min(granted, refused, bad, cut) > 0 {
@@ -108,8 +110,9 @@ func (failingSwap) Swap(context.Context, string, lease.Snapshot, lease.Record) (
 	return lease.Snapshot{}, errors.New("cannot write")
 }
 
-// If a record claims too much and cannot be written, a refusal stands, but the outcome of a grant is
-// unknown: its answer would show an end that is not stored.
+// If a record claims too much time and the shortened record cannot be written, a refusal is still
+// valid. The outcome of a grant is then unknown, because its answer would show an end that is not
+// stored.
 func TestClaimThatCannotBeWritten(t *testing.T) {
 	s := newStore(lease.Record{State: lease.Leased, ID: ids["A"], Duration: time.Hour, Until: noon.Add(time.Hour), Epoch: 1})
 	a := lease.NewAuthority(failingSwap{s})

@@ -4,37 +4,38 @@
 //
 // The library makes three promises, and each promise has its own conditions.
 //
-//  1. At the authority, at most one lease ID is in force at any instant of the authority's time. The
-//     store must be linearizable and must keep every write that it acknowledged. If the store has no
-//     clock, an instant is a point in the order of its swaps.
+//  1. At the authority, at most one lease ID is in force at any instant of the authority's time.
+//     The store must be linearizable and must keep every write that it acknowledged. If the store
+//     has no clock, an instant is a point in the order of the writes to the store.
 //  2. At the holder, CheckAlive() == true means that the authority still keeps the lock for this
-//     holder. The rates of the two clocks must not differ by more than a stated bound. No clock may
-//     be suspended or stepped. No other caller may end the lease before the holder expects it to end,
-//     whether by a break, by a take-over, or by a release or a change with the holder's ID. The store
-//     must not lose a record.
+//     holder. The rates of the holder's clock and the authority's clock must not differ by more
+//     than a stated bound. No clock may be suspended or stepped. No other caller may end the lease
+//     before the holder expects it to end, whether by a break, by a take-over, or by a release or a
+//     change with the holder's ID. The store must not lose a record.
 //  3. At the resource, after a write with a newer fencing token, no write with an older token is
-//     accepted. The one condition is a guard that all writers share and that is stored with the data.
-//     Package fencing provides guards. Only this promise protects data, because a process can pause
-//     between its check and its write for longer than any lease lasts.
+//     accepted. The promise at the resource has one condition: all writers share one guard, which
+//     is stored with the data. Package fencing provides guards. Only the promise at the resource
+//     protects data, because a process can pause between its check and its write for longer than
+//     any lease lasts.
 //
-// A program acquires a lease in three lines. It needs only the interface [Lease] of this package:
+// A program acquires a lease in three lines, and needs only the interface [Lease] of this package:
 //
 //	store := memory.New(nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //	ok, err := l.Acquire(ctx)
 //
-// After that, l renews the lease in the background. [Lease.CheckAlive] sends no request, and only
-// compares the clock with the end of the lease. If the lease is lost, l calls the handlers that were
-// registered with [Lease.OnLost]. Package session implements this holder. The function session.Run
-// acquires a lease, calls a function, and then releases the lease.
+// If Acquire has returned true, the holder l renews the lease in the background. [Lease.CheckAlive]
+// sends no request, and only compares the clock with the end of the lease. If the lease is lost, l
+// calls the handlers that were registered with [Lease.OnLost]. The holder l is a session.Session.
+// The function session.Run acquires a lease, calls a function, and then releases the lease.
 //
 // # The machine
 //
 // The core of the package is the pure function [Step]. The arguments of Step are a [Record], a
-// [Request] and the current time. Step returns the next Record, or a [Code] that says why the request
-// is refused. Step implements the state machine that the Azure Blob Storage document "Lease Blob"
-// describes in two outcome tables. The machine has two dialects and the five states Available,
-// Leased, Expired, Breaking and Broken:
+// [Request] and the current time. Step returns the next Record, or a [Code] that says why the
+// request is refused. Step implements the state machine that the Azure Blob Storage document "Lease
+// Blob" describes in two outcome tables. The state machine has two dialects and the five states
+// Available, Leased, Expired, Breaking and Broken:
 //
 //	             acquire                         break, period > 0
 //	Available ───────────────▶ Leased ───────────────────────────────▶ Breaking

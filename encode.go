@@ -14,11 +14,13 @@ import (
 // recordFields lists the fields of a Record in the order in which they are written. Every value is
 // plain text, so that people can read it with the tools of the database that stores the record.
 //
-// The function get of a field returns the text of the field. If this text is "", the field is left
-// out. The function set of a field parses a text and sets the field. To decode a text, the method
-// form.record calls the function set with the text. It then calls the function get, and compares the
-// result with the text. If the two texts differ, form.record returns an error. The texts also differ
-// if the function set cannot parse the text. So each record has exactly one text.
+// The function get of a field returns the text of the field. If the text of a field is "", the
+// encoding leaves the field out. The function set of a field parses a text and sets the field. To
+// decode a text, the method form.record calls the function set with the text. The method
+// form.record then calls the function get, and compares the result with the decoded text. If the
+// result of the function get differs from the decoded text, form.record returns an error. The
+// result also differs if the function set cannot parse the text. Because form.record accepts only
+// the text that the function get returns, each record has exactly one text.
 var recordFields = [...]struct {
 	key  string
 	get  func(*Record) string
@@ -72,7 +74,8 @@ func parseTime(s string) time.Time {
 // A form is a record that is not decoded yet. It maps the key of a field to the text of the field.
 type form map[string]string
 
-// add adds the text of one field. It returns an error if the key is unknown or was added before.
+// add adds the text of one field. The method add returns an error if the key is unknown or was
+// added before.
 func (f form) add(key, value string) error {
 	wrong := ""
 	if _, twice := f[key]; twice {
@@ -96,8 +99,8 @@ func known(key string) bool {
 	return false
 }
 
-// record decodes the form and validates the record. It returns an error if a required field is
-// missing. It also returns an error if a decoded field would be encoded as a different text.
+// record decodes the form and validates the record. The method record returns an error if a
+// required field is missing, or if a decoded field would be encoded as a different text.
 func (f form) record() (Record, error) {
 	var r Record
 	for _, field := range recordFields {
@@ -177,8 +180,8 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseJSON decodes the object token by token. It does not call json.Unmarshal, because that function
-// ignores the case of keys and accepts a key that is given twice.
+// parseJSON decodes the object token by token. The function parseJSON does not call json.Unmarshal,
+// because json.Unmarshal ignores the case of keys and accepts a key that is given twice.
 func parseJSON(data []byte) (form, error) {
 	object := &FieldError{Field: "Record", Value: quote(string(data)), Bound: "must be one JSON object of strings, and of a number for its epoch", Code: ErrCorrupt}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -238,9 +241,10 @@ func halfPair(data []byte) bool {
 	}
 }
 
-// unescape decodes the escape \uXXXX at the beginning of data. It returns the number XXXX and the
-// length of the escape, which is 6 bytes. If data does not begin with such an escape, unescape
-// returns -1 and the number of bytes to skip, which is at most 2.
+// unescape decodes the escape \uXXXX at the beginning of data. The function unescape returns the
+// number XXXX and the length of the escape, which is 6 bytes. If data does not begin with an escape
+// of the form \uXXXX, the function unescape returns -1 and the number of bytes to skip, which is at
+// most 2.
 func unescape(data []byte) (rune, int) {
 	if len(data) >= 6 && data[0] == '\\' && data[1] == 'u' {
 		if n, err := strconv.ParseUint(string(data[2:6]), 16, 16); err == nil {

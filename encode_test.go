@@ -24,8 +24,8 @@ const (
 	heldText = `leased epoch=7 id=1f812371-a41d-49e6-b123-f4b542e851c5 duration=15s until=2012-01-26T23:30:33Z owner="worker-1"`
 )
 
-// The texts of records are fixed, because a store must be able to read the records that it has. SPEC
-// R3.
+// The text of each record is fixed, because a store must be able to read the records that older
+// versions have written. SPEC R3.
 func TestRecordText(t *testing.T) {
 	infinite := held
 	infinite.Duration, infinite.Until, infinite.Owner = lease.Infinite, time.Time{}, ""
@@ -52,7 +52,7 @@ func TestRecordText(t *testing.T) {
 			t.Errorf("text:\n got %s, %v\nwant %s", text, err, c.text)
 		}
 	}
-	// The order and the white space of the JSON are the engine's to choose.
+	// The engine of a store may change the order and the white space of the JSON.
 	var got lease.Record
 	if err := json.Unmarshal([]byte(` { "owner" : "worker-1", "until":"2012-01-26T23:30:33Z",
 		"duration":"15s", "id":"1f812371-a41d-49e6-b123-f4b542e851c5", "epoch": 7 , "state":"leased" } `), &got); err != nil || got != held {
@@ -77,8 +77,8 @@ func TestRecordRoundTrip(t *testing.T) {
 	})
 }
 
-// Any text that is never written is corrupt. The error names the field, its value and the bound,
-// and leaves the record as it was. SPEC R2, R3.
+// If MarshalJSON never writes a text, UnmarshalJSON refuses the text as corrupt. The error names
+// the field, its value and the bound, and the record stays unchanged. SPEC R2, R3.
 func TestHostileJSON(t *testing.T) {
 	with := func(old, new string) string {
 		if !strings.Contains(heldJSON, old) {
@@ -157,7 +157,7 @@ func TestHostileJSON(t *testing.T) {
 		"half behind a pair":       {with(`worker-1`, "\ufffd"+`\ud83d\ude00\ude00`), "must be one JSON object"},
 		"half behind a backslash":  {with(`worker-1`, "\ufffd"+`\\\ud800`), "must be one JSON object"},
 		"half a pair, then udc00":  {with(`worker-1`, `\ud800xudc00`), "must be one JSON object"},
-		"cut in an escape":         {`{"` + strings.Repeat("x", 28) + `\u`, "must be one JSON object"}, // 32 bytes: the slice has no more
+		"cut in an escape":         {`{"` + strings.Repeat("x", 28) + `\u`, "must be one JSON object"}, // 32 bytes: the slice has no spare capacity
 		"owner an object":          {with(`"worker-1"`, `{"a":1}`), "must be one JSON object"},
 		"owner an array":           {with(`"worker-1"`, `["a"]`), "must be one JSON object"},
 		"owner true":               {with(`"worker-1"`, `true`), "must be one JSON object"},
@@ -168,7 +168,8 @@ func TestHostileJSON(t *testing.T) {
 	}
 }
 
-// Any character may be escaped, U+FFFD and those that take a pair included. SPEC R3.
+// Any character may be escaped, including U+FFFD and characters that need a surrogate pair.
+// SPEC R3.
 func TestEscapes(t *testing.T) {
 	for escaped, owner := range map[string]string{
 		`\ufffd`: "\ufffd", `a\uFFFD`: "a\ufffd", "\ufffd" + `\uFFFDb`: "\ufffd\ufffdb",
@@ -244,7 +245,8 @@ func checkCorrupt(t *testing.T, decode func(*lease.Record, []byte) error, data, 
 	}
 }
 
-// A record that replaces another is valid, and its epoch is not lower. SPEC M4, R2.
+// ValidateAfter accepts a record only if the record is valid and its epoch is not lower than the
+// epoch of the old record. SPEC M4, R2.
 func TestValidateAfter(t *testing.T) {
 	for _, c := range []struct {
 		epoch uint64
@@ -263,8 +265,8 @@ func TestValidateAfter(t *testing.T) {
 	}
 }
 
-// A record is written only if it is valid, and each rule of Validate is one that it can break:
-// it names the field. SPEC R1.
+// A record is written only if it is valid. For each rule of Validate, a record that breaks the rule
+// gets an error that names the field. SPEC R1.
 func TestValidate(t *testing.T) {
 	if err := (lease.Record{}).Validate(); err != nil {
 		t.Errorf("the zero record: %v", err)
@@ -331,7 +333,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// FuzzRecordText: what is decoded is valid and is written in the same bytes. SPEC R1, R2, R3.
+// FuzzRecordText checks that a decoded record is valid, and is written as the same bytes. SPEC R1,
+// R2, R3.
 func FuzzRecordText(f *testing.F) {
 	f.Add([]byte(heldText))
 	f.Add([]byte("available epoch=0"))
@@ -352,9 +355,9 @@ func FuzzRecordText(f *testing.F) {
 	})
 }
 
-// FuzzRecordJSON: what is decoded is valid, and is written as an object with the same
-// members: no key is taken for another, none is lost, and no value is read loosely.
-// SPEC R1, R2, R3.
+// FuzzRecordJSON checks that a decoded record is valid, and is written as an object with the same
+// members. No key is mistaken for another key, no key is lost, and each value is in the form that
+// MarshalJSON writes. SPEC R1, R2, R3.
 func FuzzRecordJSON(f *testing.F) {
 	f.Add([]byte(heldJSON))
 	f.Add([]byte(`{"state":"available","epoch":0}`))

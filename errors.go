@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// A Code is an error that says why an authority refused a request, why a holder lost a lease, or what
-// is wrong with an argument. It can be the target of [errors.Is]. [CodeOf] returns the Code of an
-// error, so that a switch statement can test it. If a constant corresponds to an error code of the
-// Azure Blob service, the comment of the constant ends with that error code, in parentheses.
+// A Code is an error that says why an authority refused a request, why a holder lost a lease, or
+// what is wrong with an argument. A Code can be the target of [errors.Is]. [CodeOf] returns the
+// Code of an error, for use in a switch statement. If a constant corresponds to an error code of
+// the Azure Blob service, the comment of the constant ends with that error code, in parentheses.
 type Code uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	ErrIDMismatch    // the ID is not the current or last ID, or was released (LeaseIdMismatchWith...Operation)
 	ErrIDMissing     // the lease is locked and the write presented no ID (LeaseIdMissing)
 	ErrNotPresent    // there is no lease to act on (LeaseNotPresentWith...Operation)
-	ErrOver          // the lease with the presented ID is over (LeaseLost)
+	ErrOver          // the lease with the presented ID has ended (LeaseLost)
 	ErrEpochLimit    // no newer token can be issued for this name
 	ErrForeign       // a program without this library holds the lease, and the request would end or change it
 
@@ -46,7 +46,7 @@ const (
 
 	// Errors of stores.
 
-	ErrConflict // Swap wrote nothing, because the record is no longer the one that was loaded
+	ErrConflict // Swap wrote nothing, because the record has changed since it was loaded
 	ErrCorrupt  // the store holds something that is not a valid record
 
 	// Errors of holders.
@@ -116,9 +116,10 @@ func Codes() []Code {
 }
 
 // Refusal reports whether c means that a request was refused because of the state of the lease. A
-// refused request does not change the lease. However, if the stored lease exceeds the [Limits] of the
-// authority, the authority might shorten it. The same request can be granted later. Refusal returns
-// false for bad arguments and for the errors of stores and holders.
+// refused request does not change the lease. However, if the stored lease exceeds the [Limits] of
+// the authority, the authority might shorten the lease when it refuses a request. The authority can
+// grant an equal request later. Refusal returns false for bad arguments and for the errors of
+// stores and holders.
 func (c Code) Refusal() bool { return c >= ErrHeldByOther && c <= ErrForeign }
 
 // Error returns a description of c in plain words.
@@ -137,11 +138,11 @@ func (c Code) String() string {
 	return "Code(" + strconv.Itoa(int(c)) + ")"
 }
 
-// MarshalText returns the short name of c. It returns an error if c is not a known Code.
+// MarshalText returns the short name of c. MarshalText returns an error if c is not a known Code.
 func (c Code) MarshalText() ([]byte, error) { return marshalName(codeNames[:], int(c), "code") }
 
-// UnmarshalText sets *c to the Code with the given short name. It returns an error if no Code has
-// that name.
+// UnmarshalText sets *c to the Code with the given short name. UnmarshalText returns an error if no
+// Code has the given name.
 func (c *Code) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(codeNames[:], text, "code")
 	if err == nil {
@@ -158,8 +159,8 @@ func CodeOf(err error) Code {
 	return c
 }
 
-// An OpError is the error that an [Authority] returns. It has the action, the name of the lease and
-// the reason.
+// An OpError is the error that an [Authority] returns. An OpError has the action, the name of the
+// lease and the reason.
 type OpError struct {
 	Op   string // the action, such as "acquire"
 	Name string // the name of the lease
@@ -210,20 +211,20 @@ type LostError struct {
 	Err    error  // the last error before the loss; may be nil
 }
 
-// Is reports whether target is [ErrLost]. So errors.Is(err, ErrLost) is true for every LostError.
-// [CodeOf] returns the Reason of a LostError.
+// Is reports whether target is [ErrLost]. The method Is makes errors.Is(err, ErrLost) true for
+// every LostError. [CodeOf] returns the Reason of a LostError.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // Error returns a text with the name of the lease, the reason and the text of Err.
 func (e *LostError) Error() string {
 	s := "lease: lost " + quote(e.Name) + ": " + e.Reason.Error()
-	if e.Err != nil && CodeOf(e.Err) != e.Reason { // do not write the same text twice
+	if e.Err != nil && CodeOf(e.Err) != e.Reason { // do not write the text of the Code twice
 		s += ": " + e.Err.Error()
 	}
 	return s
 }
 
-// Unwrap returns the Reason. It also returns Err if Err is not nil.
+// Unwrap returns the Reason, and also returns Err if Err is not nil.
 func (e *LostError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Reason}
@@ -237,9 +238,9 @@ type PermanentError struct {
 	Err error // the error itself
 }
 
-// Permanent marks err as an error that a retry cannot fix. It wraps err in a [*PermanentError] with
-// the same text. If err is nil, Permanent returns nil. Call [errors.As] to check whether an error is
-// marked.
+// Permanent marks err as an error that a retry cannot fix. Permanent wraps err in a
+// [*PermanentError] that has the text of err. If err is nil, Permanent returns nil. Call
+// [errors.As] to check whether an error is marked.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -258,7 +259,8 @@ func (e *PermanentError) Error() string {
 // Unwrap returns Err.
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// quote returns s in quotes for an error message. It shortens a string of more than 80 bytes.
+// quote returns s in quotes for an error message. If s has more than 80 bytes, the function quote
+// shortens s.
 func quote(s string) string {
 	const most = 80
 	if len(s) <= most {

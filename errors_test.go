@@ -10,7 +10,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A name is stable: logs, tables and other languages know it.
+// The short name of a Code never changes, because logs, tables and programs in other languages use
+// it.
 func TestCodes(t *testing.T) {
 	names := "held breaking broken already-broken id-mismatch id-missing not-present over epoch-limit foreign " +
 		"action version id proposed duration period owner name token time option conflict corrupt " +
@@ -69,7 +70,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// checkNames checks that v is read as it is written, and nothing else is.
+// checkNames checks that UnmarshalText decodes the text of v as v, and refuses other texts.
 func checkNames[T comparable, P interface {
 	*T
 	UnmarshalText([]byte) error
@@ -121,7 +122,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v, %v\nwant %s, %v", c.err, lease.CodeOf(c.err), c.says, c.code)
 		}
 	}
-	// A zero error also has a text, and CodeOf returns 0 for it.
+	// An error whose fields are all zero also has a text, and CodeOf returns 0 for it.
 	for _, zero := range []error{&lease.OpError{}, &lease.FieldError{}, &lease.LostError{}} {
 		if zero.Error() == "" || lease.CodeOf(zero) != 0 {
 			t.Errorf("%T: %q, %v", zero, zero, lease.CodeOf(zero))
@@ -184,7 +185,8 @@ func TestLabels(t *testing.T) {
 			}
 		}
 	}
-	// A value of 80 bytes is shown whole; of a longer one the beginning and the length.
+	// An error shows a value of 80 bytes in full. For a longer value, the error shows the beginning
+	// and the length.
 	for n, want := range map[int]string{80: `"` + strings.Repeat("x", 80) + `": `, 81: `"` + strings.Repeat("x", 80) + `"... (81 bytes): `} {
 		_, err := lease.ParseID(strings.Repeat("x", n))
 		if !strings.Contains(err.Error(), want) {

@@ -8,7 +8,7 @@ import (
 
 // An ID is a lease ID. An ID contains the 16 bytes of a GUID, in the order in which a GUID is
 // printed. An ID can be converted to and from a uuid.UUID. IDs are comparable with ==. The zero ID
-// means that no ID is given. It cannot be the proposed ID of a request.
+// means that no ID is given. The zero ID cannot be the proposed ID of a request.
 type ID [16]byte
 
 // IsZero reports whether id is the zero ID.
@@ -47,7 +47,8 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// MustParseID is like [ParseID], but panics if ParseID returns an error. It is meant for constants.
+// MustParseID is like [ParseID], but panics if ParseID returns an error. MustParseID is meant for
+// constants.
 func MustParseID(s string) ID {
 	id, err := ParseID(s)
 	if err != nil {
@@ -56,7 +57,8 @@ func MustParseID(s string) ID {
 	return id
 }
 
-// parseHex decodes the hexadecimal digits of s into dst. It returns false if s has other characters.
+// parseHex decodes the hexadecimal digits of s into dst. The function parseHex returns false if s
+// has a character that is not a hexadecimal digit.
 func parseHex(dst []byte, s string) bool {
 	_, err := hex.Decode(dst, []byte(s))
 	return err == nil
@@ -117,8 +119,7 @@ func parseBraced(id *ID, s string) bool {
 	return true
 }
 
-// String returns the ID in format D, in lower case. The Blob service uses the same format in its
-// answers.
+// String returns the ID in format D, in lower case. The Blob service uses format D in its answers.
 func (id ID) String() string {
 	b, _ := id.MarshalText()
 	return string(b)

@@ -51,7 +51,7 @@ func TestParseID(t *testing.T) {
 	}
 }
 
-// SPEC R4: anything else is refused, with a message that says what there was.
+// SPEC R4: ParseID refuses a text in any other format, with a message that contains the text.
 func TestParseIDRefuses(t *testing.T) {
 	for name, s := range map[string]string{
 		"empty":                    "",
@@ -128,8 +128,8 @@ func formats(id lease.ID) []string {
 	return []string{strings.ReplaceAll(d, "-", ""), d, "{" + d + "}", "(" + d + ")", x + "}}"}
 }
 
-// An ID that is written and read is the same, in every format, and uuid reads the same value from the
-// formats that both know. SPEC R3, R4.
+// If an ID is written in any format and parsed, the result is the same ID. If package uuid knows a
+// format, it parses the same value. SPEC R3, R4.
 func FuzzParseID(f *testing.F) {
 	for _, s := range formats(ids["B"]) {
 		f.Add(s)

@@ -2,11 +2,11 @@ package lease
 
 import "context"
 
-// A Lease lets a program acquire, check and release one lease. It has one name and one owner. The
-// methods of Lease correspond to those of the type Lease in Akka Coordination and in actor-ts. A
-// session.Session is a Lease over any [Authority]. Lease is the only interface of this package that a
-// program needs in order to use leases. The function [AcquireWithToken] acquires a Lease and returns
-// the fencing token that its writes must carry.
+// A Lease lets a program acquire, check and release one lease. A Lease has one name and one owner.
+// The methods of Lease correspond to those of the type Lease in Akka Coordination and in actor-ts.
+// A session.Session is a Lease over any [Authority]. Lease is the only interface of this package
+// that a program needs in order to use leases. The function [AcquireWithToken] acquires a Lease and
+// returns the fencing token that its writes must carry.
 //
 // An incarnation is one period in which the lease is held. An incarnation begins when an Acquire is
 // granted, and ends when the lease is released or lost. An incarnation that has ended is never held
@@ -15,29 +15,31 @@ import "context"
 // All methods must be safe for concurrent use by several goroutines. Handlers of OnLost may call them
 // too.
 type Lease interface {
-	// Acquire tries once to take the lease. It does not wait until the lease is free.
+	// Acquire tries once to take the lease. Acquire does not wait until the lease is free.
 	//
 	//   - (true, nil): the lease is held now.
 	//   - (false, nil): the lease was certainly not granted, because it is locked. Another holder has
 	//     it, the authority cannot rule out that another holder has it, or the lease is breaking.
-	//   - (false, err): an argument is bad, or the outcome is unknown. This call will never make the
-	//     holder believe that it holds the lease. If a grant arrives after Acquire has returned, the
-	//     holder undoes that grant.
+	//   - (false, err): an argument is bad, or the outcome is unknown. The failed call never makes
+	//     the holder believe that it holds the lease. If a grant arrives after Acquire has
+	//     returned, the holder undoes the grant.
 	//
 	// If the lease is already held, Acquire sends no request and returns true. If ctx is done before
 	// the call, Acquire sends no request. If ctx ends during the call, Acquire returns the error of
 	// ctx at once. If ctx ends after Acquire has returned true, the holder keeps the lease.
 	//
 	// Some stores, such as etcdlease, have no clock. If a store has no clock, its authority counts
-	// the duration of a lease from the time at which the authority first reads the lease. If the last
-	// holder has crashed, the first call of Acquire in a new process is therefore refused, even long
-	// after the crash. If each new process exits when its first Acquire is refused, none of them
-	// acquires the lease. If the store has no clock, call session.TryRun instead of Acquire. You can
-	// also call session.AcquireWait with a context that lasts longer than the Duration of the lease.
+	// the duration of a lease from the time at which the authority first reads the lease. If the
+	// last holder has crashed, the first call of Acquire in a new process is therefore refused,
+	// even long after the crash. If each new process exits when its first Acquire is refused, no
+	// process acquires the lease. If the store has no clock, call session.TryRun instead of
+	// Acquire. If the store has no clock, you can also call session.AcquireWait with a context that
+	// lasts longer than the Duration of the lease.
 	Acquire(ctx context.Context) (bool, error)
 
 	// Release gives the lease up. As soon as Release is called, CheckAlive returns false, even if
-	// Release returns an error or ctx is done. An Acquire that is still running does not return true.
+	// Release returns an error or ctx is done. A call of Acquire that is still running when Release
+	// is called does not return true.
 	//
 	// Release returns nil if the lease is released, or if there was nothing to release. If Release
 	// returns an error, the authority might still keep the lease locked for this holder. After an
@@ -50,14 +52,15 @@ type Lease interface {
 	// end yet.
 	CheckAlive() bool
 
-	// OnLost registers f to be called when the lease is lost. The function f is called once for every
-	// incarnation that is lost, with a [*LostError] as its argument. It is not called for an
-	// incarnation that ends by Release. Each call of f runs in its own goroutine. If the lease is
-	// lost while a call of Acquire is still running, the result of that call is decided before f is
-	// called. If the lease was lost before f was registered, f is not called for that loss.
+	// OnLost registers f to be called when the lease is lost. The function f is called once for
+	// every incarnation that is lost, with a [*LostError] as its argument. The function f is not
+	// called for an incarnation that ends by Release. Each call of f runs in its own goroutine. If
+	// the lease is lost while a call of Acquire is still running, the result of the call of Acquire
+	// is decided before f is called. If the lease was lost before the function f was registered, f
+	// is not called for the loss.
 	//
-	// The returned function unregisters f, and reports whether f was still registered. It does not
-	// wait for a call of f that has already begun.
+	// The returned function unregisters f, and reports whether f was still registered. The returned
+	// function does not wait for a call of f that has already begun.
 	OnLost(f func(error)) (stop func() bool)
 }
 
@@ -72,8 +75,8 @@ type TokenAcquirer interface {
 }
 
 // AcquireWithToken acquires l and returns its fencing token. If l is not a [TokenAcquirer],
-// AcquireWithToken calls l.Acquire and returns an empty token, which no guard accepts. If l is nil,
-// it returns a [*FieldError].
+// AcquireWithToken calls l.Acquire and returns an empty token, which no guard accepts. If the Lease
+// l is nil, AcquireWithToken returns a [*FieldError].
 func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 	if l == nil {
 		return "", false, Missing("AcquireWithToken.l")
@@ -91,28 +94,29 @@ type Waiter interface {
 	Lease
 
 	// Wait blocks until the lease is free, and then returns nil. Wait also returns nil if it cannot
-	// find out whether the lease is free. When Wait has returned nil, the caller should call Acquire.
-	// If ctx ends first, Wait returns the error of ctx.
+	// find out whether the lease is free. When Wait has returned nil, the caller should call
+	// Acquire. If ctx ends before the lease is free, Wait returns the error of ctx.
 	Wait(ctx context.Context) error
 }
 
 // WhileHeld derives a context from ctx for work that must stop when the lease ends. When the work is
 // done, call the returned function to release the resources of the context.
 //
-// Some types, such as session.Session, have a method WhileHeld. If l has a method WhileHeld, this
-// function calls the method and returns its results. The method WhileHeld of a session.Session
-// returns a context for the incarnation that is held at the time of the call. This context ends when
-// ctx ends or the returned function is called. It also ends in three cases, each with its own
-// [context.Cause]:
+// Some types, such as session.Session, have a method WhileHeld. If the Lease l has a method
+// WhileHeld, the function WhileHeld calls the method and returns its results. The method WhileHeld
+// of a session.Session returns a context for the incarnation that is held at the time of the call.
+// The context of a session.Session ends when ctx ends or the returned function is called. The
+// context also ends in three cases, each with its own [context.Cause]:
 //
 //   - The lease is lost, or the stop window before the end of the lease begins. The cause is a
 //     [*LostError].
 //   - Release, HandOver or Close is called. The cause is [ErrReleased].
-//   - The lease is not held at the call. The cause is [ErrNotHeld], and the context ends at once.
+//   - The lease is not held at the call. The cause is [ErrNotHeld], and the context ends at the
+//     call.
 //
 // If l has no method WhileHeld, the context ends when the lease is lost, or at once if the lease is
-// not held. This context does not end when the lease is released. It can still end when a later
-// incarnation is lost.
+// not held. If l has no method WhileHeld, the context does not end when the lease is released. The
+// context can still end when a later incarnation is lost.
 //
 // WhileHeld panics if ctx or l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {

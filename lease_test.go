@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A plain Lease has the four methods and no ability.
+// A plain is a Lease with only the four methods of the interface Lease.
 type plain struct {
 	alive   bool
 	handler func(error)
@@ -25,7 +25,7 @@ func (p *plain) OnLost(f func(error)) func() bool {
 
 var errPlain = errors.New("of the plain lease")
 
-// An able Lease has methods of the names of the functions.
+// An able is a Lease that also has the methods AcquireWithToken and WhileHeld.
 type able struct{ plain }
 
 type key struct{}
@@ -49,7 +49,7 @@ func TestAcquireWithToken(t *testing.T) {
 	}
 }
 
-// A nil argument is refused by name, and nothing is called.
+// The error for a nil argument names the argument, and the function calls nothing.
 func TestNilArguments(t *testing.T) {
 	_, ok, acquired := lease.AcquireWithToken(t.Context(), nil)
 	_, broken := lease.Break(t.Context(), nil, "a", lease.Period{})
@@ -82,7 +82,7 @@ func TestNilArguments(t *testing.T) {
 	}
 }
 
-// SPEC H20, as far as a Lease of four methods allows.
+// SPEC H20, for a Lease that has only four methods.
 func TestWhileHeld(t *testing.T) {
 	cause := errors.New("gone")
 	t.Run("its own method", func(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 // Limits restrict the durations that an authority grants. A zero field sets no limit.
 //
 // All authorities over the same leases should have the same Limits. If a stored lease exceeds the
-// Limits of an authority, this authority ends the lease earlier than its holder expects. So before
-// you lower MaxDuration, lower the durations that all holders request, and wait until the leases with
-// longer durations have ended.
+// Limits of an authority, the authority ends the lease earlier than the holder of the lease
+// expects. Before you lower MaxDuration, lower the durations that all holders request, and wait
+// until the leases with longer durations have ended.
 type Limits struct {
 	MinDuration time.Duration // the shortest duration of an acquire
 	MaxDuration time.Duration // the longest finite duration of an acquire; Infinite is always allowed
@@ -23,12 +23,12 @@ type Limits struct {
 //	[A break period is] between 0 and 60 seconds.
 var AzureLimits = Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.Second, MaxPeriod: 60 * time.Second}
 
-// A Limiter has Limits. It is an optional interface of a [Store]. Limits must be safe for concurrent
-// use by several goroutines.
+// A Limiter has Limits. Limiter is an optional interface of a [Store]. The method Limits must be
+// safe for concurrent use by several goroutines.
 type Limiter interface {
-	// Limits returns the limits for the leases in the Store. All calls must return the same limits.
-	// An Authority from [NewAuthority] applies these limits to every request and to every record that
-	// it loads.
+	// Limits returns the limits for the leases in the Store. All calls of Limits must return the
+	// same result. An Authority from [NewAuthority] applies the limits to every request and to
+	// every record that it loads.
 	Limits() Limits
 }
 
@@ -49,10 +49,10 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Check returns nil if the request is within the limits and its arguments are valid. Otherwise Check
-// returns a [*FieldError] that names the field, its value and the bound. The error has the same Code
-// that [Step] returns for the bad argument. If Check returns nil, [Step] can grant the request in at
-// least one state of the lease.
+// Check returns nil if the request is within the limits and its arguments are valid. If the request
+// is outside the limits or an argument is not valid, Check returns a [*FieldError] that names the
+// field, its value and the bound. The error of Check has the Code that [Step] returns for the bad
+// argument. If Check returns nil, [Step] can grant the request in at least one state of the lease.
 //
 // For versions before [Version20120212], Check ignores the period of a break, and assumes a duration
 // of 60 seconds for an acquire.
@@ -101,12 +101,13 @@ func (l Limits) check(req *Request) error {
 	return nil
 }
 
-// Bound takes the duration of a stored record and the time that is left according to that record. If
-// the duration or the time left is longer than the Limits allow, Bound shortens it to the longest
-// allowed time. For a finite lease, the longest allowed time is MaxDuration. A break never lengthens
-// a lease, so MaxDuration is also the limit for the break of a finite lease. The limit for the break
-// of an infinite lease is MaxPeriod. Bound never shortens an infinite duration. A record can exceed
-// the limits if it was written by hand or under other limits.
+// Bound takes the duration of a stored record and the time that is left according to that record.
+// If the duration or the time left is longer than the Limits allow, Bound shortens the duration or
+// the time left to the longest allowed time. For a finite lease, the longest allowed time is
+// MaxDuration. A break never lengthens a lease, so MaxDuration is also the limit for the break of a
+// finite lease. The limit for the break of an infinite lease is MaxPeriod. Bound never shortens an
+// infinite duration. A record can exceed the limits if it was written by hand or under other
+// limits.
 //
 // [Decide] applies Bound to every record, so most stores need not call it. A store must call Bound if
 // the store itself counts how much time a lease has left, as package observe does.
@@ -117,7 +118,7 @@ func (l Limits) Bound(duration, left time.Duration) (boundedDuration, boundedLef
 	return atMost(duration, l.MaxDuration), atMost(left, l.MaxDuration)
 }
 
-// atMost returns d, or the limit if d is longer. A limit of 0 is no limit.
+// atMost returns d, or the limit if d is longer. A limit of 0 means that there is no limit.
 func atMost(d, limit time.Duration) time.Duration {
 	if limit == 0 {
 		return d
@@ -125,7 +126,7 @@ func atMost(d, limit time.Duration) time.Duration {
 	return min(d, limit)
 }
 
-// clamp applies [Limits.Bound] to a record. If r.Until is zero, it stays zero.
+// clamp applies [Limits.Bound] to a record. If r.Until is zero, r.Until stays zero.
 func (l Limits) clamp(r *Record, now time.Time) {
 	claimed := r.Until.Sub(now)
 	duration, left := l.Bound(r.Duration, claimed)

@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// A Lister lists leases. It is an optional interface of a [Store] or an [Authority]. An operator uses
-// a Lister to find out which leases exist and who holds them. A type that wraps a Lister must be a
-// Lister too. List must be safe for concurrent use by several goroutines.
+// A Lister lists leases. Lister is an optional interface of a [Store] or an [Authority]. An
+// operator uses a Lister to find out which leases exist and who holds them. A type that wraps a
+// Lister must be a Lister too. List must be safe for concurrent use by several goroutines.
 type Lister interface {
 	// List returns the leases whose names begin with prefix, in any order. The empty prefix selects
 	// all leases. If the prefix is not empty and [CheckName] returns an error for it, the iteration
 	// ends with that error.
 	//
-	// The list contains every lease that is Leased or Breaking throughout the iteration. The list may
-	// contain other leases that the store remembers. It contains each name at most once.
+	// The list contains every lease that is Leased or Breaking throughout the iteration. The list
+	// may also contain leases in other states, if the store remembers them. The list contains each
+	// name at most once.
 	//
 	// Each [Entry] was correct at some moment during the iteration. Two entries may be from different
 	// moments, because leases can change during the iteration. The body of a loop over the list may
 	// call the Store or the Authority.
 	//
 	// If an error comes with an Entry that has a Name, the error is only about the lease with that
-	// name. For example, the record of the lease may be corrupt. The other fields of such an Entry
-	// are zero, and the iteration continues.
+	// name. For example, the record of the lease may be corrupt. If an Entry with a Name comes with
+	// an error, the fields of the Entry besides the Name are zero, and the iteration continues.
 	//
 	// If an error comes with an Entry that has no Name, the iteration ends, and the list is
 	// incomplete. If ctx is done before the list is complete, the iteration ends with an error and an
@@ -36,7 +37,8 @@ type Lister interface {
 
 // An Entry is one lease in a list.
 type Entry struct {
-	// Name is the name of the lease. It is empty if the error with the Entry ends the list.
+	// Name is the name of the lease. Name is empty if the error that comes with the Entry ends the
+	// list.
 	Name string
 
 	// Record is the record of the lease. Record.State is the state at the time in the field Now (see
@@ -49,8 +51,8 @@ type Entry struct {
 	Now time.Time
 }
 
-// A listing is the Lister of an authority. It lists the leases of the store. If a lease has more time
-// left than the limits allow, the listing shortens that time.
+// A listing is the Lister of an authority. If a lease has more time left than the limits allow, the
+// listing shortens the time left.
 type listing struct {
 	Lister
 	limits Limits

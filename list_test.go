@@ -10,7 +10,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A listingStore lists the entries that it holds, with the error where one is given.
+// A listingStore lists the entries in its fields, each with its error if there is one.
 type listingStore struct {
 	lease.Store
 	limits  lease.Limits
@@ -30,7 +30,8 @@ func (s *listingStore) List(_ context.Context, prefix string) iter.Seq2[lease.En
 	}
 }
 
-// SPEC S10: the list of an authority is that of its store, as time has left it, within the limits.
+// SPEC S10: an authority lists the leases of its store as they are at the time of the list,
+// shortened to the limits.
 func TestAuthorityLists(t *testing.T) {
 	leased := lease.Record{State: lease.Leased, ID: ids["A"], Duration: time.Hour, Until: noon.Add(time.Hour), Epoch: 1}
 	spoilt := errors.New("spoilt")
@@ -65,7 +66,8 @@ func TestAuthorityLists(t *testing.T) {
 	}
 }
 
-// An authority is a Lister and a Watcher if its store is one, and not otherwise.
+// An authority is a Lister only if its store is a Lister, and a Watcher only if its store is a
+// Watcher.
 func TestAbilitiesArePassedOn(t *testing.T) {
 	plain := newStore(leasedA)
 	watches, lists := watchedStore{plain}, &listingStore{}

@@ -39,7 +39,7 @@ func TestPurity(t *testing.T) {
 	}
 }
 
-// The test of purity finds what it looks for.
+// The check behind TestPurity finds each kind of impure code.
 func TestImpurityIsFound(t *testing.T) {
 	for _, body := range []string{
 		`import "sync"`, `import "sync/atomic"`, `import "math/rand"`, `import "math/rand/v2"`, `import "crypto/rand"`,
@@ -56,8 +56,8 @@ func TestImpurityIsFound(t *testing.T) {
 }
 
 var (
-	// pureImports lists the packages that this package may import. clocks lists the names of package
-	// time that it must not use.
+	// pureImports lists the packages that this package may import. The list clocks has the names of
+	// package time that this package must not use.
 	pureImports = []string{"bytes", "context", "encoding/hex", "encoding/json", "errors", "fmt", "io", "iter", "math", "strconv", "strings", "time", "unicode", "unicode/utf16", "unicode/utf8"}
 	clocks      = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "Local", "LoadLocation"}
 )
@@ -110,8 +110,8 @@ func impure(t *testing.T, name, source string) (found []string) {
 	return found
 }
 
-// TestDependencies checks which other modules a package imports. The root, fencing and observe import
-// only the standard library. The packages that generate lease IDs also import uuid.
+// TestDependencies checks which other modules a package imports. The root package, fencing and
+// observe import only the standard library. The packages that generate lease IDs also import uuid.
 func TestDependencies(t *testing.T) {
 	const module, uuid = "github.com/fencedlease/lease", "github.com/google/uuid"
 	for dir, allowed := range map[string][]string{

@@ -19,8 +19,8 @@ var (
 	copied = regexp.MustCompile(`(?m)^\| \[.*?\]\((\S+\.go)\) \|`)
 )
 
-// The code and the output that README.md shows are in the files that it names above them. Those
-// files are compiled, and run by tests beside them.
+// The code and the output that README.md shows are in the files that README.md names above them.
+// The files are compiled, and tests beside the files run them.
 func TestReadme(t *testing.T) {
 	readme := readFile(t, "README.md")
 	blocks := fence.FindAllStringSubmatch(readme, -1)
@@ -40,7 +40,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// contains reports whether text has the lines one after the other, all with the same indentation.
+// The function contains reports whether text has the lines one after the other, all with the same
+// indentation.
 func contains(text string, lines []string) bool {
 	for _, indent := range []string{"", "\t", "\t\t"} {
 		var b strings.Builder
@@ -57,7 +58,7 @@ func contains(text string, lines []string) bool {
 	return false
 }
 
-// The check above finds a line that differs, and a line that is missing.
+// The function contains returns false if a line differs or is missing.
 func TestReadmeContains(t *testing.T) {
 	const text = "func f() {\n\tif x {\n\t\treturn\n\t}\n}\n"
 	for lines, want := range map[string]bool{
@@ -75,7 +76,8 @@ func TestReadmeContains(t *testing.T) {
 	}
 }
 
-// The programs to copy have at most 40 lines of code, besides comments and imports.
+// The programs that README.md offers for copying have at most 40 lines of code, besides comments
+// and imports.
 func TestProgramsAreShort(t *testing.T) {
 	_, section, _ := strings.Cut(readFile(t, "README.md"), "## Programs to copy")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -113,15 +115,18 @@ func TestReadmeDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A renewal comes up to a tenth early. Work is told to stop a window before the belief ends.
-	// The first comes after a tenth of the interval at the earliest.
+	// A Session renews up to a tenth of RenewInterval early. It tells work to stop when StopWindow
+	// is left of the belief. It sends the first renewal after a tenth of RenewInterval at the
+	// earliest.
 	first, early, rate := o.RenewInterval/10, o.RenewInterval-o.RenewInterval/10, (1-o.MaxClockDrift)/(1+o.MaxClockDrift)
 	believed := time.Duration(float64(o.Duration)*rate) - o.Margin
 	told := believed - o.StopWindow
-	// Just before a renewal that comes as late as it may, the store begins to fail each request at once.
-	// It answers again just before the last retry, which comes as early before told as it may.
+	// The store begins to fail each request at once just before a renewal that is as late as
+	// possible. The store answers again just before the last retry. The last retry is as long
+	// before the time told as possible.
 	failing := told - o.RenewInterval - o.RetryDelay
-	// A request without an answer takes its time limit, so the retries are further apart.
+	// A request without an answer lasts for RequestTimeout, so more time passes between the
+	// retries.
 	silent := failing - o.RequestTimeout
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%g s", d.Seconds()) }
 	part := func(d time.Duration) float64 { return math.Floor(10*d.Seconds()/o.Duration.Seconds()) / 10 }
@@ -154,7 +159,8 @@ func TestReadmeDefaults(t *testing.T) {
 	}
 }
 
-// The versions that README.md compares are those that the modules with the comparisons require.
+// README.md compares the versions that the go.mod files of the modules with the comparisons
+// require.
 func TestReadmeVersions(t *testing.T) {
 	readme := strings.Join(strings.Fields(readFile(t, "README.md")), " ")
 	for _, c := range []struct{ name, module, file string }{

@@ -24,9 +24,9 @@ var (
 	source     = regexp.MustCompile(`\([^()]*\)$`)
 )
 
-// Every clause of SPEC.md has a source and a test, and no test names a clause that does not exist. A
-// test cites the clauses that it checks in a comment; the rules of the suites in leasetest begin with
-// them. The tests of each clause are printed by
+// Every clause of SPEC.md has a source and a test, and no test names a clause that does not exist.
+// A test cites in a comment the clauses that it checks. The name of a rule in the suites of
+// leasetest begins with a clause. To print the tests of each clause, run
 //
 //	go test -run Spec -v .
 func TestSpec(t *testing.T) {
@@ -45,7 +45,7 @@ func TestSpec(t *testing.T) {
 	if all := strings.Count(text, "\n- **"); len(clauses) != all || all == 0 {
 		t.Errorf("%d of %d clauses are numbered and end with their source", len(clauses), all)
 	}
-	const longest = 40 // words, without the source
+	const longest = 40 // the most words in a clause, without its source
 	for _, m := range clausePart.FindAllStringSubmatch(text, -1) {
 		if n := len(strings.Fields(source.ReplaceAllString(m[1], ""))); n > longest {
 			t.Errorf("%d words, and at most %d are allowed: %s", n, longest, m[1])
@@ -94,7 +94,8 @@ func citations(t *testing.T) map[string]map[string]bool {
 	return tests
 }
 
-// citedByTests finds the citations in comments, each of the test it stands at or in.
+// citedByTests finds the citations in comments. Each citation belongs to the test that contains the
+// comment, or that begins below the comment.
 func citedByTests(t *testing.T, file string, cite func(clause, test string)) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, file, nil, parser.ParseComments)
@@ -123,7 +124,7 @@ func citedByTests(t *testing.T, file string, cite func(clause, test string)) {
 	}
 }
 
-// citedByRules finds the names of rules.
+// citedByRules finds the clauses that begin the names of the rules in leasetest.
 func citedByRules(t *testing.T, file string, cite func(clause, rule string)) {
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {

@@ -41,7 +41,7 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
-// MarshalText returns the name of the state. It returns an error if the state is unknown.
+// MarshalText returns the name of the state. MarshalText returns an error if the state is unknown.
 func (s State) MarshalText() ([]byte, error) { return marshalName(stateNames[:], int(s), "state") }
 
 // UnmarshalText stores the state with the given name in *s. The name must be in lower case. If the
@@ -59,8 +59,8 @@ func (s *State) UnmarshalText(text []byte) error {
 const Infinite time.Duration = math.MaxInt64
 
 // FormatDuration returns the text of a duration, as records and errors contain it. For [Infinite],
-// FormatDuration returns "infinite". For every other duration, it returns the text of the method
-// String, such as "15s".
+// FormatDuration returns "infinite". For a finite duration, FormatDuration returns the text of the
+// method String, such as "15s".
 func FormatDuration(d time.Duration) string {
 	if d == Infinite {
 		return "infinite"
@@ -88,20 +88,20 @@ var (
 //   - Until is set if the state ends by itself. The state Breaking always ends by itself. The state
 //     Leased ends by itself unless the Duration is Infinite. If the state does not end by itself,
 //     Until is zero.
-//   - Epoch is at least 1 as soon as there is an ID. It is always below 1<<63.
+//   - Epoch is at least 1 as soon as there is an ID. The Epoch is always below 1<<63.
 type Record struct {
-	ID       ID            // the ID in force, or the last one; zero if none is known
-	State    State         // the state at the time of writing; At returns it for a later time
+	ID       ID            // the ID in force, or the last ID that was in force; zero if no ID is known
+	State    State         // the state when the record was written; the method At returns the state at a later time
 	Owner    string        // a label for people; never a proof of anything
 	Duration time.Duration // the granted duration, also for renewals; zero only if ID is zero
-	Until    time.Time     // when State ends by itself, in UTC; zero if it does not
+	Until    time.Time     // when State ends by itself, in UTC; zero if State does not end by itself
 	Epoch    uint64        // the number of the last grant; it rises with every grant and never falls
 }
 
-// At returns the record as it is at the given time. If the state of r has ended by then, the returned
-// record has a different state: Expired instead of Leased, or Broken instead of Breaking. The state
-// ends at the time r.Until. The Lease Blob document lists this change of state as the action
-// "Duration expires".
+// At returns the record as it is at the given time. If the state of r ends at the given time or
+// earlier, the returned record is Expired instead of Leased, or Broken instead of Breaking. The
+// state of r ends at the time r.Until. The Lease Blob document lists the change from Leased to
+// Expired as the action "Duration expires".
 func (r Record) At(now time.Time) Record {
 	r.pass(now)
 	return r
@@ -122,7 +122,7 @@ func (r *Record) pass(now time.Time) {
 
 // Remaining returns how long the lease stays locked, counted from the given time, if no request
 // changes the lease. Remaining returns Infinite for an infinite lease, and 0 if the lease is not
-// locked at that time.
+// locked at the given time.
 func (r Record) Remaining(now time.Time) time.Duration { return r.remaining(now) }
 
 func (r *Record) remaining(now time.Time) time.Duration {
@@ -132,17 +132,17 @@ func (r *Record) remaining(now time.Time) time.Duration {
 	case r.Until.IsZero():
 		return Infinite
 	}
-	return max(0, r.Until.Sub(now)) // Sub does not overflow
+	return max(0, r.Until.Sub(now)) // the method Sub does not overflow
 }
 
-// Token returns the fencing token that was issued with the last grant of the lease. It returns the
-// empty Token if the lease was never granted.
+// Token returns the fencing token that was issued with the last grant of the lease. Token returns
+// the empty Token if the lease was never granted.
 func (r Record) Token() Token { return TokenOf(r.Epoch) }
 
-// Validate returns nil if the record follows the rules in the documentation of [Record]. Otherwise
-// Validate returns a [*FieldError] that names the field, its value and the rule, and has the Code
-// [ErrCorrupt]. A store must call Validate on every record that it reads, because [Step] assumes that
-// every record is valid.
+// Validate returns nil if the record follows the rules in the documentation of [Record]. If the
+// record breaks a rule, Validate returns a [*FieldError] with the Code [ErrCorrupt]. The FieldError
+// names the field, its value and the rule. A store must call Validate on every record that it
+// reads, because [Step] assumes that every record is valid.
 func (r Record) Validate() error {
 	bad := func(field string, value any, rule string) error {
 		return &FieldError{Field: "Record." + field, Value: fmt.Sprint(value), Bound: rule, Code: ErrCorrupt}
@@ -184,10 +184,11 @@ func (r Record) Validate() error {
 	return nil
 }
 
-// ValidateAfter checks whether a store is allowed to replace an earlier record with the record r. The
-// argument is the earlier record. If the Epoch of r is lower than the Epoch of the earlier record,
-// ValidateAfter returns a [*FieldError] with the Code [ErrCorrupt]. Otherwise it returns the result
-// of [Record.Validate], which is nil for a valid record.
+// ValidateAfter checks whether a store is allowed to replace an earlier record with the record r.
+// The argument is the earlier record. If the Epoch of r is lower than the Epoch of the earlier
+// record, ValidateAfter returns a [*FieldError] with the Code [ErrCorrupt]. If the Epoch of r is
+// not lower, ValidateAfter returns the result of [Record.Validate], which is nil for a valid
+// record.
 func (r Record) ValidateAfter(old Record) error {
 	if r.Epoch < old.Epoch {
 		return &FieldError{"Record.Epoch", fmt.Sprint(r.Epoch), fmt.Sprint("must not fall below ", old.Epoch), ErrCorrupt}

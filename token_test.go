@@ -51,7 +51,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// SPEC R5: the order is that of the number, and that of the string.
+// SPEC R5: Compare orders tokens as numbers, and as strings.
 func TestTokenOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		epochs := rapid.SliceOfN(rapid.Uint64Range(1, math.MaxInt64), 2, 20).Draw(t, "epochs")

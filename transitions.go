@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// An Action is an operation on a lease, or on the resource that the lease protects. Azure's operation
-// Lease Blob has five modes. They are the actions from ActionAcquire to ActionBreak. ActionRead
-// stands for a read of the resource, and ActionWrite for a write. The zero Action is invalid, so a
-// request with the zero Action is refused.
+// An Action is an operation on a lease, or on the resource that the lease protects. The five
+// actions from ActionAcquire to ActionBreak are the modes of Azure's operation Lease Blob.
+// ActionRead stands for a read of the resource, and ActionWrite for a write. The zero Action is
+// invalid, so a request with the zero Action is refused.
 type Action uint8
 
 const (
@@ -49,8 +49,8 @@ func (a *Action) UnmarshalText(text []byte) error {
 
 // A Period is an argument of a break. The Lease Blob document calls it "the proposed duration of
 // seconds that the lease should continue before it is broken". The zero Period means that no period
-// is given. It is not the same as Grace(0), which ends a lease at once. Without a period, a break
-// lets a finite lease run until its end, and ends an infinite lease at once.
+// is given. The zero Period differs from Grace(0), which ends a lease at once. Without a period, a
+// break lets a finite lease run until its end, and ends an infinite lease at once.
 type Period struct {
 	d   time.Duration
 	set bool
@@ -59,10 +59,10 @@ type Period struct {
 // Grace returns the break period d. A break with Grace(0) ends the lease at once.
 func Grace(d time.Duration) Period { return Period{d, true} }
 
-// Get returns the period and true. If no period is given, it returns 0 and false.
+// Get returns the period and true. If no period is given, Get returns 0 and false.
 func (p Period) Get() (time.Duration, bool) { return p.d, p.set }
 
-// String formats the period like [FormatDuration]. It returns "absent" if no period is given.
+// String formats the period like [FormatDuration]. If no period is given, String returns "absent".
 func (p Period) String() string {
 	if !p.set {
 		return "absent"
@@ -91,15 +91,16 @@ type Request struct {
 // If the request is granted, Step returns the new record and a nil error. If the request is refused,
 // or if an argument is missing or out of range, Step returns r.At(now) and a [Code].
 //
-// Step is a pure function. Step reads no clock, draws no random numbers, keeps no state and allocates
-// no memory. It is safe for concurrent use by several goroutines.
+// Step is a pure function. Step reads no clock, draws no random numbers, keeps no state and
+// allocates no memory. Step is safe for concurrent use by several goroutines.
 //
-// Step assumes that r is valid ([Record.Validate]). Step also assumes that the time in the parameter
-// now does not go back from one call to the next. The record that Step returns is then valid too.
+// Step assumes that r is valid ([Record.Validate]). Step also assumes that the time in the
+// parameter now does not go back from one call to the next. If r is valid, the record that Step
+// returns is valid too.
 //
-// A record cannot hold a time after the year 9999. A lease that would end after that year becomes
-// infinite. A break that would end after the year 9999 ends at the last instant of that year. If the
-// parameter now is before the year 1, Step refuses the request with [ErrTime].
+// A record cannot hold a time after the year 9999. A lease that would end after the year 9999
+// becomes infinite. A break that would end after the year 9999 ends at the last instant of the year
+// 9999. If the parameter now is before the year 1, Step refuses the request with [ErrTime].
 func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	next = r
 	next.pass(now)
@@ -113,8 +114,8 @@ func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	return next, nil
 }
 
-// step is like Step, but changes *r. The caller first calls check(req) and r.pass(now). It calls step
-// only if check has returned 0.
+// step is like Step, but changes *r. The caller first calls check(req) and r.pass(now). The caller
+// calls the function step only if the function check has returned 0.
 func step(r *Record, req *Request, now time.Time) Code {
 	if now.Unix() < firstUnix {
 		return ErrTime
@@ -262,8 +263,9 @@ func renew(r *Record, req *Request, now time.Time) Code {
 //	x-ms-lease-id and a new lease ID in x-ms-proposed-lease-id.
 //
 // According to the outcome table, a change request is granted if the lease is already Leased under
-// the proposed ID, even if the other ID in the request is wrong. Such a request leaves the record as
-// it is. So a client can repeat a change request if its answer was lost.
+// the proposed ID, even if the other ID in the request is wrong. If the lease is already Leased
+// under the proposed ID, a change request leaves the record as it is. If the answer to a change
+// request was lost, a client can therefore repeat the request.
 func change(r *Record, req *Request) Code {
 	switch {
 	case !r.State.Locked():
@@ -290,7 +292,7 @@ func change(r *Record, req *Request) Code {
 //	The lease may be released if the lease ID specified on the request matches that
 //	associated with the blob.
 //
-// A release is granted in every state except Available. So the release of a Breaking lease ends the
+// A release is granted in every state except Available. The release of a Breaking lease ends the
 // break early. The record keeps the ID, because a released lease can still be renewed or broken in
 // the older dialect.
 func release(r *Record, req *Request) Code {
@@ -354,7 +356,7 @@ func use(r *Record, req *Request) Code {
 	return ErrNotPresent
 }
 
-// write decides a write. A write without a lease ID clears the last lease ID, according to this
+// write decides a write. A write without a lease ID clears the last lease ID, according to a
 // sentence of the Lease Blob document:
 //
 //	Once a lease has expired, the lease ID is maintained by the Blob service until the blob

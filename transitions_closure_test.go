@@ -7,13 +7,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A kind is a record without what cannot matter: the values of its ID and owner, the time, and the number
-// of grants.
+// A kind is a record without the parts that cannot affect a decision: the values of its ID and
+// owner, the absolute time, and the number of grants.
 type kind struct {
 	state    lease.State
-	known    bool          // an ID
+	known    bool          // whether the record has an ID
 	duration time.Duration // in whole seconds, or Infinite
-	left     time.Duration // until Until; 0 if it is not set
+	left     time.Duration // the time until Until; 0 if Until is not set
 }
 
 func (k kind) record() lease.Record {
@@ -35,8 +35,8 @@ func kindOf(r lease.Record, now time.Time) kind {
 	return k
 }
 
-// soon returns the time from k to the next instant to test: a nanosecond before, at or after a whole second
-// that is left.
+// The method soon returns the time until the next instant to test. The instants to test are each
+// whole second before the end, a nanosecond before it, and a nanosecond after it.
 func (k kind) soon() time.Duration {
 	switch k.left % time.Second {
 	case 0, 1:
@@ -45,9 +45,9 @@ func (k kind) soon() time.Duration {
 	return time.Second - 2
 }
 
-// azure returns every request that the Blob service can be sent, up to which ID is which: A
-// is the last one, B and C are others. Of the arguments that a dialect does not look at,
-// each has a few values.
+// azure returns every request that a client can send to the Blob service, except that three IDs
+// stand for all IDs. The ID A is the last ID of the lease, and B and C are other IDs. An argument
+// that a dialect ignores has only a few values.
 func azure() []lease.Request {
 	var all []lease.Request
 	for _, v := range []lease.Version{0, lease.Version20110818} {
@@ -80,8 +80,9 @@ func azure() []lease.Request {
 	return all
 }
 
-// raced is true under the race detector, which makes the closure ten times slower and has nothing to find
-// in a pure function. Then the requests at the end of each record are left out.
+// The variable raced is true under the race detector, which makes TestClosure ten times slower and
+// cannot find a race in a pure function. If raced is true, TestClosure leaves out the requests at
+// the end of each record.
 var raced bool
 
 // Step agrees with the reference machine, and every record is valid, for
@@ -89,10 +90,12 @@ var raced bool
 //   - every record that can be reached with the durations of the Blob service, 15 to 60 seconds or
 //     infinite, and its break periods, 0 to 60 seconds, in whole seconds;
 //   - every request in both dialects;
-//   - every instant a nanosecond before, at and after each whole second that is left.
+//   - every whole second before the end of the lease, and the instants one nanosecond before and
+//     after it.
 //
-// Each request is also tried at the record's end, and a nanosecond before and after it, on the record as
-// a store keeps it, to which At was not applied.
+// TestClosure also tries each request at the end of the record, a nanosecond before the end, and a
+// nanosecond after the end. For these requests, the record is as a store keeps it, without a call
+// of At.
 //
 // SPEC M1, M2, M4, M5, M6, M7, M8, M9, M10, M11, M12, M13, M16, M17, M18, M19, R1.
 func TestClosure(t *testing.T) {
@@ -136,7 +139,7 @@ func TestClosure(t *testing.T) {
 				if !isExactly(err, code) || next != d.record(int64(after)) {
 					t.Fatalf("%+v\n%+v at %v\n got %+v, %v\nwant %+v, %v", r, requests[i], now, next, err, d.record(int64(after)), code)
 				}
-				if steps++; err == nil { // refused, it is as time has left it, and that is reached above
+				if steps++; err == nil { // a refusal returns only r.At(now), which is reached above
 					reach(kindOf(next, now))
 				}
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// requests draws any request, also ones that lack an argument or carry a wrong one.
+// The function requests draws any request, even a request with a missing or wrong argument.
 func requests() *rapid.Generator[lease.Request] {
 	some := rapid.SampledFrom([]lease.ID{ids["A"], ids["B"], ids["C"], ids["-"]})
 	return rapid.Custom(func(t *rapid.T) lease.Request {
@@ -36,9 +36,8 @@ func durations() *rapid.Generator[time.Duration] {
 	)
 }
 
-// Over long histories Step and the reference machine are in the same record and give the same
-// answers; and the record never looks different if it was looked at, or not, in between.
-// SPEC M1, M4, M6, M16.
+// Over long histories, Step and the reference machine have equal records and return equal results.
+// A call of At between two steps does not change the outcome. SPEC M1, M4, M6, M16.
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var (
@@ -49,8 +48,8 @@ func TestHistories(t *testing.T) {
 		)
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			switch rapid.IntRange(0, 5).Draw(t, "time") {
-			case 0: // stands still
-			case 1: // to the end, or close to it
+			case 0: // the time stands still
+			case 1: // the time moves to the end of the lease, or close to the end
 				if !r.Until.IsZero() {
 					now = max(now, int64(r.Until.Sub(noon))+rapid.Int64Range(-1, 1).Draw(t, "beside"))
 				}

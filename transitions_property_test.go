@@ -12,7 +12,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// records draws a valid record in any state, that may have come to its end at noon, or not.
+// The function records draws a valid record in any state. The record may end before, at or after
+// noon.
 func records() *rapid.Generator[lease.Record] {
 	return rapid.Custom(func(t *rapid.T) lease.Record {
 		r := lease.Record{
@@ -35,7 +36,7 @@ func records() *rapid.Generator[lease.Record] {
 	})
 }
 
-// property checks that f holds of every record and request at noon.
+// The function property calls the check f with random records and requests, at noon.
 func property(t *testing.T, f func(t *rapid.T, r lease.Record, req lease.Request, step func(lease.Record, lease.Request) (lease.Record, error))) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
@@ -58,8 +59,9 @@ func TestLockedExcludes(t *testing.T) {
 	})
 }
 
-// SPEC M6: a break ends at the earlier of what is left and now plus the period, without a
-// period at the end of what is left, and for an infinite lease at once.
+// SPEC M6: a break of a finite lease ends when the lease would end or when the period is over,
+// whichever is earlier. Without a period, the break of a finite lease ends when the lease would
+// end, and the break of an infinite lease ends at once.
 func TestBreakArithmetic(t *testing.T) {
 	property(t, func(t *rapid.T, r lease.Record, req lease.Request, step func(lease.Record, lease.Request) (lease.Record, error)) {
 		left := r.At(noon).Remaining(noon)
@@ -80,7 +82,7 @@ func TestBreakArithmetic(t *testing.T) {
 	})
 }
 
-// From breaking and broken only an acquire, and only from broken, leads to leased.
+// A Breaking lease cannot become Leased, and a Broken lease becomes Leased only by an acquire.
 // SPEC M7, M8.
 func TestBrokenStaysBroken(t *testing.T) {
 	property(t, func(t *rapid.T, r lease.Record, req lease.Request, step func(lease.Record, lease.Request) (lease.Record, error)) {
@@ -92,8 +94,8 @@ func TestBrokenStaysBroken(t *testing.T) {
 	})
 }
 
-// SPEC M9: a renewal of an expired lease is granted exactly if nothing was written and
-// nothing was granted since; reads and refused writes do not count.
+// SPEC M9: a renewal of an Expired lease is granted if and only if no write and no acquire has been
+// granted since the lease expired. Reads and refused writes do not matter.
 func TestRenewalOfExpired(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := lease.Record{State: lease.Expired, ID: ids["A"], Duration: time.Minute, Epoch: 7}
@@ -107,7 +109,7 @@ func TestRenewalOfExpired(t *testing.T) {
 			switch req.Action {
 			case lease.ActionRenew:
 				if err == nil {
-					return // it is leased again
+					return // the lease is Leased again
 				}
 			case lease.ActionRead:
 			case lease.ActionWrite:
@@ -118,7 +120,7 @@ func TestRenewalOfExpired(t *testing.T) {
 		}
 		_, err := lease.Step(r, lease.Request{Action: lease.ActionRenew, ID: ids["A"]}, noon)
 		if r.State == lease.Leased && r.ID == ids["A"] {
-			return // acquired again under its own ID
+			return // the lease was acquired again under its own ID
 		}
 		if (err == nil) != renewable {
 			t.Fatalf("renewable %v: %v from %+v", renewable, err, r)
@@ -126,7 +128,8 @@ func TestRenewalOfExpired(t *testing.T) {
 	})
 }
 
-// SPEC M15: what is asked again at the same time changes nothing more.
+// SPEC M15: if a granted request is repeated at the same time, the repetition does not change the
+// record.
 func TestIdempotence(t *testing.T) {
 	property(t, func(t *rapid.T, r lease.Record, req lease.Request, step func(lease.Record, lease.Request) (lease.Record, error)) {
 		once, err := step(r, req)
@@ -135,7 +138,7 @@ func TestIdempotence(t *testing.T) {
 		}
 		twice, err := step(once, req)
 		switch req.Action {
-		case lease.ActionRelease: // the ID is no longer that of a lease
+		case lease.ActionRelease: // after a release, the ID is not the ID of a lease
 			if twice != once || !errors.Is(err, lease.ErrIDMismatch) {
 				t.Fatalf("%+v, %v", twice, err)
 			}
@@ -148,7 +151,7 @@ func TestIdempotence(t *testing.T) {
 			}
 		case lease.ActionBreak:
 			if req.Version != 0 {
-				return // refused as already broken: the change list
+				return // the older dialect refuses a second break, according to the change list
 			}
 			fallthrough
 		default:
@@ -159,7 +162,8 @@ func TestIdempotence(t *testing.T) {
 	})
 }
 
-// SPEC M16: the passing of time needs no event.
+// SPEC M16: a lease expires and a break ends without any request. If At is called before Step, the
+// result of Step stays the same.
 func TestPassingOfTime(t *testing.T) {
 	property(t, func(t *rapid.T, r lease.Record, req lease.Request, _ func(lease.Record, lease.Request) (lease.Record, error)) {
 		between := noon.Add(time.Duration(rapid.Int64Range(-int64(2*time.Minute), 0).Draw(t, "between")))
@@ -171,7 +175,7 @@ func TestPassingOfTime(t *testing.T) {
 	})
 }
 
-// SPEC M13: only a release or a break ends an infinite lease, however long it takes.
+// SPEC M13: only a release or a break ends an infinite lease, however much time passes.
 func TestInfinite(t *testing.T) {
 	end := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
 	r, err := lease.Step(lease.Record{}, lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: lease.Infinite}, noon)
@@ -190,8 +194,8 @@ func TestInfinite(t *testing.T) {
 	}
 }
 
-// SPEC M4: no epoch at the limit or beyond is followed by another, though a record beyond is not
-// valid.
+// SPEC M4: Step refuses to raise an epoch that is at or above the limit, even though a record with
+// an epoch above the limit is not valid.
 func TestEpochsDoNotWrap(t *testing.T) {
 	for _, epoch := range []uint64{math.MaxInt64, math.MaxInt64 + 1, math.MaxUint64 - 1, math.MaxUint64} {
 		r := lease.Record{State: lease.Leased, ID: ids["A"], Duration: lease.Infinite, Epoch: epoch}
@@ -206,7 +210,8 @@ func TestEpochsDoNotWrap(t *testing.T) {
 	}
 }
 
-// SPEC M14: sums saturate, at both ends of time.Duration and time.Time.
+// SPEC M14: a sum of a time and a duration does not overflow, at both ends of the ranges of
+// time.Duration and time.Time.
 func TestSaturation(t *testing.T) {
 	last := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
 	first := time.Time{}
@@ -243,12 +248,13 @@ func TestSaturation(t *testing.T) {
 			}
 		}
 	}
-	// A finite lease that is renewed when its end can no longer be written.
+	// A finite lease becomes infinite if it is renewed when a record cannot hold its new end.
 	got, err := lease.Step(leased(time.Minute, last), lease.Request{Action: lease.ActionRenew, ID: ids["A"]}, last.Add(-time.Second))
 	if got != forever || err != nil {
 		t.Errorf("renewed at the end of time: %+v, %v", got, err)
 	}
-	// A break that cannot be written ends at the last time; at the last time, at once.
+	// If a record cannot hold the end of a break, the break ends at the last instant of the year
+	// 9999. If a break is requested at or after the last instant of the year 9999, it ends at once.
 	for _, c := range []struct {
 		p    time.Duration
 		now  time.Time
@@ -265,7 +271,7 @@ func TestSaturation(t *testing.T) {
 			t.Errorf("break in %v at %v: %+v, %v, %v", c.p, c.now, got, err, got.Validate())
 		}
 	}
-	// Before the year 1 nothing is granted, not even a read.
+	// Before the year 1, Step grants no request, not even a read.
 	for _, now := range []time.Time{first.Add(-1), time.Unix(math.MinInt64, 0), first.AddDate(-1, 0, 0)} {
 		for _, req := range []lease.Request{acquire(1), {Action: lease.ActionRead}} {
 			if got, err := lease.Step(forever, req, now); err != error(lease.ErrTime) || got != forever {
@@ -275,22 +281,22 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
-// The time of the authority may carry a monotonic reading and be in any zone; the record
-// has neither. SPEC R1.
+// The time of the authority may have a monotonic reading and any time zone. The times in the record
+// are in UTC, without a monotonic reading. SPEC R1.
 func TestUntilIsPlain(t *testing.T) {
 	zoned := noon.In(time.FixedZone("elsewhere", -5*3600))
 	got, err := lease.Step(lease.Record{}, lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: time.Minute}, zoned)
 	if err != nil || got.Until != noon.Add(time.Minute) {
 		t.Errorf("%v, %v", got.Until, err)
 	}
-	read := time.Now() // the only source of a monotonic reading; its value does not matter
+	read := time.Now() // only time.Now returns a time with a monotonic reading; the value of the time does not matter
 	got, err = lease.Step(lease.Record{}, lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: time.Minute}, read)
 	if err != nil || got.Validate() != nil || got.Until != read.Add(time.Minute).Round(0).UTC() {
 		t.Errorf("%v, %v, %v", got.Until, err, got.Validate())
 	}
 }
 
-// Arguments are refused whatever the state, and nothing changes. SPEC M18, R4, R6.
+// Step refuses a bad argument in every state, and does not change the record. SPEC M18, R4, R6.
 func TestArguments(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -338,7 +344,7 @@ func TestArguments(t *testing.T) {
 			}
 		})
 	}
-	// An owner that is as long as it may be, and one that is not ASCII.
+	// The longest allowed owner, and owners with characters outside ASCII, are accepted.
 	for _, owner := range []string{strings.Repeat("x", 1024), "émile", "\ufffd"} {
 		req := lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: 1, Owner: owner}
 		if next, err := lease.Step(lease.Record{}, req, noon); err != nil || next.Owner != owner {
@@ -347,8 +353,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// FuzzStep throws arbitrary bytes at the machine: from a record that is valid every step
-// keeps what checkStep says, and agrees with the reference machine. SPEC M1, M2, R1.
+// FuzzStep makes records and requests from arbitrary bytes. Every step from a valid record passes
+// checkStep, and agrees with the reference machine. SPEC M1, M2, R1.
 func FuzzStep(f *testing.F) {
 	f.Add([]byte{0x01, 0x10, 0x3c, 0x82, 0x10, 0x05, 0x03, 0x21, 0x00})
 	f.Add([]byte("acquire, renew, break and write"))
@@ -389,8 +395,7 @@ func FuzzStep(f *testing.F) {
 	})
 }
 
-// In the last second that can be written there is still room for what ends in it.
-// SPEC M14.
+// A lease that ends within the last second of the year 9999 stays finite. SPEC M14.
 func TestLastSecond(t *testing.T) {
 	now := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 	r, err := lease.Step(lease.Record{}, lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: 1}, now)

@@ -7,14 +7,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A reference is a second implementation of the document, to compare Step with. It keeps flags and one end
-// instead of a state. It looks outcomes up in the tables instead of deciding them. It computes its state
-// when the state is needed.
+// A reference is a second implementation of the Lease Blob document, to compare Step with. A
+// reference keeps flags and one end time instead of a state, and computes the state when the state
+// is needed. A reference looks up each outcome in the tables of the document.
 type reference struct {
 	id       lease.ID // zero: no lease is remembered
 	owner    string
 	duration time.Duration
-	end      int64 // of the lock, in nanoseconds from noon
+	end      int64 // the end of the lock, in nanoseconds from noon
 	broken   bool
 	released bool
 	epoch    uint64
@@ -22,7 +22,7 @@ type reference struct {
 
 const never = math.MaxInt64
 
-// The columns of the tables, in the order of the document.
+// The constants are the columns of the outcome tables, in the order of the document.
 const (
 	available = iota
 	leased
@@ -50,8 +50,8 @@ func (d *reference) column(now int64) int {
 
 const ok lease.Code = 0
 
-// The tables: the codes of the five columns of each row. An ID that is not the last one has the row (B).
-// If no lease is remembered, every ID has it.
+// The tables have one code for each row and each of the five columns. If the ID in a request is not
+// the last ID, the request uses the row (B). If no lease is remembered, every ID uses the row (B).
 var (
 	rowWriteA   = &[5]lease.Code{lease.ErrOver, ok, ok, lease.ErrOver, lease.ErrOver}
 	rowWriteB   = &[5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
@@ -147,7 +147,7 @@ func (d *reference) do(req lease.Request, now int64) lease.Code {
 	case lease.ActionRelease:
 		d.released, d.broken = true, false
 	case lease.ActionBreak:
-		left, fixed := int64(0), true // the remaining time; fixed is false if it is infinite
+		left, fixed := int64(0), true // left is the remaining time; fixed is false if the remaining time is infinite
 		if column == leased || column == breaking {
 			left, fixed = d.end-now, d.end != never
 		}
@@ -174,7 +174,7 @@ func (d *reference) start(now int64) {
 	}
 }
 
-// record returns the Record of the machine at now.
+// The method record returns the Record of the reference machine at the time now.
 func (d *reference) record(now int64) lease.Record {
 	column := d.column(now)
 	r := lease.Record{State: columns[column], ID: d.id, Owner: d.owner, Duration: d.duration, Epoch: d.epoch}
@@ -184,7 +184,8 @@ func (d *reference) record(now int64) lease.Record {
 	return r
 }
 
-// referenceOf returns the reference machine whose record is r. The end of a record that is over is past.
+// referenceOf returns the reference machine whose record is r. If the lease in r has ended, the
+// reference machine gets the end time in the parameter past.
 func referenceOf(r lease.Record, past int64) reference {
 	d := reference{
 		id: r.ID, owner: r.Owner, duration: r.Duration, epoch: r.Epoch, end: past,

@@ -16,8 +16,8 @@ var (
 	seed  = flag.Uint64("seed", 1, "of TestSteps")
 )
 
-// A random walk through the machine beside the reference machine, longer than rapid can draw it, one
-// walk a core:
+// TestSteps compares Step with the reference machine on random walks, which are longer than rapid
+// can draw. It runs one walk for each core:
 //
 //	go test -run TestSteps -steps 1000000000 .
 //
@@ -44,7 +44,7 @@ func walk(t *testing.T, rng *rand.Rand, steps int) {
 	)
 	for n := range steps {
 		u := rng.Uint64()
-		draw := func(most uint64) uint64 { // a few bits of u a time
+		draw := func(most uint64) uint64 { // each call takes a few bits of u
 			v := u % most
 			u /= most
 			return v
@@ -73,7 +73,7 @@ func walk(t *testing.T, rng *rand.Rand, steps int) {
 		if r = next; err == nil {
 			granted++
 		}
-		if now > 1<<60 { // a walk of 36 years begins again
+		if now > 1<<60 { // after 36 years, the walk begins again
 			now, r, d = 0, lease.Record{}, reference{}
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/internal/vectors"
 )
 
-// The two outcome tables, cell by cell, just before, at and just after every Until.
-// SPEC M1, M2, M5, M19.
+// TestTables checks each cell of the two outcome tables, just before, at and just after every
+// Until. SPEC M1, M2, M5, M19.
 func TestTables(t *testing.T) {
 	tables := rows(t, "table.txt")
 	if len(tables) != 19 {
@@ -38,12 +38,13 @@ func TestTables(t *testing.T) {
 	checkRows(t, tables, 95)
 }
 
-// The cases that the document describes in prose or leaves open. SPEC M3, M4, M6, M7, M8, M9, M10,
-// M11, M12, M13, M14, M18.
+// TestEdges checks the cases that the Lease Blob document describes in prose or leaves open.
+// SPEC M3, M4, M6, M7, M8, M9, M10, M11, M12, M13, M14, M18.
 func TestEdges(t *testing.T) { checkRows(t, rows(t, "edges.txt"), 158) }
 
-// "The following list specifies changes to Lease Blob behavior introduced in version
-// 2012-02-12", each bullet word for word, in both dialects. SPEC M17.
+// TestChangeList checks every bullet of Azure's list of changes in both dialects, word for word:
+// "The following list specifies changes to Lease Blob behavior introduced in version 2012-02-12".
+// SPEC M17.
 func TestChangeList(t *testing.T) {
 	bullets := []string{
 		"A call to Lease Blob to acquire a lease now must include a lease duration header. Trying to acquire a lease without specifying a lease duration will fail with 400 Bad Request – Missing required header.",
@@ -70,7 +71,7 @@ func TestChangeList(t *testing.T) {
 			}
 			checkRows(t, before, 0)
 			checkRows(t, since, 0)
-			// Every other version of a dialect answers as that of the document does.
+			// All versions of one dialect have the same outcomes.
 			checkRows(t, in(before, lease.Version20090919), 0)
 			checkRows(t, in(since, 0), 0)
 			checkRows(t, in(since, 2025_11_05), 0)
@@ -88,8 +89,8 @@ func in(rows []vectors.Row, v lease.Version) []vectors.Row {
 	return all
 }
 
-// checkWords holds the published words of a cell against its outcome, so that the data
-// cannot drift from the document.
+// checkWords compares the published words of a cell with the outcome in the test data, so that the
+// test data stays equal to the document.
 func checkWords(t *testing.T, row vectors.Row, c vectors.Cell) {
 	t.Helper()
 	words, refused := strings.CutPrefix(c.Published, "Fails (")
@@ -107,7 +108,8 @@ func checkWords(t *testing.T, row vectors.Row, c vectors.Cell) {
 	}
 }
 
-// checkRows checks every cell of the rows, and their number if it is not 0.
+// checkRows checks every cell of the rows. If number is not 0, checkRows also checks the number of
+// cells.
 func checkRows(t *testing.T, all []vectors.Row, number int) {
 	t.Helper()
 	cells := 0
@@ -121,7 +123,7 @@ func checkRows(t *testing.T, all []vectors.Row, number int) {
 					return
 				}
 				checkCell(t, row, c, c.Record, until.Add(-1))
-				// From Until on the cell of the state that follows holds.
+				// From Until on, the cell of the next state applies.
 				next, ok := row.In(after[c.Record.State])
 				if !ok {
 					return
@@ -136,10 +138,10 @@ func checkRows(t *testing.T, all []vectors.Row, number int) {
 	}
 }
 
-// after is the state that follows when Until has come.
+// The map after has the state that follows each state at the time Until.
 var after = map[lease.State]lease.State{lease.Leased: lease.Expired, lease.Breaking: lease.Broken}
 
-// checkCell steps r at now and compares with the cell c.
+// checkCell calls Step with the record r at the time now, and compares the result with the cell c.
 func checkCell(t *testing.T, row vectors.Row, c vectors.Cell, r lease.Record, now time.Time) {
 	t.Helper()
 	if err := r.Validate(); err != nil {
@@ -175,7 +177,7 @@ func isExactly(err error, code lease.Code) bool {
 	return err == error(code)
 }
 
-// checkStep checks what holds of every step from a valid record.
+// checkStep checks the properties that every step from a valid record must have.
 func checkStep(t interface {
 	Helper()
 	Errorf(string, ...any)

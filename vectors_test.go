@@ -7,13 +7,13 @@ import (
 	"github.com/fencedlease/lease/internal/vectors"
 )
 
-// noon is the moment in which the rows of leasetest/vectors are tried.
+// The variable noon is the time at which the tests try the rows of leasetest/vectors.
 var noon = vectors.Noon
 
-// ids are the lease IDs of the tests, by letters.
+// The map ids has the lease IDs of the tests by their letters.
 var ids = vectors.IDs
 
-// rows returns the rows of a file of leasetest/vectors.
+// The function rows returns the rows of a file of leasetest/vectors.
 func rows(t *testing.T, file string) (found []vectors.Row) {
 	t.Helper()
 	all, err := vectors.Parse(os.DirFS("leasetest/vectors"))

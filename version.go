@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// A Version is a version of the REST interface of Azure Blob Storage. It is a date, written as the
-// number yyyymmdd. It chooses the dialect of [Step]. The zero Version is the newest.
+// A Version is a version of the REST interface of Azure Blob Storage. A Version is a date, written
+// as the number yyyymmdd. The Version of a request chooses the dialect of [Step]. The zero Version
+// means the newest version.
 //
 // There are two dialects. [Version20120212] changed four behaviors of the older dialect. The type
 // Version has one method for each of these four changes, in the order of Azure's document.
 // Version20120212 also introduced the change action, the proposed ID, the lease duration and the
 // break period.
 //
-// In the older dialect, a change request is refused, and the durations in a request are ignored. Both
-// dialects require a proposed ID for an acquire, because [Step] is a pure function and cannot
+// In the older dialect, [Step] refuses a change request, and ignores the durations in a request.
+// Both dialects require a proposed ID for an acquire, because [Step] is a pure function and cannot
 // generate an ID.
 type Version uint32
 
@@ -67,7 +68,7 @@ func (v Version) BreaksReleased() bool { return v.old() }
 func (v Version) BreaksAgain() bool { return !v.old() }
 
 // String returns the version in the form of the header x-ms-version, such as "2012-02-12". For the
-// zero Version, it returns "newest".
+// zero Version, String returns "newest".
 func (v Version) String() string {
 	if v == 0 {
 		return "newest"
@@ -76,9 +77,9 @@ func (v Version) String() string {
 	return fmt.Sprintf("%04d-%02d-%02d", y, m, d)
 }
 
-// ParseVersion parses a version in the form of the header x-ms-version, such as "2012-02-12". If s is
-// not such a date, or is before [Version20090919], ParseVersion returns a [*FieldError] with the Code
-// [ErrVersion].
+// ParseVersion parses a version in the form of the header x-ms-version, such as "2012-02-12". If s
+// does not have this form, or is before [Version20090919], ParseVersion returns a [*FieldError]
+// with the Code [ErrVersion].
 func ParseVersion(s string) (Version, error) {
 	if t, err := time.Parse(time.DateOnly, s); err == nil {
 		if v := Version(t.Year()*10000 + int(t.Month())*100 + t.Day()); v != 0 && v.known() {

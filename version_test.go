@@ -32,7 +32,7 @@ func TestVersion(t *testing.T) {
 			t.Errorf("%v is valid", v)
 		}
 	}
-	// One predicate for each bullet of the change list. SPEC M17.
+	// The type Version has one predicate for each bullet of the change list. SPEC M17.
 	for v, old := range map[lease.Version]bool{
 		0: false, lease.Version20120212: false, 2012_02_13: false, lease.Version20110818: true, lease.Version20090919: true, 2012_02_11: true,
 	} {

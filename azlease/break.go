@@ -10,8 +10,9 @@ import (
 )
 
 // breakIn sends a break with the period p. If the answer contains a remaining time above zero, the
-// lease is now breaking. Otherwise, if p is a period of less than a second, the lease is now broken. In
-// every other case, breakIn reads the blob to find out whether the lease is still breaking.
+// lease is now breaking. If the answer contains no remaining time, and p is a period of less than a
+// second, the lease is now broken. If neither condition holds, breakIn reads the blob to find out
+// whether the lease is still breaking.
 func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, lease.ID{1}) // a break needs no ID
 	if err != nil {
@@ -45,10 +46,10 @@ func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 }
 
 // lockedBounds returns the shortest and the longest time for which a lease can stay locked after a
-// break. In its answer to the break, the service reported leaseTime seconds as the remaining time of
-// the lease. The documentation says that this remaining time is approximate. The service truncates
-// the remaining time to whole seconds, and the emulator Azurite rounds it. If the break had a period,
-// the lease stays locked for at most that period.
+// break. In its answer to the break, the service reported leaseTime seconds as the remaining time
+// of the lease. The documentation of the service says that the remaining time is approximate. The
+// service truncates the remaining time to whole seconds, and the emulator Azurite rounds it. If the
+// break had a period, the lease stays locked for at most that period.
 func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 	t := time.Duration(leaseTime) * time.Second
 	least, most = max(0, t-time.Second), t+time.Second
@@ -62,20 +63,20 @@ func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 // broken. The service reports the remaining time only in the answer to a break. To learn the
 // remaining time, remainingAfterBreak sends another break with the longest allowed period. A break
 // shortens a lease only if the break period is shorter than the remaining time of the lease. The
-// remaining time never exceeds the longest allowed break period. So the second break does not
-// shorten the lease.
+// remaining time never exceeds the longest allowed break period. The second break therefore does
+// not shorten the lease.
 //
 // remainingAfterBreak sends the second break only if a read of the blob has shown that the lease is
-// breaking. But a new holder can acquire the lease between this read and the second break. If the new
-// holder has written its token, the ETag of the blob has changed, and the service refuses the second
-// break. If the new holder has not written its token yet, the service accepts the second break and
-// breaks the lease of the new holder. The lease of the new holder then ends within a minute. The
-// answer to the second break then reports the remaining time of the new holder's lease. But
-// remainingAfterBreak must return the remaining time of the lease under id. To detect a new holder,
-// remainingAfterBreak reads the blob again after the answer has arrived. This read sends id as the
-// lease ID, so the read succeeds only while the lease is in force under id. No holder can acquire a
-// breaking lease. Therefore, if the read succeeds, the lease was already in force under id when the
-// service carried out the second break.
+// breaking. But a new holder can acquire the lease between the read of the blob and the second
+// break. If the new holder has written its token, the ETag of the blob has changed, and the service
+// refuses the second break. If the new holder has not written its token yet, the service accepts
+// the second break and breaks the lease of the new holder. The lease of the new holder then ends
+// within a minute. The answer to the second break then reports the remaining time of the new
+// holder's lease. But remainingAfterBreak must return the remaining time of the lease under id. To
+// detect a new holder, remainingAfterBreak reads the blob again after the answer has arrived. The
+// second read sends id as the lease ID, so the second read succeeds only while the lease is in
+// force under id. No holder can acquire a breaking lease. If the second read succeeds, the lease
+// was therefore already in force under id when the service carried out the second break.
 func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) lease.Result {
 	v, props, err := o.loadVersion(id)
 	if err != nil || props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {
@@ -94,13 +95,13 @@ func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) leas
 	return newResult(id, lease.Breaking, v.grant, least, most)
 }
 
-// A breakTable stores, for each broken lease, the earliest and the latest time at which the lease can
-// end. A breakTable computes the earliest and the latest end from the remaining times that the
-// service reported. The service reports remaining times in whole seconds, so two answers that are 0.1
-// s apart can differ by a second. Therefore a breakTable also uses the earlier answers. Without the
-// earlier answers, each renewal could report an end of the lease that is up to a second earlier. The
-// holder would then lose up to a second of its grace period, and would get another warning of the
-// same break.
+// A breakTable stores, for each broken lease, the earliest and the latest time at which the lease
+// can end. A breakTable computes the earliest and the latest end from the remaining times that the
+// service reported. The service reports remaining times in whole seconds, so two answers that are
+// 0.1 s apart can differ by a second. A breakTable therefore uses the earlier answers besides the
+// newest answer. Without the earlier answers, each renewal could report an end of the lease that is
+// up to a second earlier. The holder would then lose up to a second of its grace period, and would
+// get another warning of the same break.
 type breakTable struct {
 	most int
 
@@ -115,10 +116,10 @@ type lockedTime struct {
 }
 
 // addAnswer returns the shortest and the longest time for which a broken lease can stay locked. The
-// service reported leaseTime seconds as the remaining time of the lease. The request was sent at the
-// time sentAt. From the new answer, addAnswer computes the earliest and the latest end of the lease.
-// For each of the two ends, addAnswer compares the new time with the stored time, and uses the later
-// one. It ignores a stored time that the new answer contradicts.
+// service reported leaseTime seconds as the remaining time of the lease. The request was sent at
+// the time sentAt. From the new answer, addAnswer computes the earliest and the latest end of the
+// lease. For the earliest and for the latest end, addAnswer uses the new time or the stored time,
+// whichever is later. addAnswer ignores a stored time that the new answer contradicts.
 func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time.Time) (least, most time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -24,9 +24,9 @@ type Options struct {
 // DefaultNames is the default of [Options.Names].
 const DefaultNames = 65_536
 
-// A Container grants leases on the blobs in one Azure container. It is a [lease.Authority] and a
-// [lease.Lister]. Its methods may be called by several goroutines at once. A Container need not be
-// closed. The client of a Container still belongs to the caller of [New].
+// A Container grants leases on the blobs in one Azure container. A Container is a [lease.Authority]
+// and a [lease.Lister]. Several goroutines may call the methods of a Container at once. A Container
+// need not be closed. The client of a Container still belongs to the caller of [New].
 type Container struct {
 	client *container.Client
 	known  versionCache
@@ -34,12 +34,12 @@ type Container struct {
 	floor  generationSource
 }
 
-// New returns a Container that uses the given client. It sends no request. If client is nil or an
+// New returns a Container that uses the given client. New sends no request. If client is nil or an
 // option is out of range, New returns a [*lease.FieldError].
 //
 // The container must exist. A Container sends each request only once, even if the options of its
-// client allow retries. The answer to a retry would not show whether the first attempt was carried
-// out.
+// client allow retries. The answer to a retry would not show whether the service carried out the
+// first attempt.
 func New(client *container.Client, o *Options) (*Container, error) {
 	if client == nil {
 		return nil, lease.Missing("New.client")
@@ -61,10 +61,10 @@ func New(client *container.Client, o *Options) (*Container, error) {
 // blob. If o is nil, the holder has the default options of a [session.Session].
 //
 // The service grants leases of 15 to 60 seconds, and infinite leases. If the service does not grant
-// leases of o.Duration, Lease returns a [*lease.FieldError]. Lease also returns a [*lease.FieldError]
-// if [CheckName] rejects the name, or if o.TakeOver is set. To take over a lease, a Session needs the
-// current lease ID, but the service does not report lease IDs. Other errors are those of [session.New].
-// Lease sends no request.
+// leases of o.Duration, Lease returns a [*lease.FieldError]. Lease also returns a
+// [*lease.FieldError] if [CheckName] rejects the name, or if o.TakeOver is set. To take over a
+// lease, a Session needs the current lease ID, but the service does not report lease IDs. All other
+// errors of Lease are errors of [session.New]. Lease sends no request.
 func (c *Container) Lease(name string, o *session.Options) (*session.Session, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -84,9 +84,10 @@ func (c *Container) Lease(name string, o *session.Options) (*session.Session, er
 func (c *Container) Authority() lease.Authority { return c }
 
 // Fence returns an access condition for a write to a blob. With this condition, the service accepts
-// the write only while the lease of the blob is in force under the given lease ID. Otherwise the
-// service refuses the write with status 412. The error code of a refusal is LeaseLost,
-// LeaseIdMismatchWithBlobOperation or LeaseNotPresentWithBlobOperation.
+// the write only while the lease of the blob is in force under the given lease ID. If the lease is
+// not in force under the given lease ID, the service refuses the write with status 412. The error
+// code of a refusal is LeaseLost, LeaseIdMismatchWithBlobOperation or
+// LeaseNotPresentWithBlobOperation.
 //
 // While a Session holds the lease, [session.Session.ID] returns the lease ID for Fence. An upload
 // replaces the metadata of the blob, including the token of the current grant. The upload does not end

@@ -13,15 +13,16 @@ import (
 //
 // The result of a grant contains the ID of the request. The service does not report lease IDs, so a
 // result contains an ID only if the request contained that ID. The result of a read contains the
-// state of the lease. The result of a read also contains the owner, the duration and the token of the
-// last grant. The answer of the service to a read does not contain the remaining time. The field
-// Until of the record is therefore the latest time at which the last grant of azlease can end. If a
-// client that does not use azlease has leased the blob since the last grant, the lease can end after
-// Until. If a read happens between the two steps of a grant, the lease can also end after Until.
+// state of the lease. The result of a read also contains the owner, the duration and the token of
+// the last grant. The answer of the service to a read does not contain the remaining time. The
+// field Until of the record is therefore the latest time at which the last grant of azlease can
+// end. If a client that does not use azlease has leased the blob since the last grant, the lease
+// can end after Until. The lease can also end after Until if the read happens between the two steps
+// of a grant.
 //
-// The result of a refusal is empty, with one exception. If the service refuses to renew a breaking
-// lease, the result contains the remaining time of the lease, provided that Do can learn it from the
-// service.
+// The result of a refusal is empty, with one exception: if the service refuses to renew a breaking
+// lease, Do asks the service for the remaining time of the lease. If the service reports the
+// remaining time, the result contains it.
 //
 // Do refuses a request whose Version is older than 2012-02-12. The service counts time in whole
 // seconds, so Do drops fractions of a second from a duration and from a break period.

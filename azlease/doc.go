@@ -7,7 +7,7 @@
 // The value l is used like any other [lease.Lease]. The Blob service itself grants the leases.
 // Acquire, renew, change, release and break are operations of the service. A lease therefore also
 // excludes programs that use another client to lease the same blob. A [Container] is a
-// [lease.Authority] and a [lease.Lister]. It is not a [lease.Store].
+// [lease.Authority] and a [lease.Lister]. A Container is not a [lease.Store].
 //
 // The name of a lease is the name of a blob in the container. If the blob does not exist, the first
 // acquire creates an empty blob. A blob with data can be leased too; see Fence below.
@@ -19,13 +19,13 @@
 // Fractions of a second in a lease duration or a break period are dropped.
 //
 // The service reports neither the lease ID in force nor the remaining time of a lease. A read and a
-// list therefore return no lease ID. A read and a list return the state of the lease, and three facts
-// about the last grant: the owner, the duration and the token. For a leased blob,
-// [lease.Result.MaxRemaining] is the whole duration of the last grant. A finite lease can last longer
-// than MaxRemaining in two cases. In the first case, a program that does not use azlease has leased
-// the blob since the last grant. In the second case, a process has just acquired the lease, but has
-// not written its token yet. In both cases, the lease lasts for at most a minute if no process renews
-// the lease.
+// list therefore return no lease ID. A read and a list return the state of the lease, and three
+// facts about the last grant: the owner, the duration and the token. For a leased blob,
+// [lease.Result.MaxRemaining] is the whole duration of the last grant. A finite lease can last
+// longer than MaxRemaining if a program that does not use azlease has leased the blob since the
+// last grant. A finite lease can also last longer than MaxRemaining if a process has just acquired
+// the lease, but has not written its token yet. Even then, the lease lasts for at most a minute if
+// no process renews it.
 //
 // A session.Session needs neither the lease ID nor the remaining time from the service. A Session
 // knows its own lease ID, and measures the time since its own requests. A Session over azlease cannot
@@ -53,26 +53,28 @@
 // A grant takes two steps. The first step acquires the lease. The second step writes the next epoch
 // to the metadata. The service accepts the write of the epoch only while the lease is in force and
 // the blob has not changed since it was read. An acquire returns only after the second step.
-// Therefore no two grants have the same token. If the write of the epoch fails, Do releases the lease
-// and returns an error. The caller must then treat the outcome of the acquire as unknown. If the
-// answer to a write is lost, a token can be skipped. Between the two steps of a grant, a read returns
-// the state Leased with the owner and the token of the previous grant.
+// Because the service checks both conditions, no two grants have the same token. If the write of
+// the epoch fails, Do releases the lease and returns an error. The caller must then treat the
+// outcome of the acquire as unknown. If the answer to a write is lost, a token can be skipped.
+// Between the two steps of a grant, a read returns the state Leased with the owner and the token of
+// the previous grant.
 //
 // An upload replaces the metadata of a blob, and a deletion removes the metadata. After an upload or
 // a deletion, tokens continue to rise, because another blob of the container, [FloorBlob], stores a
 // number that only rises. The token of the next grant is computed from this number, so it is higher
 // than every earlier token of the lease.
 //
-// Each process should acquire leases under lease IDs of its own, as a Session does. If two processes
-// acquire a lease under the same ID, they share that lease. If the second process cannot write its
-// epoch, Do checks whether the blob still has the token of the first process. If the blob has this
-// token, Do does not release the lease. If an upload has removed the token of the first process, Do
-// might release the lease, although the first process still relies on the lease.
+// Each process should acquire leases under lease IDs of its own, as a Session does. If two
+// processes acquire a lease under the same ID, they share that lease. If the second process cannot
+// write its epoch, Do checks whether the blob still has the token of the first process. If the blob
+// still has the token of the first process, Do does not release the lease. If an upload has removed
+// the token of the first process, Do might release the lease, although the first process still
+// relies on the lease.
 //
-// A program should acquire a lease under the same lease ID with the same duration each time. If one
-// of two processes with the same ID acquires the lease again with a shorter duration while the other
-// process renews the lease, the result of the renewal can contain the old, longer duration. A
-// Session never changes the duration of an ID.
+// A program should acquire a lease under the same lease ID with the same duration each time.
+// Suppose that two processes use the same ID. One process acquires the lease again with a shorter
+// duration, while the second process renews the lease. The result of the renewal can then contain
+// the old, longer duration. A Session never changes the duration of an ID.
 //
 // # When the promises do not hold
 //
@@ -87,9 +89,9 @@
 //
 // # Fence
 //
-// Data in the leased blob itself needs no guard besides the lease. If a write carries a lease ID, the
-// service accepts the write only while the lease is in force under that ID. Otherwise the service
-// refuses the write with status 412:
+// Data in the leased blob itself needs no guard besides the lease. If a write carries a lease ID,
+// the service accepts the write only while the lease is in force under that ID. If the lease is not
+// in force under that ID, the service refuses the write with status 412:
 //
 //	_, err = blob.UploadBuffer(ctx, data, &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(l.ID())})
 //
@@ -98,24 +100,27 @@
 // # Requests to the service
 //
 // A renewal takes one request to the service. After each write of the blob, the next renewal takes
-// two. A release, a read and a refused operation take one request each, with one exception. A renewal
-// that is refused after a break takes two requests if the lease is broken, and up to four if the
-// lease is breaking. An acquire takes two requests if the same process also made the last granted
-// acquire of the lease, and three otherwise. If an upload has replaced the metadata, an acquire
-// takes up to five requests. The first acquire of a name takes six. A list takes one request for
-// each page of up to 5,000 blobs.
+// two requests. A release, a read and a refused operation take one request each, with one
+// exception. A renewal that is refused after a break takes two requests if the lease is broken, and
+// up to four if the lease is breaking. An acquire takes two requests if the same process also made
+// the last granted acquire of the lease, and three requests if not. If an upload has replaced the
+// metadata, an acquire takes up to five requests. The first acquire of a name takes six requests. A
+// list takes one request for each page of up to 5,000 blobs.
 //
 // # What was tested, and what was not
 //
-// The tests run against blobtest, the test double of the service in this repository. They also run
-// against the emulator Azurite 3.37.0. The tests do not run against the service itself, because the
-// test machines cannot reach the service. The behavior of the service was taken from these sources:
+// The tests run against blobtest, the test double of the service in this repository. The tests also
+// run against the emulator Azurite 3.37.0. The tests do not run against the service itself, because
+// the test machines cannot reach the service. The behavior of the service was taken from these
+// sources:
 //
-//   - The document Lease Blob describes the operations and their outcomes in each state, the durations
-//     and the periods. It says that a lease operation changes neither ETag nor Last-Modified. It also
-//     says that a break period has no effect if it is longer than the remaining time.
+//   - The document Lease Blob describes the operations and their outcomes in each state, the
+//     durations and the periods. The document says that a lease operation changes neither ETag nor
+//     Last-Modified. The document also says that a break period has no effect if it is longer than
+//     the remaining time.
 //   - Microsoft's error code tables, and client tests that run in the cloud, list the error codes.
-//     They show that the service answers a read or a write under a wrong lease ID with status 412.
+//     The tables and the tests show that the service answers a read or a write under a wrong lease
+//     ID with status 412.
 //   - Microsoft's SDK teams publish recordings of the service, which show the headers of each answer
 //     and the code LeaseLost. The recordings also show that the service truncates the remaining time
 //     to whole seconds and compares lease IDs by value.

@@ -23,7 +23,8 @@ type sdkError struct {
 func (e *sdkError) Error() string { return e.text }
 func (e *sdkError) Unwrap() error { return e.err }
 
-// advice maps error codes of the service to advice for the user. A retry cannot fix these errors.
+// advice maps error codes of the service to advice for the user. A retry cannot remove the cause of
+// an error in this map.
 var advice = map[string]string{
 	codeContainerNotFound:               "the container does not exist: create it",
 	"ContainerBeingDeleted":             "the container is being deleted: create it again, or use another",
@@ -90,10 +91,10 @@ func withoutQuery(err error) string {
 	return err.Error()
 }
 
-// withoutRefusal turns a refusal into an error with the same text but without a [lease.Code]. It
-// returns any other error unchanged. It is used for the second request of an operation. If the service
-// refuses that request, Do must not report a refusal, because the service has already carried out the
-// first request.
+// withoutRefusal turns a refusal into an error with the same text but without a [lease.Code].
+// withoutRefusal returns any other error unchanged. Do uses withoutRefusal for the second request
+// of an operation. If the service refuses the second request, Do must not report a refusal, because
+// the service has already carried out the first request.
 func withoutRefusal(err error) error {
 	if lease.CodeOf(err).Refusal() {
 		return errors.New(err.Error())

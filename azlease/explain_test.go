@@ -23,8 +23,8 @@ func (c canned) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: c.status, Status: http.StatusText(c.status), Header: http.Header{"X-Ms-Error-Code": {c.code}}, Body: http.NoBody, Request: r}, nil
 }
 
-// An answer that no retry mends says what to do, whether the credential, the container or the kind of the
-// blob is wrong. Any other error is not permanent.
+// If no retry can help, because the credential, the container or the kind of the blob is wrong, the
+// error says what to do. An error with another cause is not permanent.
 func TestAdvice(t *testing.T) {
 	for _, c := range []struct {
 		canned
@@ -69,7 +69,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// Every refusal of the service has a Code that is a refusal.
+// Each error code with which the service refuses an action has a Code that means a refusal.
 func TestRefusals(t *testing.T) {
 	for name, code := range refusalCodes {
 		if !code.Refusal() {

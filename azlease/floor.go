@@ -13,20 +13,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// FloorBlob is the name of a blob in each container. Because of FloorBlob, fencing tokens continue to
-// rise even if the metadata of a lease is lost. The metadata of FloorBlob holds the generation, which
-// is a number that only rises. The epoch of a grant is a generation times 1<<32, plus the number of
-// the grant in that generation. A grant uses a new generation in two cases:
+// FloorBlob is the name of a blob in each container. Because of FloorBlob, fencing tokens continue
+// to rise even if the metadata of a lease is lost. The metadata of FloorBlob holds a number that
+// only rises, which is called the generation. The epoch of a grant is a generation times 1<<32,
+// plus the number of the grant in that generation. A grant uses a new generation in two cases:
 //
 //   - The metadata has no epoch, because the blob is new or because an upload has replaced the metadata.
 //   - The last grant has the last number of its generation.
 //
 // After an upload, the Container might still remember an earlier epoch of the lease. But another
-// process might have written a higher epoch before the upload. Therefore the grant uses a new
-// generation even if the Container remembers an epoch.
+// process might have written a higher epoch before the upload. After an upload, the grant therefore
+// uses a new generation even if the Container remembers an epoch.
 //
 // A grant first gets the ETag of the lease's blob, and then requests a generation. The grant writes
-// its epoch only if the lease's blob still has that ETag. Therefore the new epoch is higher than
+// its epoch only if the lease's blob still has that ETag. The new epoch is therefore higher than
 // every earlier epoch of the lease.
 //
 // Do not delete FloorBlob. If FloorBlob and the blob of a lease are both deleted, the tokens of that
@@ -39,11 +39,12 @@ const (
 	generationLimit = 1 << (63 - generationBits)
 )
 
-// A generationSource raises the generation in the floor blob. While one caller raises the generation,
-// all later callers wait. One of the waiting callers then raises the generation again, and all
-// waiting callers use the new generation. So a process that acquires a thousand new names at the same
-// time raises the generation only a few times. Different names can share a generation. Two grants of
-// one name never get the same epoch, because each write is conditional on the ETag of the blob.
+// A generationSource raises the generation in the floor blob. While one caller raises the
+// generation, all new callers wait. One of the waiting callers then raises the generation again,
+// and all waiting callers use the new generation. If a process acquires a thousand new names at the
+// same time, it therefore raises the generation only a few times. Different names can share a
+// generation. Two grants of one name never get the same epoch, because each write is conditional on
+// the ETag of the blob.
 type generationSource struct {
 	client *blockblob.Client
 	slot   chan struct{} // holds a value while a caller raises the generation

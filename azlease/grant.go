@@ -24,11 +24,11 @@ const maxTries = 5
 // cannot be written, acquire releases the lease and returns an error. The caller must then treat the
 // outcome as unknown.
 //
-// There is one exception: if the last token was granted to the ID of this request, acquire does not
-// release the lease. A process might have held the lease under that ID before the request, and might
+// As an exception, acquire does not release the lease if the last token was granted to the ID of
+// the request. A process might have held the lease under the same ID before the request, and might
 // still rely on the lease. The answer of the service does not show whether a process held the lease
-// before the request. Therefore acquire looks at the last token. If an upload has removed the last
-// token and the Container does not remember the token, acquire releases the lease.
+// before the request, so acquire looks at the last token. If an upload has removed the last token
+// and the Container does not remember the token, acquire releases the lease.
 func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.Proposed)
 	if err != nil {
@@ -65,10 +65,10 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 }
 
 // undo releases a lease that was acquired but has no token. If the context has ended, undo sends no
-// request. The release can arrive late, after the holder has acquired the lease again under the same
-// ID. Such a late release has no effect, because it is conditional on an ETag that the later acquire
-// has changed. If undo does not succeed, the holder can still release the lease under the same ID. If
-// the holder does not release it, a finite lease expires.
+// request. The release can arrive late, after the holder has acquired the lease again under the
+// same ID. A release that arrives late has no effect, because it is conditional on an ETag that the
+// second acquire has changed. If the function undo does not succeed, the holder can still release
+// the lease under the same ID. If the holder does not release a finite lease, the lease expires.
 //
 // The caller passes the epoch that acquire has possibly written, or 0 if acquire has certainly
 // written no epoch. If the blob has a token that was granted to id with a different epoch, another
@@ -106,15 +106,16 @@ func (o operation) create() error {
 
 // issueGrant writes a new grant with the next epoch to the blob and returns that grant. The lease
 // must be in force under id. The parameter named etag holds the ETag from the answer to the lease
-// operation, or "". issueGrant passes the last grant to makeGrant, and adds the epoch to the new
-// grant that makeGrant returns. If makeGrant returns the last grant unchanged, issueGrant writes
-// nothing and returns that grant.
+// operation, or "". issueGrant passes the last grant to makeGrant, and adds the next epoch to the
+// new grant that makeGrant returns. If makeGrant returns the last grant unchanged, issueGrant
+// writes nothing and returns the last grant.
 //
-// The service accepts the write only if the lease is in force under id and the blob still has the
-// ETag that belongs to the last grant. If another client has changed the blob, issueGrant reads the
-// blob and calls makeGrant again. So two grants never get the same epoch. If the write fails for any
-// other reason, the outcome is unknown, and issueGrant returns the grant together with the error.
-// After such an error, an epoch can be skipped.
+// The service accepts the write of a grant only while the lease is in force under id. The service
+// also refuses the write if the blob has changed since issueGrant learned the last grant. If
+// another client has changed the blob, issueGrant reads the blob and calls makeGrant again, so two
+// grants never get the same epoch. If the write of a grant fails for another reason than a changed
+// blob, the outcome is unknown, and issueGrant returns the grant together with the error. If the
+// outcome is unknown, the next grant can skip an epoch.
 func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last grant) (grant, error)) (grant, error) {
 	for range maxTries {
 		v, err := o.versionAt(etag, id)
@@ -145,8 +146,8 @@ func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last
 	return grant{}, o.busyError()
 }
 
-// nextEpoch returns the epoch of the grant after version v. Usually the result is the epoch of v
-// plus 1. In three cases, nextEpoch returns the first epoch of a new generation:
+// nextEpoch returns the epoch of the grant after version v. Usually nextEpoch returns the epoch of
+// v plus 1. In the following three cases, nextEpoch returns the first epoch of a new generation:
 //
 //   - The version v has no epoch.
 //   - An upload or a deletion has removed a grant that might be newer than the grant of v.
@@ -168,12 +169,12 @@ func (o operation) busyError() error {
 	return fmt.Errorf("azlease: blob %q was written by others each of %d times between a read and a write", o.name, maxTries)
 }
 
-// versionAt returns the current version of the blob. The given ETag comes from the answer to a lease
-// operation. If the Container remembers the version with that ETag, versionAt sends no request. If
-// the Container does not remember this version, or if the given ETag is empty, versionAt reads the
-// blob under the given lease ID. If the metadata has no grant but the Container remembers one, an
-// upload or a deletion has removed the grant from the metadata. versionAt then returns a version
-// with the remembered grant.
+// versionAt returns the current version of the blob. The given ETag comes from the answer to a
+// lease operation. If the Container remembers the version with that ETag, versionAt sends no
+// request. If the Container remembers no version with the given ETag, or if the given ETag is
+// empty, versionAt reads the blob under the given lease ID. If the metadata has no grant but the
+// Container remembers a grant, an upload or a deletion has removed the grant from the metadata. In
+// place of a removed grant, versionAt returns the remembered grant.
 func (o operation) versionAt(etag azcore.ETag, id lease.ID) (version, error) {
 	known := o.known.get(o.name)
 	if etag != "" && known.etag == etag {
@@ -205,9 +206,9 @@ func (o operation) loadVersion(id lease.ID) (version, blob.GetPropertiesResponse
 	return version{etag: *props.ETag, metadata: m}, props, err
 }
 
-// storeMetadata writes the metadata of v if the blob still has the ETag of v. If id is not zero, the
-// lease must also be in force under that lease ID. The result is the new ETag, or the error of the
-// SDK.
+// storeMetadata writes the metadata of v if the blob still has the ETag of v. If id is not zero,
+// the service accepts the write only while the lease is in force under id. storeMetadata returns
+// the new ETag, or the error of the SDK.
 func (o operation) storeMetadata(v version, id lease.ID) (azcore.ETag, error) {
 	conditions := ifMatch(v.etag)
 	if !id.IsZero() {
@@ -223,7 +224,8 @@ func (o operation) storeMetadata(v version, id lease.ID) (azcore.ETag, error) {
 // errNoETag is the error for an answer without an ETag. The service always sends an ETag.
 var errNoETag = errors.New("azlease: the answer has no ETag, so no write can be made conditional: see which proxy removes it")
 
-// etagOf returns the ETag of an answer, or "" if the answer has none. No version has the ETag "".
+// etagOf returns the ETag of an answer, or "" if the answer has none. No version of a blob has the
+// ETag "".
 func etagOf(etag *azcore.ETag) azcore.ETag {
 	if etag == nil {
 		return ""

@@ -15,13 +15,13 @@ type version struct {
 	metadata
 
 	// If lost is true, an upload or a deletion has removed the grant from the metadata. Before the
-	// upload or deletion, another process might have written a newer epoch.
+	// grant was removed, another process might have written a newer epoch.
 	lost bool
 }
 
-// A versionCache maps the names of blobs to their last known versions. It saves the request that
-// would read a version again. A remembered version is used only if the service confirms that the blob
-// still has the ETag of that version.
+// A versionCache maps the names of blobs to their last known versions. With a versionCache, a
+// Container need not request a version that it already knows. A remembered version is used only if
+// the service confirms that the blob still has the ETag of that version.
 type versionCache struct {
 	most int
 

@@ -12,8 +12,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Under these metadata names, azlease stores what the service itself does not store about a lease. The
-// names have no underscore, because some proxies drop headers whose names contain an underscore.
+// Under the following metadata names, azlease stores what the service itself does not store about a
+// lease. The metadata names have no underscore, because some proxies drop headers whose names
+// contain an underscore.
 const (
 	metaEpoch    = "leaseepoch"    // the epoch of the last grant, in decimal
 	metaHolder   = "leaseholder"   // the digest of the ID that was granted
@@ -21,8 +22,8 @@ const (
 	metaDuration = "leaseduration" // such as 30s, or infinite
 )
 
-// A grant holds the data that azlease stores about the last grant of a lease. It is stored in the
-// metadata of the blob. The zero grant means that there is no grant.
+// A grant holds the data that azlease stores about the last grant of a lease. A grant is stored in
+// the metadata of the blob. The zero value of grant means that azlease has not granted the lease.
 type grant struct {
 	epoch    uint64
 	holder   string
@@ -47,8 +48,8 @@ type metadata struct {
 	others map[string]*string
 }
 
-// readMetadata parses the metadata of a blob. It ignores the case of metadata names, because net/http
-// changes the case.
+// readMetadata parses the metadata of a blob. readMetadata ignores the case of metadata names,
+// because net/http changes the case.
 func readMetadata(name string, all map[string]*string) (m metadata, err error) {
 	var ours = map[string]string{}
 	for key, value := range all {

@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A name that the service or a client might change is refused, and any other is kept as it is.
+// CheckName refuses a name that the service or a client might change, and accepts all other names.
 func TestCheckName(t *testing.T) {
 	for _, name := range []string{
 		"a", "jobs/nightly", "a b", "ümläut/日本", ".hidden", "a..b/c", "100%", "a?b#c&d=e+f", "lease-floor/a", "Lease-floor",
@@ -44,7 +44,8 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// A duration is read as it is written, and nothing else is read.
+// parseDuration reads each text that durationText writes, and returns an error for every other
+// text.
 func TestDurationText(t *testing.T) {
 	for _, s := range []string{"15s", "60s", "37s", "infinite"} {
 		if d, err := parseDuration(s); err != nil || durationText(d) != s {

@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// These error codes of the service do not depend on the state of the lease.
+// The following error codes of the service do not depend on the state of the lease.
 const (
 	codeBlobNotFound      = "BlobNotFound"
 	codeBlobAlreadyExists = "BlobAlreadyExists"

@@ -25,7 +25,7 @@ func (a access) mayBreak() bool {
 // client to create a blob, but not to overwrite one.
 func (a access) mayReplace() bool { return a.any("w") }
 
-// These failures answer requests that are not authorized.
+// The following failures answer requests that are not authorized.
 var (
 	errNoAuthentication = (&failure{status: 401, code: "NoAuthenticationInformation", text: "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."}).withHeader("WWW-Authenticate", "SharedKey")
 	errAuthentication   = &failure{status: 403, code: "AuthenticationFailed", text: "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."}

@@ -82,8 +82,8 @@ func TestSharedKey(t *testing.T) {
 	}
 }
 
-// A signature is valid from its start time on and ends at its expiry time. Its headers replace those of the
-// blob.
+// A signature is valid from its start time on and ends at its expiry time. The headers in a
+// signature replace the headers of the blob.
 func TestServiceSignature(t *testing.T) {
 	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: blobtest.NewClock(start)})
 	if err != nil {
@@ -122,7 +122,7 @@ func TestServiceSignature(t *testing.T) {
 	c.must(403, "GET", signed, nil, "")
 }
 
-// Accounts can be configured, and share nothing.
+// A test can configure several accounts, and the accounts share no data.
 func TestAccounts(t *testing.T) {
 	h, err := blobtest.NewHandler(nil, &blobtest.Options{AllowAnyone: true, Accounts: map[string]string{"one": "a2V5", "two": "a2V5"}})
 	if err != nil {
@@ -150,8 +150,8 @@ func TestAccounts(t *testing.T) {
 			t.Errorf("%s: %d %v", address, w.Code, w.Header())
 		}
 	}
-	// Then it is not in the path of the endpoint of a list. It is in the path of a copy source of an old
-	// version.
+	// If the account is in the host, the endpoint in a list has no account in its path. But the copy
+	// source of an old version has the account in its path.
 	send := func(method, target, version string, more ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, target, nil)
 		r.Header.Set("x-ms-version", version)

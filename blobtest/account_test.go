@@ -63,7 +63,7 @@ func TestServiceProperties(t *testing.T) {
 	}
 }
 
-// Get Account Information can be asked of the account, and of any address in it.
+// A client can send Get Account Information to the account, and to any address in the account.
 func TestAccountInformation(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	for _, target := range []string{account, account + "/", account + "/box", path, account + "/none/none"} {
@@ -79,7 +79,8 @@ func TestAccountInformation(t *testing.T) {
 			}
 		}
 	}
-	// Any shared access signature of the resource is enough. Its permissions do not matter.
+	// Any shared access signature of the resource is enough. The permissions of the signature do not
+	// matter.
 	signed, _ := signedClient(t)
 	const question = "?restype=account&comp=properties&"
 	ofAccount := func(srt string) string { return accountSignature(t, "sv", today, "ss", "b", "srt", srt, "sp", "l") }
@@ -138,7 +139,8 @@ func TestSystemContainers(t *testing.T) {
 	c.must(202, "DELETE", account+"/$logs?restype=container", nil, "")
 }
 
-// An access tier and public access are accepted, kept and shown. They change nothing else.
+// The server accepts, stores and returns an access tier and public access. The tier and the public
+// access have no other effect.
 func TestTiersAndPublicAccess(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	tier := func(target string) string { return c.must(200, "HEAD", target, nil, "").header.Get("x-ms-access-tier") }

@@ -6,10 +6,10 @@ import (
 )
 
 // newAuthority returns an in-memory authority that enforces the limits of the Blob service. The
-// authority reads the clock once for each request. So it decides, commits and answers each request
-// with the same time.
+// authority reads the clock once for each request. The authority therefore decides, commits and
+// answers each request with the same time.
 func newAuthority(clock *Clock) lease.Authority {
-	// The Blob service never forgets a lease ID. This authority therefore keeps its records for a
-	// century, which is longer than any test runs.
+	// The Blob service never forgets a lease ID. Like the service, the authority from newAuthority
+	// never forgets a lease ID in a test: it keeps its records for a century.
 	return memory.New(&memory.Options{Clock: clock, Limits: lease.AzureLimits, Retention: century}).Authority()
 }

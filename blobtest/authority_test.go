@@ -10,11 +10,12 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// Real time, a day each second, and eleven days each second. At the last rate a second passes in a
-// microsecond, so two readings of the clock within one request always differ.
+// The rates are real time, a day in each second, and eleven days in each second. At the highest
+// rate, a second passes in a microsecond, so two readings of the clock within one request always
+// differ.
 var rates = []float64{1, 86_400, 1e6}
 
-// The answer to a break with a period is that period, even if the clock runs.
+// The answer to a break with a period contains the full period, even if the clock runs.
 //
 // SPEC W5.
 func TestBreakPeriodOnARunningClock(t *testing.T) {
@@ -32,8 +33,8 @@ func TestBreakPeriodOnARunningClock(t *testing.T) {
 	}
 }
 
-// The time left of a duration is truncated. A break right after the acquire is answered with one second less
-// than the duration.
+// The server truncates the remaining time of a lease. If a break follows right after the acquire,
+// the answer is one second less than the duration.
 //
 // SPEC W5.
 func TestBreakOfADurationOnARunningClock(t *testing.T) {
@@ -47,8 +48,9 @@ func TestBreakOfADurationOnARunningClock(t *testing.T) {
 	}
 }
 
-// An authority that was given reads its clock more than once, and may commit a break later than it
-// decided it. The answer is still the period.
+// If a test passes its own authority to the server, the authority can read its clock more than
+// once, and can commit a break later than it decided the break. The answer to the break is still
+// the period.
 //
 // SPEC W5.
 func TestBreakPeriodOfAGivenAuthority(t *testing.T) {
@@ -74,7 +76,7 @@ func TestBreakPeriodOfAGivenAuthority(t *testing.T) {
 			if got := c.lease(202, "break", "x-ms-lease-break-period", "60").header.Get("x-ms-lease-time"); got != "60" {
 				t.Errorf("x-ms-lease-time %s, want 60", got)
 			}
-			// The lease is breaking, with less than 60 s left: the period does not count.
+			// The lease is breaking, and has less than 60 s left, so the new period has no effect.
 			o.wait()
 			if got := c.lease(202, "break", "x-ms-lease-break-period", "60").header.Get("x-ms-lease-time"); got == "60" {
 				t.Errorf("x-ms-lease-time %s 30 s after a break in 60 s", got)
@@ -83,7 +85,7 @@ func TestBreakPeriodOfAGivenAuthority(t *testing.T) {
 	}
 }
 
-// A request has one time: the Date of the answer is the time at which it took effect.
+// The Date of an answer is the time at which the request took effect.
 //
 // SPEC W5.
 func TestOneTimeForEachRequest(t *testing.T) {
@@ -112,8 +114,8 @@ func TestOneTimeForEachRequest(t *testing.T) {
 	}
 }
 
-// The server's own authority lists its leases, at the time that the server's clock shows, and the body
-// of the loop may use the authority and the clock.
+// The server's own authority lists its leases at the time of the server's clock. The body of the
+// loop over the list may use the authority and the clock.
 func TestOwnAuthorityLists(t *testing.T) {
 	for _, rate := range []float64{0, 1} {
 		c := newClient(t, blobtest.Options{Clock: blobtest.NewFastClock(start, rate)})

@@ -43,9 +43,9 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkWire sends a renewal through a loopback connection. The client costs next to nothing. The
-// server "bare" is a net/http server that answers with the same headers and does nothing else, so the
-// difference is the cost of the double.
+// BenchmarkWire sends a renewal through a loopback connection. The client takes very little time.
+// The server "bare" is a net/http server that answers with the same headers and does nothing else,
+// so the difference is the cost of the double.
 func BenchmarkWire(b *testing.B) {
 	s := newServer(b, &blobtest.Options{AllowAnyone: true, Containers: []string{"box"}})
 	signed := newServer(b, &blobtest.Options{Containers: []string{"box"}})

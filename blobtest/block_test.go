@@ -28,7 +28,7 @@ func TestUncommittedBlocks(t *testing.T) {
 	}
 }
 
-// A block list is not parsed beyond the point at which it is invalid.
+// The server stops parsing a block list at the first invalid element.
 func TestHugeBlockLists(t *testing.T) {
 	for _, o := range []struct {
 		body string

@@ -57,8 +57,8 @@ func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
 }
 
 // reserve makes sure that at least n bytes of the quota are reserved for the request. When the
-// operation has ended, the Handler frees the bytes in c.reserved for other requests. An operation that
-// stores n bytes must therefore subtract n from c.reserved.
+// operation has ended, the Handler frees the bytes in c.reserved for other requests. If an
+// operation stores n bytes, it must therefore subtract n from c.reserved.
 func (c *call) reserve(n int64) error {
 	more := max(0, n-c.reserved)
 	if err := c.quota.reserve(more); err != nil {
@@ -127,8 +127,8 @@ func (c *call) locate() error {
 	return c.locateSnapshot()
 }
 
-// These containers have a special meaning in the service. A blob whose address names no container is in
-// $root.
+// The following containers have a special meaning in the service. A blob whose address names no
+// container is in $root.
 const (
 	rootContainer = "$root"
 	webContainer  = "$web"
@@ -175,9 +175,9 @@ func checkContainerName(s string) error {
 	return nil
 }
 
-// chooseVersion sets c.version to the service version that the request names. It uses the first of
-// these that the request has: the header x-ms-version, the query parameter api-version, the query
-// parameter sv. If the request has none of them, c.version is [Options.DefaultVersion].
+// chooseVersion sets c.version to the service version that the request names. chooseVersion looks
+// for the version in the header x-ms-version, then in the query parameter api-version, and then in
+// the query parameter sv. If the request names no version, c.version is [Options.DefaultVersion].
 func (c *call) chooseVersion() error {
 	c.version = c.o.DefaultVersion
 	if s := c.header(headerVersion); s != "" {
@@ -203,7 +203,7 @@ func (c *call) chooseVersion() error {
 	return nil
 }
 
-// These versions of the service changed its protocol.
+// The following versions of the service changed its protocol.
 const (
 	versionETagQuoted   lease.Version = 2011_08_18 // entity tags have quotes
 	versionStrictLease  lease.Version = 2013_08_15 // a lease ID needs a blob; answers to lease operations have an entity tag

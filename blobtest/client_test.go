@@ -55,7 +55,8 @@ func newClient(t *testing.T, o blobtest.Options) *client {
 	return c
 }
 
-// do sends a request. h has the names and the values of headers in turn. An empty value is sent.
+// do sends a request. The parameter h has the names and the values of headers in turn. A header
+// with an empty value is sent, too.
 func (c *client) do(method, target string, h []string, body string) answer {
 	c.t.Helper()
 	r := httptest.NewRequest(method, "http://127.0.0.1"+target, strings.NewReader(body))
@@ -80,7 +81,7 @@ func answerOf(t *testing.T, res *http.Response) answer {
 	return answer{res.StatusCode, res.Header, string(b)}
 }
 
-// must is do, but fails the test if the status is another.
+// must does the same as the method do, but fails the test if the answer has another status.
 func (c *client) must(status int, method, target string, h []string, body string) answer {
 	c.t.Helper()
 	a := c.do(method, target, h, body)
@@ -108,7 +109,7 @@ func (c *client) acquire(id string, seconds string) answer {
 
 func (a answer) code() string { return a.header.Get("x-ms-error-code") }
 
-// A message is the body of an error.
+// A message is the body of an answer that reports an error.
 type message struct {
 	XMLName     xml.Name `xml:"Error"`
 	Code        string

@@ -8,8 +8,8 @@ import (
 
 // A Clock is a clock that a test controls. A Clock from [NewClock] moves only when the test calls
 // [Clock.Advance]. A Clock from [NewFastClock] can also run at a constant rate. A Clock is a
-// [lease.Clock], so one Clock can drive the store, the server and the sessions of a test. Its methods
-// may be called from any number of goroutines.
+// [lease.Clock], so one Clock can drive the store, the server and the sessions of a test. Any
+// number of goroutines may call the methods of a Clock.
 //
 // A Clock stops for good about 292 years after its start, because a [time.Duration] cannot represent
 // a longer time.
@@ -29,7 +29,7 @@ type waiter struct {
 	ch chan time.Time
 }
 
-// NewClock returns a clock that begins at the given time. It moves only when the test calls
+// NewClock returns a clock that begins at the given time. The clock moves only when the test calls
 // [Clock.Advance].
 func NewClock(start time.Time) *Clock { return NewFastClock(start, 0) }
 
@@ -46,7 +46,7 @@ func NewFastClock(start time.Time, rate float64) *Clock {
 	return &Clock{base: start, since: time.Now(), last: start.Add(math.MaxInt64), rate: rate}
 }
 
-// Now returns the time that the clock shows, in UTC. It never decreases.
+// Now returns the time that the clock shows, in UTC. The time that Now returns never decreases.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +103,8 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 	}
 	c.waiters = append(c.waiters, w)
 	if c.rate > 0 {
-		// The timer fires one millisecond late on purpose. If the timer fired before the time w.at, Advance
-		// would send nothing to the channel. There is no second timer that would call Advance later.
+		// The timer fires one millisecond late on purpose. If the timer fired too early, before the time
+		// w.at, Advance would send nothing to the channel. No second timer would call Advance after w.at.
 		real := min(float64(d)/c.rate, float64(century)) + float64(time.Millisecond)
 		time.AfterFunc(time.Duration(real), func() { c.Advance(0) })
 	}

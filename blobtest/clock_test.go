@@ -12,7 +12,7 @@ import (
 
 var _ lease.Clock = (*blobtest.Clock)(nil)
 
-// A clock stands still until it is moved, moves forward only, and wakes its waiters in time.
+// A clock stands still until the test moves it, only moves forward, and wakes its waiters in time.
 func TestClock(t *testing.T) {
 	c := blobtest.NewClock(start)
 	early, late, now := c.After(time.Second), c.After(time.Minute), c.After(0)
@@ -55,7 +55,7 @@ func TestClockNeverDecreases(t *testing.T) {
 	})
 }
 
-// A fast clock runs at its rate. Advance moves it in addition.
+// A fast clock runs at its rate. Advance also moves a fast clock.
 func TestFastClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := blobtest.NewFastClock(start, 60)

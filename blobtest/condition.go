@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// conditions holds the conditional headers of a request. A copy request has two such values: one for
-// the destination and one for the source.
+// conditions holds the conditional headers of a request. A copy request has two values of this
+// type: one for the destination and one for the source.
 type conditions struct {
 	match, noneMatch               []string // entity tags without quotes, or *; nil if the header is missing
 	modifiedSince, unmodifiedSince time.Time
 	all                            bool // all headers are evaluated; otherwise an entity tag takes precedence over a time
 }
 
-// readConditions parses the conditional headers of a read. The names of the headers begin with prefix.
-// A read can have several of these headers: "Beginning with version 2013-08-15, the Get Blob and Get
-// Blob Properties operations support multiple conditional headers."
+// readConditions parses the conditional headers of a read. The names of the headers begin with
+// prefix. A read can have several conditional headers: "Beginning with version 2013-08-15, the Get
+// Blob and Get Blob Properties operations support multiple conditional headers."
 func (c *call) readConditions(prefix string) (conditions, error) {
 	q, err := c.parseConditions(prefix)
 	if q.all = c.version >= versionStrictLease; err == nil && !q.all && !q.isSupported() {
@@ -159,8 +159,8 @@ func (q *conditions) missingError() error {
 	return errBlobNotFound
 }
 
-// checkWrite evaluates the conditional headers of a write or a lease operation on an existing resource.
-// The service ignores If-None-Match: * in these operations.
+// checkWrite evaluates the conditional headers of a write or a lease operation on an existing
+// resource. In write and lease operations, the service ignores If-None-Match: *.
 func (q conditions) checkWrite(etag string, modified time.Time) error {
 	if slices.Contains(q.noneMatch, "*") {
 		q.noneMatch = nil

@@ -10,9 +10,9 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// Conditional headers on reads, writes and lease operations, of a blob that exists and of one that
-// does not. Azurite's own tests have the same cases; Microsoft documents the rules in "Specifying
-// conditional headers for Blob service operations".
+// The test sends conditional headers with reads, writes and lease operations, for an existing blob
+// and for a missing blob. Azurite's own tests have the same cases. Microsoft documents the rules in
+// "Specifying conditional headers for Blob service operations".
 func TestConditions(t *testing.T) {
 	const (
 		before = "Mon, 01 Jan 2018 00:00:00 GMT"
@@ -54,8 +54,8 @@ func TestConditions(t *testing.T) {
 		{[]string{unmodified, equal}, ok, ok},
 		{[]string{unmodified, after}, ok, ok},
 
-		// A read evaluates all headers: match && unmodified && (none match || modified). A write has
-		// one condition, or one of two pairs in which the entity tag decides.
+		// A read evaluates all headers: match && unmodified && (none match || modified). A write has one
+		// condition, or one of two pairs of conditions. In a pair, the entity tag decides.
 		{[]string{match, etag, noneMatch, other, modified, before, unmodified, after}, ok, tooMany},
 		{[]string{match, etag, noneMatch, etag, modified, before, unmodified, before}, notMet, tooMany},
 		{[]string{match, etag, noneMatch, etag, modified, before, unmodified, after}, ok, tooMany},
@@ -75,7 +75,7 @@ func TestConditions(t *testing.T) {
 			name, method, target string
 			h                    []string
 			want                 answers
-			status               int // of a success
+			status               int // of a request that succeeds
 		}{
 			{"read", "GET", path, nil, o.read, 200},
 			{"read of properties", "HEAD", path, nil, o.read, 200},
@@ -140,7 +140,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// Before 2013-08-15 a read had one condition too, or one of two pairs in which the entity tag decides.
+// Before 2013-08-15, a read also had one condition, or one of two pairs of conditions in which the
+// entity tag decides.
 func TestConditionsBefore2013(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.version = "2012-02-12"
@@ -190,7 +191,8 @@ func TestPrecedence(t *testing.T) {
 	if a := c.lease(412, "renew", h...); a.code() != "ConditionNotMet" {
 		t.Errorf("a lease operation: %s", a.code())
 	}
-	// If-None-Match: * is a condition for creating a blob. It is ignored with the ID in force.
+	// If-None-Match: * is a condition for creating a blob. The server ignores this condition in a
+	// request with the ID in force.
 	if a := c.put(412, "If-None-Match", "*"); a.code() != "LeaseIdMissing" {
 		t.Error(a.code())
 	}
@@ -208,7 +210,7 @@ func TestPrecedence(t *testing.T) {
 }
 
 // SPEC M9: "if the operation is successful, the blob has not been changed since the lease ID was
-// last valid". A write that fails for another reason is not a modification.
+// last valid". A write that fails for a reason other than the lease does not modify the blob.
 //
 // SPEC W7.
 func TestFailedWritesForgetNothing(t *testing.T) {
@@ -238,7 +240,8 @@ func TestFailedWritesForgetNothing(t *testing.T) {
 	}
 }
 
-// A container ignores entity tags. Its times are conditions only of changes and lease operations.
+// A container ignores entity tags. A container checks conditions on times only for changes and
+// lease operations.
 func TestContainerConditions(t *testing.T) {
 	const box, earlier = account + "/box?restype=container", "Thu, 26 Jan 2012 23:30:17 GMT"
 	c := newClient(t, blobtest.Options{})

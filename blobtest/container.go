@@ -27,7 +27,8 @@ func createContainer(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// create adds a new container to the account. Its Last-Modified is the time of the authority.
+// create adds a new container to the account. The Last-Modified of the new container is the time of
+// the authority.
 func (c *call) create(attrs *attributes) error {
 	leave, err := c.enter()
 	if err != nil {

@@ -31,14 +31,14 @@ func (k *copyInfo) setHeaders(h http.Header) {
 	h.Set("x-ms-copy-completion-time", k.completed.UTC().Format(http.TimeFormat))
 }
 
-// copyBlob serves the operations Copy Blob and Copy Blob From URL. The second operation has the
-// header x-ms-requires-sync. The source must be in the same account. The server reads the source of a
-// copy and writes the destination before it answers the request. In the service, a Copy Blob can
-// continue after the answer. Therefore a lease on the destination must be infinite.
+// copyBlob serves the operations Copy Blob and Copy Blob From URL. A request for Copy Blob From URL
+// has the header x-ms-requires-sync. The source must be in the same account. The server reads the
+// source of a copy and writes the destination before it answers the request. In the service, a Copy
+// Blob can continue after the answer, so a lease on the destination must be infinite.
 //
-// Before version 2012-02-12, a lease on the destination can also be finite. In these versions, the
-// properties of the destination do not describe the copy. The documentation says about these
-// versions: "a successful operation returns status code 201 (Created)".
+// Before version 2012-02-12, a lease on the destination can also be finite. In versions before
+// 2012-02-12, the properties of the destination do not describe the copy. The documentation says
+// about the old versions: "a successful operation returns status code 201 (Created)".
 func copyBlob(c *call) (*reply, error) {
 	if t := c.header("x-ms-blob-type"); t != "" { // Put Blob From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", c.header("x-ms-copy-source"))
@@ -75,9 +75,9 @@ func copyBlob(c *call) (*reply, error) {
 	})
 }
 
-// readSource reads the source of a copy in a call of its own. The owner of the account is allowed to
-// read any source. Other clients must sign the address of the source. A signature in that address is
-// always verified.
+// readSource reads the source of a copy in a call of its own. The owner of the account is allowed
+// to read any source. Other clients must sign the address of the source. The server always verifies
+// a signature in the address of a source.
 func (c *call) readSource() (r reading, err error) {
 	old := c.version < lease.Version20120212
 	u, err := url.Parse(c.header("x-ms-copy-source"))

@@ -1,6 +1,6 @@
-// Package blobtest is a test double of the Azure Blob service, for programs that use blob leases. SDK
-// clients of any language connect to it over HTTP. To let a lease expire, a test moves the clock of
-// the server forward instead of waiting.
+// Package blobtest is a test double of the Azure Blob service, for programs that use blob leases.
+// SDK clients of any language connect to the test double over HTTP. To let a lease expire, a test
+// moves the clock of the server forward instead of waiting.
 //
 //	srv, err := blobtest.NewServer(nil, nil)
 //	defer srv.Close()
@@ -31,8 +31,8 @@
 //
 // # What is served
 //
-// The server serves all operations of Lease Blob and Lease Container. It also serves the other
-// operations that users of leases need:
+// The server serves all operations of Lease Blob and Lease Container. The server also serves the
+// following operations, which users of leases need:
 //
 //   - for the account: List Containers, Get Blob Service Properties, Get Account Information
 //   - for containers: create, list, delete, properties and metadata, also for $root, $web and $logs
@@ -40,13 +40,13 @@
 //     Properties, metadata, properties, Copy Blob within the account, Snapshot Blob and Delete Blob
 //
 // The server evaluates conditional headers. The server verifies the signatures of Shared Key and
-// Shared Key Lite. It also verifies the shared access signatures of accounts and services. The server
-// stores and returns two settings that have no other effect: the access tier of a blob and the public
-// access of a container.
+// Shared Key Lite. The server also verifies the shared access signatures of accounts and services.
+// The server stores and returns two settings that have no other effect: the access tier of a blob
+// and the public access of a container.
 //
-// The server refuses unsupported requests with the error codes that the service itself uses for
-// unsupported features. The server does not support append and page blobs, tags, access policies,
-// batches, or changes to the properties of the account.
+// If the server does not support a request, it refuses the request with the error code that the
+// service itself uses for unsupported features. The server does not support append and page blobs,
+// tags, access policies, batches, or changes to the properties of the account.
 //
 // The first segment of the path of a URL names the account, as in the storage emulator. The account
 // can also be the first label of the host, as in the service, if ".blob." follows that label.
@@ -59,8 +59,8 @@
 //   - A copy is complete when its request is answered.
 //   - [Options.MaxTotal] limits how many bytes a server stores.
 //   - Any date from 2009-09-19 on is accepted as a version.
-//   - net/http itself refuses malformed requests (400, 431, 501, 505) and Expect headers (417). These
-//     answers have no body of XML.
+//   - net/http itself refuses malformed requests (400, 431, 501, 505) and Expect headers (417). The
+//     answers of net/http itself have no body of XML.
 //   - Names of metadata keep their case only through [NewServer] and [Handler.Serve]. Another server
 //     returns the names in lower case. The names in a pipelined request are also returned in lower
 //     case.

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// A failure is the answer to a request that fails. Its status, error code and text are those of the
-// service. The text is the reason phrase of the response, and it is also the message in the body.
-// Failures are shared and never changed. The methods named with and withHeader return changed copies.
+// A failure is the answer to a request that fails. A failure has the status, the error code and the
+// text of the service. The text of a failure is both the reason phrase of the response and the
+// message in the body. Failures are shared and never changed. The two methods "with" and
+// "withHeader" return changed copies.
 type failure struct {
 	status  int
 	code    string // header x-ms-error-code
@@ -38,7 +39,8 @@ func (f *failure) withHeader(name, value string) *failure {
 	return &g
 }
 
-// These failures do not depend on a lease. The failures that depend on a lease are in outcome.go.
+// The following failures do not depend on a lease. The failures that depend on a lease are in
+// outcome.go.
 var (
 	errInvalidHeader   = &failure{status: 400, code: "InvalidHeaderValue", text: "The value for one of the HTTP headers is not in the correct format."}
 	errMissingHeader   = &failure{status: 400, code: "MissingRequiredHeader", text: "An HTTP header that's mandatory for this request is not specified."}
@@ -140,9 +142,9 @@ func element(b *bytes.Buffer, name, value string) {
 	b.WriteString("</" + name + ">")
 }
 
-// writeText writes a text and escapes the characters that XML reserves. It does not escape line
-// breaks, because the service does not escape them in error messages. A character that XML does not
-// allow becomes U+FFFD.
+// writeText writes a text and escapes the characters that XML reserves. writeText does not escape
+// line breaks, because the service does not escape them in error messages. A character that XML
+// does not allow becomes U+FFFD.
 func writeText(b *bytes.Buffer, value string) {
 	for i, line := range bytes.Split([]byte(value), []byte("\n")) {
 		if i > 0 {

@@ -9,7 +9,8 @@ import (
 // resource before it checks the lease, and leaves the gate after it has read or changed the
 // resource, so no other request can come in between. A request can wait for the authority while it
 // holds a gate. A gate is a channel and not a mutex, because a request must stop waiting for a gate
-// when the context of the request ends. A name takes memory only while requests use it.
+// when the context of the request ends. A gate takes memory only while requests hold the gate or
+// wait for it.
 type gates struct {
 	mu sync.Mutex
 	m  map[string]*gate

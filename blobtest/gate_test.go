@@ -6,12 +6,13 @@ import (
 	"testing"
 )
 
-// A gate admits one request at a time. Waiting ends with the context. Nothing is left behind.
+// A gate admits one request at a time. A request stops waiting for a gate when its context ends. An
+// unused gate takes no memory.
 //
 // SPEC W2.
 func TestGates(t *testing.T) {
 	var g gates
-	var a, b int // the race detector sees two inside one gate
+	var a, b int // the race detector reports two requests inside one gate
 	var wg sync.WaitGroup
 	for i := range 60 {
 		wg.Go(func() {

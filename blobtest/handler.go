@@ -18,9 +18,9 @@ import (
 )
 
 // A Handler is an [http.Handler] that serves the Blob protocol. Use a Handler in an HTTP server of
-// your own, or use [NewServer], which is simpler. A Handler stores the blobs, and its authority stores
-// the leases. Its methods may be called from any number of goroutines. Create a Handler with
-// [NewHandler], because the methods of a zero Handler panic.
+// your own, or use [NewServer], which is simpler. A Handler stores the blobs, and its authority
+// stores the leases. Any number of goroutines may call the methods of a Handler. Create a Handler
+// with [NewHandler], because the methods of a zero Handler panic.
 type Handler struct {
 	auth      lease.Authority
 	ownLeases bool // the Handler made the authority, which runs on the Handler's clock
@@ -257,7 +257,7 @@ func (c *call) askAuthority(req lease.Request) (lease.Result, error) {
 // requestTime returns the time of the request. If the Handler created the authority, requestTime
 // returns the last time that the authority reported for this request. If the authority has reported
 // no time yet, or if the Handler did not create the authority, the first call of requestTime reads
-// the clock. Later calls then return the same time.
+// the clock. All later calls of requestTime return the same time as the first call.
 func (c *call) requestTime() time.Time {
 	if c.now.IsZero() {
 		c.now = c.o.Clock.Now()
@@ -279,10 +279,10 @@ func (c *call) do(req lease.Request) (lease.Result, error) {
 	return res, nil
 }
 
-// wouldRefuse returns a failure if the lease does not admit the given read or write, and nil
-// otherwise. It is for a request that fails in any case. Such a request must not change the lease,
-// because the holder of an expired lease can renew the lease until a write succeeds. Therefore
-// wouldRefuse only reads the lease.
+// wouldRefuse returns a failure if the lease does not admit the given read or write, and nil if it
+// does. Call wouldRefuse for a request that fails in any case. A request that fails must not change
+// the lease, because the holder of an expired lease can renew the lease until a write succeeds. For
+// this reason, wouldRefuse only reads the lease.
 func (c *call) wouldRefuse(use lease.Action) error {
 	res, err := c.do(lease.Request{Action: lease.ActionRead})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// SPEC M9, M12: every operation that changes a blob is a write. It is refused without the ID of a lease in
-// force, and it ends an expired lease.
+// SPEC M9, M12: every operation that changes a blob is a write. If a lease is in force, the server
+// refuses a write without its ID. A write ends an expired lease.
 func TestWrites(t *testing.T) {
 	for _, o := range []struct {
 		name, method, url string
@@ -64,7 +64,8 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// A new blob has no lease, even if an earlier blob of its name had one. Its tokens go on from there.
+// A new blob has no lease, even if an earlier blob of its name had one. The tokens of the new blob
+// continue from those of the earlier blob.
 //
 // SPEC W10.
 func TestNewBlobsHaveNoLease(t *testing.T) {
@@ -77,7 +78,7 @@ func TestNewBlobsHaveNoLease(t *testing.T) {
 		t.Errorf("state %s", s)
 	}
 	c.acquire(idB, "15")
-	// The same with the container.
+	// A new container has no lease either.
 	c.must(202, "DELETE", account+"/box?restype=container", nil, "")
 	if a := c.must(404, "HEAD", path, nil, ""); a.code() != "ContainerNotFound" {
 		t.Error(a.code())
@@ -87,7 +88,7 @@ func TestNewBlobsHaveNoLease(t *testing.T) {
 	c.acquire(idC, "15")
 }
 
-// Properties and metadata come back as they were put.
+// A read returns the properties and the metadata that were written.
 func TestPropertiesAndMetadata(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.put(201, "x-ms-blob-content-type", "text/plain", "x-ms-blob-content-encoding", "identity", "x-ms-blob-content-language", "de",
@@ -208,7 +209,8 @@ func TestBlocks(t *testing.T) {
 		t.Error(a.code())
 	}
 	block(201, 4, "x")
-	// The length that counts is that of the decoded ID: MDA= is as long as MDAx, but encodes two bytes.
+	// The server compares the lengths of the decoded IDs: MDA= is as long as MDAx, but encodes two
+	// bytes.
 	for _, other := range []string{"MDA=", "MD==", "MDAwMA=="} {
 		if a := c.must(400, "PUT", target+"?comp=block&blockid="+url.QueryEscape(other), nil, "x"); a.code() != "InvalidBlobOrBlock" {
 			t.Errorf("%s beside an ID of three bytes: %s", other, a.code())
@@ -380,7 +382,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// The lease of a container protects it from deletion, and from nothing else.
+// The lease of a container protects the container only from deletion.
 //
 // SPEC W8.
 func TestContainerLease(t *testing.T) {
@@ -409,7 +411,8 @@ func TestContainerLease(t *testing.T) {
 	}
 }
 
-// Deleting the snapshots only is not a modification. An expired lease and uncommitted blocks stay.
+// A request that deletes only the snapshots does not modify the blob, so an expired lease and
+// uncommitted blocks stay.
 func TestDeleteOnlySnapshots(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.must(201, "PUT", path+"?comp=snapshot", nil, "")
@@ -427,7 +430,7 @@ func TestDeleteOnlySnapshots(t *testing.T) {
 	}
 }
 
-// Deleting a snapshot keeps the others. A snapshot has no uncommitted blocks.
+// If one snapshot is deleted, all other snapshots stay. A snapshot has no uncommitted blocks.
 func TestDeleteOneSnapshot(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	one := c.must(201, "PUT", path+"?comp=snapshot", nil, "").header
@@ -445,7 +448,7 @@ func TestDeleteOneSnapshot(t *testing.T) {
 	c.must(400, "DELETE", path+"?snapshot="+two.Get("x-ms-snapshot"), []string{"x-ms-delete-snapshots", "only"}, "")
 }
 
-// A new content is younger than the blob.
+// A new content does not change the creation time of the blob.
 func TestCreationTime(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.h.Clock().Advance(time.Hour)
@@ -456,8 +459,8 @@ func TestCreationTime(t *testing.T) {
 	}
 }
 
-// The checksums that a client sends are compared with the content. The MD5 of a range can be asked for up
-// to 4 MiB.
+// The server compares the checksums that a client sends with the content. A client can request the
+// MD5 of a range of at most 4 MiB.
 func TestSums(t *testing.T) {
 	const wrong = "AAAAAAAAAAAAAAAAAAAAAA=="
 	c := newClient(t, blobtest.Options{})

@@ -11,7 +11,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// over makes a client of a handler over a wrapped authority. The blob is put before any fault.
+// over makes a client of a handler over a wrapped authority. The client writes the blob before the
+// first fault.
 func over(t *testing.T, wrap func(lease.Authority) lease.Authority) *client {
 	t.Helper()
 	clock := blobtest.NewClock(start)
@@ -26,8 +27,8 @@ func over(t *testing.T, wrap func(lease.Authority) lease.Authority) *client {
 	return c
 }
 
-// An acquire whose answer is lost is answered as an internal error. The client retries with the same
-// proposed ID, and is granted the lease.
+// If the authority's answer to an acquire is lost, the server answers with an internal error. The
+// client retries with the same proposed ID, and is granted the lease.
 //
 // SPEC W11.
 func TestLostAnswer(t *testing.T) {
@@ -46,7 +47,7 @@ func TestLostAnswer(t *testing.T) {
 	c.lease(200, "renew", "x-ms-lease-id", idA)
 }
 
-// A write does not happen if the authority's answer is unknown.
+// If the authority's answer is lost, the server does not carry out the write.
 //
 // SPEC W11.
 func TestUnknownWrite(t *testing.T) {
@@ -63,7 +64,7 @@ func TestUnknownWrite(t *testing.T) {
 	}
 }
 
-// A request that the authority does not answer ends after the parameter timeout.
+// If the authority does not answer, the request ends after the time in the parameter timeout.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := over(t, func(a lease.Authority) lease.Authority {
@@ -79,7 +80,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// An authority that shows no records can be served, except for what only the records contain.
+// The server also works with an authority that returns no records, but cannot return data that only
+// the records contain.
 func TestHiddenRecords(t *testing.T) {
 	c := over(t, func(a lease.Authority) lease.Authority {
 		return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { *res = lease.Result{} })

@@ -62,7 +62,7 @@ func FuzzHandler(f *testing.F) {
 					t.Fatalf("%d %q: %v", w.Code, w.Body, err)
 				}
 			}
-			// The store is intact: it can be listed.
+			// The stored data is intact, so it can be listed.
 			if anyone {
 				if a := c.do("GET", account+"/box?restype=container&comp=list&include=snapshots,metadata,uncommittedblobs,copy", nil, ""); a.status == 200 {
 					c.list(account + "/box?restype=container&comp=list&include=snapshots,metadata,uncommittedblobs,copy")

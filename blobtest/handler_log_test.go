@@ -38,7 +38,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// The line of a refused request names the header or the parameter that is the reason.
+// The log line of a refused request names the header or the parameter that caused the refusal.
 func TestLogNamesWhatIsRefused(t *testing.T) {
 	var b bytes.Buffer
 	c := newClient(t, blobtest.Options{Logger: slog.New(slog.NewTextHandler(&b, nil))})

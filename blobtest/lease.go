@@ -63,8 +63,8 @@ func leaseResource(c *call) (*reply, error) {
 
 // startStopwatch returns a function that measures the time since startStopwatch was called. The
 // returned function measures this time with two clocks: the server's clock and the machine's clock.
-// It returns the longer of the two times. Both clocks are needed, because an authority that was
-// passed to NewHandler can use either clock.
+// The returned function returns the longer of the two times. Both clocks are needed, because an
+// authority that was passed to NewHandler can use either clock.
 func (c *call) startStopwatch() (elapsed func() time.Duration) {
 	began, realBegan := c.o.Clock.Now(), time.Now()
 	return func() time.Duration { return max(c.o.Clock.Now().Sub(began), time.Since(realBegan)) }
@@ -74,8 +74,8 @@ func (c *call) startStopwatch() (elapsed func() time.Duration) {
 // the break period and the remaining duration of the lease. The caller truncates the result to
 // seconds.
 //
-// The call to the authority took the duration callTime. If a part of the break period passed during
-// the call to the authority, breakTime still returns the full break period.
+// The parameter callTime is the duration of the call to the authority. If a part of the break
+// period passed during the call to the authority, breakTime still returns the full break period.
 func breakTime(req lease.Request, res lease.Result, callTime time.Duration) time.Duration {
 	left := res.MaxRemaining()
 	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+callTime >= period {
@@ -92,8 +92,9 @@ var leaseStatus = map[lease.Action]int{
 	lease.ActionBreak:   http.StatusAccepted,
 }
 
-// checkResource returns the entity tag of the resource and the time of its last change. It returns a
-// failure if the resource does not exist or if a condition of the request does not hold.
+// checkResource returns the entity tag of the resource and the time of its last change.
+// checkResource returns a failure if the resource does not exist or if a condition of the request
+// does not hold.
 func (c *call) checkResource(cond conditions) (etag string, modified time.Time, err error) {
 	f := c.account.find(c.container, c.blob)
 	switch {

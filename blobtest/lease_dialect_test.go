@@ -7,7 +7,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// SPEC M17: each change of version 2012-02-12, before and after.
+// SPEC M17: the test checks each change that version 2012-02-12 made, in the versions before and
+// after.
 //
 // SPEC W12.
 func TestDialects(t *testing.T) {

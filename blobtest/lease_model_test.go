@@ -11,10 +11,10 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// A model is the lease of one blob, written from the published document with seconds and strings. It uses
-// nothing of this library.
+// A model is a model of the lease of one blob, written from the published document with seconds and
+// strings. The model uses no code of this library.
 type model struct {
-	now, end int // seconds; end is -1 if there is none
+	now, end int // seconds; end is -1 if the lease has no end
 	state    string
 	id       string
 	seconds  int
@@ -86,7 +86,8 @@ func (m *model) release(id string) (int, string) {
 	return 200, ""
 }
 
-// breaks also returns the time left. A negative period means that there is none.
+// breaks breaks the lease, and also returns the remaining time. If the period is negative, the
+// break has no period.
 func (m *model) breaks(period int) (int, string, int) {
 	switch m.state {
 	case "available":
@@ -106,7 +107,7 @@ func (m *model) breaks(period int) (int, string, int) {
 	return 202, "", m.end - m.now
 }
 
-// use is a read or a write, with an ID unless that is empty.
+// use reads or writes the blob. If id is empty, the request has no lease ID.
 func (m *model) use(id string, write bool) (int, string) {
 	ok := 200
 	if write {
@@ -130,7 +131,7 @@ func (m *model) use(id string, write bool) (int, string) {
 	return 412, "LeaseNotPresentWithBlobOperation"
 }
 
-// The server answers any sequence of operations on one blob as the model does.
+// The server gives the same answers as the model to every sequence of operations on one blob.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newClient(t, blobtest.Options{})

@@ -21,9 +21,9 @@ type leaseStep struct {
 	state  string        // afterward: state, status and duration
 }
 
-// The cases of Azurite's own lease tests, on blobs and on containers. Those that Azurite names and
-// leaves empty are written here too. Its tests of tags and of append and page blobs have no
-// counterpart, because the double does not serve them.
+// The test has the cases of Azurite's own lease tests, for blobs and for containers. It also has
+// the cases that Azurite names but leaves empty. It has no tests of tags, append blobs or page
+// blobs, because the double does not serve them.
 func TestLeaseOperations(t *testing.T) {
 	const (
 		available, fixed, infinite     = "available unlocked ", "leased locked fixed", "leased locked infinite"
@@ -104,7 +104,7 @@ func TestLeaseOperations(t *testing.T) {
 			{what: "acquire", number: "15", answer: present, state: fixed},
 			{what: "renew", id: idB, answer: mismatch, state: fixed},
 			{what: "change", id: idB, new: idC, answer: mismatch, state: fixed},
-			{what: "change", id: idB, new: idA, answer: "200", state: fixed}, // the change was made already
+			{what: "change", id: idB, new: idA, answer: "200", state: fixed}, // the ID has already been changed
 			{what: "renew", id: idA, answer: "200", state: fixed},
 		}},
 		{"a put ends an expired lease", "b", []leaseStep{

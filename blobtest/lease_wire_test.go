@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// The answer to each lease operation has exactly these headers, in a new version.
+// In a new version, the answer to each lease operation has exactly the headers in this test.
 //
 // SPEC W3.
 func TestLeaseHeaders(t *testing.T) {
@@ -63,8 +63,8 @@ func TestLeaseHeaders(t *testing.T) {
 	}
 }
 
-// "The value of x-ms-lease-id can be specified in any valid GUID string format". It is
-// the same ID in all of them, and is answered in format D.
+// "The value of x-ms-lease-id can be specified in any valid GUID string format". An ID is the same
+// in all formats, and the answer contains the ID in format D.
 //
 // SPEC W4.
 func TestGUIDFormats(t *testing.T) {
@@ -85,7 +85,8 @@ func TestGUIDFormats(t *testing.T) {
 	}
 }
 
-// SPEC M18: a missing or invalid header is answered 400 with its name, in every state.
+// SPEC M18: if a header is missing or invalid, the answer has status 400 and the name of the
+// header, in every state.
 //
 // SPEC W6.
 func TestBadHeaders(t *testing.T) {
@@ -146,7 +147,7 @@ func TestIgnoredHeaders(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.lease(201, "ACQUIRE", "x-ms-lease-duration", "15", "x-ms-proposed-lease-id", idA, "x-ms-lease-break-period", "99")
 	c.lease(200, "Renew", "x-ms-lease-id", idA, "x-ms-lease-duration", "99")
-	c.lease(409, "acquire", "x-ms-lease-duration", "15", "x-ms-lease-id", idA) // x-ms-lease-id proposes nothing
+	c.lease(409, "acquire", "x-ms-lease-duration", "15", "x-ms-lease-id", idA) // x-ms-lease-id does not propose an ID
 	c.lease(202, "break", "x-ms-lease-id", idB, "x-ms-lease-duration", "1")
 }
 
@@ -220,11 +221,11 @@ func TestSnapshotsHaveNoLease(t *testing.T) {
 	if a := c.must(412, "DELETE", path+"?snapshot="+s, []string{"If-Match", `"0x8D"`}, ""); a.code() != "ConditionNotMet" {
 		t.Error(a.code())
 	}
-	c.must(202, "DELETE", path+"?snapshot="+s, nil, "") // no lease protects it
+	c.must(202, "DELETE", path+"?snapshot="+s, nil, "") // no lease protects a snapshot
 	c.must(404, "GET", path+"?snapshot="+s, nil, "")
 }
 
-// A client's request ID is echoed if it is visible ASCII of at most 1,024 characters.
+// The answer repeats a client's request ID if it has at most 1,024 visible ASCII characters.
 func TestClientRequestID(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	for id, want := range map[string]bool{
@@ -251,7 +252,8 @@ func TestTimeoutParameter(t *testing.T) {
 	}
 }
 
-// The case of parameter names does not matter. Of several parameters of the same name the first counts.
+// The case of parameter names does not matter. If several parameters have the same name, the first
+// counts.
 func TestParameters(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	for range 20 { // the order of a map is random

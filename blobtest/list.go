@@ -76,8 +76,9 @@ func (p position) marker() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.name + "\n" + p.snapshot))
 }
 
-// endpoint returns the URL of the account. If the host of the request names the account, the host of
-// the returned URL names the account, too. Otherwise the path of the returned URL names the account.
+// endpoint returns the URL of the account. If the host of the request names the account, the host
+// of the returned URL names the account, too. If the host of the request does not name the account,
+// the path of the returned URL names the account.
 func (c *call) endpoint() string {
 	scheme, path := "http", "/"
 	if c.secure() {

@@ -59,8 +59,8 @@ type item struct {
 	*version
 }
 
-// listPage returns the items of a page and, if there are more items, the first item of the next page.
-// It returns false if the container does not exist.
+// listPage returns the items of a page and, if there are more items, the first item of the next
+// page. listPage returns false if the container does not exist.
 func (a *account) listPage(container string, p page) (items []item, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -35,16 +35,17 @@ type Options struct {
 	AllowAnyone bool
 
 	// PublishedTable changes the answer to three kinds of requests with a wrong lease ID: a read of a
-	// leased blob, a write of a leased blob, and a read of a blob whose lease is breaking. The same
-	// three kinds exist for containers. If PublishedTable is set, the server answers such requests
-	// with status 409, as in the documented table of outcomes. Default: the server answers such
-	// requests with status 412, as the service does.
+	// leased blob, a write of a leased blob, and a read of a blob whose lease is breaking.
+	// PublishedTable also changes the answer to the same three kinds of requests for containers. If
+	// PublishedTable is set, the server answers these requests with status 409, as in the documented
+	// table of outcomes. Default: the server answers requests with a wrong lease ID with status 412,
+	// as the service does.
 	PublishedTable bool
 
-	// Clock is the server's clock. The server takes the times in its answers from the Clock. It also
-	// compares the times in shared access signatures with the Clock. If the server creates its own
-	// authority, that authority uses this Clock too. The Clock must show a time after the zero time.
-	// Default: a clock that begins at the time when the server is created, and moves only when
+	// Clock is the server's clock. The server takes the times in its answers from the Clock. The
+	// server also compares the times in shared access signatures with the Clock. If the server creates
+	// its own authority, that authority uses this Clock too. The Clock must show a time after the zero
+	// time. Default: a clock that begins at the time when the server is created, and moves only when
 	// [Clock.Advance] is called.
 	Clock *Clock
 
@@ -60,7 +61,7 @@ type Options struct {
 	// or MaxTotal is set to a smaller value.
 	MaxBody int64
 
-	// MaxBlob is the size of the largest blob, in bytes. Default: 256 MiB, or MaxTotal if that is
+	// MaxBlob is the size of the largest blob, in bytes. Default: 256 MiB, or MaxTotal if MaxTotal is
 	// less. The default is never less than MaxBody.
 	MaxBlob int64
 
@@ -74,13 +75,13 @@ type Options struct {
 	//
 	// Leases do not count, because the authority stores them. If a request would exceed the limit, the
 	// server answers with the status 507 and the code InsufficientStorage. The service has no such
-	// limit and no such answer. Default: 1 GiB, or MaxBlob if that is more.
+	// limit and no such answer. Default: 1 GiB, or MaxBlob if MaxBlob is more.
 	MaxTotal int64
 
-	// Timeout limits the time that the server takes to process a request, including the time to read its
-	// body. The query parameter timeout of a request can shorten this limit, but not extend it. A
-	// [Server] closes the connection if it has not written the answer within twice the Timeout. Default:
-	// 30 s.
+	// Timeout limits the time that the server takes to process a request, including the time to read
+	// its body. The query parameter timeout of a request can shorten the Timeout, but not extend it. A
+	// [Server] closes the connection if it has not written the answer within twice the Timeout.
+	// Default: 30 s.
 	Timeout time.Duration
 
 	// Logger receives one line for every request. Default: none.

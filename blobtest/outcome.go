@@ -25,10 +25,10 @@ func (k kind) String() string {
 }
 
 // An outcome is a row of a table. Each row describes how the service answers certain refusals. The
-// fields actions, states and code select these refusals. The other fields describe the answer. Two
-// fields can contain the symbol *, which stands for the kind of the resource. In the field called
-// name, the symbol * stands for Blob or Container. In the field called text, it stands for blob or
-// container.
+// fields actions, states and code select the refusals. All other fields of an outcome describe the
+// answer. Two fields can contain the symbol *, which stands for the kind of the resource. In the
+// field called name, the symbol * stands for Blob or Container. In the field called text, the
+// symbol * stands for blob or container.
 type outcome struct {
 	actions []lease.Action // nil: any
 	states  []lease.State  // nil: any
@@ -44,9 +44,9 @@ var (
 	uses       = []lease.Action{lease.ActionRead, lease.ActionWrite}
 )
 
-// outcomes is the table of the service. The first row that matches a refusal is the answer. The last
-// row matches every refusal. If the state of the lease does not allow a lease operation, the status is
-// 409. If the lease does not admit a read or a write, the status is 412.
+// outcomes lists the answers of the service to refusals. The first row that matches a refusal is
+// the answer. The last row matches every refusal. If the state of the lease does not allow a lease
+// operation, the status is 409. If the lease does not admit a read or a write, the status is 412.
 var outcomes = []outcome{
 	{only(lease.ActionAcquire), nil, lease.ErrHeldByOther, 409, "LeaseAlreadyPresent", "There is already a lease present.", ""},
 	{only(lease.ActionAcquire), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeAcquired", "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.", ""},
@@ -74,7 +74,7 @@ var outcomes = []outcome{
 }
 
 // publishedOutcomes holds the rows of the documented table that differ from the behavior of the
-// service. In these rows, the answer to a wrong ID has status 409.
+// service. In the rows of publishedOutcomes, the answer to a wrong ID has status 409.
 var publishedOutcomes = []outcome{
 	{uses, []lease.State{lease.Leased}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
 	{only(lease.ActionRead), []lease.State{lease.Breaking}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},

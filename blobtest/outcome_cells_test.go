@@ -23,13 +23,13 @@ type cell struct {
 	Action    string `json:"action"`              // such as "change A B"; A, B and C are lease IDs
 	State     string `json:"state"`               // such as "Leased(A)"
 	Status    int    `json:"status"`              // of the service
-	Published int    `json:"published,omitempty"` // of the document, if it differs
+	Published int    `json:"published,omitempty"` // in the document, if it differs from the status of the service
 	Code      string `json:"code,omitempty"`      // of a refusal; * stands for Blob or Container
-	After     string `json:"after"`               // the state afterward; X is an ID that the service makes up
+	After     string `json:"after"`               // the state afterward; X is an ID that the service generates
 }
 
-// tables returns the cells of the two outcome tables. The table has no break without a period, which is
-// taken from the edge cases.
+// tables returns the cells of the two outcome tables. The tables have no break without a period, so
+// the function tables takes this break from the edge cases.
 func tables(t *testing.T) (cells []cell) {
 	t.Helper()
 	all, err := vectors.Parse(leasetest.Vectors())
@@ -59,7 +59,7 @@ func serviceCell(t *testing.T, row vectors.Row, c vectors.Cell) cell {
 	case row.Pass > 0:
 		got.Status = use[lease.ActionRead] // the state is read afterward
 	default:
-		got.Status = use[row.Request.Action] // the document has no status for a use that succeeds
+		got.Status = use[row.Request.Action] // the document has no status for a read or write that succeeds
 	}
 	if c.Service != "" {
 		got.Status, got.Published = number(t, c.Service), got.Status
@@ -151,7 +151,7 @@ func number(t *testing.T, s string) int {
 	return n
 }
 
-// The file that the tests with SDK clients read has the cells of the tables.
+// The tests with SDK clients read a file, which has the cells of the tables.
 //
 //	go test -run CellsOfSDKs . -update
 func TestCellsOfSDKs(t *testing.T) {
@@ -176,8 +176,8 @@ func TestCellsOfSDKs(t *testing.T) {
 	}
 }
 
-// SPEC M1: every cell of the published tables has its outcome, for blobs and for containers, with the
-// statuses of the service and with those of the document.
+// SPEC M1: every cell of the published tables has the expected outcome, for blobs and for
+// containers. The test checks the statuses of the service and the statuses of the document.
 //
 // SPEC W1.
 func TestOutcomeTables(t *testing.T) {
@@ -261,7 +261,7 @@ func (c cell) run(t *testing.T, kind string, published bool) {
 		want = c.Published
 	}
 	if kind == "container" && want == 201 && words[0] == "write" {
-		want = 202 // a container is written by deleting it
+		want = 202 // for a container, the write is a deletion
 	}
 	if got.status != want {
 		t.Errorf("status %d, want %d: %s", got.status, want, got.body)
@@ -290,7 +290,7 @@ func (c cell) run(t *testing.T, kind string, published bool) {
 	}
 }
 
-// use reads or writes. A container is written by deleting it.
+// use reads or writes the resource. For a container, the write is a deletion.
 func use(cl *client, kind, target, what string, h []string) answer {
 	switch {
 	case what == "read":

@@ -10,7 +10,7 @@ import (
 )
 
 // SPEC M1, M19: every refusal of the outcome tables has the status of the service. With the option
-// PublishedTable it has the status of the document.
+// PublishedTable, every refusal has the status of the document.
 //
 // SPEC W1.
 func TestStatusesOfTheTables(t *testing.T) {

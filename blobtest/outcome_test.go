@@ -42,8 +42,8 @@ func TestOutcomesAreTotal(t *testing.T) {
 	}
 }
 
-// Every refusal of the machine has a row of its own, and every row but the last can be reached. The last row
-// is for codes that the machine never returns.
+// Every refusal of the state machine has a row of its own, and every row but the last can be
+// reached. The last row is for codes that the state machine never returns.
 //
 // SPEC W1.
 func TestOutcomesFitTheMachine(t *testing.T) {

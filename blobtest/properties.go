@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// properties are the HTTP headers that the server stores with a blob. They are never changed.
+// properties are the HTTP headers that the server stores with a blob. A stored value of the type
+// properties is never changed, only replaced as a whole.
 type properties struct {
 	contentType, encoding, language, disposition, cacheControl string
 	md5                                                        []byte
@@ -93,16 +94,16 @@ func identifier(s string) bool {
 	return s != ""
 }
 
-// setHeaders sets the metadata headers of an answer. This method does not use [http.Header.Set],
-// because Set would capitalize the names. Some clients recognize the prefix x-ms-meta- only in lower
-// case.
+// setHeaders sets the metadata headers of an answer. The method setHeaders does not use
+// [http.Header.Set], because Set would capitalize the names. Some clients recognize the prefix
+// x-ms-meta- only in lower case.
 func (m metadata) setHeaders(h http.Header) {
 	for _, v := range m {
 		h[metadataPrefix+v[0]] = []string{v[1]}
 	}
 }
 
-// setMetadata serves Set Blob Metadata. It replaces all metadata of the blob.
+// setMetadata serves Set Blob Metadata. setMetadata replaces all metadata of the blob.
 func setMetadata(c *call) (*reply, error) {
 	m, err := c.parseMetadata()
 	if err != nil {
@@ -111,7 +112,8 @@ func setMetadata(c *call) (*reply, error) {
 	return c.amend(func(v *version) { v.metadata = m })
 }
 
-// setProperties serves Set Blob Properties. It clears every property that the request does not set.
+// setProperties serves Set Blob Properties. setProperties clears every property that the request
+// does not set.
 func setProperties(c *call) (*reply, error) {
 	for _, name := range []string{"x-ms-blob-content-length", "x-ms-sequence-number-action"} { // of page blobs
 		if v := c.header(name); v != "" {

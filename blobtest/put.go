@@ -85,10 +85,10 @@ func (c *call) accessTier() (string, error) {
 	return "", badHeader(c.r, headerTier)
 }
 
-// putContent stores v as the content of a blob, and creates the blob if it does not exist. It keeps
-// the snapshots of the blob. If the callback amend is not nil, putContent calls it after the
-// conditional headers have been evaluated. The callback can change v and the answer, or return a
-// failure.
+// putContent stores v as the content of a blob, and creates the blob if it does not exist.
+// putContent keeps the snapshots of the blob. If the callback amend is not nil, putContent calls it
+// after the conditional headers have been evaluated. The callback can change v and the answer, or
+// return a failure.
 func (c *call) putContent(v *version, w write, status int, amend func(f findResult, rep *reply) error) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *call) putContent(v *version, w write, status int, amend func(f findResu
 	return c.writeBlob(w)
 }
 
-// deleteBlob serves Delete Blob. It deletes a blob, its snapshots, or one snapshot.
+// deleteBlob serves Delete Blob. deleteBlob deletes a blob, its snapshots, or one snapshot.
 func deleteBlob(c *call) (*reply, error) {
 	if !c.snapshot.IsZero() {
 		return deleteSnapshot(c)

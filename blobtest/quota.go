@@ -2,8 +2,8 @@ package blobtest
 
 import "sync/atomic"
 
-// Each of these constants estimates the memory, in bytes, that one stored object needs. The constants
-// do not include the bytes that clients sent, and are rounded up generously.
+// Each of the following constants estimates the memory, in bytes, that one stored object needs. The
+// estimates do not include the bytes that clients sent, and are rounded up generously.
 const (
 	placeSize = 4 << 10 // a container, or a blob with its name
 	stateSize = 1 << 10 // a content, of a blob or of a snapshot

@@ -10,10 +10,11 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// The size of what newClient makes.
+// begun is the size of the container and the blob that newClient makes.
 const begun = 4<<10 + 4<<10 + 1<<10 + (len("application/octet-stream") + len("hello"))
 
-// MaxTotal is exact. A body that fits is kept. One byte more is refused, and keeps nothing reserved.
+// MaxTotal is exact. The server stores a body that fits. It refuses a body with one more byte, and
+// then keeps no bytes reserved.
 func TestMaxTotal(t *testing.T) {
 	const other = account + "/box/other"
 	block, metadata := []string{"x-ms-blob-type", "BlockBlob"}, []string{"x-ms-meta-a", "b"}
@@ -66,8 +67,8 @@ func TestMaxTotal(t *testing.T) {
 	}
 }
 
-// Deleting, replacing, committing and refusing release everything that was reserved, also when many
-// requests do so at the same time.
+// If data is deleted, replaced, committed or refused, the server releases all reserved bytes, even
+// if many requests run at the same time.
 func TestDeletedBytesCanBeUsedAgain(t *testing.T) {
 	const most = 32 << 10
 	c := newClient(t, blobtest.Options{MaxBody: most, MaxBlob: most, MaxTotal: most})

@@ -12,10 +12,10 @@ import (
 	"sync"
 )
 
-// Package net/http has one reason phrase for each status code, but the service has one for each error
-// code. Therefore a reasonConn replaces the reason phrase in the status line that net/http writes.
-// Package net/http writes one response at a time to a connection. The first write of a response
-// begins with the status line. So a reasonConn can recognize the status line.
+// Package net/http has one reason phrase for each status code, but the service has one for each
+// error code. To send the phrases of the service, a reasonConn replaces the reason phrase in the
+// status line that net/http writes. Package net/http writes one response at a time to a connection.
+// A reasonConn can recognize the status line, because the first write of a response begins with it.
 
 type reasonKey struct{}
 
@@ -24,8 +24,8 @@ type connContext = func(context.Context, net.Conn) context.Context
 
 // reasonContext returns a connContext that stores the connection in the context, so that setReason
 // can find it. If inner is not nil, the connContext first calls inner with the original connection.
-// The original connection is the one that the reasonConn wraps. The context ends when the connection
-// is closed.
+// The original connection is the connection that the reasonConn wraps. The context ends when the
+// connection is closed.
 func reasonContext(inner connContext) connContext {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		c, ours := conn.(*reasonConn)
@@ -46,7 +46,7 @@ func reasonContext(inner connContext) connContext {
 // outliveClient returns a context that does not end when the client hangs up. Like the service, the
 // server carries out a request even if the client has hung up. The context has the values and the
 // deadline of ctx. In contrast, net/http cancels ctx as soon as the client closes its side of the
-// connection. Such a client can still be waiting for the answer.
+// connection. A client that has closed its side can still be waiting for the answer.
 func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -65,9 +65,9 @@ func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// secure reports whether the request arrived over TLS. If a TLS connection is wrapped, net/http does
-// not recognize it and leaves the field TLS of the request nil. Therefore secure also looks at the
-// connection inside the wrapper.
+// secure reports whether the request arrived over TLS. If a TLS connection is wrapped, net/http
+// does not recognize it and leaves the field TLS of the request nil. The method secure therefore
+// also looks at the connection inside the wrapper.
 func (c *call) secure() bool {
 	if c.r.TLS != nil {
 		return true
@@ -153,9 +153,9 @@ func (c *reasonConn) Write(p []byte) (int, error) {
 }
 
 // takePhrase returns the status line without its reason phrase, and the phrase that setReason has
-// stored for this response. It returns each phrase only once. setReason has also stored the status of
-// the response. If the line is not a status line with this status, takePhrase keeps the phrase and
-// returns false.
+// stored for this response. takePhrase returns each phrase only once. setReason has also stored the
+// status of the response. If the line is not a status line with this status, takePhrase keeps the
+// phrase and returns false.
 func (c *reasonConn) takePhrase(line []byte) (head, phrase string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,10 +9,11 @@ import (
 	"slices"
 )
 
-// Reset deletes all containers and blobs, and creates the containers of [Options.Containers] again. A
-// blob that is created after Reset has no lease. Reset does not change the clock. The fencing tokens
-// of the leases continue to rise. The Handler can carry out a concurrent request before, during or
-// after the reset. If Reset returns an error, the reset can be incomplete.
+// Reset deletes all containers and blobs, and creates the containers of [Options.Containers] again.
+// A blob that is created after Reset has no lease. Reset does not change the clock. The fencing
+// tokens of the leases continue to rise. The Handler can carry out a concurrent request before,
+// during or after the reset. If Reset returns an error, it has possibly not deleted or not created
+// all of these containers.
 func (h *Handler) Reset(ctx context.Context) error {
 	h.mustBeMade()
 	for _, a := range h.accounts {
@@ -36,7 +37,7 @@ func (h *Handler) createContainers(ctx context.Context) error {
 			c := h.ownCall(ctx, a, name)
 			err := c.create(&attributes{etag: h.newETag()})
 			c.quota.release(c.reserved)
-			if err != nil && err != errContainerExists { // another request created it meanwhile
+			if err != nil && err != errContainerExists { // another request created the container meanwhile
 				return fmt.Errorf("blobtest: creating the container %s/%s: %w", a.name, name, err)
 			}
 		}
@@ -44,8 +45,8 @@ func (h *Handler) createContainers(ctx context.Context) error {
 	return nil
 }
 
-// ownCall returns a call that does not come from a client. The Handler uses it to create or delete a
-// container.
+// ownCall returns a call that does not come from a client. The Handler uses its own calls to create
+// or delete containers.
 func (h *Handler) ownCall(ctx context.Context, a *account, name string) *call {
 	c := h.newCall(ctx, &http.Request{Header: http.Header{}, URL: &url.URL{}})
 	c.account, c.kind, c.container = a, kindContainer, name

@@ -14,11 +14,12 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// A server starts with the containers of its options. A reset deletes everything and creates them again,
-// without leases. It releases the whole quota and does not move the clock.
+// A server starts with the containers of its options. A reset deletes all containers and blobs, and
+// creates the containers of the options again, without leases. A reset releases the whole quota and
+// does not move the clock.
 func TestReset(t *testing.T) {
 	o := blobtest.Options{Containers: []string{"jobs", "$root"}, MaxBody: 10_000, MaxBlob: 10_000, MaxTotal: 34_000}
-	c := newClient(t, o) // which also makes the container box and a blob
+	c := newClient(t, o) // newClient also makes the container box and a blob
 	jobs := account + "/jobs?restype=container"
 	names := func() (names []string) {
 		for _, it := range c.list(account + "?comp=list").Containers {
@@ -90,7 +91,7 @@ func TestContainersOfOptions(t *testing.T) {
 	}
 }
 
-// A reset ends with its context.
+// If the context of a reset ends, the reset ends.
 func TestResetEnds(t *testing.T) {
 	c := newClient(t, blobtest.Options{Containers: []string{"jobs"}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -100,7 +101,8 @@ func TestResetEnds(t *testing.T) {
 	}
 }
 
-// A reset that comes between other requests releases exactly what it deletes.
+// If a reset runs between other requests, it releases exactly the bytes of the data that it
+// deletes.
 func TestResetBetweenRequests(t *testing.T) {
 	const most = 60_000
 	c := newClient(t, blobtest.Options{MaxBody: most, MaxBlob: most, MaxTotal: most})

@@ -12,7 +12,8 @@ import (
 )
 
 // An account holds containers. The mutex protects the map of containers and all data in the map. A
-// request that waits for the authority does not hold the mutex. It holds a gate (see the type gates).
+// request that waits for the authority does not hold the mutex. While a request waits for the
+// authority, it holds a gate (see the type gates).
 type account struct {
 	name string
 	key  []byte
@@ -22,14 +23,15 @@ type account struct {
 }
 
 // A container holds the attributes and the blobs of one container. If a client deletes a container
-// and then creates it again, the new container gets a new value of this type. So a late request for
-// the deleted container cannot change the new container.
+// and then creates it again, the new container gets a new value of this type. A late request for
+// the deleted container therefore cannot change the new container.
 type container struct {
 	attrs *attributes
 	blobs map[string]*entry
 }
 
-// attributes describe a container. They are never changed, only replaced as a whole.
+// attributes describe a container. The attributes of a container are never changed, only replaced
+// as a whole.
 type attributes struct {
 	etag     string
 	modified time.Time
@@ -45,14 +47,15 @@ type findResult struct {
 	entry *entry
 }
 
-// An entry holds all data under the name of a blob. It is never changed, only replaced as a whole.
+// An entry holds all data under the name of a blob. An entry is never changed, only replaced as a
+// whole.
 type entry struct {
 	current   *version // nil if there are only uncommitted blocks
 	blocks    []block  // uncommitted; if two blocks have the same ID, the later one is used
 	snapshots []*version
 }
 
-// A version is the content of a blob at one time. It is never changed.
+// A version is the content of a blob at one time. A version is never changed.
 type version struct {
 	etag     string
 	created  time.Time
@@ -76,7 +79,7 @@ type block struct {
 	data []byte
 }
 
-// segments are the content of a blob. They share memory with the blocks of the blob.
+// segments are the content of a blob. The segments share memory with the blocks of the blob.
 type segments [][]byte
 
 func (s segments) size() (n int64) {

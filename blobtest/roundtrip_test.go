@@ -39,7 +39,8 @@ func roundTrip(t *testing.T, client *http.Client, ctx context.Context, method, t
 	return res, string(text), nil
 }
 
-// An HTTP client over RoundTrip is answered as over a network, in the time of a bubble.
+// An HTTP client over RoundTrip gets the same answers as over a network, and the answers have the
+// time of the bubble.
 func TestRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := blobtest.NewHandler(nil, &blobtest.Options{AllowAnyone: true, Containers: []string{"box"}, Clock: blobtest.NewFastClock(time.Now(), 1)})
@@ -85,7 +86,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// A client whose context ends gets its error at once, and its request is carried out all the same.
+// If the context of a client ends, the client gets the error of the context at once, but the
+// Handler still carries out the request.
 func TestRoundTripOutlivesItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := blobtest.NewFastClock(time.Now(), 1)

@@ -55,7 +55,7 @@ func (c *call) admitSignature(op *operation) error {
 	return nil
 }
 
-// These versions of the service added fields to the string that a client signs.
+// The following versions of the service added fields to the string that a client signs.
 const (
 	versionHeaders   lease.Version = 2013_08_15 // rscc and the like
 	versionSlashBlob lease.Version = 2015_02_21 // the resource begins with /blob
@@ -210,9 +210,10 @@ func (c *call) resourceType(op *operation) string {
 	return "o"
 }
 
-// checkServiceScope checks the field sr of a signature, which names a kind of resource. The field sr
-// is c for a container and its blobs, b for a blob, and bs for a snapshot. A signature with the value
-// c permits the operation List Blobs. It permits no other operation on the container itself.
+// checkServiceScope checks the field sr of a signature, which names a kind of resource. The field
+// sr is c for a container and its blobs, b for a blob, and bs for a snapshot. A signature with the
+// value c permits the operation List Blobs. A signature with the value c permits no other operation
+// on the container itself.
 func (c *call) checkServiceScope(op *operation) error {
 	sr := c.query.Get("sr")
 	switch {

@@ -79,7 +79,7 @@ func serviceSignature(t *testing.T, resource, snapshot string, of ...string) str
 	return q.Encode()
 }
 
-// The string that is signed depends on the version.
+// The string that a client signs depends on the version.
 func TestSignatureVersions(t *testing.T) {
 	c, snapshot := signedClient(t)
 	for _, v := range []string{"2012-02-12", "2013-08-15", "2014-02-14", "2015-02-21", "2015-04-05", "2018-03-28", "2018-11-09", "2020-12-06", today} {
@@ -88,7 +88,7 @@ func TestSignatureVersions(t *testing.T) {
 		if got := a.header.Get("x-ms-version"); got != v {
 			t.Errorf("%s: without a header it is executed as %s", v, got)
 		}
-		status := 403 // the version had no account signatures
+		status := 403 // the version has no account signatures
 		if v >= "2015-04-05" {
 			status = 200
 		}
@@ -130,7 +130,7 @@ func TestSignaturePermissions(t *testing.T) {
 		{"GET", "/box/blob", ofAccount("ss", "fqt", "srt", "o", "sp", "r"), nil, 403, "AuthorizationServiceMismatch"},
 		{"GET", "/box/blob", ofAccount("srt", "o", "sp", "r", "spr", "https"), nil, 403, "AuthorizationProtocolMismatch"},
 		{"GET", "/box/blob", ofAccount("srt", "o", "sp", "r", "spr", "https,http"), nil, 200, ""},
-		{"GET", "/box/blob", ofAccount("srt", "o", "sp", "r", "sip", "192.0.2.1"), nil, 200, ""}, // of httptest's requests
+		{"GET", "/box/blob", ofAccount("srt", "o", "sp", "r", "sip", "192.0.2.1"), nil, 200, ""}, // the address of httptest's requests
 		{"GET", "/box/blob", ofAccount("srt", "o", "sp", "r", "sip", "192.0.2.0-192.0.2.1"), nil, 200, ""},
 		{"GET", "/box/blob", ofAccount("srt", "o", "sp", "r", "sip", "192.0.2.1-192.0.2.2"), nil, 200, ""},
 		{"GET", "/box/blob", ofAccount("srt", "o", "sp", "r", "sip", "192.0.2.2-192.0.2.9"), nil, 403, "AuthorizationSourceIPMismatch"},
@@ -203,7 +203,8 @@ func TestCopyByAnother(t *testing.T) {
 	}
 }
 
-// A signature in the address of a copy's source is verified, even if the owner of the account copies.
+// The server verifies a signature in the address of a copy's source, even if the owner of the
+// account copies.
 func TestSignatureOfACopySource(t *testing.T) {
 	c, _ := signedClient(t)
 	c.h.Clock().Advance(time.Second)
@@ -232,8 +233,8 @@ func TestSignatureOfACopySource(t *testing.T) {
 	}
 }
 
-// A key signs the headers and the path as the client sent them. Header names may have either order
-// that clients use.
+// The server verifies the signature of the headers and the path as the client sent them. It accepts
+// both orders in which clients sort header names.
 func TestSharedKeyText(t *testing.T) {
 	const (
 		date = "Thu, 26 Jan 2012 23:30:18 GMT"

@@ -11,9 +11,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Server is a Handler that listens on a loopback port of its own, like an httptest.Server. Its
-// methods may be called from any number of goroutines. Create a Server with [NewServer], because the
-// methods of a zero Server panic.
+// A Server is a Handler that listens on a loopback port of its own, like an httptest.Server. Any
+// number of goroutines may call the methods of a Server. Create a Server with [NewServer], because
+// the methods of a zero Server panic.
 type Server struct {
 	// URL is the endpoint of the account for SDK clients. An example is
 	// http://127.0.0.1:40127/devstoreaccount1.
@@ -35,8 +35,8 @@ type Server struct {
 
 // NewServer starts a Server that uses the given authority. If auth is nil, the Server creates an
 // authority in memory, which runs on [Options.Clock]. The default Clock moves only when
-// [Server.Advance] is called. Close the Server when the test is done. NewServer returns the errors of
-// [NewHandler]. It also returns an error if the Server cannot listen.
+// [Server.Advance] is called. Close the Server when the test is done. NewServer returns the errors
+// of [NewHandler]. NewServer also returns an error if the Server cannot listen.
 func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	h, err := NewHandler(auth, o)
 	if err != nil {
@@ -88,16 +88,16 @@ func (h *Handler) HTTPServer() *http.Server {
 }
 
 // Serve accepts connections on l until s is closed or shut down, and then returns nil. If s.Serve
-// returns an error other than [http.ErrServerClosed], Serve returns that error. Unlike s.Serve, it
-// does the following:
+// returns an error other than [http.ErrServerClosed], Serve returns that error. Unlike s.Serve,
+// Serve does the following:
 //
 //   - It answers with the reason phrases of the service.
 //   - It sends headers in the case that the service uses.
 //   - It keeps the case of the names of metadata.
 //   - It carries out a request even if the client hangs up, until s is closed.
 //
-// Serve changes s.ConnContext, so s must not be serving yet. If l is a TLS listener, it must not offer
-// HTTP/2.
+// Serve changes s.ConnContext, so s must not be serving yet. If l is a TLS listener, l must not
+// offer HTTP/2.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	h.mustBeMade()
 	s.ConnContext = reasonContext(s.ConnContext)
@@ -127,7 +127,7 @@ func (s *Server) LeaseName(container, blob string) string {
 }
 
 // Close cancels the requests in progress, closes all connections and waits for the goroutines that
-// serve the connections. It may be called more than once.
+// serve the connections. Close may be called more than once.
 func (s *Server) Close() {
 	s.mustBeMade()
 	s.cancel()

@@ -55,8 +55,8 @@ func request(method, target string, h ...string) string {
 	return s + "\r\n"
 }
 
-// The reason phrase of an error is its text, also for HEAD. Other responses on the same connection keep
-// their phrase.
+// The reason phrase of an error is its text, also for HEAD. A response without an error keeps its
+// own phrase, even on the same connection.
 //
 // SPEC W6.
 func TestReasonPhrases(t *testing.T) {
@@ -133,8 +133,9 @@ func TestHeaderSpelling(t *testing.T) {
 	}
 }
 
-// "Metadata names preserve the case with which they were created, but are case-insensitive when
-// set or read." The prefix is sent in lower case, because some clients know no other.
+// "Metadata names preserve the case with which they were created, but are case-insensitive when set
+// or read." The server sends the prefix in lower case, because some clients recognize only this
+// form.
 func TestMetadataSpelling(t *testing.T) {
 	s := newServer(t, &blobtest.Options{AllowAnyone: true})
 	const quote = "\nPUT /x HTTP/1.1\r\nx-ms-meta-lockid: 3\r\n\r\n" // a body that looks like a request
@@ -171,7 +172,8 @@ func TestMetadataSpelling(t *testing.T) {
 		}
 	}
 
-	// The names of a pipelined request are in lower case. They do not take the case of the request before.
+	// The names of a pipelined request are in lower case. A pipelined request does not use the case of
+	// the names in the previous request.
 	_, r := dial(t, s, request("PUT", "/box/one", "Content-Length", "0", "x-ms-blob-type", "BlockBlob", "x-ms-meta-Same", "1")+
 		request("PUT", "/box/two", "Content-Length", "0", "x-ms-blob-type", "BlockBlob", "x-ms-meta-SAME", "2")+
 		request("GET", "/box?restype=container&comp=list&include=metadata", "Connection", "close"))
@@ -189,7 +191,7 @@ func TestMetadataSpelling(t *testing.T) {
 		{"PUT", request("PUT", "/box/list?comp=blocklist", "Content-Length", "12", "Expect", "100-continue", "x-ms-meta-twoMore", "2") + "<BlockList/>", ""},
 		{"GET", request("GET", "/box?restype=container&comp=list&include=metadata&prefix=list"), "<Metadata><twoMore>2</twoMore></Metadata>"},
 	} {
-		for _, b := range []byte(o.send) { // it comes in pieces
+		for _, b := range []byte(o.send) { // the request arrives one byte at a time
 			if _, err := c.Write([]byte{b}); err != nil {
 				t.Fatal(err)
 			}
@@ -208,7 +210,8 @@ func TestMetadataSpelling(t *testing.T) {
 	}
 }
 
-// In another server, names of metadata and their prefix are in lower case.
+// If a program serves the Handler with another server, the names of metadata and their prefix are
+// in lower case.
 func TestMetadataInAnotherServer(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.put(201, "x-ms-meta-LockID", "1")
@@ -227,7 +230,7 @@ func TestMetadataInAnotherServer(t *testing.T) {
 	}
 }
 
-// The fields and methods of a Server work together.
+// The test uses the fields and methods of a Server together.
 func TestServerFace(t *testing.T) {
 	s := newServer(t, nil)
 	if s.Account != blobtest.DefaultAccount || s.Key != blobtest.DefaultKey || !strings.HasSuffix(s.URL, "/"+s.Account) {
@@ -271,7 +274,7 @@ func TestCloseEndsRequests(t *testing.T) {
 	s.Close()
 }
 
-// Close returns only when no request uses the authority any more.
+// Close returns only when no request still uses the authority.
 func TestCloseWaits(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
@@ -290,7 +293,7 @@ func TestCloseWaits(t *testing.T) {
 		s.Close()
 		close(closed)
 	}()
-	if _, err := r.ReadByte(); err == nil { // the connection is closed; Close only waits
+	if _, err := r.ReadByte(); err == nil { // the connection is already closed, but Close still waits
 		t.Error("an answer")
 	}
 	for range 100_000 {
@@ -394,8 +397,8 @@ func TestLimits(t *testing.T) {
 	c.must(201, "PUT", long+"?comp=lease", []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15"}, "")
 }
 
-// A name of the wrong length and a name with invalid characters have different errors, for every method. A
-// name that is both has the error of its length.
+// A name of the wrong length and a name with invalid characters have different errors, for every
+// method. If both the length and a character of a name are invalid, the error reports the length.
 //
 // SPEC W6.
 func TestNames(t *testing.T) {
@@ -443,7 +446,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A request for something that is not served is refused, and changes nothing.
+// If the server does not support a request, it refuses the request and changes nothing.
 func TestNotServed(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	for _, o := range []struct {
@@ -513,8 +516,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// If one size is given, the defaults of the others fit it. A negative size is an error, which does not
-// mention a size that was not given.
+// If only one size is set, the defaults of the sizes that are not set fit this size. A negative
+// size is an error, which does not mention a size that was not given.
 func TestDefaultSizes(t *testing.T) {
 	for want, o := range map[string]blobtest.Options{
 		"Options.MaxBlob = -1: must not be negative":         {MaxBlob: -1},
@@ -535,10 +538,10 @@ func TestDefaultSizes(t *testing.T) {
 	c.must(413, "PUT", path, []string{"x-ms-blob-type", "BlockBlob"}, strings.Repeat("x", 11))
 }
 
-// Serve accepts a listener of TLS, and calls the ConnContext of the server.
+// Serve accepts a TLS listener, and calls the ConnContext of the server.
 func TestServeOverTLS(t *testing.T) {
 	c, _ := signedClient(t)
-	lender := httptest.NewTLSServer(nil) // lends a certificate, and a client that trusts it
+	lender := httptest.NewTLSServer(nil) // provides a certificate, and a client that trusts the certificate
 	defer lender.Close()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -571,8 +574,8 @@ func TestServeOverTLS(t *testing.T) {
 	}
 }
 
-// A client that closes its side after its request gets its answer. The request of a client that hangs up
-// is carried out.
+// If a client closes its side of the connection after its request, it still gets the answer. If a
+// client hangs up, the server still carries out the request.
 func TestClientThatSendsNoMore(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -612,8 +615,9 @@ func TestClientThatSendsNoMore(t *testing.T) {
 	}
 }
 
-// A request outlives its client, but not its server. It ends when the server closes the connection, or at
-// the deadline that a wrapping handler has set. It has the values of that handler's context.
+// A request outlives its client, but not its server. A request ends when the server closes the
+// connection, or at the deadline that a wrapping handler has set. The context of a request has the
+// values of the wrapping handler's context.
 func TestRequestsEndWithTheServer(t *testing.T) {
 	type key struct{}
 	for name, closes := range map[string]bool{"closed": true, "deadline": false} {
@@ -703,7 +707,7 @@ func TestLeaseNames(t *testing.T) {
 			t.Error(err)
 		}
 		seen[name] = blob
-		seen[blobtest.LeaseName("account", "box", strings.TrimPrefix(name, "account/box/"))] = name // a blob that is named like the lease
+		seen[blobtest.LeaseName("account", "box", strings.TrimPrefix(name, "account/box/"))] = name // a blob whose name is the lease name of another resource
 	}
 	if len(seen) < 11 {
 		t.Error("two blobs share a name: ", fmt.Sprint(len(seen)))
@@ -747,7 +751,8 @@ func TestCORS(t *testing.T) {
 	c.must(400, "OPTIONS", path, nil, "")
 }
 
-// A header that is sent twice has both values, as it is signed.
+// If a client sends a header twice, the server joins both values with a comma, as the client signs
+// them.
 func TestRepeatedHeaders(t *testing.T) {
 	s := newServer(t, &blobtest.Options{AllowAnyone: true})
 	c := &client{t, s.Handler, today}
@@ -773,7 +778,7 @@ func TestRepeatedHeaders(t *testing.T) {
 	}
 }
 
-// OPTIONS * is refused.
+// The server refuses OPTIONS *.
 func TestGeneralOptions(t *testing.T) {
 	s := newServer(t, nil)
 	_, r := dial(t, s, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -9,12 +9,12 @@ import (
 )
 
 // A spellingParser reads the bytes of a connection, and stores how the client spelled the names of
-// metadata in a request. The server needs this parser, because net/http does not keep the case of
-// header names. The documentation says: "Metadata names preserve the case with which they were
+// metadata in a request. The server needs a spellingParser, because net/http does not keep the case
+// of header names. The documentation says: "Metadata names preserve the case with which they were
 // created, but are case-insensitive when set or read."
 //
 // A spellingParser parses the head of a request and then ignores all bytes until the request is
-// answered. The ignored bytes are the body of the request, or further requests that the client
+// answered. The ignored bytes are the body of the request, or new requests that the client
 // pipelined. The server stores the metadata names of a pipelined request in lower case.
 type spellingParser struct {
 	mu      sync.Mutex
@@ -45,10 +45,10 @@ func (s *spellingParser) read(p []byte) {
 	}
 }
 
-// keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes. While
-// the parser looks for a head, keepPart stores only the last maxEnd bytes of each line. These bytes
-// show whether the line is the first line of a head. Such a line can be very long, because it can
-// belong to the body of an earlier request.
+// keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes.
+// While the parser looks for a head, keepPart stores only the last maxEnd bytes of each line. The
+// end of a line shows whether the line is the first line of a head. A line that is not the first
+// line of a head can be very long, because it can belong to the body of an earlier request.
 func (s *spellingParser) keepPart(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)
@@ -101,10 +101,10 @@ func spellingOf(ctx context.Context, name string) string {
 }
 
 // setHeaderCase changes the names of headers in an answer to the case that the service uses. HTTP
-// ignores the case of header names, but a script that searches the output of curl does not. A program
-// can also call a Handler without a server, and read the headers with [http.Header.Get]. For such a
-// program, setHeaderCase changes all names to the canonical form of net/http. If a program serves a
-// Handler with a server of its own, setHeaderCase changes no names.
+// ignores the case of header names, but a script that searches the output of curl does not. A
+// program can also call a Handler without a server, and read the headers with [http.Header.Get].
+// For a program without a server, setHeaderCase changes all names to the canonical form of
+// net/http. If a program serves a Handler with a server of its own, setHeaderCase changes no names.
 func setHeaderCase(ctx context.Context, header http.Header) {
 	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
 	alone := ctx.Value(http.ServerContextKey) == nil

@@ -13,13 +13,14 @@ type sink struct{ net.Conn }
 
 func (sink) Write(p []byte) (int, error) { return len(p), nil }
 
-// The names are those of the head that is answered next, however it is split. They are forgotten when the
-// answer is written. An interim answer such as 100 Continue does not count.
+// The parser returns the names in the head of the request that is answered next, even if the head
+// arrives in pieces. It forgets the names when the answer is written. An interim answer such as 100
+// Continue does not count as an answer.
 func TestSpellingOfHeads(t *testing.T) {
 	const (
 		head  = "PUT / HTTP/1.1\r\nHost: x\r\nX-MS-META-LockID: 1\r\n\r\n"
 		other = "PUT / HTTP/1.1\r\nx-ms-meta-lockID: 1\r\nx-ms-meta-More: 2\r\n\r\n"
-		quote = " HTTP/1.1\nx-ms-meta-LOCKID: 3\n" // a head that does not end
+		quote = " HTTP/1.1\nx-ms-meta-LOCKID: 3\n" // a head without an end
 		ok    = "HTTP/1.1 200 OK\r\n\r\n"
 	)
 	first, second := map[string]string{"lockid": "LockID"}, map[string]string{"lockid": "lockID", "more": "More"}

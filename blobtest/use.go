@@ -15,15 +15,16 @@ type write struct {
 	reads    bool // the blob itself does not change, so the lease is checked as for a read
 	cond     conditions
 
-	// prepare checks everything that does not depend on the lease, and returns the change or a failure.
-	// If the blob exists and prepare returns a failure, writeBlob also checks the lease. If the lease
-	// does not admit the write, the answer contains the refusal of the lease and not the failure of
-	// prepare.
+	// prepare checks everything that does not depend on the lease, and returns the change or a
+	// failure. If the blob exists and prepare returns a failure, writeBlob also checks the lease. If
+	// the lease does not admit the write, the server answers with the refusal of the lease and not
+	// with the failure of prepare.
 	prepare func(f findResult) (plan, error)
 }
 
-// A plan is a change that waits for the authority. When the authority has admitted the change,
-// writeBlob calls carryOut with the time at which the change was admitted.
+// A plan is a change of a blob that waits for the authority. When the authority has admitted the
+// change, writeBlob calls the function carryOut with the time at which the authority admitted the
+// change.
 type plan struct {
 	grows int64 // the number of bytes by which the entry grows
 
@@ -102,7 +103,7 @@ func (c *call) admitWrite(w write) (time.Time, error) {
 	return res.Now, err
 }
 
-// A reading is the result of a read.
+// A reading is what readBlob returns about a blob or a snapshot.
 type reading struct {
 	*version
 	entry  *entry
@@ -160,8 +161,8 @@ func (c *call) admitSnapshot(use lease.Action) error {
 	return nil
 }
 
-// versionAt returns the snapshot that was taken at time t, or the blob itself if t is zero. It returns
-// nil if there is no such snapshot or blob.
+// versionAt returns the snapshot that was taken at time t, or the blob itself if t is zero.
+// versionAt returns nil if there is no such snapshot or blob.
 func (e *entry) versionAt(t time.Time) *version {
 	if t.IsZero() {
 		return e.current

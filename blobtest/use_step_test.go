@@ -17,8 +17,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// The answer of the lease and the change of the blob are one step. A write that was admitted and is slow
-// still comes before the writes of a client that breaks the lease and takes it over.
+// The check of the lease and the change of the blob are one step. If a write was admitted but is
+// slow, it still comes before the writes of a client that breaks the lease and acquires it.
 //
 // SPEC W2.
 func TestOneStep(t *testing.T) {
@@ -61,7 +61,7 @@ func TestOneStep(t *testing.T) {
 			c.acquire(idB, "-1")
 			c.must(201, "PUT", path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-lease-id", idB}, "new")
 		})
-		c.must(201, "PUT", account+"/box/other", []string{"x-ms-blob-type", "BlockBlob"}, "") // no other blob waits
+		c.must(201, "PUT", account+"/box/other", []string{"x-ms-blob-type", "BlockBlob"}, "") // requests for another blob do not wait
 		synctest.Wait()
 		if len(order) != 0 {
 			t.Errorf("%v while a write is admitted and not done", order)
@@ -81,14 +81,16 @@ func TestOneStep(t *testing.T) {
 		}
 		close(goOn)
 		wg.Wait()
-		// The order of the answers is not the order of the writes, but the last content is.
+		// The order of the answers can differ from the order of the writes, but the content is that of
+		// the last write.
 		if a := c.must(200, "GET", path, nil, ""); a.body != "new" || len(order) != 2 {
 			t.Errorf("%q after %v", a.body, order)
 		}
 	})
 }
 
-// A write that was admitted does not change a new container of the same name.
+// A write that was admitted for a deleted container does not change a new container of the same
+// name.
 //
 // SPEC W2.
 func TestContainersHaveOneLife(t *testing.T) {
@@ -174,8 +176,8 @@ func TestFaults(t *testing.T) {
 	c.must(404, "GET", path+"-new", nil, "")
 }
 
-// If many clients race for a lease, one gets it. If many clients write, those with the ID in force change the
-// blob, and the others do not.
+// If many clients acquire a lease at the same time, one client gets the lease. If many clients
+// write, only the clients with the ID in force change the blob.
 func TestRace(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	var wg sync.WaitGroup

@@ -17,8 +17,8 @@ import (
 //     pings only while a request or a watch is under way. The client gives up a connection if
 //     nothing is acknowledged for DialKeepAliveTimeout.
 //   - A short back-off. By default, gRPC waits for a second before it replaces a broken connection.
-//     After each further failure, gRPC waits longer, up to two minutes. Two minutes are too long for
-//     a lease of 15 s.
+//     After every new failure, gRPC waits longer, up to two minutes. Two minutes are too long for a
+//     lease of 15 s.
 func ClientConfig(endpoints ...string) clientv3.Config {
 	return clientv3.Config{
 		Endpoints:            endpoints,

@@ -7,9 +7,9 @@
 // [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority,
 // which carries out every kind of request. For example, an authority can break a lease with a grace
 // period, acquire an infinite lease, or take over a lease of the same owner. Each request starts
-// from the record that the Store observed last, so a renewal is one exchange with etcd. With
-// [lease.NewAuthority], a renewal is two exchanges. Use one Store for the whole life of a client,
-// because a new Store must first observe each lease again.
+// from the last record that the Store observed, so a renewal is one exchange with etcd. With an
+// authority from [lease.NewAuthority], a renewal is two exchanges. Use one Store for the whole life
+// of a client, because a new Store must first observe each lease again.
 //
 // [ClientConfig] sets the keepalive and the back-off that a client needs to hold leases. With the
 // defaults of clientv3, a client never recovers from a connection that died silently.
@@ -22,9 +22,10 @@
 //	lease/jobs/nightly
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1","duration":"15s","left":"15s","epoch":7}
 //
-// Every valid name can be a key. This package does not use the leases of etcd itself. It never
-// deletes a key. Even a read creates the key of a lease if the key does not exist. If a key is
-// deleted by hand, its holder loses the lease. Tokens do not fall after a deletion: see Tokens.
+// Every valid name can be a key. Package etcdlease does not use the leases of etcd itself. Package
+// etcdlease never deletes a key. Even a read creates the key of a lease if the key does not exist.
+// If a key is deleted by hand, its holder loses the lease. Tokens keep rising after a key is
+// deleted: see Tokens.
 //
 // A user of etcd needs the permission readwrite on the prefix:
 //
@@ -32,45 +33,46 @@
 //
 // # Time
 //
-// etcd has no clock that clients can read, and the clocks of clients differ. So a key does not
-// store when its lease ends. A key stores how much time its lease had left when the key was
-// written, rounded up to milliseconds. When a process first observes a version of a key, it starts
-// to count down the remaining time of the lease with its own monotonic clock. The clocks of the
-// processes need not show the right time, but they must run at nearly the same rate: see
-// [Options.MaxClockDrift]. The countdown in each process has several consequences:
+// etcd has no clock that clients can read, and the clocks of clients differ. Because of this lack
+// of a common clock, a key does not store when its lease ends. A key stores how much time its lease
+// had left when the key was written, rounded up to milliseconds. When a process first observes a
+// version of a key, it starts to count down the remaining time of the lease with its own monotonic
+// clock. The clocks of the processes need not show the right time, but they must run at nearly the
+// same rate: see [Options.MaxClockDrift]. The countdown in each process has several consequences:
 //
 //   - If a contender was already waiting when the holder crashed, the contender takes over as soon
 //     as the duration is over. A contender that comes later first waits for a whole duration.
 //   - A process that calls Acquire once and then ends never gets the lease of a crashed holder,
 //     because its countdown has only just begun. A job that a scheduler starts should call
-//     session.TryRun. It can also call session.AcquireWait with a context that lasts longer than the
-//     lease.
+//     session.TryRun. A scheduled job can also call session.AcquireWait with a context that lasts
+//     longer than the lease.
 //   - etcdctl can show a lease as leased long after the lease has ended, because nothing is
 //     written when a lease ends. [Store.List] can report such a lease as expired, but not in the
 //     first list of a Store.
-//   - Two processes can disagree about whether a lease has just ended. But swaps happen one after
-//     the other, and no swap takes a lease away while its holder still relies on it.
+//   - Two processes can disagree about whether a lease has just ended. But writes of a key happen
+//     one after the other, and no write takes a lease away while its holder still relies on the
+//     lease.
 //
 // # Tokens
 //
 // Every new token of a lease is newer than all earlier tokens of the same name, as long as the
 // revision of the cluster never falls. Tokens keep rising even if a key is deleted and then created
-// again with an old value. Tokens also keep rising if etcd restarts or changes its leader. The first
-// epoch of a key comes from the revision at which the key was created. All later revisions are
-// greater than the epochs of the key. So a key that is deleted and created again starts with a
-// greater epoch.
+// again with an old value. Tokens also keep rising if etcd restarts or changes its leader. The
+// first epoch of a key comes from the revision at which the key was created. All later revisions
+// are greater than the epochs of the key. A key that is deleted and created again therefore starts
+// with a greater epoch.
 //
-// There are two exceptions. The first exception is "etcdutl snapshot restore". After a restore, the
+// Tokens can fall in two cases. The first case is "etcdutl snapshot restore". After a restore, the
 // keys have old values and old epochs, so the same tokens can be granted again. To prevent repeated
 // tokens, restore with --bump-revision, so that the revision is above every revision of the old
-// cluster. After the restore, delete the keys of all leases, before any client uses a lease. The
-// second exception is that a person overwrites the value of an existing key by hand. The Store
-// accepts the epoch in a value that was written by hand, even if this epoch is lower than the epoch
-// of the replaced value. To free a lease, delete its key. Do not overwrite the key.
+// cluster. After the restore, delete the keys of all leases, before any client uses a lease. In the
+// second case, a person overwrites the value of an existing key by hand. The Store accepts the
+// epoch in a value that was written by hand, even if this epoch is lower than the epoch of the
+// replaced value. To free a lease, delete its key. Do not overwrite the key.
 //
 // # Exchanges
 //
 // An exchange is one request to etcd and its answer. A renewal, a release or a refusal is one
 // exchange. An acquire takes one exchange if the Store has already observed the current version of
-// the key, and two exchanges otherwise. A waiter uses a watch and needs no exchanges.
+// the key, and two exchanges if not. A waiter uses a watch and needs no exchanges.
 package etcdlease

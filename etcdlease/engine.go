@@ -20,11 +20,11 @@ type engine struct {
 	silence silenceLogger
 }
 
-// emptyValue is the value of a new key. It has no epoch of its own: see [firstEpoch]. An acquire
-// must not create the key of a lease and grant the lease in the same write. Otherwise, a client
-// could find that the key does not exist, and then pause. Meanwhile, other clients could create the
-// key, grant tokens and delete the key. The write of the paused client would then still succeed,
-// and could grant an old token.
+// emptyValue is the value of a new key. emptyValue has no epoch of its own: see [firstEpoch]. An
+// acquire must not create the key of a lease and grant the lease in the same write. If one write
+// did both, a client could find that the key does not exist, and then pause. During the pause,
+// other clients could create the key, grant tokens and delete the key. The write of the paused
+// client would still succeed, and could grant an old token.
 var emptyValue = observe.Kept{}
 
 // Load reads the key. If the key does not exist, Load creates it.
@@ -71,8 +71,8 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 }
 
 // writeIf writes a value if the key was last modified at the given revision, or if the given
-// revision is 0 and the key does not exist. It returns the current entry of the key, and reports
-// whether it wrote the value.
+// revision is 0 and the key does not exist. writeIf returns the current entry of the key, and
+// reports whether it wrote the value.
 func (e *engine) writeIf(ctx context.Context, key string, revision int64, next observe.Kept) (observe.Entry, bool, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {
@@ -113,9 +113,9 @@ func entry(kv *mvccpb.KeyValue) (observe.Entry, error) {
 	return e, nil
 }
 
-// firstEpoch returns the epoch of a new key that was created at the given revision. The epoch is one
-// less than the revision. Each grant raises the epoch by one, and raises the revision by one or
-// more. So the epoch is always below the revision of the last write of the key. The deletion and the
-// creation of a key also raise the revision. So if a key is deleted and created again, the first
-// epoch of the new key is above every epoch of the old key.
+// firstEpoch returns the epoch of a new key that was created at the given revision. The epoch is
+// one less than the revision. Each grant raises the epoch by one, and raises the revision by one or
+// more. The epoch is therefore always below the revision of the last write of the key. The deletion
+// and the creation of a key also raise the revision. If a key is deleted and created again, the
+// first epoch of the new key is therefore above every epoch of the old key.
 func firstEpoch(created int64) uint64 { return uint64(created) - 1 }

@@ -16,9 +16,10 @@ import (
 
 // A silenceLogger logs a warning if etcd answers no request for the length of a timeout. A period
 // without an answer is called a silence. A silenceLogger logs at most one warning for each silence.
-// A silence begins when a request is sent, or when a request is answered while others are under way.
-// A silence ends with the next answer. If the callers have canceled every request of a silence, and
-// no request was under way for the length of the timeout, the next request starts the silence again.
+// A silence begins when a request is sent, or when one request is answered while other requests are
+// under way. A silence ends with the next answer. If the callers have canceled every request of a
+// silence, and no request was under way for the length of the timeout, the next request resets the
+// start of the silence.
 type silenceLogger struct {
 	client *clientv3.Client
 	after  time.Duration

@@ -26,12 +26,12 @@ type Options struct {
 	// Prefix should not be the beginning of another Prefix. Default: [DefaultPrefix].
 	Prefix string
 
-	// Limits restricts the durations that an authority over this Store grants. If the value of a
-	// key gives a lease more time than the Limits permit, the Store counts down only the longest
-	// permitted time. The countdown starts when the Store first observes the value. The longest
-	// permitted time is MaxDuration for a finite lease, whether or not it was broken. For an
-	// infinite lease that was broken, the longest permitted time is MaxPeriod. So all users of a
-	// Prefix should have the same Limits. Default: no limits.
+	// Limits restricts the durations that an authority over this Store grants. If the value of a key
+	// gives a lease more time than the Limits permit, the Store counts down only the longest permitted
+	// time. The countdown starts when the Store first observes the value. The longest permitted time
+	// is MaxDuration for a finite lease, whether or not it was broken. For an infinite lease that was
+	// broken, the longest permitted time is MaxPeriod. All users of a Prefix should therefore have the
+	// same Limits. Default: no limits.
 	Limits lease.Limits
 
 	// MaxClockDrift bounds how much the rate of a client's clock differs from real time. Each clock
@@ -39,10 +39,10 @@ type Options struct {
 	// Default: 0.001.
 	MaxClockDrift float64
 
-	// Names is the maximum number of names that the Store remembers. Watched names do not count.
-	// Each name takes about 500 bytes. If the Store has forgotten the name of a lease, the next
-	// observation of the key starts the countdown of the lease again. If the Store already remembers
-	// this many names, [Store.List] never reports the leases of other names as expired. Set Names
+	// Names is the maximum number of names that the Store remembers. Watched names do not count. Each
+	// name takes about 500 bytes. If the Store has forgotten the name of a lease, the next observation
+	// of the key starts the countdown of the lease again. If the Store already remembers as many names
+	// as Names allows, [Store.List] never reports the leases of other names as expired. Set Names
 	// above the number of leases that you list. Default: 65,536.
 	Names int
 
@@ -59,12 +59,12 @@ type Options struct {
 
 const defaultSilenceWarning = 15 * time.Second
 
-// A Store keeps leases in etcd. It is a [lease.Store], although etcd has no clock. A Store is also
-// a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several
-// goroutines at once. A Store need not be closed. It never closes its client.
+// A Store keeps leases in etcd. A Store is a [lease.Store], although etcd has no clock. A Store is
+// also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. A Store is safe for use by
+// several goroutines at once. A Store need not be closed. A Store never closes its client.
 type Store struct{ observed *observe.Store }
 
-// New returns a Store that uses client. It sends no request. New returns a [*lease.FieldError] if
+// New returns a Store that uses client. New sends no request. New returns a [*lease.FieldError] if
 // client is nil or an option is out of range.
 func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if client == nil {
@@ -99,9 +99,9 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 }
 
 // Authority returns an authority over the Store. The returned authority computes each new record
-// from the record that the Store observed last. It therefore sends fewer requests to etcd than an
-// authority from [lease.NewAuthority], which loads the record before every swap. The returned
-// authority never refuses a request because of an outdated record.
+// from the record that the Store observed last. The returned authority therefore sends fewer
+// requests to etcd than an authority from [lease.NewAuthority], which calls [Store.Load] before
+// every [Store.Swap]. The returned authority never refuses a request because of an outdated record.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
 // Limits returns the limits that the Store was made with.
@@ -124,7 +124,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 
 // Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. Watch
 // returns an error if etcd does not confirm the watch within 5 s. The watch is lost if etcd cancels
-// it. If a member of etcd is cut off from the majority of the members, it cancels the watches of its
+// it. A member of etcd that is cut off from the majority of the members cancels the watches of its
 // clients. All watches of a client share one stream.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)

@@ -16,7 +16,7 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	key := e.prefix + name
 	watching, cancel := context.WithCancel(ctx)
 	// The method Watch of the client returns only when etcd has confirmed the watch or when the
-	// context has ended. So the timer starts before the call.
+	// context has ended. The timer must therefore start before the call.
 	impatient := time.AfterFunc(confirmTimeout, cancel)
 	// A member of etcd that has lost its leader receives no new revisions. WithRequireLeader makes
 	// such a member cancel the watch.

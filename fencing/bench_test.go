@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// BenchmarkGuard measures one guarded write, and for comparison a mutex alone and a mutex with the
-// comparison of two tokens.
+// BenchmarkGuard measures one guarded write. For comparison, it also measures a mutex alone, and a
+// mutex with the comparison of two tokens.
 func BenchmarkGuard(b *testing.B) {
 	mark, older := tok(8), tok(7)
 	data := 0
@@ -91,7 +91,7 @@ func BenchmarkAdmit(b *testing.B) {
 
 var tok8 = tok(8)
 
-// BenchmarkHandler measures a request through the middleware, and one to the handler alone.
+// BenchmarkHandler measures a request through the middleware, and a request to the handler alone.
 func BenchmarkHandler(b *testing.B) {
 	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for name, h := range map[string]http.Handler{"alone": next, "guarded": newHandler(b, next, nil)} {

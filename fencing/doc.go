@@ -2,9 +2,9 @@
 //
 // A lease cannot stop a holder from acting. For example, a garbage collection may pause a holder
 // after it has checked its lease and before it writes. When the paused holder continues, another
-// holder may have the lease, and the resource must refuse the late write. Therefore the resource
-// stores the newest fencing token that it has seen, and refuses every older token. The stored token
-// is called the mark.
+// holder may have the lease, and the resource must refuse the late write. To refuse late writes,
+// the resource stores the newest fencing token that it has seen, and refuses every older token. The
+// stored token is called the mark.
 //
 // # The order of tokens
 //
@@ -16,9 +16,10 @@
 // # The rules of a guard
 //
 //  1. After a guard has admitted a write with one token, it admits no write with an older token.
-//  2. A holder calls Advance before its first read. Otherwise a late write of the previous holder may
-//     happen between the read and the write of the new holder, and is then overwritten. If every
-//     holder calls Advance first, all admitted sequences of reads and writes are serializable.
+//  2. A holder calls Advance before its first read. Without Advance, a late write of the previous
+//     holder may happen between the read and the write of the new holder, which then overwrites the
+//     late write. If every holder calls Advance first, all admitted sequences of reads and writes
+//     are serializable.
 //  3. The mark is stored atomically with the data that it guards.
 //  4. A token that equals the mark is admitted, because a holder sends the same token with all its
 //     writes. Empty and malformed tokens are refused, and do not change the mark.
@@ -30,17 +31,20 @@
 //
 // # Which guard to use
 //
-// A guard belongs to the resource. All writers of a resource must share one guard. This guard must
-// be kept with the data. If each writer has a guard in its own memory, the data is not protected.
+// A guard belongs to the resource. All writers of a resource must share one guard. The shared guard
+// must be kept with the data. If each writer has a guard in its own memory, the data is not
+// protected.
 //
-// For data in memory, or behind a single process, use a [Guard]. A Guard runs one function at a time.
-// After a Guard has run a function with one token, it never runs a function with an older token. Its
-// mark lasts as long as the process. If the data lasts longer than the process, store the mark of
-// the Guard with the data. After a restart, pass the stored mark to [NewGuard].
+// For data in memory, or behind a single process, use a [Guard]. A Guard runs one function at a
+// time. After a Guard has run a function with one token, it never runs a function with an older
+// token. The mark of a Guard lasts as long as the process. If the data lasts longer than the
+// process, store the mark of the Guard with the data. After a restart, pass the stored mark to
+// [NewGuard].
 //
 // For data in a database or a file, store a [Mark] beside the data. Call [Advance] in the
 // transaction that writes the data.
 //
 // For data behind HTTP, use [Handler] in the server. Handler wraps another handler, and reads the
-// token from a header of the request. Use [Transport] in the client to send this header.
+// token from a header of the request. In the client, use [Transport] to send the token in the
+// header.
 package fencing

@@ -18,8 +18,8 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// A holder that stopped for too long comes back and writes as if nothing had happened. Its
-// lease has been granted to another meanwhile, under a newer token.
+// A holder that was paused for too long resumes and writes, although another holder has acquired
+// the lease in the meantime, with a newer token.
 func ExampleGuard() {
 	var balance int
 	var guard fencing.Guard
@@ -33,7 +33,7 @@ func ExampleGuard() {
 	fmt.Println("newer advances:", guard.Advance(newer))
 	fmt.Println("newer writes:", write(newer, balance+1))
 
-	err := write(older, 20) // decided long ago, and late
+	err := write(older, 20) // a late write, which was decided before the newer holder wrote
 	fmt.Println("stale:", errors.Is(err, fencing.ErrStale))
 	fmt.Println(err)
 	fmt.Println("balance:", balance)
@@ -47,11 +47,10 @@ func ExampleGuard() {
 	// balance: 11
 }
 
-// A document keeps its mark in the file that holds its text, so that both are replaced by
-// the same rename.
+// A document keeps its mark in the file with its text, so that one rename replaces both.
 type document struct {
 	path string
-	mu   sync.Mutex // of one process; several would also need a file lock
+	mu   sync.Mutex // for one process; several processes would also need a file lock
 }
 
 type contents struct {
@@ -67,7 +66,7 @@ func (c *contents) Advance(_ context.Context, tok lease.Token) (lease.Token, err
 	return c.Mark, nil
 }
 
-// Write is the transaction: all of it is done when the file is renamed, or none.
+// Write is one transaction: the rename of the file replaces both the mark and the text, or neither.
 func (d *document) Write(ctx context.Context, tok lease.Token, text string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,7 +109,7 @@ func ExampleAdvance() {
 	d := &document{path: path}
 	fmt.Println(d.Write(ctx, lease.TokenOf(34), "by the newer holder"))
 
-	d = &document{path: path} // the process starts again
+	d = &document{path: path} // the process restarts
 	fmt.Println(d.Write(ctx, lease.TokenOf(33), "by the older holder"))
 
 	data, _ := os.ReadFile(path)
@@ -121,7 +120,7 @@ func ExampleAdvance() {
 	// {"mark":"00000000000000000034","text":"by the newer holder"}
 }
 
-// One guard for each thing, and the answer to a writer that comes too late.
+// The server has one guard for each thing, and refuses a late writer.
 func ExampleHandler() {
 	var guards fencing.Guards
 	mux := http.NewServeMux()
@@ -152,7 +151,8 @@ func ExampleHandler() {
 	// 400 Token = "zzzz": must be 20 decimal digits from 1 to 1<<63-1
 }
 
-// A client binds a token to all that it sends under one incarnation of its lease.
+// A client sends the token of one incarnation with all requests that it makes during this
+// incarnation.
 func ExampleTransport() {
 	h, err := fencing.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 )
 
 // A Guard lets the newest holder of a lease use a resource, and refuses earlier holders. A Guard
-// remembers the newest token that it has seen. This token is called the mark. A Guard runs one
-// function at a time.
+// remembers the newest token that it has seen. The newest token is called the mark. A Guard runs
+// one function at a time.
 //
 // The zero Guard is ready to use and has seen no token. A Guard is safe for use by several
-// goroutines at once. It must not be copied after first use.
+// goroutines at once. A Guard must not be copied after first use.
 type Guard struct {
-	mark atomic.Uint64 // the Epoch of the newest token seen; never falls
+	mark atomic.Uint64 // the Epoch of the newest token that the Guard has seen; never falls
 	once sync.Once
 	slot chan struct{} // full while a function runs
 }
@@ -34,38 +34,38 @@ func NewGuard(mark lease.Token) (*Guard, error) {
 	return g, nil
 }
 
-// Advance raises the mark to tok. A new holder calls Advance before its first read. When Advance
-// has returned nil, no function with an older token is running, and the Guard never runs such a
-// function later. From then on, only the holder of tok and newer holders can change the data.
-// Advance returns the same errors as Do.
+// Advance raises the mark to tok. A new holder calls Advance before its first read. After Advance
+// has returned nil, no function with an older token is running, and the Guard never runs a function
+// with an older token. Only the holder of tok and newer holders can then change the data. Advance
+// returns the same errors as Do.
 func (g *Guard) Advance(tok lease.Token) error {
 	return g.Do(tok, func() error { return nil })
 }
 
-// Do calls f if tok is not older than the mark, and returns the error of f. Otherwise it does not
-// call f and returns
+// Do calls f if tok is not older than the mark, and returns the error of f. If Do does not call f,
+// it returns
 //
 //   - a [*StaleError] if tok is older than the mark;
 //   - a [*lease.FieldError] with the code [lease.ErrToken] if tok is empty or malformed;
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if f is nil.
 //
-// A Guard runs one function at a time. While another function runs, Do waits. So f must not call Do
-// or Advance of the same Guard. Do raises the mark before it waits. If another call of Do with an
-// older token is already waiting, that call returns a [*StaleError] when its turn comes, and does not
-// call its function. So only one function of an earlier holder can delay a new holder: the function
-// that is already running.
+// A Guard runs one function at a time. While another function runs, Do waits, so f must not call Do
+// or Advance of the same Guard. Do raises the mark before it waits. If a call of Do with an older
+// token is already waiting, the older call returns a [*StaleError] when its turn comes, and does
+// not call its function. Only one function of an earlier holder can therefore delay a new holder:
+// the function that is already running.
 //
 // If f fails or panics, Do does not lower the mark, because f may have written before it failed. A
-// transaction that fails leaves nothing behind. If f writes in a transaction, store the mark in
-// that transaction too, as the documentation of [Mark] describes.
+// transaction that fails leaves nothing behind. If f writes in a transaction, also store the mark
+// in the transaction, as the documentation of [Mark] describes.
 func (g *Guard) Do(tok lease.Token, f func() error) error {
 	return g.DoContext(context.Background(), tok, f)
 }
 
 // DoContext is like Do, but stops waiting if ctx ends. If ctx ends during the wait, DoContext
-// returns the error of ctx and does not call f. The mark then stays raised. If ctx is done before
-// the call, the mark does not change. Once f has started, DoContext waits until f returns, even if
-// ctx ends.
+// returns the error of ctx and does not call f. The mark stays raised even if f is not called. If
+// ctx is done before the call, the mark does not change. Once f has started, DoContext waits until
+// f returns, even if ctx ends.
 func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
 	if f == nil {
 		return lease.Missing("Guard.Do.f")
@@ -96,7 +96,7 @@ func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) 
 	return f()
 }
 
-// raise raises the mark to epoch if the mark is lower. It returns the resulting mark.
+// The method raise raises the mark to epoch if the mark is lower, and returns the resulting mark.
 func (g *Guard) raise(epoch uint64) uint64 {
 	for {
 		seen := g.mark.Load()

@@ -16,14 +16,15 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// A guarded resource, right or broken.
+// A guard is a correct guard, or a guard with a bug.
 type guard interface {
 	Advance(lease.Token) error
 	Do(lease.Token, func() error) error
 	Seen() lease.Token
 }
 
-// A call is made with a token at a time. It writes for a while, or advances if that is 0.
+// A call is made with a token at a certain time. It writes for a certain duration. If the duration
+// is 0, it calls Advance.
 type call struct {
 	At, Takes time.Duration
 	Token     lease.Token
@@ -40,8 +41,8 @@ type outcome struct {
 	Seen     lease.Token
 }
 
-// histories draws calls that begin at multiples of 1 us. A write takes a multiple of 1 us and 1 ns, so
-// that no call begins at the instant at which another ends.
+// The function histories draws calls that begin at multiples of 1 us. A write takes a multiple of 1
+// us plus 1 ns, so that no call begins at the instant at which another call ends.
 func histories() *rapid.Generator[[]call] {
 	return rapid.Custom(func(t *rapid.T) []call {
 		calls := make([]call, rapid.IntRange(1, 12).Draw(t, "calls"))
@@ -62,8 +63,8 @@ func histories() *rapid.Generator[[]call] {
 	})
 }
 
-// play makes the calls to a guard. It returns the outcome, and whether two functions ran at the same
-// time.
+// The function play makes the calls to a guard. It returns the outcome, and whether two functions
+// ran at the same time.
 func play(t *testing.T, newGuard func() guard, calls []call) (o outcome, overlap bool) {
 	o.Returned = make([]string, len(calls))
 	synctest.Test(t, func(t *testing.T) {
@@ -115,8 +116,8 @@ func play(t *testing.T, newGuard func() guard, calls []call) (o outcome, overlap
 	return o, overlap
 }
 
-// model is a simple guard to compare with: it plays the calls one after the other, with a list of calls
-// that wait and the newest token so far.
+// The function model is a simple guard to compare with. It plays the calls one after the other,
+// with a list of the waiting calls and the newest token so far.
 func model(calls []call) outcome {
 	o := outcome{Returned: make([]string, len(calls))}
 	var waiting []int
@@ -163,7 +164,8 @@ func model(calls []call) outcome {
 	return o
 }
 
-// violation returns the first rule that an outcome breaks, and "" if there is none.
+// The function violation returns the first rule that an outcome breaks, or "" if the outcome breaks
+// no rule.
 func violation(calls []call, o outcome, overlap bool) string {
 	newest := lease.Token("")
 	for _, i := range o.Through {
@@ -206,7 +208,8 @@ func violation(calls []call, o outcome, overlap bool) string {
 	return ""
 }
 
-// G1, G4 and the rules around them, over drawn histories, against the model.
+// TestGuardHistories checks G1, G4 and related rules with random histories, and compares the
+// outcomes with the model.
 //
 // SPEC G1, G4.
 func TestGuardHistories(t *testing.T) {
@@ -219,7 +222,7 @@ func TestGuardHistories(t *testing.T) {
 	})
 }
 
-// The histories find the bugs that are planted in guards.
+// Random histories find the bugs that are planted in guards.
 //
 // SPEC G1, G4.
 func TestHistoriesFindPlantedBugs(t *testing.T) {
@@ -247,19 +250,19 @@ func TestHistoriesFindPlantedBugs(t *testing.T) {
 	}
 }
 
-// planted is a guard with a switch for every bug.
+// The type planted is a guard with a switch for every bug.
 type planted struct {
-	turn chan struct{} // nil: f runs without one
+	turn chan struct{} // if nil, f runs without waiting for its turn
 	mu   sync.Mutex
 	mark lease.Token
 
-	older         func(shown, mark lease.Token) bool // default: Compare
+	older         func(shown, mark lease.Token) bool // reports whether shown is older than mark; default: by Compare
 	noAdvance     bool                               // Advance does nothing
-	noRecheck     bool                               // does not look again after the wait
+	noRecheck     bool                               // does not compare the token again after the wait
 	forgets       bool                               // lowers the mark again if f fails
 	raisesAfter   bool                               // raises the mark when f has returned
-	takesAnything bool                               // does not ask if a token is well-formed
-	pinned        bool                               // asks only after raising the mark
+	takesAnything bool                               // does not check whether a token is well-formed
+	pinned        bool                               // checks the token only after raising the mark
 }
 
 func (g *planted) Seen() lease.Token { g.mu.Lock(); defer g.mu.Unlock(); return g.mark }
@@ -349,7 +352,7 @@ var brokenGuards = map[string]struct {
 	}},
 }
 
-// Without a bug the planted guard passes. So the histories find the bug.
+// If no bug is switched on, the type planted passes the checks, so a failure is due to the bug.
 func TestPlantedGuardWithoutABug(t *testing.T) {
 	for seed := range 200 {
 		calls := histories().Example(seed)

@@ -8,21 +8,22 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// counter is a guarded number, which is too low if an update was lost.
+// A counter is a guarded number, which is too low if an update was lost.
 type counter struct {
 	guard           guard
 	value, admitted int
 }
 
-// holder adds to the counter in sections of a read and a write, a step at a time.
+// A holder adds to the counter several times. Each addition is a read and a write, and each of them
+// is one step.
 type holder struct {
 	token    lease.Token
 	advances bool
 	sections int
 
-	done int // steps
+	done int // the number of steps that are done
 	read int
-	out  bool // refused once, and gone for good
+	out  bool // whether the holder was refused, so that it does nothing more
 }
 
 func (h *holder) steps() int {
@@ -33,7 +34,7 @@ func (h *holder) steps() int {
 	return n
 }
 
-// step does the next step of h: the Advance, a read, or a write.
+// The method step does the next step of h: the Advance, a read, or a write.
 func (h *holder) step(c *counter) {
 	i := h.done
 	h.done++
@@ -45,7 +46,7 @@ func (h *holder) step(c *counter) {
 	case i < 0:
 		h.out = c.guard.Advance(h.token) != nil
 	case i%2 == 0:
-		h.read = c.value // reading needs no leave
+		h.read = c.value // a read does not ask the guard
 	default:
 		h.out = c.guard.Do(h.token, func() error {
 			c.value = h.read + 1
@@ -55,8 +56,8 @@ func (h *holder) step(c *counter) {
 	}
 }
 
-// interleavings plays every order of the steps of the holders. It returns how many there are, and in how
-// many an update was lost.
+// The function interleavings plays every order of the steps of the holders. It returns the number
+// of orders, and the number of orders in which an update was lost.
 func interleavings(newGuard func() guard, holders []holder) (all, lost int) {
 	var order []int
 	left := make([]int, len(holders))
@@ -97,8 +98,8 @@ func interleavings(newGuard func() guard, holders []holder) (all, lost int) {
 
 func newGuard() guard { return new(fencing.Guard) }
 
-// G2: with Advance before the first read no interleaving loses an update. Without it some do, although
-// no older write follows a newer one.
+// G2: if each holder calls Advance before its first read, no order of the steps loses an update.
+// Without Advance, some orders lose an update, although no older write follows a newer write.
 //
 // SPEC G2.
 func TestEveryInterleavingOfHolders(t *testing.T) {
@@ -126,8 +127,8 @@ func TestEveryInterleavingOfHolders(t *testing.T) {
 	}
 }
 
-// The interleaving that loses an update without Advance: the new holder reads, the old one writes, and
-// the new one overwrites that.
+// Without Advance, this order loses an update: the new holder reads, the old holder writes, and the
+// new holder overwrites the old holder's write.
 //
 // SPEC G2.
 func TestLostUpdateWithoutAdvance(t *testing.T) {
@@ -140,7 +141,7 @@ func TestLostUpdateWithoutAdvance(t *testing.T) {
 			newer.step(c)
 		}
 		newer.step(c) // reads 0
-		older.step(c) // writes 1, if it may
+		older.step(c) // writes 1, if the guard admits the write
 		newer.step(c) // writes 1
 		if lost := c.value != c.admitted; lost == advance || older.out != advance {
 			t.Errorf("advance %v: %d writes admitted, value %d, older refused: %v", advance, c.admitted, c.value, older.out)
@@ -148,7 +149,7 @@ func TestLostUpdateWithoutAdvance(t *testing.T) {
 	}
 }
 
-// The interleavings find a guard whose Advance does nothing, and a missing guard.
+// The test with all orders finds a guard whose Advance does nothing, and a missing guard.
 func TestInterleavingsFindBrokenGuards(t *testing.T) {
 	holders := []holder{{token: tok(9), advances: true, sections: 1}, {token: tok(10), advances: true, sections: 1}}
 	for name, broken := range map[string]func() guard{
@@ -167,7 +168,8 @@ func (unguarded) Advance(lease.Token) error              { return nil }
 func (unguarded) Do(_ lease.Token, f func() error) error { return f() }
 func (unguarded) Seen() lease.Token                      { return "" }
 
-// A new term fences out the holder of the term before, and the mark never falls.
+// After a new holder has called Advance, the guard refuses the earlier holder, and the mark never
+// falls.
 //
 // SPEC G1.
 func TestNewTermFencesOutTheOneBefore(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 
 func tok(epoch uint64) lease.Token { return lease.TokenOf(epoch) }
 
-// malformed are strings that are not tokens, though some sort above every token.
+// The strings in malformed are not well-formed tokens, although some of them sort above every
+// token.
 var malformed = []lease.Token{
 	"", "0", "7", "00000000000000000000", "99999999999999999999", "09223372036854775808", "000000000000000000007",
 	"0000000000000000007", "+0000000000000000007", "-0000000000000000007", "0000000000000000000x", "zzzzzzzzzzzzzzzzzzzz",
@@ -96,7 +97,7 @@ func TestGuardRefusesMalformedTokens(t *testing.T) {
 	}
 }
 
-// A process that restarts with its stored mark refuses what it refused before.
+// If a process restarts with its stored mark, it refuses the tokens that it refused before.
 //
 // SPEC G6.
 func TestNewGuardStartsFromAStoredMark(t *testing.T) {
@@ -124,8 +125,8 @@ func TestNewGuardStartsFromAStoredMark(t *testing.T) {
 	}
 }
 
-// A function that fails, panics or ends its goroutine may have written. The mark stays raised, and the
-// next function runs.
+// A function that fails, panics or ends its goroutine may have written, so the mark stays raised.
+// The next function runs.
 //
 // SPEC G3, G6.
 func TestGuardAfterAFailedFunction(t *testing.T) {
@@ -160,7 +161,7 @@ func TestGuardAfterAFailedFunction(t *testing.T) {
 	}
 }
 
-// Advance returns after the write of an older holder that was admitted.
+// If a write of an older holder was admitted, Advance returns only after the write.
 //
 // SPEC G2.
 func TestAdvanceWaitsForTheRunningFunction(t *testing.T) {
@@ -182,7 +183,7 @@ func TestAdvanceWaitsForTheRunningFunction(t *testing.T) {
 	})
 }
 
-// A stale token is refused before the wait.
+// Do refuses a stale token without waiting.
 func TestGuardRefusesAStaleTokenWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g fencing.Guard
@@ -233,7 +234,7 @@ func TestNewHolderWaitsForOneFunction(t *testing.T) {
 	})
 }
 
-// An ending context ends after its first Err, and too late for a select to notice.
+// An ending context ends after the first call of its Err, too late for a select to notice.
 type ending struct {
 	context.Context
 	looks int
@@ -302,8 +303,8 @@ func TestDoContext(t *testing.T) {
 	})
 }
 
-// Holders that advance, read and write at the same time lose no update. The race detector finds that
-// the guarded data needs no other protection.
+// Holders that call Advance, read and write at the same time lose no update. The race detector
+// checks that the guarded data needs no other protection.
 func TestGuardConcurrently(t *testing.T) {
 	const holders, sections = 16, 50
 	var g fencing.Guard

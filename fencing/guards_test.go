@@ -63,7 +63,7 @@ func TestGuardsAreBounded(t *testing.T) {
 	}
 }
 
-// After Forget a resource has seen no token.
+// After Forget, the resource has a new guard that has seen no token.
 func TestForget(t *testing.T) {
 	var s fencing.Guards
 	s.Forget("never there")
@@ -131,7 +131,7 @@ func TestGuardsConcurrently(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				_ = g.Advance(tok(uint64(n + 1))) // stale or not
+				_ = g.Advance(tok(uint64(n + 1))) // the token may be stale
 				mu.Lock()
 				if seen[name] == nil {
 					seen[name] = map[*fencing.Guard]bool{}

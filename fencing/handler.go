@@ -15,16 +15,16 @@ type Options struct {
 	// Header is the header that carries the token. Default: DefaultHeader.
 	Header Header
 
-	// The function Guard returns the guard of the resource to which the request writes. [Guards.For]
-	// returns such a function. The function is called only if the token of the request is
-	// well-formed. Several goroutines may call it at once. If the function Guard returns an error,
-	// the handler passes this error to [Header.Refuse] to answer the request. Default: one new Guard
-	// for all requests.
+	// The function Guard returns the guard of the resource to which the request writes.
+	// [Guards.For] returns a function that can be used as Guard. The handler calls the function
+	// Guard only if the token of the request is well-formed. Several goroutines may call the
+	// function at once. If the function Guard returns an error, the handler passes the error to
+	// [Header.Refuse] to answer the request. Default: one new Guard for all requests.
 	Guard func(*http.Request) (*Guard, error)
 
 	// MaxBody is the largest size of a request body, in bytes. The whole body is read before the
-	// request enters the guard. So a client that stops in the middle of sending a body does not
-	// block other requests. If MaxBody is negative, a body may have any size and is not read in
+	// request enters the guard. A client that stops in the middle of sending a body therefore does
+	// not block other requests. If MaxBody is negative, a body may have any size and is not read in
 	// advance. If MaxBody is negative, also set a read timeout in the server. Default: 1 MiB.
 	MaxBody int64
 }
@@ -37,13 +37,13 @@ type Options struct {
 // invent a well-formed token. The handler does not check whether an authority has issued the token.
 //
 // While next.ServeHTTP runs, the guard admits no other request, because next.ServeHTTP can write
-// until it returns. So only one request of an earlier holder can delay a new holder: the request that
-// is already running. If the context of a request ends while the request waits for the guard, the
-// handler refuses the request. If next.ServeHTTP panics, the handler releases the guard, but does not
-// lower the mark.
+// until it returns. Only one request of an earlier holder can therefore delay a new holder: the
+// request that is already running. If the context of a request ends while the request waits for the
+// guard, the handler refuses the request. If next.ServeHTTP panics, the handler releases the guard,
+// but does not lower the mark.
 //
-// The handler does not buffer answers, so a client that does not read its answer can block the guard.
-// To prevent this, set a write timeout in the server.
+// The handler does not buffer answers, so a client that does not read its answer can block the
+// guard. To prevent a client from blocking the guard, set a write timeout in the server.
 //
 // Also use the handler for requests that only read, so that the first read of a new holder advances
 // the guard.
@@ -104,7 +104,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// errNoGuard is passed to [Header.Refuse] if Options.Guard returns neither a guard nor an error.
+// The handler passes errNoGuard to [Header.Refuse] if Options.Guard returns neither a guard nor an
+// error.
 var errNoGuard = errors.New("fencing: no guard for the request")
 
 // readAhead returns r with its body in memory.

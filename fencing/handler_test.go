@@ -27,7 +27,7 @@ func newHandler(t testing.TB, next http.HandlerFunc, o *fencing.Options) http.Ha
 	return h
 }
 
-// send serves a request that has the header with these values.
+// The function send serves a request that has the given header with the given values.
 func send(h http.Handler, header string, values ...string) *http.Response {
 	r := httptest.NewRequest("PUT", "/things/1", strings.NewReader("body"))
 	for _, v := range values {
@@ -110,7 +110,7 @@ func TestHandlerTable(t *testing.T) {
 	}
 }
 
-// Without options there is one guard for all requests. The header can be chosen.
+// Without options, all requests share one guard. An option chooses the name of the header.
 func TestHandlerDefaults(t *testing.T) {
 	next := func(w http.ResponseWriter, r *http.Request) {}
 	for _, o := range []*fencing.Options{nil, {}, {Header: "X-Term"}} {
@@ -135,7 +135,7 @@ func TestHandlerDefaults(t *testing.T) {
 	}
 }
 
-// A handler need not be a function.
+// The wrapped handler need not be an http.HandlerFunc.
 func TestHandlerOfAnotherKind(t *testing.T) {
 	if h, err := fencing.Handler(http.NewServeMux(), nil); h == nil || err != nil {
 		t.Errorf("a mux: %v, %v", h, err)
@@ -176,12 +176,12 @@ func TestHandlerGuardsByKey(t *testing.T) {
 		status int
 	}{
 		{"a", tok(9), 200},
-		{"b", tok(1), 200}, // tokens of a do not bind b
+		{"b", tok(1), 200}, // the tokens of a do not affect b
 		{"a", tok(8), 412},
-		{"", tok(9), 400},       // not a name
-		{"c", tok(9), 503},      // one too many
-		{"d", "malformed", 400}, // makes no guard
-		{"b", tok(2), 200},      // known ones go on
+		{"", tok(9), 400},       // the name is malformed
+		{"c", tok(9), 503},      // the set of guards is full
+		{"d", "malformed", 400}, // a malformed token makes no guard
+		{"b", tok(2), 200},      // the guards of known resources still work
 		{"a", tok(1<<63 - 1), 200},
 	} {
 		r := httptest.NewRequest("GET", "/?name="+c.name, nil)
@@ -205,7 +205,7 @@ func TestHandlerHidesOtherErrors(t *testing.T) {
 	}
 }
 
-// If next panics, the panic goes on, the guard is released, and the mark stays raised.
+// If next panics, the panic continues, the guard is released, and the mark stays raised.
 func TestHandlerPanics(t *testing.T) {
 	ends := http.ErrAbortHandler
 	h := newHandler(t, func(w http.ResponseWriter, r *http.Request) {
@@ -257,7 +257,7 @@ func TestHandlerBodies(t *testing.T) {
 			h := newHandler(t, read, &fencing.Options{MaxBody: c.max, Guard: func(*http.Request) (*fencing.Guard, error) { return &g, nil }})
 			r := httptest.NewRequest("PUT", "/", c.body)
 			if c.body == nil {
-				r.Body = nil // as a caller in the same process may leave it
+				r.Body = nil // a caller in the same process may leave the body nil
 			}
 			before := r.Body
 			r.Header.Set("Fencing-Token", string(tok(1)))
@@ -282,7 +282,7 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("broke off") }
 
-// A client that stops in the middle of a body does not make others wait.
+// A client that stops in the middle of a body does not make other clients wait.
 //
 // SPEC G7.
 func TestStalledBodyDoesNotBlock(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 //
 // A request must contain the header exactly once, with the token as its value. An answer that
 // refuses a stale token has another header, which contains the newest token that the resource has
-// seen. To get the name of that header, append "-Seen" to the Header.
+// seen. To get the name of the header with the newest token, append "-Seen" to the Header.
 type Header string
 
 // DefaultHeader is the header that carries the token if no other [Header] is specified.
@@ -30,9 +30,10 @@ func (h Header) name() string {
 
 func (h Header) seen() string { return h.name() + "-Seen" }
 
-// reserved contains the names of the headers that net/http handles itself. The names are in canonical
-// form. If a client sets a reserved header, the handler of the server does not get the value that the
-// client has set. For some reserved headers, this is true only with HTTP/1.1 or only with HTTP/2.
+// reserved contains the names of the headers that net/http handles itself. The names are in
+// canonical form. If a client sets a reserved header, the handler of the server does not get the
+// value that the client has set. Some of the headers are reserved only with HTTP/1.1 or only with
+// HTTP/2.
 var reserved = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Keep-Alive": true,
 	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
@@ -69,9 +70,9 @@ func (h Header) Token(from http.Header) (lease.Token, error) {
 	return tok, tok.Validate()
 }
 
-// Set adds the token to the headers of a request. If there already is a token, Set replaces it. If
-// the token is empty or malformed, if the map of headers is nil, or if h is invalid, Set changes
-// nothing and returns a [*lease.FieldError].
+// Set adds the token to the headers of a request. If the headers already have a token, Set replaces
+// the token. If the token is empty or malformed, if the map of headers is nil, or if h is invalid,
+// Set changes nothing and returns a [*lease.FieldError].
 func (h Header) Set(to http.Header, tok lease.Token) error {
 	if err := h.Validate(); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (h Header) Set(to http.Header, tok lease.Token) error {
 	return nil
 }
 
-// Refuse answers a request that was refused because of the error err. Unless the status is 500, the
+// Refuse answers a request that was refused because of the error err. If the status is not 500, the
 // body of the answer is the text of err. The status is
 //
 //   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. The status is
@@ -95,8 +96,8 @@ func (h Header) Set(to http.Header, tok lease.Token) error {
 //   - 400 Bad Request for a missing, repeated or malformed token or name.
 //   - 413 Content Too Large for a body above the limit, and 400 if the body cannot be read to its end.
 //   - 503 Service Unavailable for [ErrFull], and if the context has ended.
-//   - 500 Internal Server Error for any other error. The answer does not contain the text of this
-//     error.
+//   - 500 Internal Server Error for any other error. An answer with the status 500 does not contain
+//     the text of the error.
 func (h Header) Refuse(w http.ResponseWriter, err error) {
 	status, text := http.StatusInternalServerError, ""
 	var stale *StaleError
@@ -119,8 +120,8 @@ func (h Header) Refuse(w http.ResponseWriter, err error) {
 }
 
 // Check returns a [*StaleError] if resp is an answer that [Header.Refuse] has written because of a
-// stale token. For any other answer, Check returns nil. It does not read the body. If resp is nil,
-// Check returns a [*lease.FieldError] with the code [lease.ErrOption].
+// stale token. For any other answer, Check returns nil. Check does not read the body. If resp is
+// nil, Check returns a [*lease.FieldError] with the code [lease.ErrOption].
 func (h Header) Check(resp *http.Response) error {
 	if resp == nil {
 		return lease.Missing("Header.Check.resp")

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Every kind of refusal has its answer, even if the error is wrapped.
+// Refuse has an answer for every kind of error, even if the error is wrapped.
 //
 // SPEC G5.
 func TestRefuseTable(t *testing.T) {
@@ -84,7 +84,7 @@ func TestSetRefusesHeaders(t *testing.T) {
 	}
 }
 
-// A valid Header arrives at the handler, over HTTP/1.1 and HTTP/2.
+// If a Header is valid, the handler gets it, over HTTP/1.1 and HTTP/2.
 func TestHeadersThatArrive(t *testing.T) {
 	names := strings.Fields("Connection Content-Length Expect Host Keep-Alive Proxy-Connection TE Trailer Transfer-Encoding Upgrade " +
 		"Fencing-Token Accept Accept-Encoding Authorization Content-Encoding Content-Range Content-Type Cookie Date Forwarded From " +
@@ -114,7 +114,7 @@ func TestHeadersThatArrive(t *testing.T) {
 			r.Header.Set(name, string(tok(7)))
 			resp, err := server.Client().Do(r)
 			if err != nil {
-				continue // some are refused by the client
+				continue // the client refuses some headers
 			}
 			resp.Body.Close()
 			if len(got) == 1 && got[0] == string(tok(7)) {

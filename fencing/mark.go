@@ -7,27 +7,27 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Mark is the newest token that a resource has seen. It is stored with the data of the resource.
-// Each value of type Mark is used within one transaction, which also writes the data. So the mark
-// and the data are either committed together or not at all.
+// A Mark is the newest token that a resource has seen. The mark is stored with the data of the
+// resource. Each value of type Mark is used within one transaction, which also writes the data, so
+// the mark and the data are either committed together or not at all.
 type Mark interface {
-	// Advance raises the mark to tok if the mark is older than tok. It returns the resulting mark.
-	// The caller passes a well-formed token. If Advance returns an error, the caller must not commit
-	// the transaction.
+	// Advance raises the mark to tok if the mark is older than tok. Advance returns the resulting
+	// mark. The caller passes a well-formed token. If Advance returns an error, the caller must not
+	// commit the transaction.
 	//
-	// When Advance has returned, no other transaction that raises the same mark can commit before
-	// this transaction ends. Advance must ensure this even if the mark already equals tok and does
-	// not change. Otherwise an older holder could commit its data after a newer holder has raised
-	// the mark.
+	// After Advance has returned, no other transaction that raises the same mark can commit before
+	// the transaction of Advance ends. Advance must exclude other transactions even if the mark
+	// already equals tok and does not change. If it did not, an older holder could commit its data
+	// after a newer holder has raised the mark.
 	//
-	// In SQL, a conditional update locks the row that it matches. The row must exist already. At
-	// first, its mark is '' or twenty zeros.
+	// In SQL, a conditional update locks the row that it matches. The row must exist already. The
+	// initial mark in the row is '' or twenty zeros.
 	//
 	//	UPDATE marks SET token = $2 WHERE name = $1 AND token <= $2
 	//	SELECT token FROM marks WHERE name = $1
 	//
-	// A SELECT without FOR UPDATE does not lock the row. So do not replace the UPDATE with a
-	// SELECT, even if the token equals the mark. If the row is not locked, concurrent updates are
+	// Do not replace the UPDATE with a SELECT, even if the token equals the mark, because a SELECT
+	// without FOR UPDATE does not lock the row. If the row is not locked, concurrent updates are
 	// lost at isolation levels below serializable.
 	Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 }
@@ -41,11 +41,11 @@ type Mark interface {
 //   - a [*lease.FieldError] with the code [lease.ErrCorrupt] if m.Advance returns a mark that is
 //     malformed or older than tok;
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if m is nil;
-//   - otherwise the error that m.Advance returned.
+//   - the error of m.Advance, if m.Advance fails.
 //
-// A new holder must call Advance before its first read. Call Advance in the same transaction as
-// this first read, or in an earlier transaction that has committed. A transaction that is rolled
-// back stores neither its mark nor its data.
+// A new holder must call Advance before its first read. Call Advance in the transaction of the
+// first read, or in an earlier transaction that has committed. A transaction that is rolled back
+// stores neither its mark nor its data.
 func Advance(ctx context.Context, m Mark, tok lease.Token) error {
 	if err := tok.Validate(); err != nil {
 		return err

@@ -74,12 +74,12 @@ func TestAdvanceTable(t *testing.T) {
 	}
 }
 
-// versions is a store with snapshot isolation: a transaction reads what was committed when it began. It
-// commits unless another transaction has committed a write to one of the rows that it writes. Rows that
-// it only read do not matter.
+// The type versions is a store with snapshot isolation: a transaction reads the rows that were
+// committed when it began. A transaction cannot commit if another transaction has committed a write
+// to one of the rows that it writes. Rows that a transaction only reads do not matter.
 type versions struct {
 	rows    map[string]string
-	written map[string]int // by which commit
+	written map[string]int // maps each row to the number of the commit that wrote it
 	commits int
 }
 
@@ -121,7 +121,7 @@ func (tx *transaction) commit() error {
 	return nil
 }
 
-// rowMark stores the mark in a row. If it is lazy, it writes the row only if the mark rises.
+// A rowMark stores the mark in a row. A lazy rowMark writes the row only if the mark rises.
 type rowMark struct {
 	tx   *transaction
 	lazy bool
@@ -136,8 +136,9 @@ func (m rowMark) Advance(_ context.Context, tok lease.Token) (lease.Token, error
 	return seen, nil
 }
 
-// A Mark must exclude other transactions even if it did not rise. The test plays every order of the steps
-// of one race, with a mark that writes its row and with one that only reads it.
+// A Mark must exclude other transactions even if the mark does not rise. The test plays every order
+// of the steps of one race, with a Mark that always writes its row and with a Mark that only reads
+// its row.
 //
 // SPEC G3.
 func TestEqualMarkIsWritten(t *testing.T) {
@@ -145,7 +146,7 @@ func TestEqualMarkIsWritten(t *testing.T) {
 		lost := 0
 		for mask := range 1 << 6 { // which of the two holders takes each step
 			s := newVersions()
-			if err := addOne(t, s, tok(1), lazy); err != nil { // the older holder is at work already
+			if err := addOne(t, s, tok(1), lazy); err != nil { // the older holder has already written once
 				t.Fatal(err)
 			}
 			var tx *transaction
@@ -160,7 +161,7 @@ func TestEqualMarkIsWritten(t *testing.T) {
 				func() {
 					if tx != nil {
 						tx.writes["data"] = tx.get("data") + "+older"
-						_ = tx.commit() // refused or not: the older holder does not look
+						_ = tx.commit() // the older holder ignores the result of the commit
 					}
 				},
 			}
@@ -181,7 +182,7 @@ func TestEqualMarkIsWritten(t *testing.T) {
 				},
 				func() {
 					if newerRead != "refused" && s.rows["data"] != newerRead {
-						lost++ // it changed under the newer holder's hands
+						lost++ // the data changed after the newer holder had read it
 					}
 				},
 			}
@@ -211,8 +212,8 @@ func addOne(t *testing.T, s *versions, shown lease.Token, lazy bool) error {
 	return tx.commit()
 }
 
-// G3: after a crash at any step the mark is not older than the data. The test finds a store that writes
-// the mark separately, after the data.
+// G3: after a crash at any step, the mark is not older than the data. The test fails for a store
+// that writes the mark separately, after the data.
 //
 // SPEC G3.
 func TestMarkAfterACrash(t *testing.T) {
@@ -273,7 +274,7 @@ func TestMarkAfterACrash(t *testing.T) {
 	}
 }
 
-// A write that is rolled back does not raise the mark.
+// If a transaction is rolled back, its mark is not raised.
 //
 // SPEC G3.
 func TestRolledBackWrite(t *testing.T) {

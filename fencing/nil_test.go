@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// An argument that is nil is refused by its name, and nothing changes.
+// If an argument is nil, the error names the argument, and nothing changes.
 func TestNilArguments(t *testing.T) {
 	var g fencing.Guard
 	_, sent := (&fencing.Transport{Token: tok(7)}).RoundTrip(nil)

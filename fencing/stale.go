@@ -14,7 +14,7 @@ var ErrStale = errors.New("stale fencing token")
 // token forever.
 type StaleError struct {
 	Shown lease.Token // the token that was refused
-	Seen  lease.Token // the mark, which is newer
+	Seen  lease.Token // the mark, which is newer than the refused token
 }
 
 // Error returns both tokens.

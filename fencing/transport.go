@@ -10,9 +10,9 @@ import (
 // use by several goroutines at once if the RoundTripper in the field Base is safe too.
 //
 // A Transport belongs to one incarnation of a lease. Make another Transport after the next grant.
-// Do not give a Transport the token of a later grant. The Transport would then send this token with
-// requests that were prepared before the later grant. The resource would admit these stale
-// requests.
+// Do not give a Transport the token of a later grant. If you did, the Transport would send the
+// newer token with requests that were prepared before the later grant, and the resource would admit
+// the stale requests.
 type Transport struct {
 	Token  lease.Token       // the token of every request; if it is malformed, nothing is sent
 	Header Header            // the header of the token; if empty, DefaultHeader
@@ -20,8 +20,8 @@ type Transport struct {
 }
 
 // RoundTrip sends a copy of r with the token. If the server refuses the token, RoundTrip returns
-// the answer of the server and no error. Use [Header.Check] to detect such an answer. If
-// [Header.Set] returns an error, RoundTrip sends no request and returns this error.
+// the answer of the server and no error. Use [Header.Check] to detect a refused token. If
+// [Header.Set] returns an error, RoundTrip sends no request and returns the error of Header.Set.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r == nil {
 		return nil, lease.Missing("Transport.RoundTrip.r")

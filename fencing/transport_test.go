@@ -13,7 +13,8 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Over a real connection, the newer client is admitted, and the older one gets the reason.
+// Over a real connection, the server admits the newer client, and tells the older client why it is
+// refused.
 func TestTransportAndHandlerOverAConnection(t *testing.T) {
 	for _, header := range []fencing.Header{"", "X-Term"} {
 		var wrote []string
@@ -62,7 +63,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A malformed token is not sent, and the body of the request is closed.
+// A Transport does not send a malformed token, and closes the body of the request.
 func TestTransportSendsNoMalformedToken(t *testing.T) {
 	for _, bad := range malformed {
 		tr := &fencing.Transport{Token: bad, Base: roundTripper(func(*http.Request) (*http.Response, error) {
@@ -86,7 +87,7 @@ type closer func()
 func (f closer) Read([]byte) (int, error) { return 0, io.EOF }
 func (f closer) Close() error             { f(); return nil }
 
-// A token that the caller set is replaced by the Transport's.
+// A Transport replaces a token that the caller has set by its own token.
 func TestTransportReplacesTheHeader(t *testing.T) {
 	tr := &fencing.Transport{Token: tok(7), Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 		if got := r.Header.Values("Fencing-Token"); len(got) != 1 || got[0] != string(tok(7)) {

@@ -4,15 +4,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ClientConfig returns a copy of c that is adapted for holding leases. It makes two changes:
+// ClientConfig returns a copy of c that is adapted for holding leases. ClientConfig makes two
+// changes:
 //
 //   - If c sets no rate limit, ClientConfig removes the rate limit of the client. By default,
-//     client-go limits a client to 5 requests a second and delays all others, including renewals.
-//     The API server has its own limits.
+//     client-go limits a client to 5 requests a second and delays all requests above this rate,
+//     including renewals. The API server has its own limits.
 //   - If c.NextProtos is not set, ClientConfig selects HTTP/1.1. With HTTP/2 all requests share one
-//     connection. If that connection dies silently, client-go detects it only after 45 s, and a
-//     lease of 30 s is lost by then. With HTTP/1.1 a canceled request closes its connection, and the
-//     next request opens a new one. The disadvantage of HTTP/1.1 is that a program needs one
+//     connection. If the shared connection dies silently, client-go notices only after 45 s, and a
+//     lease of 30 s is lost by then. With HTTP/1.1 a canceled request closes its connection, and
+//     the next request opens a new one. The disadvantage of HTTP/1.1 is that a program needs one
 //     connection for each lease for which it waits. If a program waits for very many leases, set
 //     NextProtos to "h2". Also set the environment variables HTTP2_READ_IDLE_TIMEOUT_SECONDS and
 //     HTTP2_PING_TIMEOUT_SECONDS to a few seconds.

@@ -10,7 +10,7 @@ import (
 	"github.com/fencedlease/lease/kubelease"
 )
 
-// ClientConfig changes what is not set, in a copy.
+// ClientConfig changes only the fields that are not set, and only in a copy.
 func TestClientConfig(t *testing.T) {
 	given := &rest.Config{Host: "https://example.test", BearerToken: "secret"}
 	before := rest.CopyConfig(given)

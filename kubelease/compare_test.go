@@ -37,7 +37,7 @@ func (c *tally) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// perMinute are the counts since a tally, by the minute.
+// perMinute returns the counts per minute since an earlier tally.
 func (c *tally) perMinute(since *tally, d time.Duration) string {
 	rate := func(n, before *atomic.Int64) float64 {
 		return float64(n.Load()-before.Load()) * float64(time.Minute) / float64(d)
@@ -52,9 +52,9 @@ func (c *tally) copy() *tally {
 	return n
 }
 
-// The test counts the requests for a lease while it is held: those of the holder, and those of each
-// of two waiters. Both kinds have the defaults of client-go: 15 s, and a renewal each 2 s there and
-// each 5 s here.
+// The test counts the requests for a held lease, of the holder and of each of two waiters. The
+// leases of both libraries last 15 s, as is the default of client-go. client-go renews every 2 s,
+// and this library renews every 5 s.
 func TestCompareRequests(t *testing.T) {
 	t.Parallel()
 	d := 2 * time.Minute
@@ -93,8 +93,8 @@ func TestCompareRequests(t *testing.T) {
 	}
 }
 
-// How long it takes until another one holds, after a release, after a crash and after a partition, with
-// leases of 3 s that are renewed as often as by default.
+// The test measures the time until another holder has the lease, after a release, after a crash and
+// after a partition. The leases last 3 s, and are renewed at the default intervals.
 func TestCompareTakeOver(t *testing.T) {
 	t.Parallel()
 	tries := 9
@@ -135,7 +135,7 @@ func ourTakeOver(t *testing.T, name, end string) time.Duration {
 		if err := first.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-	} else { // to others a crash is a partition
+	} else { // for other processes, a crash looks like a partition
 		w.cut.Store(true)
 	}
 	took := await(t, "the second holds", held).Sub(began)
@@ -168,8 +168,9 @@ func theirTakeOver(t *testing.T, name, end string) time.Duration {
 	return took
 }
 
-// A thousand leases in one process, over one client, beside as many electors: none is lost, and what
-// each costs is in the log. It runs alone, since it counts what the process has.
+// One process holds a thousand leases over one client, and a thousand electors run too. No lease is
+// lost, and the log shows the cost of each lease. The test runs alone, because it measures the
+// memory and the goroutines of the whole process.
 func TestThousandLeases(t *testing.T) {
 	n, hold := 1000, 20*time.Second
 	if testing.Short() {
@@ -238,7 +239,7 @@ func TestThousandLeases(t *testing.T) {
 	all.Wait()
 }
 
-// used returns what the process has on its heap and how many goroutines run.
+// used returns the size of the heap of the process and the number of goroutines.
 func used() (heap int64, goroutines int) {
 	runtime.GC()
 	runtime.GC()
@@ -247,7 +248,7 @@ func used() (heap int64, goroutines int) {
 	return int64(m.HeapAlloc), runtime.NumGoroutine()
 }
 
-// forEach calls f for each number below n, some at a time.
+// forEach calls f for each number below n, for several numbers at the same time.
 func forEach(n int, f func(i int)) {
 	var all sync.WaitGroup
 	slots := make(chan struct{}, 32)

@@ -12,14 +12,14 @@
 // Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
 // change it. For each lease, the Store remembers the last state that it has seen. [Store.Lease] and
 // [Store.Authority] start each request from the remembered state, so they need fewer exchanges with
-// the API server. With lease.NewAuthority(store) instead of store.Authority(), leases are just as
-// safe, but each renewal takes two exchanges instead of one. Use one Store for the whole life of a
-// client. A new Store has not seen any lease yet, so its first requests take more exchanges. A new
-// Store also starts to count the duration of each lease from the beginning.
+// the API server. An authority from lease.NewAuthority(store) keeps leases just as safe as
+// store.Authority(), but each of its renewals takes two exchanges instead of one. Use one Store for
+// the whole life of a client. A new Store has not seen any lease yet, so its first requests take
+// more exchanges. A new Store also starts to count the duration of each lease from the beginning.
 //
 // [ClientConfig] adapts the settings of a client for leases. With the defaults of client-go, a
-// client sends at most 5 requests a second and delays the others. By default, a client of client-go
-// also needs 45 s to detect a dead connection.
+// client sends at most 5 requests a second and delays all requests above this rate. By default, a
+// client of client-go also needs 45 s to detect a dead connection.
 //
 // # Objects
 //
@@ -48,41 +48,43 @@
 //   - acquireTime: the time of the last grant.
 //   - leaseTransitions: the number of grants.
 //
-// No decision of this package depends on renewTime or acquireTime. This package never deletes an
-// object. If the object of a lease does not exist, even a call that only inspects the lease creates
-// the object. An update of an object preserves its labels, other annotations and owner references.
+// No decision of this package depends on renewTime or acquireTime. Package kubelease never deletes
+// an object. If the object of a lease does not exist, even a call that only inspects the lease
+// creates the object. An update of an object preserves its labels, its owner references, and the
+// annotations of other programs.
 //
 // If the name of a lease is valid as the name of a Kubernetes object, the object has the same name.
 // A valid object name has only lower-case letters, digits, "-" and ".", and at most 253 bytes. Any
 // other name is escaped. For example, the lease "jobs/nightly" is stored in the object
 // "x--jobs-2fnightly". A name that is too long is rejected.
 //
-// This package rejects an object with spec.strategy or spec.preferredHolder, because the API server
-// elects the holder of such an object. A program needs the verbs get, create, update, watch and
-// list on leases in the namespace. The file rbac.yaml in the folder of this package defines a Role
-// with these verbs.
+// Package kubelease rejects an object with spec.strategy or spec.preferredHolder, because the API
+// server elects the holder of such an object. A program needs the verbs get, create, update, watch
+// and list on leases in the namespace. The file rbac.yaml in the folder of this package defines a
+// Role with these verbs.
 //
 // # Time
 //
-// Clients cannot ask the API server for its time, and the clocks of two clients can differ. So an
-// object never stores the time at which a lease ends. An object stores how much time the lease had
-// left when the object was written, rounded up to milliseconds. When a Store sees a version of an
-// object for the first time, it starts to count down the remaining time of the lease on its own
-// monotonic clock. So no clock needs to show the right time of day. But the rate of each clock must
-// be right, with an error of at most [Options.MaxClockDrift]. The countdown in each Store has four
-// consequences:
+// Clients cannot ask the API server for its time, and the clocks of two clients can differ. Because
+// of these clocks, an object never stores the time at which a lease ends. An object stores how much
+// time the lease had left when the object was written, rounded up to milliseconds. When a Store
+// sees a version of an object for the first time, it starts to count down the remaining time of the
+// lease on its own monotonic clock. No clock needs to show the right time of day, but the rate of
+// each clock must be right, with an error of at most [Options.MaxClockDrift]. The countdown in each
+// Store has four consequences:
 //
 //   - If a contender was already waiting when the holder died, the contender takes over once the
 //     duration is over. A contender that starts later first waits for a whole duration.
-//   - Some processes call Acquire once and exit if the lease is taken. Such a process never gets
-//     the lease of a holder that died, because each new process starts to count from zero. A job
-//     that a scheduler starts should call session.TryRun or session.AcquireWait.
+//   - Some processes call Acquire once and exit if the lease is taken. A process that calls Acquire
+//     only once never gets the lease of a holder that died, because each new process starts to
+//     count from zero. A job that a scheduler starts should call session.TryRun or
+//     session.AcquireWait.
 //   - kubectl can show a holder long after its lease has expired, because no client writes the
 //     object when a lease expires. [Store.List] reports such a lease as expired once the Store has
 //     seen it for its whole duration.
 //   - If another program changes the object, for example by adding a label, the object gets a new
-//     version. Contenders then count the duration from the beginning, so each such change can delay
-//     a takeover by one duration.
+//     version. For a new version, contenders count the duration from the beginning. Each change by
+//     another program can therefore delay a takeover by one duration.
 //
 // # Tokens
 //
@@ -102,8 +104,8 @@
 //   - A restore of the cluster's etcd from a backup sets the resource versions back, and with them
 //     the tokens.
 //   - A person edits the annotation, or writes an old copy over the object without deleting the
-//     object first. The Store accepts a record that was written by hand. Instead of editing the
-//     annotation, delete the annotation or the object.
+//     object first. The Store accepts a record that was written by hand. Do not edit the
+//     annotation; delete the annotation or the object.
 //   - A person deletes the object. The deletion frees the lease at once, while its holder still
 //     relies on the lease.
 //
@@ -121,33 +123,34 @@
 // If another program has not set leaseDurationSeconds, the lease of that program never ends by
 // itself. For the lease of another program, the Store reports an owner that begins with
 // [ForeignOwner]. The Store also reports an ID for the lease of another program, but refuses every
-// request with this ID. A lease of another program has no fencing token. So if another program
-// writes data after its lease has ended, no guard can reject the write. A request that would end or
-// change the lease of another program fails with [lease.ErrForeign]. [Options.Limits] do not apply
-// to leases of other programs. If another program held the lease between two grants of this package,
-// the second grant still has a newer token than the first.
+// request with this ID. A lease of another program has no fencing token. Because the token is
+// missing, no guard can reject data that another program writes after its lease has ended. A
+// request that would end or change the lease of another program fails with [lease.ErrForeign].
+// [Options.Limits] do not apply to leases of other programs. If another program held the lease
+// between two grants of this package, the second grant still has a newer token than the first.
 //
-// At any time, at most one session or elector leads. The exceptions are these weaknesses of
-// client-go's elector, which also exist without this package:
+// At any time, at most one session or elector leads. Two can lead at the same time because of the
+// following weaknesses of client-go's elector, which also exist without this package:
 //
 //   - When an elector with ReleaseOnCancel stops, it reads the object again, but does not check
-//     there whether it still leads. If another holder has replaced it in the meantime, the elector
-//     clears the lease of that holder. A third elector can then acquire the lease at once. Stores of
-//     this package treat a cleared lease as held until it runs out, and the next renewal of its
-//     holder restores the lease.
-//   - An elector counts the duration from the arrival of the answer, and not from the sending of the
-//     request. If the answer is late, the elector still leads after its lease has ended.
+//     there whether it still leads. If another holder has replaced the elector in the meantime, the
+//     elector clears the lease of the new holder. A third elector can then acquire the cleared
+//     lease at once. Stores of this package treat a cleared lease as held until it runs out, and
+//     the next renewal of its holder restores the lease.
+//   - An elector counts the duration from the arrival of the answer, and not from the sending of
+//     the request. If the answer is late, the elector still leads after its lease has ended.
 //   - An elector with ReleaseOnCancel releases the lease before its work has stopped.
 //   - An elector before v0.27 waits for its own LeaseDuration before it replaces a holder, and
-//     ignores the duration of that holder. If a session contends with such electors, its Duration
-//     must not be longer than their LeaseDuration, and must not be infinite.
+//     ignores the duration of that holder. If a session contends with electors before v0.27, the
+//     Duration of the session must not be longer than their LeaseDuration, and must not be
+//     infinite.
 //
 // # Exchanges
 //
 // A renewal or a release takes one exchange with the API server. An acquire takes one exchange if
-// the Store has already seen the current state of the lease. Otherwise, an acquire takes two
-// exchanges, or three if the name is new. A refusal takes one exchange, or two if the name is new. A
-// contender waits for the lease with a watch, which sends no signal for the renewals of the holder.
-// If a contender receives no signal, it waits for the remaining time from its last read, and then
-// reads the lease again.
+// the Store has already seen the current state of the lease. If the Store has not seen the current
+// state, an acquire takes two exchanges, or three if the name is new. A refusal takes one exchange,
+// or two if the name is new. A contender waits for the lease with a watch, which sends no signal
+// for the renewals of the holder. If a contender receives no signal, it waits for the remaining
+// time from its last read, and then reads the lease again.
 package kubelease

@@ -51,14 +51,14 @@ func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	}
 }
 
-// Open is the same as Load, because Open does not know whether the object exists, and must read it
-// first.
+// Open does the same as Load, because Open does not know whether the object exists, and must first
+// read the object.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// entry returns the lease that an object contains. It also stores the object in e.cache for the
-// next update.
+// entry returns the lease that an object contains. The method entry also stores the object in
+// e.cache for the next update.
 func (e *engine) entry(object *coordinationv1.Lease) (observe.Entry, error) {
 	found, err := read(object)
 	if err != nil {
@@ -85,9 +85,9 @@ func (e *engine) create(ctx context.Context, key string) (*coordinationv1.Lease,
 // update replaces an object if its uid and its resourceVersion have not changed.
 //
 // The client must not retry the request by itself. Some errors with a Retry-After header do not
-// tell whether the API server has applied the write. If the client retried such a request after the
-// write was applied, the retry would fail with a conflict. The caller would then wrongly conclude
-// that the write was not applied.
+// tell whether the API server has applied the write. If the API server has applied the write, a
+// retry would fail with a conflict. From the conflict, the caller would wrongly conclude that the
+// write was not applied.
 func (e *engine) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	updated := new(coordinationv1.Lease)
 	err := e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).
@@ -126,8 +126,8 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return e.entry(updated)
 }
 
-// reload reads the object again. It returns lease.ErrConflict if the object does not exist, or if
-// its version is not the given version.
+// reload reads the object again. The method reload returns lease.ErrConflict if the object does not
+// exist, or if its version is not the given version.
 func (e *engine) reload(ctx context.Context, key, version string) (observe.Entry, *coordinationv1.Lease, error) {
 	object, err := e.get(ctx, key)
 	switch {
@@ -144,9 +144,9 @@ func (e *engine) reload(ctx context.Context, key, version string) (observe.Entry
 }
 
 // refuseForeign returns lease.ErrForeign for a request that would end or change the lease of
-// another program. It first reads the object again, to find out whether the other program has
-// released the lease. It returns lease.ErrConflict if the object does not exist, or if its version
-// has changed.
+// another program. refuseForeign first reads the object again, to find out whether the other
+// program has released the lease. refuseForeign returns lease.ErrConflict if the object does not
+// exist, or if its version has changed.
 func (e *engine) refuseForeign(ctx context.Context, key, version string) (observe.Entry, error) {
 	found, _, err := e.reload(ctx, key, version)
 	if err == nil {

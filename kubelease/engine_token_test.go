@@ -20,24 +20,24 @@ import (
 	"github.com/fencedlease/lease/kubelease"
 )
 
-// A tokenRun acquires a lease through a client, and has something happen between two of its
-// exchanges. Every token must be newer than all that were granted before.
+// A tokenRun acquires a lease through a client, and changes the object between two exchanges of the
+// client. Every token must be newer than all tokens that were granted before.
 type tokenRun struct {
 	t      *testing.T
 	name   string
 	plain  coordinationclient.CoordinationV1Interface // the client of other programs
-	wrap   func(http.RoundTripper) http.RoundTripper  // of clients of this library, for planted bugs
+	wrap   func(http.RoundTripper) http.RoundTripper  // wraps the clients of this library, to plant bugs
 	newest lease.Token
 	bad    []string
 	stores int
 	copied *coordinationv1.Lease // an old copy of the object
 }
 
-// newAuthority makes one that remembers nothing, as a new process does.
+// newAuthority makes an authority that remembers nothing, like that of a new process.
 func (r *tokenRun) newAuthority(wrap ...func(http.RoundTripper) http.RoundTripper) lease.Authority {
 	r.stores++
 	if r.wrap != nil {
-		wrap = append([]func(http.RoundTripper) http.RoundTripper{r.wrap}, wrap...) // the last one is met first
+		wrap = append([]func(http.RoundTripper) http.RoundTripper{r.wrap}, wrap...) // requests pass the last wrapper first
 	}
 	return store(r.t, client(r.t, shared.Address, wrap...), nil).Authority()
 }
@@ -66,7 +66,7 @@ func (r *tokenRun) delete() {
 	}
 }
 
-// create creates an object as an elector or a person does.
+// create creates an object in the way of an elector or a person.
 func (r *tokenRun) create(object *coordinationv1.Lease) {
 	object.Name = r.name
 	if _, err := r.plain.Leases(namespace).Create(r.t.Context(), object, metav1.CreateOptions{}); err != nil {
@@ -74,7 +74,7 @@ func (r *tokenRun) create(object *coordinationv1.Lease) {
 	}
 }
 
-// lead has an elector hold the lease for a term, and release it.
+// lead lets an elector hold the lease for a while, and then release it.
 func (r *tokenRun) lead() {
 	object, err := r.plain.Leases(namespace).Get(r.t.Context(), r.name, metav1.GetOptions{})
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *tokenRun) lead() {
 	put(r.t, r.plain, object)
 }
 
-// happenings are what can happen between two exchanges.
+// happenings lists the changes that can happen between two exchanges.
 var happenings = []struct {
 	what string
 	do   func(r *tokenRun)
@@ -123,7 +123,7 @@ var happenings = []struct {
 	{"granted to another, then held by an elector", func(r *tokenRun) { r.grant("another", r.newAuthority()); r.lead() }},
 }
 
-// beginnings are what there was before.
+// beginnings lists the states of the object before a run.
 var beginnings = []struct {
 	what string
 	do   func(r *tokenRun)
@@ -139,8 +139,8 @@ var beginnings = []struct {
 	{"an object of an elector", func(r *tokenRun) { r.lead() }},
 }
 
-// tokens has everything happen between any two exchanges of an acquire, and returns what was wrong in
-// the first run that found something.
+// tokens runs every happening between every two exchanges of an acquire. It returns the failures of
+// the first run that failed.
 func tokens(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (bad []string, runs int) {
 	plain := client(t, shared.Address)
 	for b, beginning := range beginnings {
@@ -159,7 +159,7 @@ func tokens(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (bad [
 					})
 				})
 				r.grant("the one it happens to", a)
-				if !happened { // it took fewer exchanges
+				if !happened { // the acquire took fewer exchanges
 					happening.do(r)
 				}
 				r.grant("the same again", a)
@@ -176,7 +176,7 @@ func tokens(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (bad [
 	return bad, runs
 }
 
-// SPEC S3: tokens stay newer after changes and deletions of the object.
+// SPEC S3: tokens keep rising after the object is changed or deleted.
 func TestTokens(t *testing.T) {
 	bad, runs := tokens(t, nil)
 	for _, text := range bad {
@@ -185,7 +185,7 @@ func TestTokens(t *testing.T) {
 	t.Logf("%d runs", runs)
 }
 
-// SPEC S3, S8: an API server that answers reads from a stale cache makes no token fall.
+// SPEC S3, S8: tokens keep rising even if an API server answers reads from a stale cache.
 func TestTokensOverAStaleCache(t *testing.T) {
 	bad, runs := tokens(t, staleCaches())
 	for _, text := range bad {
@@ -194,8 +194,9 @@ func TestTokensOverAStaleCache(t *testing.T) {
 	t.Logf("%d runs", runs)
 }
 
-// staleCaches returns what answers every second read of an object by one of its clients with what was
-// there at the read before, whichever of them made that.
+// staleCaches returns a function that wraps clients. A wrapped client answers every second of its
+// reads of an object with the answer to the previous read. The previous read can be that of another
+// wrapped client.
 func staleCaches() func(http.RoundTripper) http.RoundTripper {
 	var mu sync.Mutex
 	cache := map[string][]byte{}
@@ -222,7 +223,8 @@ func staleCaches() func(http.RoundTripper) http.RoundTripper {
 	}
 }
 
-// The bugs are planted between the client and the server: in what is written, and in what is read.
+// The test plants bugs between the client and the server, in the objects that the client writes or
+// reads.
 func TestTokensFindPlantedBugs(t *testing.T) {
 	for _, bug := range []struct {
 		name string
@@ -247,7 +249,8 @@ func TestTokensFindPlantedBugs(t *testing.T) {
 	}
 }
 
-// rewrite changes the objects of updates and of answers. An update is shown what is there before it.
+// rewrite changes the objects in updates and in answers. The function update also gets the object
+// that the server has before the update.
 func rewrite(update func(before, object *coordinationv1.Lease), answer func(object *coordinationv1.Lease)) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return trip(func(q *http.Request) (*http.Response, error) {
@@ -300,7 +303,7 @@ func withObject(q *http.Request, object *coordinationv1.Lease) *http.Request {
 	return q
 }
 
-// record reads and changes an annotation.
+// record decodes the annotation of an object, calls change, and encodes the annotation again.
 func record(object *coordinationv1.Lease, change func(saved, record map[string]any)) {
 	text, ok := object.Annotations[kubelease.Annotation]
 	if !ok {
@@ -346,8 +349,8 @@ func afterForeignTerms(before, object *coordinationv1.Lease) {
 	}
 }
 
-// createWithLease has the first write of a name create the object, as of the moment of the read that
-// found none: its resourceVersion is the floor of the tokens.
+// createWithLease plants a bug: the first write of a name creates the object. The resourceVersion
+// of the read that found no object is then the lower bound of the tokens.
 func createWithLease(next http.RoundTripper) http.RoundTripper {
 	var mu sync.Mutex
 	absent := map[string]bool{}
@@ -381,7 +384,7 @@ func createWithLease(next http.RoundTripper) http.RoundTripper {
 			q = withObject(q, object)
 			q.Method, q.URL.Path = http.MethodPost, q.URL.Path[:strings.LastIndexByte(q.URL.Path, '/')]
 			res, err := next.RoundTrip(q)
-			if err == nil && res.StatusCode == http.StatusConflict { // there is one: to an update that is a conflict
+			if err == nil && res.StatusCode == http.StatusConflict { // the object exists: a conflict for an update
 				res.Body.Close()
 				text := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`
 				res.Body, res.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))

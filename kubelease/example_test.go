@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/internal/check/kubeserver"
 )
 
-// example builds an example, and writes a kubeconfig for it.
+// example builds an example program, and writes a kubeconfig for the program.
 func example(t *testing.T, which string) (program string, flags []string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), which)
@@ -35,7 +35,8 @@ contexts: [{name: test, context: {cluster: test, user: test}}]
 	return program, []string{"-kubeconfig", kubeconfig, "-namespace", namespace, "-name", objectOf(t)}
 }
 
-// The example kills the copy that leads, and the other one leads with a newer token.
+// The example program kills the process that leads, and the second process leads with a newer
+// token.
 func TestLeaderExample(t *testing.T) {
 	t.Parallel()
 	program, flags := example(t, "leader")
@@ -50,7 +51,7 @@ func TestLeaderExample(t *testing.T) {
 	}
 }
 
-// The example moves from client-go's elector to this library without two leaders.
+// The example program moves from client-go's elector to this library, and never has two leaders.
 func TestRollingExample(t *testing.T) {
 	t.Parallel()
 	program, flags := example(t, "rolling")
@@ -64,8 +65,9 @@ func TestRollingExample(t *testing.T) {
 	}
 }
 
-// Copies that know nothing of each other: one leads, is killed without warning, and the other leads
-// with a newer token; and so on, with processes that are started later.
+// Several processes share only the object. The process that leads is killed without warning, and
+// another process leads with a newer token. The test then starts a new process, and kills the new
+// leader, again and again.
 func TestProcessesTakeOver(t *testing.T) {
 	t.Parallel()
 	program, flags := example(t, "leader")

@@ -18,8 +18,8 @@ import (
 // still recognize the wrapped error.
 //
 // If ctx ends a request, package net/http returns the cause of ctx. A cause with a lease.Code would
-// tell the caller that the request was refused. So if ctx is done and err has a Code, explain wraps
-// ctx.Err() and keeps only the text of err.
+// tell the caller that the request was refused. If ctx is done and err has a Code, explain
+// therefore wraps ctx.Err() and keeps only the text of err.
 func (e *engine) explain(ctx context.Context, verb, key string, err error) error {
 	if err == nil {
 		return nil

@@ -37,7 +37,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() // it accepts, and never answers
+		defer l.Close() // the listener accepts connections, and never answers
 		s := store(t, client(t, l.Addr().String()), nil)
 		ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 		defer cancel()
@@ -91,7 +91,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	})
 }
 
-// An object whose holder the API server elects is refused, and left alone.
+// If the API server elects the holder of an object, the Store refuses the object, and does not
+// change it.
 func TestCoordinatedElection(t *testing.T) {
 	t.Parallel()
 	server := newServer(t, "--feature-gates=CoordinatedLeaderElection=true", "--runtime-config=coordination.k8s.io/v1beta1=true")
@@ -112,8 +113,8 @@ func TestCoordinatedElection(t *testing.T) {
 	}
 }
 
-// The manifest has what each operation needs, and no more: without one of its verbs an operation fails
-// with an error that names it.
+// The manifest has exactly the verbs that the operations need. Without one of these verbs, an
+// operation fails with an error that names the missing verb.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -140,7 +141,7 @@ func TestPermissions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// everything uses all that a Store can do, and returns the first error.
+	// everything calls all methods of a Store, and returns the first error.
 	everything := func(user, name string) error {
 		s := store(t, clientset(t, shared.Address, user).CoordinationV1(), nil)
 		a := s.Authority()
@@ -165,7 +166,7 @@ func TestPermissions(t *testing.T) {
 		name := objectOf(t) + "." + user
 		var err error
 		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-			err = everything(user, name) // the server learns of roles a moment later
+			err = everything(user, name) // the server notices a new role after a moment
 			allowed := without == "" && err == nil
 			missed := without != "" && err != nil && strings.Contains(err.Error(), "needs the verb "+without+" ")
 			if allowed || missed {
@@ -185,11 +186,12 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A request that a context ended has an unknown outcome, although net/http reports the cause of the
-// context, and that cause may have a Code: a context that is bound to another lease has one. SPEC A1.
+// If the context of a request ends, the outcome of the request is unknown. net/http reports the
+// cause of the context, and the cause can have a Code, for example if the context is bound to
+// another lease. Even then, the error of the request has no Code. SPEC A1.
 func TestCauseOfTheContextIsNoRefusal(t *testing.T) {
 	for _, c := range []struct {
-		hangs   string // the method of the request that has no answer
+		hangs   string // the method of the request that gets no answer
 		request func(context.Context, *kubelease.Store) error
 	}{
 		{"GET", func(ctx context.Context, s *kubelease.Store) error {
@@ -223,8 +225,9 @@ func TestCauseOfTheContextIsNoRefusal(t *testing.T) {
 	}
 }
 
-// silent returns a store at an API server that does not answer some requests. If it does not answer
-// the creation of an object, it has no object. Otherwise it has one.
+// silent returns a store at an API server that does not answer some requests. If the API server
+// does not answer the creation of an object, the object does not exist. In all other cases, the
+// object exists.
 func silent(t *testing.T, hangs func(*http.Request) bool) *kubelease.Store {
 	var server sync.WaitGroup
 	t.Cleanup(server.Wait)

@@ -1,6 +1,6 @@
 package kubelease
 
-// ObjectName and LeaseName are the names of objects and of leases.
+// ObjectName and LeaseName export objectName and leaseName for tests.
 var (
 	ObjectName = objectName
 	LeaseName  = leaseName

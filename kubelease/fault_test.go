@@ -17,7 +17,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// harm does one of the things that happen to an API server, and says which.
+// harm injects a random fault into an API server, and returns the name of the fault.
 func harm(t *testing.T, r *rand.Rand, server *kubeserver.Server, p *proxy) string {
 	t.Helper()
 	switch r.IntN(12) {
@@ -46,7 +46,7 @@ func harm(t *testing.T, r *rand.Rand, server *kubeserver.Server, p *proxy) strin
 	return "connections cut"
 }
 
-// pause stops a process for a while.
+// pause pauses a process for the time d.
 func pause(t *testing.T, p *processes.Process, d time.Duration) {
 	t.Helper()
 	if err := p.Stop(); err != nil {
@@ -58,7 +58,7 @@ func pause(t *testing.T, p *processes.Process, d time.Duration) {
 	}
 }
 
-// eventually tries f, each time for a second, until it succeeds.
+// eventually calls f, with a time limit of one second for each call, until f succeeds.
 func eventually(t testing.TB, what string, f func(context.Context) error) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -75,9 +75,9 @@ func eventually(t testing.TB, what string, f func(context.Context) error) {
 	}
 }
 
-// A write that timed out because etcd does not answer may be applied later, or never. A holder that asks
-// again finds out, and its token is newer in either case; also through a restart of the API server.
-// SPEC A3, S3.
+// If a write times out because etcd does not answer, the API server can apply the write later, or
+// never. A holder that asks again finds out, and gets a newer token in both cases, even after a
+// restart of the API server. SPEC A3, S3.
 func TestTimedOutWrites(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
@@ -130,8 +130,8 @@ func TestTimedOutWrites(t *testing.T) {
 	})
 }
 
-// A holder keeps its lease of half a minute although its connections die without a sign: it makes
-// others, with a client as ClientConfig makes it.
+// A holder keeps its lease of half a minute although its connections die silently, because a client
+// with the settings of ClientConfig opens new connections.
 func TestSilentDeath(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, shared.Address)
@@ -155,8 +155,8 @@ func TestSilentDeath(t *testing.T) {
 	}
 }
 
-// A watch that dies without a sign delays a contender until the lease that it saw is over, and not
-// for longer.
+// If its watch dies silently, a contender waits until the lease that it has read is over, but not
+// longer.
 func TestSilentWatch(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, shared.Address)
@@ -169,7 +169,7 @@ func TestSilentWatch(t *testing.T) {
 	}
 	defer waiter.Close(context.Background())
 	held := acquireWait(t, waiter)
-	time.Sleep(time.Second) // until it watches
+	time.Sleep(time.Second) // until the contender watches
 	p.silence()
 	do(t, holder, name, release(idA), 0)
 	released := time.Now()
@@ -181,7 +181,7 @@ type proxy struct {
 	address string
 
 	mu    sync.Mutex
-	conns map[net.Conn]*atomic.Bool // true: what comes is dropped
+	conns map[net.Conn]*atomic.Bool // true: the proxy drops the data that arrives
 }
 
 func newProxy(t *testing.T, to string) *proxy {
@@ -240,7 +240,7 @@ func (p *proxy) cut() {
 	}
 }
 
-// silence has all connections die without a sign. New ones live.
+// silence lets all connections die silently. New connections work.
 func (p *proxy) silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -26,8 +26,8 @@ func isForeign(id lease.ID) bool { return string(id[:len(foreignIDPrefix)]) == f
 // foreignRecord returns a record for the lease of another program. The parameters identity and
 // seconds are the holderIdentity and the leaseDurationSeconds of the object. Another program stores
 // no epoch, so the caller passes the epoch for the returned record. If this library has already
-// written a record to the object, the caller passes the epoch in that record. Otherwise the caller
-// passes the resourceVersion of the object.
+// written a record to the object, the caller passes the epoch in that record. If the object has no
+// record of this library, the caller passes the resourceVersion of the object.
 func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 	var id lease.ID
 	hash := sha256.Sum256([]byte(identity))
@@ -47,8 +47,8 @@ func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 	return k
 }
 
-// An authority checks each request before it passes the request to its observe.Authority. It
-// rejects requests that use the ID or the owner of another program's lease.
+// An authority checks each request before it passes the request to its observe.Authority. An
+// authority rejects requests that use the ID or the owner of another program's lease.
 type authority struct{ *observe.Authority }
 
 // Do checks the request and then calls Do of the observe.Authority.
@@ -79,8 +79,8 @@ func checkOwner(field, owner string) error {
 		Bound: "must not begin with " + strconv.Quote(ForeignOwner) + ", which marks holders that do not use this library"}
 }
 
-// checkSwap returns an error if another program still holds the lease. It also returns an error if
-// the Owner of the new record begins with ForeignOwner.
+// checkSwap returns an error if another program still holds the lease. checkSwap also returns an
+// error if the Owner of the new record begins with ForeignOwner.
 func checkSwap(old lease.Snapshot, next lease.Record) error {
 	if isForeign(old.Record.ID) && old.Record.At(old.Now).State.Locked() {
 		return lease.ErrForeign

@@ -23,7 +23,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// newSession makes a holder that ends with the test.
+// newSession makes a holder that is closed at the end of the test.
 func newSession(t testing.TB, a lease.Authority, name, owner string, takeOver bool) *session.Session {
 	t.Helper()
 	s, err := session.New(a, name, &session.Options{Owner: owner, TakeOver: takeOver, Duration: electorDuration, RenewInterval: electorDuration / 10,
@@ -34,19 +34,20 @@ func newSession(t testing.TB, a lease.Authority, name, owner string, takeOver bo
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_ = s.Close(ctx) // its way to the server may be cut
+		_ = s.Close(ctx) // its connection to the server can be cut
 	})
 	return s
 }
 
-// The times of the electors in these tests. Leases of client-go are whole seconds.
+// The electors in the tests use the following times. The duration of a lease of client-go is a
+// whole number of seconds.
 const (
 	electorDuration = 3 * time.Second
 	electorDeadline = 2 * time.Second
 	electorRetry    = 200 * time.Millisecond
 )
 
-// A way is what requests go through, and can be cut.
+// A way carries the requests of a client to the server. A test can cut a way.
 type way struct{ cut atomic.Bool }
 
 var errCut = errors.New("the way to the server is cut")
@@ -64,7 +65,7 @@ func (w *way) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// An elector is one of client-go.
+// An elector is an elector of client-go.
 type elector struct {
 	way
 	state          atomic.Int32
@@ -72,7 +73,7 @@ type elector struct {
 	cancel         context.CancelFunc
 }
 
-// The states of an elector.
+// An elector is in one of the following states.
 const (
 	contends int32 = iota
 	leading
@@ -119,7 +120,7 @@ func startElectorAt(t testing.TB, address, name, identity string, times electorT
 	return e
 }
 
-// stop ends the elector, which releases the lease if it is to.
+// stop ends the elector. An elector with ReleaseOnCancel then releases the lease.
 func (e *elector) stop() {
 	e.state.Store(stopped)
 	e.cancel()
@@ -132,7 +133,7 @@ func (e *elector) crash() {
 	e.stop()
 }
 
-const soon = 30 * time.Second // for what should come at once, on a machine that is busy
+const soon = 30 * time.Second // the time limit for events that happen at once if the machine is not busy
 
 func await(t testing.TB, what string, c <-chan struct{}) time.Time {
 	t.Helper()
@@ -144,8 +145,10 @@ func await(t testing.TB, what string, c <-chan struct{}) time.Time {
 	return time.Now()
 }
 
-// An elector leads at once after our release, and after our death not before our belief has ended. We
-// hold at once after its release, and after its death not before its lease has run out.
+// After a Session releases the lease, an elector leads at once. After a Session dies, an elector
+// does not lead before the Session has stopped believing that it holds the lease. After an elector
+// releases the lease, a Session holds it at once. After an elector dies, a Session does not hold
+// the lease before the lease has ended.
 func TestEachSeesTheOtherEnd(t *testing.T) {
 	t.Parallel()
 	t.Run("our release", func(t *testing.T) {
@@ -154,7 +157,7 @@ func TestEachSeesTheOtherEnd(t *testing.T) {
 		s := newSession(t, newStore(t).Authority(), name, "ours", false)
 		mustAcquire(t, s)
 		e := startElector(t, name, "elector", true)
-		time.Sleep(2 * electorDuration) // it must not lead while we renew
+		time.Sleep(2 * electorDuration) // the elector must not lead while the Session renews
 		if e.leads() || !s.CheckAlive() {
 			t.Fatalf("after two durations the elector leads: %v, and we hold: %v", e.leads(), s.CheckAlive())
 		}
@@ -225,7 +228,7 @@ func mustAcquire(t testing.TB, s *session.Session) {
 	}
 }
 
-// acquireWait closes what it returns once the session holds.
+// acquireWait returns a channel that is closed as soon as the session holds the lease.
 func acquireWait(t testing.TB, s *session.Session) <-chan struct{} {
 	held := make(chan struct{})
 	go func() {
@@ -236,8 +239,9 @@ func acquireWait(t testing.TB, s *session.Session) <-chan struct{} {
 	return held
 }
 
-// Electors compare whole seconds. A holder that renews twice in one second is not replaced before the
-// lease of its second renewal is over; with a renewTime that is just the time it is.
+// Electors compare whole seconds. If a holder renews twice in one second, an elector does not
+// replace it before the lease of the second renewal has ended. If renewTime were the plain time of
+// the renewal, the elector would replace the holder too early.
 func TestElectorsCompareWholeSeconds(t *testing.T) {
 	t.Parallel()
 	for _, planted := range []bool{false, true} {
@@ -277,14 +281,16 @@ func TestElectorsCompareWholeSeconds(t *testing.T) {
 	}
 }
 
-// client-go's own weakness: an elector that is told to stop, and releases, reads the object afresh, but
-// asks its memory whether it leads. So it empties the lease of a holder that has replaced it, and
-// another elector takes that at once. Ours keep it leased.
+// The test shows a weakness of client-go. When an elector stops and releases its lease, it reads
+// the object again, but uses its memory to decide whether it leads. If another holder has replaced
+// the elector, the elector therefore clears the lease of the new holder, and another elector can
+// acquire the lease at once. Stores of this library keep the cleared lease leased.
 func TestElectorEmptiesALivingLease(t *testing.T) {
 	t.Parallel()
 	c, name := client(t, shared.Address), objectOf(t)
 	lost, replaced := new(atomic.Bool), make(chan struct{})
-	// Its release goes on for as long as its RenewDeadline, which is nearly the LeaseDuration.
+	// The release of the elector continues for as long as its RenewDeadline, which is nearly the
+	// LeaseDuration.
 	times := electorTimes{electorDuration, electorDuration - electorRetry, electorRetry}
 	e := startElectorAt(t, shared.Address, name, "elector", times, true, func(next http.RoundTripper) http.RoundTripper {
 		return trip(func(q *http.Request) (*http.Response, error) {
@@ -299,7 +305,7 @@ func TestElectorEmptiesALivingLease(t *testing.T) {
 			if q.Method != http.MethodGet {
 				return nil, errCut
 			}
-			select { // a read that is late
+			select { // a read that arrives late
 			case <-replaced:
 				return next.RoundTrip(q)
 			case <-q.Context().Done():
@@ -308,7 +314,7 @@ func TestElectorEmptiesALivingLease(t *testing.T) {
 		})
 	})
 	await(t, "the elector leads", e.started)
-	// Of ours, who does not renew before what is to be seen has happened.
+	// The holder of this library does not renew before the events of this test have happened.
 	s, err := session.New(newStore(t).Authority(), name, &session.Options{Duration: time.Minute, RenewInterval: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -360,7 +366,7 @@ func (c *contest) end(how string) {
 	c.ends[how]++
 }
 
-// contend has a session contend for as long as the context lasts.
+// contend lets a session contend until the context is done.
 func (c *contest) contend(ctx context.Context, t *testing.T, name, who string, r *rand.Rand) {
 	for ctx.Err() == nil {
 		var w way
@@ -390,7 +396,7 @@ func (c *contest) contend(ctx context.Context, t *testing.T, name, who string, r
 	}
 }
 
-// elect has electors contend for as long as the context lasts, one after the other.
+// elect lets electors contend one after the other until the context is done.
 func (c *contest) elect(ctx context.Context, t *testing.T, name, who string, r *rand.Rand) {
 	for n := 0; ctx.Err() == nil; n++ {
 		e := startElector(t, name, fmt.Sprint(who, n), r.IntN(2) == 0)
@@ -416,8 +422,9 @@ func (c *contest) elect(ctx context.Context, t *testing.T, name, who string, r *
 	}
 }
 
-// Holders of ours and plain electors contend for one object, and are started, stopped, cut off and
-// killed in any order: there is at most one leader. The log has the number of wins of each kind.
+// Holders of this library and plain electors contend for one object, and are started, stopped, cut
+// off and killed in random order. There is never more than one leader. The log shows how often each
+// kind of contender became the leader.
 func TestContest(t *testing.T) {
 	t.Parallel()
 	d := 2 * time.Minute

@@ -17,7 +17,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// elector26 builds the elector of client-go v0.26, once.
+// elector26 builds the program with the elector of client-go v0.26, only once.
 var elector26 = sync.OnceValues(func() (string, error) {
 	program := filepath.Join(scratch, "elector26")
 	build := exec.Command("go", "build", "-o", program, ".")
@@ -28,7 +28,7 @@ var elector26 = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
-// An oldElector is an elector of client-go v0.26 in a process of its own.
+// An oldElector is an elector of client-go v0.26 in a separate process.
 type oldElector struct {
 	process        *processes.Process
 	leads          atomic.Bool
@@ -68,7 +68,7 @@ func startOldElector(t *testing.T, name, identity string, duration time.Duration
 	return e
 }
 
-// stop has the elector end, and release the lease if it is to.
+// stop ends the elector. An elector with ReleaseOnCancel then releases the lease.
 func (e *oldElector) stop(t *testing.T) {
 	if err := e.process.End(); err != nil {
 		t.Error(err)
@@ -81,8 +81,9 @@ func (e *oldElector) kill() {
 	<-e.ended
 }
 
-// An elector of client-go v0.26 and a holder of ours replace each other in turns: after a release, and
-// after a death. No two lead, and our tokens are newer each time.
+// An elector of client-go v0.26 and a holder of this library replace each other in turns, after a
+// release and after a death. They never lead at the same time, and each grant of this library has a
+// newer token.
 func TestOldElector(t *testing.T) {
 	t.Parallel()
 	name := objectOf(t)
@@ -135,8 +136,8 @@ func TestOldElector(t *testing.T) {
 	}
 }
 
-// client-go's own weakness, before v0.27: an elector replaces a holder after its own LeaseDuration,
-// even if the holder has a longer duration.
+// The test shows a weakness of client-go before v0.27: an elector replaces a holder after the
+// elector's own LeaseDuration, even if the holder has a longer duration.
 func TestOldElectorWaitsForItsOwnDuration(t *testing.T) {
 	t.Parallel()
 	name := objectOf(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/kubelease"
 )
 
-// lead has a foreign holder hold the lease, as an elector writes it.
+// lead writes the lease of a foreign holder to the object, like an elector.
 func lead(t testing.TB, c coordinationclient.CoordinationV1Interface, name, identity string, seconds *int32) {
 	t.Helper()
 	object, err := c.Leases(namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -36,7 +36,7 @@ func lead(t testing.TB, c coordinationclient.CoordinationV1Interface, name, iden
 	put(t, c, object)
 }
 
-// empty empties the holder, as an elector does that releases.
+// empty clears the holder of the object, like an elector that releases its lease.
 func empty(t testing.TB, c coordinationclient.CoordinationV1Interface, name string) {
 	t.Helper()
 	object := get(t, c, name)
@@ -44,7 +44,8 @@ func empty(t testing.TB, c coordinationclient.CoordinationV1Interface, name stri
 	put(t, c, object)
 }
 
-// A foreign holder is shown as such, and no request touches its lease. SPEC A8.
+// The Store shows that a holder is foreign, and no request changes the lease of a foreign holder.
+// SPEC A8.
 func TestForeignHolder(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	s := store(t, c, nil)
@@ -109,7 +110,8 @@ func TestForeignHolder(t *testing.T) {
 	do(t, a, name, req, lease.ErrOwner)
 }
 
-// The holder of a lease that has run out, or was released, is replaced with a newer token.
+// After the lease of a foreign holder has ended or was released, a new holder gets the lease with a
+// newer token.
 func TestForeignHolderIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"runs out", "is released"} {
@@ -148,7 +150,8 @@ func TestForeignHolderIsReplaced(t *testing.T) {
 	}
 }
 
-// A living lease that an elector has emptied stays leased, and its next renewal restores it.
+// If an elector has cleared a lease that has not ended, the lease stays leased, and the next
+// renewal of its holder restores it.
 func TestEmptiedHolder(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	a := store(t, c, nil).Authority()
@@ -163,7 +166,7 @@ func TestEmptiedHolder(t *testing.T) {
 	}
 }
 
-// Every identity and duration that another program may write is shown as a valid record.
+// The Store shows a valid record for every identity and duration that another program can write.
 func TestForeignIdentities(t *testing.T) {
 	c := client(t, shared.Address)
 	a := store(t, c, &kubelease.Options{Limits: lease.Limits{MaxDuration: time.Second}}).Authority()
@@ -174,7 +177,7 @@ func TestForeignIdentities(t *testing.T) {
 		duration time.Duration
 	}{
 		{"pod", nil, "pod", lease.Infinite},
-		{"pod", new(int32(7200)), "pod", 2 * time.Hour}, // the Limits are not for it
+		{"pod", new(int32(7200)), "pod", 2 * time.Hour}, // the Limits do not apply to a foreign holder
 		{"a\x00b", new(int32(7)), "a\uFFFDb", 7 * time.Second},
 		{strings.Repeat("ä", 2000), new(int32(7)), strings.Repeat("ä", (lease.MaxLabel-len(kubelease.ForeignOwner))/2), 7 * time.Second},
 		{kubelease.ForeignOwner, new(int32(7)), kubelease.ForeignOwner, 7 * time.Second},
@@ -192,7 +195,8 @@ func TestForeignIdentities(t *testing.T) {
 	}
 }
 
-// A session that takes over by its owner does not take over a foreign holder of that name.
+// A session that takes over the lease of its owner does not take over the lease of a foreign holder
+// whose identity is the name of the owner.
 func TestForeignHolderIsNotTakenOver(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	lead(t, c, name, "worker-1", new(int32(60)))

@@ -11,8 +11,9 @@ import (
 	"github.com/fencedlease/lease/internal/check/histories"
 )
 
-// clients are some clients of one lease. Every second history is of the authorities that the
-// stores recommend, which remember: then what is exchanged is seen on the wire.
+// clients are several clients of one lease. In every second history, the clients use the
+// authorities of their stores, which remember records. The exchanges of such an authority are
+// recorded on the wire.
 type clients struct {
 	stores      []lease.Store
 	authorities []lease.Authority
@@ -21,7 +22,8 @@ type clients struct {
 	requests    int
 }
 
-// newClients makes a client for each address, which gives up after a while.
+// newClients makes a client for each address. A client gives up a request when its patience is
+// over.
 func newClients(t *testing.T, addresses []string, patience time.Duration) *clients {
 	t.Helper()
 	c := new(clients)
@@ -53,7 +55,7 @@ func (c *clients) run(t *testing.T, seed uint64, i, requests int, d time.Duratio
 	c.requests += requests * len(c.stores)
 }
 
-// SPEC A2, A4, in the order of the swaps.
+// SPEC A2, A4: histories are linearizable in the order of the swaps.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	runs := 1000
@@ -68,8 +70,8 @@ func TestHistories(t *testing.T) {
 	t.Logf("%d histories of %d requests and %d exchanges are linearizable", runs, c.requests, c.exchanges)
 }
 
-// A client that reads from a stale cache, or takes a write whose outcome is not known for one that
-// was not made, is found.
+// The histories find a client that reads from a stale cache, and a client that treats a write with
+// an unknown outcome as not made.
 func TestHistoriesFindPlantedBugs(t *testing.T) {
 	t.Parallel()
 	t.Run("stale cache", func(t *testing.T) {
@@ -90,8 +92,9 @@ func TestHistoriesFindPlantedBugs(t *testing.T) {
 	})
 }
 
-// The API server is stopped, killed and started again; its etcd is stopped, so that writes that timed
-// out are applied later; connections are cut, and die without a sign; etcd is compacted.
+// Histories are linearizable under the following faults. The API server is paused, killed and
+// started again. Its etcd is paused, so that writes that timed out are applied later. Connections
+// are cut or die silently. etcd is compacted.
 func TestHistoriesUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
@@ -99,7 +102,8 @@ func TestHistoriesUnderFaults(t *testing.T) {
 	underFaults(t, 100, []string{p.address, p.address, server.Address, server.Address}, func(r *rand.Rand) string { return harm(t, r, server, p) })
 }
 
-// underFaults checks histories of clients, each at an address of its own, while harm is done.
+// underFaults checks histories while the function harm injects faults. Each client uses its own
+// address.
 func underFaults(t *testing.T, runs int, addresses []string, harm func(*rand.Rand) string) {
 	if testing.Short() {
 		runs /= 25
@@ -126,7 +130,8 @@ func underFaults(t *testing.T, runs int, addresses []string, harm func(*rand.Ran
 	}
 }
 
-// impatient gives up after a while, without knowing what became of the request.
+// An impatient authority gives up a request after a while, without knowing whether the server
+// carried it out.
 type impatient struct {
 	lease.Authority
 	patience time.Duration
@@ -138,7 +143,8 @@ func (a impatient) Do(ctx context.Context, name string, req lease.Request) (leas
 	return a.Authority.Do(ctx, name, req)
 }
 
-// impatientStore does that with every exchange.
+// An impatientStore gives up an exchange after a while, without knowing whether the server carried
+// it out.
 type impatientStore struct {
 	lease.Store
 	patience time.Duration

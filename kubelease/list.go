@@ -12,14 +12,14 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// List returns the leases whose names begin with prefix. It reads all objects of the namespace, 500
-// at a time. The result includes the leases of other programs.
+// List returns the leases whose names begin with prefix. List reads all objects of the namespace,
+// 500 at a time. The result includes the leases of other programs.
 //
 // A Store starts to count down the remaining time of a lease when it first sees the current version
-// of the lease. If this version was written long before the Store first saw it, the lease has less
-// time left than the Store counts. The remaining time that List reports is therefore an upper
-// bound. List can report a lease as leased although its holder is dead. If the holder of a lease is
-// dead, List reports the lease as expired once this Store has counted the remaining time down to
+// of the lease. If the current version was written long before the Store first saw it, the lease
+// has less time left than the Store counts. The lease never has more time left than List reports.
+// List can report a lease as leased although its holder is dead. If the holder of a lease is dead,
+// List reports the lease as expired as soon as the Store has counted the remaining time down to
 // zero. To find out which leases are still being renewed, call List, wait for the longest duration
 // of the listed leases, and call List again.
 //
@@ -33,8 +33,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 const pageSize = 500
 
 // List reads the objects in pages. All pages of a list are from the snapshot that the API server
-// takes for the first page. If the list takes so long that the API server drops this snapshot, the
-// remaining pages are from a newer snapshot.
+// takes for the first page. If the API server drops the snapshot before List has read all pages,
+// List reads the rest of the pages from a newer snapshot.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
 		o := metav1.ListOptions{Limit: pageSize}
@@ -70,8 +70,8 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 }
 
 // continueToken returns the token with which a list can continue from a newer snapshot. If the API
-// server has dropped the old snapshot of the list, it puts this token into the error err. If err has
-// no such token, continueToken returns the empty string.
+// server has dropped the old snapshot of the list, the error err from the API server contains a
+// token for a newer snapshot. If err contains no token, continueToken returns the empty string.
 func continueToken(err error) string {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || !apierrors.IsResourceExpired(err) {

@@ -9,8 +9,8 @@ import (
 )
 
 // escapedPrefix is the prefix of an object's name if the name of its lease is escaped. A lease name
-// that already begins with this prefix is also escaped. Without this rule, such a name could equal
-// the escaped form of another lease name.
+// that already begins with this prefix is also escaped. If a name with this prefix were not
+// escaped, it could equal the escaped form of another lease name.
 const escapedPrefix = "x--"
 
 // maxObjectName is the maximum length of an object's name in bytes.
@@ -45,8 +45,8 @@ func objectName(name string) (string, error) {
 	return object, nil
 }
 
-// leaseName returns the name of the lease that is stored in the object with the given name. It
-// returns false if no lease is stored in an object with the given name.
+// leaseName returns the name of the lease that is stored in the object with the given name.
+// leaseName returns false if no lease is stored in an object with the given name.
 func leaseName(object string) (string, bool) {
 	name := object
 	if text, ok := strings.CutPrefix(object, escapedPrefix); ok {
@@ -71,7 +71,7 @@ func leaseName(object string) (string, bool) {
 }
 
 // isObjectName reports whether the name is a lower-case RFC 1123 subdomain, as the name of a
-// Kubernetes object must be. It does not check the length.
+// Kubernetes object must be. isObjectName does not check the length.
 func isObjectName(name string) bool {
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || label[0] == '-' || label[len(label)-1] == '-' {

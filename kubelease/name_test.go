@@ -45,7 +45,8 @@ func TestObjectNames(t *testing.T) {
 	}
 }
 
-// SPEC S6: every name that is kept has an object of its own, which Kubernetes allows.
+// SPEC S6: every name that the Store accepts has an object of its own, and Kubernetes allows the
+// name of this object.
 func TestObjectNamesAreInjective(t *testing.T) {
 	names := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("ax-.Z/2f_"))))
 	rapid.Check(t, func(t *rapid.T) {
@@ -66,7 +67,7 @@ func TestObjectNamesAreInjective(t *testing.T) {
 	})
 }
 
-// Names of 253 bytes, and of 83 that are escaped, are kept by the API server.
+// The API server accepts names of 253 bytes, and escaped names of 83 bytes.
 func TestLongNames(t *testing.T) {
 	a := newStore(t).Authority()
 	for _, name := range []string{strings.Repeat("n", 253), strings.Repeat("/", 83)} {

@@ -30,8 +30,8 @@ type saved struct {
 	UID         types.UID    `json:"uid"`              // metadata.uid. If it differs, the annotation was copied from another object and is ignored.
 }
 
-// parse decodes the annotation of an object. It returns nil if the object has no annotation, or if
-// the annotation was written for another object.
+// parse decodes the annotation of an object. The function parse returns nil if the object has no
+// annotation, or if the annotation was written for another object.
 func parse(object *coordinationv1.Lease) (*saved, error) {
 	text, ok := object.Annotations[Annotation]
 	if !ok {
@@ -64,8 +64,8 @@ func parse(object *coordinationv1.Lease) (*saved, error) {
 // If this library has not written a record to the object, the epoch of the lease is the
 // resourceVersion of the object. Each grant raises the epoch by one and the resourceVersion by at
 // least one, so the epoch is never above the resourceVersion. The resourceVersion keeps rising even
-// if the object is deleted and created again. So the resourceVersion of a new object is higher than
-// every epoch of earlier objects with the same name.
+// if the object is deleted and created again. The resourceVersion of a new object is therefore
+// higher than every epoch of earlier objects with the same name.
 func read(object *coordinationv1.Lease) (observe.Entry, error) {
 	version, err := strconv.ParseInt(object.ResourceVersion, 10, 64)
 	if err != nil || version <= 0 {
@@ -100,8 +100,8 @@ func versionOf(object *coordinationv1.Lease) string {
 	return string(object.UID) + "/" + object.ResourceVersion
 }
 
-// write stores a record in an object. It writes the annotation, which this library reads, and the
-// spec, which other programs read.
+// write stores a record in an object. The record goes into the annotation, which this library
+// reads, and into the spec, which other programs read.
 func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error {
 	before, err := parse(object)
 	if err != nil {
@@ -136,7 +136,7 @@ func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error
 
 // identity returns the holderIdentity for a record. The holderIdentity includes a part of the
 // random lease ID, so that it differs from the identity of every elector. An elector treats a lease
-// as its own if the holderIdentity is the identity of this elector.
+// as its own if the holderIdentity equals the identity of the elector.
 func identity(r lease.Record) string {
 	const part = 8
 	if r.Owner == "" {

@@ -15,10 +15,10 @@ import (
 // term is the duration of the leases of a group.
 const term = time.Second
 
-// SPEC G1, G2, H9: the API server is stopped and continued, killed and started again, its etcd is
-// stopped, and connections are cut and die, while holders are stopped, continued and killed, and two
-// plain electors contend for the same object: no stale write passes the guard, and no holder of ours
-// believes while another of ours holds.
+// SPEC G1, G2, H9: the API server is paused and resumed, killed and started again, its etcd is
+// paused, and connections are cut or die. Holders are paused, resumed and killed, and two plain
+// electors contend for the same object. No stale write passes the guard, and no holder of this
+// library believes that it holds the lease while another holder of this library has it.
 func TestHoldersUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
@@ -40,7 +40,7 @@ func TestHoldersUnderFaults(t *testing.T) {
 				case <-e.started:
 					led[i]++
 					select {
-					case <-e.ended: // it could not renew
+					case <-e.ended: // the elector could not renew
 					case <-time.After(term / 2):
 					case <-ctx.Done():
 					}
@@ -60,7 +60,7 @@ func TestHoldersUnderFaults(t *testing.T) {
 	}
 }
 
-// Groups of processes find what is planted.
+// Groups of processes find planted bugs.
 func TestProcessesFindWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range processes.Wrongs() {

@@ -24,13 +24,13 @@ import (
 	"github.com/fencedlease/lease/kubelease"
 )
 
-// namespace is the one that all tests use; each has names of its own in it.
+// namespace is the namespace of all tests. Each test uses its own names in the namespace.
 const namespace = "default"
 
-// shared is the server of the tests that do no harm to it.
+// shared is the server of all tests that do not harm their server.
 var shared *kubeserver.Server
 
-// scratch is a folder that goes away with the tests.
+// scratch is a folder that is deleted at the end of the tests.
 var scratch string
 
 func TestMain(m *testing.M) {
@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// openStore makes a store of its own for a holder in a process of its own.
+// openStore makes the store of a holder that runs in a separate process.
 func openStore(address string) (processes.Store, error) {
 	c, err := coordinationclient.NewForConfig(kubelease.ClientConfig(config(address, kubeserver.Admin)))
 	if err != nil {
@@ -68,7 +68,7 @@ func openStore(address string) (processes.Store, error) {
 	return kubelease.New(c, namespace, nil)
 }
 
-// newServer starts a server of a test's own.
+// newServer starts a server that only one test uses.
 func newServer(t testing.TB, flags ...string) *kubeserver.Server {
 	t.Helper()
 	s, err := kubeserver.Start(t.Context(), t.TempDir(), flags...)
@@ -79,14 +79,15 @@ func newServer(t testing.TB, flags ...string) *kubeserver.Server {
 	return s
 }
 
-// config is that of a user at an address. Each has a connection of its own.
+// config returns the configuration of a user for the server at an address. Each configuration has
+// its own connection.
 func config(address, user string) *rest.Config {
 	return &rest.Config{Host: "https://" + address, BearerToken: user, QPS: -1,
 		// A name of its own keeps client-go from sharing the transport of another client.
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true, ServerName: fmt.Sprintf("client-%x.test", rand.Uint64())}}
 }
 
-// client makes a client of an administrator.
+// client makes a client with the rights of an administrator.
 func client(t testing.TB, address string, wrap ...func(http.RoundTripper) http.RoundTripper) coordinationclient.CoordinationV1Interface {
 	t.Helper()
 	return clientset(t, address, kubeserver.Admin, wrap...).CoordinationV1()
@@ -120,10 +121,10 @@ func store(t testing.TB, c coordinationclient.CoordinationV1Interface, o *kubele
 	return s
 }
 
-// newStore makes a store of a client of its own, as another process has.
+// newStore makes a store with its own client, like that of another process.
 func newStore(t testing.TB) *kubelease.Store { return store(t, client(t, shared.Address), nil) }
 
-// A trip sends a request on.
+// A trip is a function that serves as an http.RoundTripper.
 type trip func(*http.Request) (*http.Response, error)
 
 func (f trip) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
@@ -138,7 +139,7 @@ func (m *meter) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// count returns how many exchanges f makes.
+// count returns the number of exchanges of f.
 func (m *meter) count(f func()) int64 {
 	before := m.n.Load()
 	f()
@@ -160,7 +161,8 @@ func breaks(p time.Duration) lease.Request {
 	return lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p)}
 }
 
-// do carries out a request that must be granted, or refused with the code.
+// do sends a request. The request must be granted if want is 0, and refused with the code want if
+// not.
 func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
 	t.Helper()
 	res, err := a.Do(t.Context(), name, req)
@@ -170,7 +172,7 @@ func do(t testing.TB, a lease.Authority, name string, req lease.Request, want le
 	return res
 }
 
-// get reads an object as any client of the API server can.
+// get reads an object without this library.
 func get(t testing.TB, c coordinationclient.CoordinationV1Interface, name string) *coordinationv1.Lease {
 	t.Helper()
 	object, err := c.Leases(namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -180,7 +182,7 @@ func get(t testing.TB, c coordinationclient.CoordinationV1Interface, name string
 	return object
 }
 
-// put updates an object as another client may.
+// put updates an object without this library.
 func put(t testing.TB, c coordinationclient.CoordinationV1Interface, object *coordinationv1.Lease) *coordinationv1.Lease {
 	t.Helper()
 	updated, err := c.Leases(namespace).Update(t.Context(), object, metav1.UpdateOptions{})
@@ -198,7 +200,7 @@ func remove(t testing.TB, c coordinationclient.CoordinationV1Interface, name str
 	}
 }
 
-// objectOf is a name for the object of a test, which keeps it unescaped.
+// objectOf returns the name of the object of a test, which needs no escaping.
 func objectOf(t testing.TB) string {
 	name := strings.NewReplacer("/", ".", "_", "-", "#", "-").Replace(strings.ToLower(t.Name()))
 	return name[max(0, len(name)-200):]

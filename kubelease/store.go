@@ -21,11 +21,11 @@ type Options struct {
 	// MaxDuration, whether or not the lease was broken. The allowed time of a broken infinite lease
 	// is MaxPeriod. All users of a namespace should set the same Limits. Default: no limits.
 	//
-	// The Store and its [Store.Authority] do not apply the Limits to the leases of other programs.
-	// An authority from lease.NewAuthority(store) does apply the Limits to the leases of other
-	// programs. If another program holds a finite lease with more than MaxDuration left, such an
-	// authority reports an end that is too early. A waiter can therefore try to acquire the lease
-	// too early, but the authority refuses the acquire.
+	// The Store and its [Store.Authority] do not apply the Limits to the leases of other programs. An
+	// authority from lease.NewAuthority(store) does apply the Limits to the leases of other programs.
+	// If another program holds a finite lease with more than MaxDuration left, an authority from
+	// lease.NewAuthority reports an end that is too early. A waiter can therefore try to acquire the
+	// lease too early, but the authority refuses the acquire.
 	Limits lease.Limits
 
 	// MaxClockDrift is the maximum error of the rate of a client's clock, compared with real time.
@@ -36,18 +36,18 @@ type Options struct {
 	// Names is the number of names that the Store remembers. Each name takes about 2 kB. When the
 	// Store sees the lease of a forgotten name again, it starts to count the duration of that lease
 	// from zero. The Store never forgets the time of a lease that is being watched. If the Store
-	// already remembers this many names, [Store.List] never reports the leases of other names as
-	// expired. Set Names above the number of leases that you list. Default: 65,536.
+	// already remembers as many names as Names allows, [Store.List] never reports the leases of other
+	// names as expired. Set Names above the number of leases that you list. Default: 65,536.
 	Names int
 }
 
 // A Store keeps leases in the Lease objects of one namespace. A Store implements [lease.Store],
-// [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of Kubernetes. It is
-// safe for use by several goroutines at once. A Store has no Close method. It never closes its
-// client.
+// [lease.Watcher], [lease.Lister] and [lease.Limiter]. A Store does not use a clock of Kubernetes.
+// A Store is safe for use by several goroutines at once. A Store has no Close method. A Store never
+// closes its client.
 type Store struct{ observed *observe.Store }
 
-// New returns a Store for the leases of a namespace. It sends no request. New returns a
+// New returns a Store for the leases of a namespace. New sends no request. New returns a
 // [*lease.FieldError] if the client is nil, if Kubernetes does not allow the name of the namespace,
 // or if an option is out of range.
 //
@@ -74,16 +74,16 @@ func New(client coordinationclient.CoordinationV1Interface, namespace string, o 
 }
 
 // Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
-// the default options of package session. Lease sends no request. It returns the errors of
+// the default options of package session. Lease sends no request. Lease returns the errors of
 // [session.New].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
 // Authority returns an authority over the Store. The returned authority needs fewer exchanges with
-// the API server than lease.NewAuthority(s), which loads the record before every swap. A request
-// starts from the record that the Store saw last. The authority reads the record again before it
-// refuses a request.
+// the API server than lease.NewAuthority(s), which calls Load before every Swap. A request starts
+// from the last record that the Store saw. The authority reads the record again before it refuses a
+// request.
 func (s *Store) Authority() lease.Authority { return authority{s.observed.Authority()} }
 
 // Limits returns the Limits from the Options of the Store.

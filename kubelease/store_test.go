@@ -21,7 +21,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A person reads the record in the annotation.
+// A person can read the record in the annotation.
 func TestReadable(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	res := do(t, store(t, c, nil).Authority(), name, acquire(idA, 15*time.Second), 0)
@@ -33,7 +33,7 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// spec is what the spec of an object says, without its times.
+// spec holds the fields of the spec of an object, except the times.
 type spec struct {
 	holder               string
 	seconds, transitions int32
@@ -44,7 +44,7 @@ func specOf(object *coordinationv1.Lease) spec {
 	return spec{*s.HolderIdentity, *s.LeaseDurationSeconds, *s.LeaseTransitions}
 }
 
-// The spec says to every other client what the record says to this library.
+// The spec gives every other client the same information that the record gives this library.
 func TestSpecTellsTheTruth(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	a := store(t, c, nil).Authority()
@@ -89,7 +89,8 @@ func TestSpecTellsTheTruth(t *testing.T) {
 	}
 }
 
-// The last numbers and times that can be written are no obstacle.
+// The Store also works with the largest numbers and the latest times that a record or a spec can
+// hold.
 func TestSpecAtItsLimits(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	a := store(t, c, nil).Authority()
@@ -105,7 +106,7 @@ func TestSpecAtItsLimits(t *testing.T) {
 	}
 }
 
-// A write keeps the other fields of an object.
+// A write of the lease keeps the fields of the object that this library does not use.
 func TestOtherFieldsAreKept(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	a := store(t, c, nil).Authority()
@@ -123,8 +124,8 @@ func TestOtherFieldsAreKept(t *testing.T) {
 	t.Logf("%d managed fields before, %d after", managed, len(object.ManagedFields))
 }
 
-// One exchange for a renewal and a release, at most two for an uncontended acquire, and three for the
-// first of a name.
+// A renewal and a release take one exchange each. An acquire without contention takes at most two,
+// and the first acquire of a name takes three.
 func TestExchanges(t *testing.T) {
 	var m meter
 	s := store(t, client(t, shared.Address, m.wrap), nil)
@@ -174,7 +175,7 @@ func TestForgottenObjects(t *testing.T) {
 	}
 }
 
-// A look, a wait and a list read from etcd, and never from the cache of the API server.
+// Load, Watch and List read from etcd, and never from the cache of the API server.
 func TestReadsAreFresh(t *testing.T) {
 	var urls []string
 	var mu sync.Mutex
@@ -203,14 +204,14 @@ func TestReadsAreFresh(t *testing.T) {
 			t.Errorf("%s may be answered from a cache", url)
 		}
 	}
-	urls = slices.DeleteFunc(urls, func(url string) bool { return strings.Contains(url, "continue=") }) // the later pages of a list
+	urls = slices.DeleteFunc(urls, func(url string) bool { return strings.Contains(url, "continue=") }) // all pages after the first
 	if len(urls) != 6 {
 		t.Errorf("%d exchanges: %q", len(urls), urls)
 	}
 }
 
-// Contenders are woken: what they ask for does not depend on how long they wait, nor on how often the
-// holder renews.
+// A watch wakes contenders. So the number of their requests depends neither on how long they wait,
+// nor on how often the holder renews.
 func TestWaitingCostsNothing(t *testing.T) {
 	var m meter
 	s := store(t, client(t, shared.Address, m.wrap), nil)
@@ -247,8 +248,8 @@ func TestWaitingCostsNothing(t *testing.T) {
 	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
 }
 
-// A contender that is not woken for renewals replaces a dead holder a duration after the last of them,
-// and not a duration after its own last look.
+// Renewals do not wake a contender. The contender still replaces a dead holder a duration after the
+// last renewal, and not a duration after the contender's own last read.
 func TestNotedRenewals(t *testing.T) {
 	t.Parallel()
 	const d = 4 * time.Second
@@ -268,7 +269,8 @@ func TestNotedRenewals(t *testing.T) {
 		acquired <- time.Now()
 	}()
 	var last time.Time
-	// It looks again after d, just before the last renewal, and then a duration later.
+	// The contender reads the lease after d, just before the last renewal, and then again a duration
+	// later.
 	for _, pause := range []time.Duration{d / 2, d/2 + d/8} {
 		time.Sleep(pause) // a real engine
 		last = time.Now()
@@ -281,17 +283,17 @@ func TestNotedRenewals(t *testing.T) {
 	}
 }
 
-// SPEC S7: a watch is lost when the server has forgotten the version that it is to begin at, and the
-// next one is not.
+// SPEC S7: if the server has dropped the version at which a watch begins, the watch is lost. The
+// next watch works.
 func TestWatchAfterCompaction(t *testing.T) {
 	t.Parallel()
-	server := newServer(t, "--watch-cache=false") // so that etcd is asked for the version
+	server := newServer(t, "--watch-cache=false") // so that the API server asks etcd for the version
 	compact := false
 	c := client(t, server.Address, func(next http.RoundTripper) http.RoundTripper {
 		return trip(func(q *http.Request) (*http.Response, error) {
 			if compact && q.URL.Query().Get("watch") == "true" {
 				compact = false
-				for range 2 { // the version of the read before is the newest one otherwise
+				for range 2 { // without a new object, the version of the previous read would be the newest
 					if _, err := next.RoundTrip(touch(q)); err != nil {
 						return nil, err
 					}
@@ -335,7 +337,7 @@ func TestWatchAfterCompaction(t *testing.T) {
 	}
 }
 
-// touch is a request that creates another object, for one more version in etcd.
+// touch returns a request that creates another object, so that etcd has one more version.
 func touch(q *http.Request) *http.Request {
 	body := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"generateName":"touch-"}}`
 	post := q.Clone(q.Context())
@@ -348,7 +350,7 @@ func newAuthorityAt(t testing.TB, address string) lease.Authority {
 	return store(t, client(t, address), nil).Authority()
 }
 
-// SPEC S10: a list goes on although the server has forgotten the moment that it began at.
+// SPEC S10: a list continues even if the server has dropped the snapshot with which the list began.
 func TestListAfterCompaction(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
@@ -391,8 +393,8 @@ func TestListAfterCompaction(t *testing.T) {
 	}
 }
 
-// A conflict says that nothing was written, so a client must not repeat a write whose outcome is not
-// known: the second would conflict with the first. SPEC S1.
+// A conflict means that nothing was written. So a client must not repeat a write whose outcome is
+// unknown, because the second write would conflict with the first. SPEC S1.
 func TestWritesAreNotRepeated(t *testing.T) {
 	name, lost := objectOf(t), false
 	writes := 0
@@ -446,7 +448,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// says requires an error that leads to cause and says the words.
+// says requires that err wraps cause, and that the text of err contains the words.
 func says(t *testing.T, err, cause error, words ...string) {
 	t.Helper()
 	if err == nil || cause != nil && !errors.Is(err, cause) {

@@ -68,9 +68,9 @@ func (e *engine) startWatch(ctx context.Context, name, key string) (watch.Interf
 	return events, last, e.explain(ctx, "watch", key, err)
 }
 
-// readForWatch reads one object with a list request. It returns the lease in the object, and the
-// resourceVersion of the list. If the object does not exist, readForWatch creates it and returns
-// the resourceVersion of the new object.
+// readForWatch reads one object with a list request. readForWatch returns the lease in the object,
+// and the resourceVersion of the list. If the object does not exist, readForWatch creates it and
+// returns the resourceVersion of the new object.
 func (e *engine) readForWatch(ctx context.Context, name, key string) (found observe.Entry, moment string, err error) {
 	objects, err := e.client.Leases(e.namespace).List(ctx, metav1.ListOptions{FieldSelector: only(key)})
 	switch {
@@ -87,7 +87,8 @@ func (e *engine) readForWatch(ctx context.Context, name, key string) (found obse
 // only returns a field selector for one object.
 func only(key string) string { return "metadata.name=" + key }
 
-// seen records the lease of an event. It reports whether to send a signal for the event.
+// seen records the lease in an event of a watch. The method seen reports whether the watch must
+// send a signal for the event.
 func (e *engine) seen(name string, event watch.Event, last *observe.Entry) bool {
 	object, ok := event.Object.(*coordinationv1.Lease)
 	if !ok || event.Type == watch.Deleted {
@@ -104,8 +105,8 @@ func (e *engine) seen(name string, event watch.Event, last *observe.Entry) bool 
 	return !isRenewal(before, next)
 }
 
-// isRenewal compares an earlier entry of a lease with a later one. It reports whether a renewal is
-// the only difference. A waiter needs no signal for a renewal.
+// isRenewal compares an earlier entry of a lease with a later one. isRenewal reports whether a
+// renewal is the only difference. A waiter needs no signal for a renewal.
 func isRenewal(old, next observe.Entry) bool {
 	if old.Foreign && next.Foreign { // In an object without our record the epoch is the resourceVersion.
 		old.Record.Epoch = next.Record.Epoch

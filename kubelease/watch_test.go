@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Watch fails with a timeout if the server does not answer its read or its watch within 5 s. If the
-// caller cancels the context before that, Watch fails with the error of the context.
+// If the server does not answer the two requests of Watch within 5 s, Watch fails with a timeout.
+// If the caller cancels the context before the timeout, Watch fails with the error of the context.
 func TestWatchOfASilentServer(t *testing.T) {
 	for what, hangs := range map[string]func(*http.Request) bool{
 		"read":  func(*http.Request) bool { return true },

@@ -18,9 +18,9 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// A wire sees what clients exchange with the API server, and keeps it in a history while there is
-// one. It reads the requests and the answers themselves, and so trusts nothing but how a record is
-// written.
+// A wire sees the exchanges between clients and the API server. While a wire has a history, it adds
+// the exchanges to this history. It reads the requests and the answers themselves, so it depends
+// only on the text form of a record.
 type wire struct {
 	history atomic.Pointer[histories.History]
 }
@@ -74,7 +74,7 @@ func object(text []byte) *coordinationv1.Lease {
 	return o
 }
 
-// recordOf is the record of an object that only this library writes.
+// recordOf returns the record in an object that only this library writes.
 func recordOf(o *coordinationv1.Lease) lease.Record {
 	text, ok := o.Annotations[kubelease.Annotation]
 	if !ok {

@@ -7,8 +7,8 @@ import (
 )
 
 // A Clock is a [lease.Clock] that a test can set to a wrong time or a wrong rate. A new Clock has
-// the time and the rate of package time. A test can pass a Clock to a holder. With [Skew] a test
-// can also make a store use a Clock.
+// the time and the rate of package time. A test can pass a Clock to a holder. The function [Skew]
+// makes a store use a Clock.
 //
 // The methods of a Clock are safe for concurrent use by multiple goroutines. A Clock does not have
 // to be closed. In a synctest bubble, a Clock is based on the fake clock of the bubble. The zero
@@ -70,21 +70,22 @@ func (c *Clock) Step(d time.Duration) {
 // infinite or not a number. To move the clock backward, use Step.
 //
 // After a call of Rate, Step, Pause or Resume, a Clock advances by at most 292 years, which is the
-// longest [time.Duration]. Then the clock stands still until the next such call.
+// longest [time.Duration]. A Clock that has advanced by 292 years stands still until the next call
+// of Rate, Step, Pause or Resume.
 func (c *Clock) Rate(rate float64) {
 	must(rate >= 0 && !math.IsInf(rate, 1), "Clock.Rate: the rate is %v, and must be finite and not negative", rate)
 	c.set(func() { c.rate = rate })
 }
 
-// Pause simulates a process that the operating system has suspended. Until Resume is called, the clock
-// sends nothing on the channels that After returned, so no timer fires. The time that Now returns
-// still advances. To stop the time instead, call Rate(0).
+// Pause simulates a process that the operating system has suspended. Until Resume is called, the
+// clock sends nothing on the channels that After returned, so no timer fires. The time that Now
+// returns still advances during a Pause. To stop the time that Now returns, call Rate(0).
 func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause. Timers that have expired during the Pause fire now: for each of them, Resume
-// sends the time of the clock on the channel that After returned.
+// Resume ends a Pause. For each timer that has expired during the Pause, Resume sends the time of
+// the clock on the channel that After returned.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })
 }
@@ -108,8 +109,8 @@ func (c *Clock) now() time.Time {
 	return c.shown.Add(passed)
 }
 
-// duration returns the given number of nanoseconds as a Duration. If the number is too large, it
-// returns the longest Duration.
+// duration converts ns nanoseconds to a time.Duration. If ns is too large for a time.Duration, the
+// function duration returns the longest time.Duration.
 func duration(ns float64) time.Duration {
 	if ns >= math.MaxInt64 {
 		return math.MaxInt64
@@ -117,8 +118,9 @@ func duration(ns float64) time.Duration {
 	return time.Duration(ns)
 }
 
-// arm delivers the alarm a if it is due. Otherwise arm sets the timer of the alarm. If the timer
-// would run for more than a century, arm sets no timer. During a pause, arm only stops the timer.
+// arm delivers the alarm a if it is due. If the alarm is not due, arm sets the timer of the alarm.
+// If the timer would run for more than a century, arm sets no timer. During a Pause, arm only stops
+// the timer.
 func (c *Clock) arm(a *alarm) {
 	if a.timer != nil {
 		a.timer.Stop()
@@ -133,7 +135,7 @@ func (c *Clock) arm(a *alarm) {
 		a.ring <- now
 		return
 	}
-	if a.at.After(c.shown.Add(math.MaxInt64)) { // the clock stands still before that
+	if a.at.After(c.shown.Add(math.MaxInt64)) { // the clock stops before a.at
 		return
 	}
 	if c.rate != 1 {

@@ -15,7 +15,8 @@ import (
 
 var _ lease.Clock = (*leasefault.Clock)(nil)
 
-// rings waits for an alarm and returns when it rang, by package time.
+// rings waits for the alarm, and returns the package time that passed from began until the alarm
+// rang.
 func rings(t *testing.T, alarm <-chan time.Time, began time.Time, within time.Duration) time.Duration {
 	t.Helper()
 	select {
@@ -31,8 +32,8 @@ func TestClock(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		do    func(c *leasefault.Clock)
-		shows time.Duration // the clock has gone so far when 10 s have passed
-		rings time.Duration // an alarm of 10 s that was set before rings after so long
+		shows time.Duration // how far the clock has advanced when 10 s of package time have passed
+		rings time.Duration // the package time after which an alarm rings that was set for 10 s before the call of do
 	}{
 		{"as package time has it", func(*leasefault.Clock) {}, 10 * time.Second, 10 * time.Second},
 		{"stepped forward", func(c *leasefault.Clock) { c.Step(4 * time.Second) }, 14 * time.Second, 6 * time.Second},
@@ -76,8 +77,8 @@ func TestClockAtExtremeRates(t *testing.T) {
 	const end = time.Duration(math.MaxInt64) // how far a clock can run after it was last set
 	for _, c := range []struct {
 		rate  float64
-		shows time.Duration // the clock has gone so far when 10 s have passed
-		rings time.Duration // an alarm of 20 s rings after so long; 0: not within an hour
+		shows time.Duration // how far the clock has advanced when 10 s of package time have passed
+		rings time.Duration // the package time after which an alarm of 20 s rings; 0: not within an hour
 	}{
 		{math.SmallestNonzeroFloat64, 0, 0},
 		{1e-300, 0, 0},
@@ -126,12 +127,13 @@ func TestClockAtExtremeRates(t *testing.T) {
 	}
 }
 
-// A store whose clock is wrong, seen by a holder of ID A and one who waits for the lease.
+// TestSkew sets the clock of a store wrong, and checks when a second client can acquire the lease
+// that ID A holds.
 func TestSkew(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		do    func(c *leasefault.Clock)
-		after time.Duration // of package time
+		after time.Duration // the wait before the acquire with ID B, in package time
 		free  bool
 	}{
 		{"right", func(*leasefault.Clock) {}, 59 * time.Second, false},
@@ -167,9 +169,9 @@ func TestRestartable(t *testing.T) {
 		for _, c := range []struct {
 			name string
 			loss leasefault.Loss
-			held bool // right after the restart, and 50 s later
+			held bool // whether the lease is locked right after the restart
 			then bool
-			next uint64 // epoch of the grant to another at last
+			next uint64 // the epoch of the first grant to ID B
 		}{
 			{"LoseMemory", leasefault.LoseMemory, false, false, 1},
 			{"ResetTerm", leasefault.ResetTerm, true, true, 3},

@@ -9,21 +9,21 @@ import (
 )
 
 // ErrInjected is wrapped by every error that a [Fault] or a [WatchFault] of this package creates.
-// If a fault returns the error of a context, that error does not wrap ErrInjected. Use errors.Is to
+// If a fault returns the error of a context, the error does not wrap ErrInjected. Use errors.Is to
 // distinguish injected errors from other errors.
 var ErrInjected = errors.New("leasefault: injected fault")
 
 // A Fault is a function that is called instead of a method of an authority or a store. To execute
-// the call of the method, the Fault calls [Call.Send], once or several times. A Fault that never
-// calls Send drops the call.
+// the method, the Fault calls [Call.Send], once or several times. A Fault that never calls Send
+// drops the call.
 //
 // If the Fault returns nil, the caller gets the result of the last Send, even if that result is an
 // error. If the Fault returns an error, the caller gets only that error, and does not know whether
 // the call was executed. If the Fault returns nil but has not called Send, the caller gets an error
 // that wraps [ErrInjected].
 //
-// A Fault must be safe for concurrent use by multiple goroutines. It must return soon after ctx is
-// done.
+// A Fault must be safe for concurrent use by multiple goroutines. A Fault must return soon after
+// ctx is done.
 type Fault func(ctx context.Context, c *Call) error
 
 // A Call is one call of an authority or a store. Multiple goroutines may use a Call concurrently if they
@@ -55,8 +55,8 @@ func (c *Call) keep(answer any, err error) {
 	c.sent, c.answer, c.err = true, answer, err
 }
 
-// copyWith returns a copy of the call. The Send of the copy executes do. The copy has an answer of
-// its own.
+// copyWith returns a copy of the call. The Send of the copy executes do. The copy and the original
+// store their answers separately.
 func (c *Call) copyWith(do func(context.Context) (any, error)) *Call {
 	return &Call{Op: c.Op, Name: c.Name, do: do, last: c.last}
 }
@@ -79,8 +79,8 @@ func (c *Call) lost(what string) error {
 	return fmt.Errorf("%w: the %s of %s %q is lost", ErrInjected, what, c.Op, c.Name)
 }
 
-// blockUntilDone simulates a lost request or answer. It blocks until ctx is done, and returns the
-// error of ctx.
+// blockUntilDone simulates a lost request or answer. blockUntilDone blocks until ctx is done, and
+// returns the error of ctx.
 func (c *Call) blockUntilDone(ctx context.Context, what string) error {
 	if ctx.Done() == nil {
 		return c.lost(what) // the caller would wait forever
@@ -106,8 +106,8 @@ func wait(ctx context.Context, d time.Duration) error {
 // returns an error at once.
 func LoseRequest(ctx context.Context, c *Call) error { return c.blockUntilDone(ctx, "request") }
 
-// LoseAnswer executes the request, drops the answer, and waits until ctx is done. It returns the
-// error of ctx. If ctx.Done() is nil, LoseAnswer does not wait, and returns an error after it has
+// LoseAnswer executes the request, drops the answer, waits until ctx is done, and returns the error
+// of ctx. If ctx.Done() is nil, LoseAnswer does not wait, and returns an error after it has
 // executed the request.
 func LoseAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
@@ -156,8 +156,8 @@ func Duplicate(ctx context.Context, c *Call) error {
 }
 
 // Stale returns an old answer, like a replica that lags behind. Stale returns the answer to the
-// last successful call of the same operation on the same lease. If there is no such answer yet,
-// Stale executes the call. Use Stale for [Load] and [lease.ActionRead].
+// last successful call of the same operation on the same lease. If no call of the operation on the
+// lease has succeeded yet, Stale executes the call. Use Stale for [Load] and [lease.ActionRead].
 func Stale(ctx context.Context, c *Call) error {
 	if c.last == nil {
 		_ = c.Send(ctx)

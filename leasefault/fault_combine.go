@@ -73,8 +73,8 @@ func chain(faults []Fault) Fault {
 }
 
 // Random chooses one of the given faults at random, and applies it to a call with the probability
-// p. Otherwise Random executes the call normally. For a given seed, Random always applies the same
-// fault to the n-th call of an operation, so that a run can be repeated.
+// p. If Random applies no fault, it executes the call normally. With the same seed, Random always
+// applies the same fault to the n-th call of an operation, so a test run can be repeated.
 func Random(seed uint64, p float64, faults ...Fault) Fault {
 	mustProbability("Random", p)
 	mustFaults("Random", faults...)

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// Detach applies the fault f to a request, and lets the request continue after its caller has
-// stopped waiting. If the context of the caller is done, the caller gets the error of that context
-// at once. The fault f and the request use another context, so they continue. At the end of the
-// test, a cleanup function cancels all detached requests that are still in progress, and waits for
-// them. For example, Detach(t, DelayRequest(d)) simulates a request that arrives late.
+// Detach applies the fault f to a request. The request continues after its caller has stopped
+// waiting. If the context of the caller is done, the caller gets the error of that context at once.
+// The fault f and the request continue, because they use another context. At the end of the test, a
+// cleanup function cancels all detached requests that are still in progress, and waits for them.
+// For example, Detach(t, DelayRequest(d)) simulates a request that arrives late.
 func Detach(t testing.TB, f Fault) Fault {
 	must(t != nil, "Detach: t must not be nil")
 	mustFaults("Detach", f)
@@ -26,8 +26,8 @@ func Detach(t testing.TB, f Fault) Fault {
 }
 
 // Repeat sends the request twice. The caller gets the answer to the first request. The fault f is
-// applied to the second request. As with [Detach], the second request continues even if the context
-// of the caller is done. For example, Repeat(t, DelayRequest(d)) sends the request a second time
+// applied to the second request. The second request continues even if the context of the caller is
+// done, as with [Detach]. For example, Repeat(t, DelayRequest(d)) sends the request a second time
 // when d has passed since the first answer.
 func Repeat(t testing.TB, f Fault) Fault {
 	must(t != nil, "Repeat: t must not be nil")

@@ -23,7 +23,7 @@ func acquire(id lease.ID) lease.Request {
 
 func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
 
-// epoch looks behind the faults.
+// epoch returns the epoch of the lease at the authority a, which is behind the faults.
 func epoch(t *testing.T, a lease.Authority) uint64 {
 	t.Helper()
 	res, err := lease.Inspect(t.Context(), a, "job")
@@ -36,14 +36,14 @@ func epoch(t *testing.T, a lease.Authority) uint64 {
 // Each case applies a fault to the first acquire, and checks the result for the caller and the
 // number of grants at the authority.
 func TestFaults(t *testing.T) {
-	const patience = 10 * time.Second // of the caller
+	const patience = 10 * time.Second // how long the caller waits for an answer
 	for _, c := range []struct {
 		name    string
 		fault   func(t *testing.T) leasefault.Fault
 		err     error // nil: the caller is granted
 		took    time.Duration
-		grants  uint64        // when the caller has his answer
-		later   time.Duration // after that
+		grants  uint64        // the number of grants when the call returns
+		later   time.Duration // how long the test waits until it counts the grants again
 		grants2 uint64
 	}{
 		{"LoseRequest", plain(leasefault.LoseRequest), context.DeadlineExceeded, patience, 0, 0, 0},
@@ -103,7 +103,7 @@ func plain(f leasefault.Fault) func(*testing.T) leasefault.Fault {
 	return func(*testing.T) leasefault.Fault { return f }
 }
 
-// A caller who would wait forever gets an error.
+// If the context of a call cannot end and the answer is lost, the caller gets an error.
 func TestLostWithoutAnEnd(t *testing.T) {
 	auth := leasefault.Script(lease.NewAuthority(memory.New(nil)), leasefault.Always(lease.ActionAcquire, leasefault.LoseAnswer))
 	if _, err := auth.Do(context.Background(), "job", acquire(idA)); !errors.Is(err, leasefault.ErrInjected) {
@@ -111,7 +111,7 @@ func TestLostWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// A refusal comes through a delay with its code and its record.
+// A delayed refusal still has its code and its record.
 func TestRefusalsComeThrough(t *testing.T) {
 	auth := leasefault.Script(lease.NewAuthority(memory.New(nil)), leasefault.Always(leasefault.Any, leasefault.Duplicate))
 	if _, err := auth.Do(t.Context(), "job", acquire(idA)); err != nil {

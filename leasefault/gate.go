@@ -36,7 +36,7 @@ func (g *Gate) HoldRequest(ctx context.Context, c *Call) error {
 }
 
 // HoldAnswer executes the request, and then waits until the gate is open. The caller gets the
-// answer after that wait.
+// answer when the gate is open.
 func (g *Gate) HoldAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return g.pass(ctx)
@@ -56,7 +56,7 @@ func (g *Gate) OpenAfter(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// Open opens the gate. It may be called more than once.
+// Open opens the gate. Open may be called more than once.
 func (g *Gate) Open() {
 	g.begin()
 	g.opening.Do(func() { close(g.open) })

@@ -33,7 +33,7 @@ func TestGateReorders(t *testing.T) {
 		if err := <-renewed; !errors.Is(err, lease.ErrIDMismatch) {
 			t.Errorf("the renewal came second, and got %v", err)
 		}
-		gate.Open() // once more is no harm
+		gate.Open() // a second call of Open does no harm
 	})
 }
 
@@ -56,7 +56,8 @@ func TestGateHoldsAnswers(t *testing.T) {
 	})
 }
 
-// A break by a third party, and the end of the caller's context, at a chosen point.
+// The fault Before can break the lease before a chosen renewal. The fault After can cancel the
+// context of the caller after a chosen acquire.
 func TestBeforeAndAfter(t *testing.T) {
 	truth := lease.NewAuthority(memory.New(nil))
 	ctx, cancel := context.WithCancel(t.Context())

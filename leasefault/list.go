@@ -8,10 +8,10 @@ import (
 )
 
 // listLoaded implements the method List of a wrapper that changes the records of an inner store.
-// The names come from the List of the inner store. For each of these names, listLoaded calls the
-// method Load of the wrapper. The record and the time in the entry come from that call. The inner
-// store must be a [lease.Lister]. If the inner store is not a Lister, passon.Store hides the method
-// List of the wrapper.
+// The names come from the List of the inner store. For each name, listLoaded calls the method Load
+// of the wrapper, and puts the record and the time from Load into the entry. The inner store must
+// be a [lease.Lister]. If the inner store is not a Lister, passon.Store hides the method List of
+// the wrapper.
 func listLoaded(ctx context.Context, wrapper, inner lease.Store, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		for e, err := range inner.(lease.Lister).List(ctx, prefix) {

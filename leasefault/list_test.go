@@ -46,7 +46,8 @@ func TestListIsWhatLoadShows(t *testing.T) {
 	}
 }
 
-// listed returns the records that s lists. Each record must be equal to the loaded record.
+// listed returns the records that s.List returns. Each of them must be equal to the record that
+// s.Load returns.
 func listed(t *testing.T, s lease.Store) map[string]lease.Record {
 	t.Helper()
 	records := map[string]lease.Record{}

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A mistake panics where it is made, with a text that names the argument and its
-// bound.
+// A function that gets an invalid argument panics at once, with a text that names the argument and
+// its bound.
 func TestMistakesPanic(t *testing.T) {
 	store := memory.New(nil)
 	auth := lease.NewAuthority(store)
@@ -88,7 +88,7 @@ func panics(f func()) (value string) {
 	return ""
 }
 
-// The zero Gate is one that is closed, and the zero Clock one that is right.
+// The zero Gate is closed, and the zero Clock shows the time of package time.
 func TestZeroValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var gate leasefault.Gate

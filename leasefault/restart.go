@@ -17,14 +17,14 @@ const (
 	// LoseMemory makes a restart delete all records of the store, including the epochs.
 	LoseMemory Loss = iota
 
-	// ResetTerm makes the store forget when each lease began. After the restart, the full duration
-	// of a lease starts again when the store first loads that lease.
+	// ResetTerm makes the store forget when each lease began. The full duration of a lease starts
+	// again at the first Load of the lease after the restart.
 	ResetTerm
 )
 
 // Restartable returns a store that wraps s, and a function that simulates a restart of the returned
-// store. Each call of restart makes the returned store lose data. The argument loss specifies which
-// data is lost. Records that are written after the restart are complete.
+// store. Each call of the function restart makes the returned store lose the data that the argument
+// loss specifies. Records that are written after the restart are complete.
 func Restartable(s lease.Store, loss Loss) (_ lease.Store, restart func()) {
 	must(s != nil, "Restartable: the store must not be nil")
 	must(loss <= ResetTerm, "Restartable: the loss is %d, and must be LoseMemory or ResetTerm", loss)
@@ -37,7 +37,7 @@ type restartable struct {
 	loss Loss
 
 	mu    sync.Mutex
-	again bool              // restart was called
+	again bool              // whether restart was called
 	since map[string]string // the versions that were committed after the restart, by name
 	epoch map[string]uint64 // the epochs that were lost in the restart, by name
 	began map[string]time.Time

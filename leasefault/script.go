@@ -39,13 +39,13 @@ type operation interface {
 	String() string
 }
 
-// A Line is one line of a script. It applies a fault to some calls of an operation. The functions
+// A Line is one line of a script, and applies a fault to some calls of an operation. The functions
 // [Nth], [First], [From] and [Always] return a Line. These functions panic if the fault is nil, if
 // n is less than 1, or if the operation op does not exist.
 type Line[Op operation] struct {
 	op    Op
 	from  int // the number of the first call of op with the fault, counted from 1
-	to    int // the number of the last such call; 0 if there is no last one
+	to    int // the number of the last call of op with the fault; 0: the fault applies to all later calls
 	fault Fault
 }
 
@@ -71,8 +71,8 @@ func Always[Op operation](op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, 0, f}.validate("Always", 1)
 }
 
-// validate returns the Line l. If n or a field of l is invalid, validate panics. The message of the
-// panic begins with the name of the constructor of l, such as Nth.
+// validate returns the Line l. If n or a field of l is invalid, validate panics. The panic's
+// message begins with the name of the constructor, such as Nth.
 func (l Line[Op]) validate(constructor string, n int) Line[Op] {
 	must(n >= 1, "%s: n is %d, and must be at least 1, the first call", constructor, n)
 	mustFaults(constructor, l.fault)
@@ -87,15 +87,16 @@ func (l Line[Op]) validate(constructor string, n int) Line[Op] {
 // Script returns an authority that passes calls on to the authority a and applies the faults of the
 // given lines to some of these calls. If several lines apply to a call, Script combines the faults
 // of these lines as [Chain] does, in the order of the lines. Each line counts the calls of its
-// operation. This count includes the calls for all leases. If a fault was made by [Detach] or
-// [Repeat], the authority a must stay usable until the cleanup functions of the test run.
+// operation for all leases together. If a fault was made by [Detach] or [Repeat], the authority a
+// must stay usable until the cleanup functions of the test run.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	must(a != nil, "Script: the authority must not be nil")
 	return passon.Authority(&scripted{a, newCallCounter("Script", lines)}, a)
 }
 
 // ScriptStore returns a store that passes calls on to the store s and applies the faults of the
-// given lines to some of these calls. It counts calls and combines faults as [Script] does.
+// given lines to some of these calls. ScriptStore counts calls and combines faults as [Script]
+// does.
 func ScriptStore(s lease.Store, lines ...Line[StoreOp]) lease.Store {
 	must(s != nil, "ScriptStore: the store must not be nil")
 	return passon.Store(&scriptedStore{s, newCallCounter("ScriptStore", lines)}, s)
@@ -129,14 +130,14 @@ func (s *scriptedStore) Swap(ctx context.Context, name string, old lease.Snapsho
 	})
 }
 
-// executeScripted counts a call. Then it executes the call with the faults of all lines that apply
-// to the call.
+// executeScripted counts a call, and executes the call with the faults of all lines that apply to
+// the call.
 func executeScripted[Op operation, A any](ctx context.Context, counter *callCounter[Op], op Op, name string, do func(context.Context) (A, error)) (A, error) {
 	about := about[Op]{op, name}
 	faults, last := counter.addCall(about)
 	c := &Call{Op: op.String(), Name: name, last: last, do: func(ctx context.Context) (any, error) { return do(ctx) }}
 	answer, err := c.executeWith(ctx, chain(faults))
-	a, answered := answer.(A) // not ok if the error comes from a fault
+	a, answered := answer.(A) // answered is false if the error comes from a fault
 	if answered && err == nil {
 		counter.keep(about, a)
 	}
@@ -165,8 +166,8 @@ func newCallCounter[Op operation](constructor string, lines []Line[Op]) *callCou
 	return &callCounter[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
 }
 
-// addCall counts a call, and returns the faults that apply to the call. It also returns the last
-// successful answer to the same operation on the same lease.
+// addCall counts a call, and returns the faults that apply to the call. The method addCall also
+// returns the last successful answer to the same operation on the same lease.
 func (c *callCounter[Op]) addCall(call about[Op]) (faults []Fault, last any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// Which of six calls a line chooses.
+// Each case says to which of six calls a Line applies its fault.
 func TestLines(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -40,7 +40,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// The same seed gives the same faults, another gives others.
+// Random chooses the same faults for the same seed, and other faults for another seed.
 func TestRandomReplays(t *testing.T) {
 	met := func(seed uint64) (calls []bool) {
 		auth := leasefault.Script(lease.NewAuthority(memory.New(nil)),

@@ -22,7 +22,7 @@ func Skew(s lease.Store, c *Clock) lease.Store {
 type skewed struct {
 	lease.Store
 	clock *Clock
-	turn  chan struct{} // holds a token during a Swap, so that there is one Swap at a time
+	turn  chan struct{} // full during a Swap, so that there is one Swap at a time
 
 	mu      sync.Mutex
 	records map[string]skewedRecord // by name

@@ -95,9 +95,9 @@ func LoseSignals(seed uint64, p float64) WatchFault {
 	})
 }
 
-// DelaySignals delays every signal of a watch by at least d. It delays one signal at a time. If a
-// second signal arrives during the delay of the first, the second delay starts when the first delay
-// ends.
+// DelaySignals delays every signal of a watch by at least d. DelaySignals delays one signal at a
+// time. If a second signal arrives during the delay of the first signal, the delay of the second
+// signal starts when the delay of the first signal ends.
 func DelaySignals(d time.Duration) WatchFault {
 	must(d >= 0, "DelaySignals: d is %v, and must not be negative", d)
 	return relay(func() func(context.Context) bool {
@@ -124,7 +124,7 @@ func relay(newFilter func() func(context.Context) bool) WatchFault {
 				}
 				select {
 				case out <- struct{}{}:
-				default: // a signal is pending already
+				default: // the channel already contains a signal
 				}
 			}
 		}()

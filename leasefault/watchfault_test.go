@@ -19,7 +19,7 @@ func TestWatchFaults(t *testing.T) {
 	lose, delay := leasefault.LoseSignals, leasefault.DelaySignals
 	for _, c := range []struct {
 		name        string
-		faults      []leasefault.WatchFault // the first outermost
+		faults      []leasefault.WatchFault // the first fault is the outermost
 		least, most int                     // signals
 		late        time.Duration
 		closed      time.Duration // 0: not before the end

@@ -8,22 +8,22 @@ import (
 )
 
 // authority implements [lease.Authority] for a Store. The authority calls [lease.Decide] while it
-// holds the mutex of the record's shard. So a request looks up the record once, locks one mutex
-// once and reads the clock once.
+// holds the mutex of the record's shard. A request therefore looks up the record once, locks one
+// mutex once and reads the clock once.
 type authority Store
 
-// Authority returns an authority over the Store. A program can use the authority to inspect a lease,
-// to break a lease, and to check whether a write is allowed. The returned authority makes the same
-// decisions as one from [lease.NewAuthority], but is faster. It also implements [lease.Watcher] and
-// [lease.Lister].
+// Authority returns an authority over the Store. A program can use the authority to inspect a
+// lease, to break a lease, and to check whether a write is allowed. The returned authority makes
+// the same decisions as an authority from [lease.NewAuthority], but is faster. The returned
+// authority also implements [lease.Watcher] and [lease.Lister].
 func (s *Store) Authority() lease.Authority {
 	s.check()
 	return (*authority)(s)
 }
 
-// Do carries out one request. If ctx is done before the call, Do carries out nothing. Otherwise Do
-// ignores ctx. The outcome of a request is never unknown, because no step can fail after the Store
-// has changed.
+// Do carries out one request. If ctx is done before the call, Do does not carry out the request. If
+// ctx ends during the call, Do ignores the end of ctx. The outcome of a request is never unknown,
+// because no step can fail after the Store has changed.
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (res lease.Result, err error) {
 	if err = a.do(ctx, name, &req, &res); err != nil {
 		err = &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
@@ -47,7 +47,7 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 	now, elapsed := s.clock.nowAndElapsed()
 	next, write, err := lease.Decide(e.record, *req, s.limits, now)
 	if _, refused := err.(lease.Code); err != nil && !refused {
-		return err // a bad argument: the Result stays zero
+		return err // for a bad argument, the Result stays zero
 	}
 	if write {
 		s.put(sh, hash, name, e, next, now, elapsed)
@@ -57,8 +57,8 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 }
 
 // refuseFirst returns an error for a bad name or a bad argument. If the name and the arguments are
-// valid, it returns err. The error for a bad name or a bad argument takes precedence, because only
-// this error tells the caller that the request was certainly refused.
+// valid, refuseFirst returns err. The error for a bad name or a bad argument comes first, because
+// only an error for a bad name or argument tells the caller that the request was certainly refused.
 func (a *authority) refuseFirst(name string, req *lease.Request, err error) error {
 	if bad := lease.CheckName(name); bad != nil {
 		return bad

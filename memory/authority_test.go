@@ -17,11 +17,11 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// SPEC M, A, S7, S10: the Store's own authority keeps the contract of every authority.
+// SPEC M, A, S7, S10: the Store's own authority passes the tests for every authority.
 func TestAuthorityConforms(t *testing.T) {
 	for name, limits := range map[string]lease.Limits{"none": {}, "Azure": lease.AzureLimits, "longer periods": {MaxDuration: time.Minute, MaxPeriod: time.Hour}, "shorter periods": {MaxDuration: time.Minute, MaxPeriod: 20 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
-			var stores sync.Map // by authority
+			var stores sync.Map // maps each authority to its Store
 			leasetest.TestAuthority(t, func(testing.TB) lease.Authority {
 				s := memory.New(&memory.Options{Limits: limits})
 				stores.Store(s.Authority(), s)
@@ -34,17 +34,17 @@ func TestAuthorityConforms(t *testing.T) {
 	}
 }
 
-// A twin is a Store and an authority over it. Two twins that get the same calls at the same times
-// must be the same.
+// A twin is a Store and an authority over the Store. Two twins that get the same calls at the same
+// times must return the same results.
 type twin struct {
 	*memory.Store
 	lease.Authority
 	signals map[string]<-chan struct{}
 }
 
-// The Store's own authority does what lease.NewAuthority over an equal Store does: the same results,
-// errors, records and signals, for good and bad requests, and for records that were swapped in by
-// hand and claim more than the limits allow.
+// The Store's own authority has the same results, errors, records and signals as lease.NewAuthority
+// over an equal Store. The test sends good and bad requests, and also swaps in records that claim
+// more time than the limits allow.
 func TestAuthorityIsThatOfNewAuthority(t *testing.T) {
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -156,8 +156,8 @@ func TestAuthorityAllocates(t *testing.T) {
 	}
 }
 
-// A Swap can compare the version of a record that the authority wrote. A Swap of an earlier record is a
-// conflict, even if its version was never shown.
+// A Swap can compare the version of a record that the authority wrote. A Swap of an earlier record
+// returns a conflict, even if no Snapshot with its version was ever returned.
 func TestSwapBesideTheAuthority(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()

@@ -22,7 +22,7 @@ func names(n int) []string {
 	return names
 }
 
-// shuffled returns the names in a random order.
+// The function shuffled returns the names in a random order.
 func shuffled(names []string) []string {
 	order := slices.Clone(names)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -45,7 +45,7 @@ func do(tb testing.TB, a lease.Authority, name string, req lease.Request) lease.
 	return res
 }
 
-// held returns an authority over a Store in which all names are leased.
+// The function held returns an authority over a Store in which all names are leased.
 func held(tb testing.TB, names []string) lease.Authority {
 	a := memory.New(nil).Authority()
 	for _, name := range names {
@@ -54,11 +54,11 @@ func held(tb testing.TB, names []string) lease.Authority {
 	return a
 }
 
-// BenchmarkRenew measures a renewal through the Store's authority. After every thousand renewals it
-// measures a thousand times what no store can be faster than: a mutex, a look-up in a map and a
-// reading of the clock. It reports the median of that, limit-ns, and how many times as long a
-// renewal takes, x-limit. So other load on the machine slows both. The module memory/bench compares
-// more.
+// BenchmarkRenew measures a renewal through the Store's authority. After every thousand renewals,
+// it measures a thousand times the work that every store must do: it locks a mutex, looks up a name
+// in a map and reads the clock. The metric limit-ns is the median time of this work. The metric
+// x-limit is the time of a renewal divided by this median. Other load on the machine slows both, so
+// x-limit is nearly independent of the load. The module memory/bench compares more implementations.
 func BenchmarkRenew(b *testing.B) {
 	const batch = 1_000
 	for _, n := range []int{1_000, 1_000_000} {
@@ -91,7 +91,7 @@ func BenchmarkRenew(b *testing.B) {
 						renewals = append(renewals, time.Since(began))
 					}
 					b.StopTimer()
-					from := (i + n/2) % n // others than are renewed next
+					from := (i + n/2) % n // these names differ from the names that are renewed next
 					limits = append(limits, limit(order[from:from+batch]))
 					b.StartTimer()
 					began = time.Now()
@@ -114,8 +114,9 @@ func median(d []time.Duration) float64 {
 	return float64(d[len(d)/2])
 }
 
-// BenchmarkGrant measures the first acquire of a name, and the memory that it keeps besides the text of
-// the name and the owner. For comparison it measures a plain map of the same size under a mutex.
+// BenchmarkGrant measures the first acquire of a name, and the memory that a lease needs besides
+// the text of its name and owner. For comparison, it measures a plain map of the same size under a
+// mutex.
 func BenchmarkGrant(b *testing.B) {
 	all := names(1_000_000)
 	b.Run("store", func(b *testing.B) {
@@ -141,7 +142,8 @@ func BenchmarkGrant(b *testing.B) {
 	})
 }
 
-// benchmarkGrant grants all names, and starts again with another store after the last.
+// benchmarkGrant grants the leases of all names. After the last name, it starts again with a new
+// store.
 func benchmarkGrant(b *testing.B, all []string, store func() func(name string)) {
 	var grant func(string)
 	var before uint64
@@ -179,8 +181,9 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkCores measures renewals on all cores (-cpu 1,2), each with names of its own, in one Store. For
-// comparison it measures a Store for each core, where nothing is shared.
+// BenchmarkCores measures renewals on all cores (-cpu 1,2) in one Store. Each core renews its own
+// names. For comparison, it measures a separate Store for each core, so that the cores share
+// nothing.
 func BenchmarkCores(b *testing.B) {
 	const each = 1_000
 	type part struct {
@@ -216,7 +219,7 @@ func BenchmarkCores(b *testing.B) {
 	}
 }
 
-// BenchmarkOnce measures a name that is leased once, released and forgotten, on all cores.
+// BenchmarkOnce measures names that are leased once, released and forgotten, on all cores.
 func BenchmarkOnce(b *testing.B) {
 	a := memory.New(nil).Authority()
 	b.ReportAllocs()

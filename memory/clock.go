@@ -11,7 +11,7 @@ import (
 type clock struct {
 	lease.Clock
 	started time.Time
-	origin  time.Time    // the time started, in UTC and without a monotonic reading
+	origin  time.Time    // the time in the field started, in UTC and without a monotonic reading
 	last    atomic.Int64 // the largest elapsed time of an injected clock
 }
 

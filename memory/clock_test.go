@@ -12,13 +12,13 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A fixed clock shows one time.
+// A fixed clock always shows the same time.
 type fixed time.Time
 
 func (c fixed) Now() time.Time                       { return time.Time(c) }
 func (c fixed) After(time.Duration) <-chan time.Time { return nil }
 
-// A hand clock shows what it is set to.
+// A hand clock shows the time to which it is set.
 type hand struct {
 	mu  sync.Mutex
 	now time.Time
@@ -40,8 +40,9 @@ func (c *hand) set(t time.Time) {
 
 func (c *hand) add(d time.Duration) { c.set(c.Now().Add(d)) }
 
-// step returns the reading now as if the wall clock, but not the monotonic clock, had been set forward by
-// s seconds. Package time cannot do that, so step changes the word with the seconds and checks the result.
+// The function step returns the reading now with a wall clock that is s seconds ahead and an
+// unchanged monotonic clock. Package time cannot make such a reading, so the function step changes
+// the word with the seconds and checks the result.
 func step(t *testing.T, now time.Time, s int64) time.Time {
 	stepped := now
 	word := (*uint64)(unsafe.Pointer(&stepped))
@@ -71,7 +72,7 @@ func TestWallClockStep(t *testing.T) {
 	}
 }
 
-// SPEC S4: while an injected clock goes backward, the Store's time stands still for all names.
+// SPEC S4: if an injected clock goes backward, the Store's time stands still for all names.
 func TestClockBackward(t *testing.T) {
 	start := time.Date(2012, 1, 26, 23, 30, 18, 5, time.FixedZone("", 3600))
 	clock := &hand{now: start}
@@ -88,7 +89,7 @@ func TestClockBackward(t *testing.T) {
 	}
 }
 
-// A Store without a clock starts at the time of its bubble and follows it.
+// In a bubble, a Store without an injected clock uses the time of the bubble.
 func TestTimeOfTheBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(nil)
@@ -102,7 +103,7 @@ func TestTimeOfTheBubble(t *testing.T) {
 	})
 }
 
-// The clock may advance by more than the longest Duration, and may show the last year.
+// The clock of a Store may advance by more than the longest Duration, and may show the year 9999.
 func TestClockAtItsEnds(t *testing.T) {
 	clock := &hand{now: time.Unix(0, 0)}
 	s := memory.New(&memory.Options{Clock: clock})
@@ -120,7 +121,7 @@ func TestClockAtItsEnds(t *testing.T) {
 	}
 }
 
-// A holder uses the Store's clock unless its options have another.
+// A holder uses the Store's clock if its options have no clock.
 func TestLeaseClock(t *testing.T) {
 	start := time.Date(2012, 1, 26, 23, 30, 18, 0, time.UTC)
 	s := memory.New(&memory.Options{Clock: fixed(start)})

@@ -9,25 +9,25 @@
 //
 // # Time
 //
-// A Store reads the wall clock only in [New]. Every later time is this first reading plus the time
-// that has passed on the monotonic clock. Therefore setting the wall clock does not affect the end of
-// a lease. On Linux, the monotonic clock stops while the machine is suspended, and the time of the
-// Store stops too. A Store that is made inside a testing/synctest bubble uses the clock of the
-// bubble.
+// A Store reads the wall clock only in [New]. Every later time of the Store is the reading in New
+// plus the time that has passed on the monotonic clock. Setting the wall clock therefore does not
+// affect the end of a lease. On Linux, the monotonic clock stops while the computer is suspended,
+// so the time of the Store stops too. A Store that is made inside a testing/synctest bubble uses
+// the clock of the bubble.
 //
 // # Forgetting
 //
-// A Store has no goroutine. Instead, each write also forgets some old records. One write forgets only
-// a bounded number of records, so no write takes long. A Store forgets
+// A Store has no goroutine that forgets old records. Each write also forgets some old records. One
+// write forgets only a bounded number of records, so no write takes long. A Store forgets
 //
 //   - old Available records, so that at most [Idle] of them remain. The Store may forget an Available
 //     record as soon as more than 64 records are Available. A million names that are leased and
 //     released once leave at most Idle records behind, even if no time passes.
 //   - records that have been Expired or Broken for [Options.Retention]. Every write of a new name
-//     checks two other records, if any record can be due. So a Store remembers at most about twice as
-//     many records as it must.
+//     checks two other records, if any record can be due. A Store therefore remembers at most about
+//     twice as many records as it must.
 //
-// When a Store forgets a record, it also forgets the last lease ID, so the last holder can no longer
-// renew the lease. Tokens still never decrease. If a forgotten name is leased again, its token is
-// newer than every token of every forgotten name.
+// When a Store forgets a record, it also forgets the last lease ID, so the last holder can no
+// longer renew the lease. Tokens never decrease, even if the Store forgets a record. If a forgotten
+// name is leased again, its token is newer than every token of every forgotten name.
 package memory

@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// One store, and two holders that contend for one name.
+// Two holders contend for one lease in one Store.
 func Example() {
 	ctx := context.Background()
 	store := memory.New(nil)
@@ -43,7 +43,7 @@ func Example() {
 	// worker-2: 00000000000000000002 true <nil>
 }
 
-// An operator lists the leases and breaks one with a period.
+// An operator lists the leases, and breaks one of them with a grace period.
 func ExampleStore_List() {
 	ctx := context.Background()
 	store := memory.New(&memory.Options{Floor: lease.TokenOf(41)})

@@ -11,18 +11,18 @@ import (
 // 64 records that became Available most recently.
 const Idle = 64 * shards
 
-// newAbsence returns a new absence. An absence is an entry without a name. It stands for all names
-// that the Store does not know. An absence is never modified.
+// newAbsence returns a new absence. An absence is an entry without a name, which stands for all
+// names that the Store does not know. An absence is never modified.
 func (s *Store) newAbsence(epoch uint64) *entry {
 	return &entry{record: lease.Record{Epoch: epoch}, version: s.id.version(absenceKind, s.forgotten.Add(1))}
 }
 
 func (e *entry) isAbsence() bool { return e.name == "" }
 
-// forget removes the entry e. The name of e is then unknown, so the absence stands for this name too
-// (see newAbsence). Tokens must never decrease. Therefore forget first replaces the absence with
-// another absence, whose Epoch is at least the Epoch of e. The other absence also has another
-// version. So a Swap that uses a Snapshot of the replaced absence returns a conflict.
+// The method forget removes the entry e. After the removal, the absence also stands for the name of
+// e (see newAbsence). Because tokens must never decrease, the method forget first replaces the
+// absence with a new absence, whose Epoch is at least the Epoch of e. The new absence has a new
+// version, so a Swap that uses a Snapshot of the replaced absence returns a conflict.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()
@@ -34,20 +34,20 @@ func (s *Store) forget(sh *shard, e *entry) {
 	sh.signal(e.name)
 }
 
-// If the shard has more than Idle/shards Available records, sweep forgets the oldest of them. Then
-// sweep checks a few records that are not Available. If the retention time of a checked record is
-// over, sweep forgets that record. Many calls of sweep form one round of checks, which covers all
-// records that are not Available. After a round, sweep makes no further checks until it can forget at
-// least one of these records.
+// If the shard has more than Idle/shards Available records, the method sweep forgets the oldest of
+// them. The method sweep then checks a few records that are not Available. If the retention time of
+// a checked record is over, the method sweep forgets the record. Many calls of the method sweep
+// together check all records that are not Available, once each. After that, the method sweep makes
+// no checks until it can forget at least one record that is not Available.
 func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duration) {
 	for sh.idle.size > Idle/shards {
 		s.forget(sh, sh.idle.head)
 	}
 	for ; checks > 0 && elapsed >= sh.rest && sh.used.head != nil; checks-- {
 		if sh.turn <= 0 {
-			// A record can be written during this round of checks, before or after its own check.
-			// The Store must remember such a record for at least one retention time after the start
-			// of the round.
+			// A record can be written while a round of checks is running, before or after its own
+			// check. The Store must remember a record that is written during a round for at least
+			// one retention time after the start of the round.
 			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
 		}
 		e := sh.used.head
@@ -62,9 +62,9 @@ func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duratio
 	}
 }
 
-// dueAt returns the earliest time at which the Store may forget the record. The result is measured
-// from the start of the Store's clock. The Store must remember an Expired or Broken record for at
-// least the retention time.
+// dueAt returns the earliest time at which the Store may forget the record. The result of dueAt is
+// measured from the start of the Store's clock. The Store must remember an Expired or Broken record
+// for at least the retention time.
 func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Duration) time.Duration {
 	switch {
 	case !e.record.State.Locked():
@@ -75,11 +75,11 @@ func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Durat
 	return add(add(elapsed, e.record.Until.Sub(now)), retention)
 }
 
-// The method dueAt returns never for a record that the Store must not forget. The elapsed time of an
-// injected clock can reach this value too.
+// The method dueAt returns the constant never for a record that the Store must not forget. The
+// elapsed time of an injected clock can also reach the constant never.
 const never time.Duration = math.MaxInt64
 
-// add returns t+d. If the sum overflows, it returns the constant never.
+// The function add returns t+d. If the sum overflows, the function add returns the constant never.
 func add(t, d time.Duration) time.Duration {
 	if d > never-max(t, 0) {
 		return never

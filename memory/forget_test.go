@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// once leases and releases n names, one after the other.
+// The function once leases and releases n names, one after the other.
 func once(tb testing.TB, a lease.Authority, prefix string, n int) {
 	tb.Helper()
 	for i := range n {
@@ -24,7 +24,7 @@ func once(tb testing.TB, a lease.Authority, prefix string, n int) {
 	}
 }
 
-// lasting leases n names for d.
+// The function lasting leases n names for the duration d.
 func lasting(tb testing.TB, a lease.Authority, prefix string, n int, d time.Duration) {
 	tb.Helper()
 	req := acquire
@@ -34,13 +34,13 @@ func lasting(tb testing.TB, a lease.Authority, prefix string, n int, d time.Dura
 	}
 }
 
-// raced reports whether the test runs under the race detector.
+// The function raced reports whether the test runs under the race detector.
 func raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// states counts what a Store remembers.
+// The function states counts the records that a Store remembers, by state.
 func states(tb testing.TB, s *memory.Store) map[lease.State]int {
 	n := make(map[lease.State]int)
 	for _, e := range list(tb, s, "") {
@@ -49,12 +49,12 @@ func states(tb testing.TB, s *memory.Store) map[lease.State]int {
 	return n
 }
 
-// A million names that were leased and released once do not stay in memory, even if the clock stands
-// still.
+// If a million names are leased and released once, they do not stay in memory, even if the clock
+// stands still.
 func TestMillionNames(t *testing.T) {
 	n := 1_000_000
 	if raced() {
-		n /= 10 // it is the memory that counts here, and the detector needs a minute
+		n /= 10 // the test is about memory, and the race detector would need a minute
 	}
 	s := memory.New(&memory.Options{Clock: fixed(time.Unix(0, 0))})
 	a := s.Authority()
@@ -71,7 +71,8 @@ func TestMillionNames(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// The same holds if all names are leased before the first is released: the maps shrink again.
+// If all names are leased before the first name is released, the maps shrink again after the
+// releases.
 func TestManyNamesAtOnce(t *testing.T) {
 	const n = 200_000
 	s := memory.New(&memory.Options{Clock: fixed(time.Unix(0, 0))})
@@ -93,8 +94,9 @@ func TestManyNamesAtOnce(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// SPEC S9: a locked record is never forgotten. A record that expired or was broken is forgotten after the
-// retention. Of the records that are Available, the last ones are remembered.
+// SPEC S9: a locked record is never forgotten. A record that expired or was broken is forgotten
+// after the retention. Of the Available records, the Store remembers those that became Available
+// last.
 func TestForgetting(t *testing.T) {
 	const retention, d = time.Minute, time.Second
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +145,7 @@ func TestLastIdleAreRemembered(t *testing.T) {
 			t.Errorf("%d was forgotten: %+v", i, got.Record)
 		}
 	}
-	// One that is used again is not among the first to go.
+	// A record that is used again is not among the first records that are forgotten.
 	do(t, a, "last-0", acquire)
 	once(t, a, "new-", 4*memory.Idle)
 	if got := load(t, s, "last-0"); got.Record.State != lease.Leased {
@@ -170,7 +172,7 @@ func TestDefaultRetention(t *testing.T) {
 	})
 }
 
-// The longest Retention is forever.
+// With the longest Retention, the Store never forgets an Expired or Broken record.
 func TestLongestRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(&memory.Options{Retention: math.MaxInt64})
@@ -184,8 +186,8 @@ func TestLongestRetention(t *testing.T) {
 	})
 }
 
-// If a record has been over for the retention when it is swapped in, the same swap may forget it. Then it
-// can be swapped in again.
+// If a record ended more than the retention time before it is swapped in, the same Swap may forget
+// the record. The record can then be swapped in again.
 func TestForgottenAtOnce(t *testing.T) {
 	s := memory.New(&memory.Options{Clock: fixed(time.Unix(0, 0)), Retention: time.Minute})
 	var epoch uint64
@@ -194,7 +196,7 @@ func TestForgottenAtOnce(t *testing.T) {
 		if old.Record != (lease.Record{Epoch: epoch}) {
 			t.Fatalf("not forgotten: %+v", old.Record)
 		}
-		next := leased(old, -time.Minute) // as a machine that was asleep might write it
+		next := leased(old, -time.Minute) // as a computer might write it after it was suspended
 		next.Duration = time.Second
 		if put := swap(t, s, "a", old, next); put.Record != next {
 			t.Fatalf("swapped %+v, got %+v", next, put)
@@ -206,7 +208,7 @@ func TestForgottenAtOnce(t *testing.T) {
 	}
 }
 
-// A Store without new names forgets in the course of renewals.
+// If a Store gets no new names, its renewals forget old records.
 func TestForgettingByRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(&memory.Options{Retention: time.Second})
@@ -229,12 +231,13 @@ func TestForgettingByRenewals(t *testing.T) {
 	})
 }
 
-// A Store whose names are leased once and expire remembers about twice as many records as it must.
+// If every name is leased once and expires, a Store remembers about twice as many records as it
+// must.
 func TestMemoryOfExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(&memory.Options{Retention: time.Second})
 		a := s.Authority()
-		const must = 20_000 // the names of 2 s
+		const must = 20_000 // the number of names that are leased in 2 s
 		most := 0
 		for i := range 200 {
 			lasting(t, a, "once-"+strconv.Itoa(i)+"-", must/20, time.Second)
@@ -250,8 +253,8 @@ func TestMemoryOfExpired(t *testing.T) {
 	})
 }
 
-// SPEC S2, S3: forgetting keeps the order of tokens, and gives the absence a new version. A swap that was
-// decided on an older absence is a conflict.
+// SPEC S2, S3: when a Store forgets a record, tokens do not decrease, and the absence gets a new
+// version. A Swap that is based on an older absence returns a conflict.
 func TestAbsence(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()
@@ -270,7 +273,8 @@ func TestAbsence(t *testing.T) {
 	if after.Version == before.Version || after.Version == known.Version {
 		t.Errorf("version %q was there before: %q, %q", after.Version, before.Version, known.Version)
 	}
-	// A name that was never there is as high: a Store cannot tell it from one that was.
+	// The Epoch of a name that was never leased is as high, because a Store cannot distinguish it
+	// from a forgotten name.
 	if got := load(t, s, "never"); got.Record.Epoch < after.Record.Epoch {
 		t.Errorf("unknown: %+v", got.Record)
 	}
@@ -285,7 +289,7 @@ func TestAbsence(t *testing.T) {
 	}
 }
 
-// A lease that is locked is not forgotten, even if the clock is set forward by the longest Duration.
+// A Store does not forget a locked lease, even if the clock is set forward by the longest Duration.
 func TestLocksOutliveTheLongestStep(t *testing.T) {
 	for what, c := range map[string]struct{ start, later time.Time }{
 		"by Infinite":   {time.Unix(0, 0), time.Unix(0, 0).Add(lease.Infinite)},

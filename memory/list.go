@@ -9,10 +9,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// List returns the leases in the Store whose names begin with prefix, sorted by name. It first
+// List returns the leases in the Store whose names begin with prefix, sorted by name. List first
 // collects the names. List reads each record just before it passes the record to the body of the
-// loop. So each entry is current, and the Store holds no lock while the body runs. If the Store
-// forgets a name during the iteration, List may leave that name out.
+// loop, so each entry is current. The Store holds no lock while the body of the loop runs. If the
+// Store forgets a name during the iteration, List may leave the name out.
 //
 // The iteration ends with an error if ctx is done. The iteration also ends with an error if the
 // prefix is neither empty nor a valid name ([lease.CheckName]).
@@ -36,7 +36,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
-// names returns the sorted names that begin with prefix.
+// The method names returns the sorted names that begin with prefix.
 func (s *Store) names(prefix string) (names []string, err error) {
 	if prefix != "" {
 		if err := lease.CheckName(prefix); err != nil {
@@ -64,8 +64,8 @@ func (sh *shard) names(names []string, prefix string) []string {
 	return names
 }
 
-// The method entry reads the record with the given name, and returns it in an Entry for List. If the
-// Store does not remember the name, the method returns false.
+// The method entry reads the record with the given name, and returns it in an Entry for List. If
+// the Store does not remember the name, the method entry returns false.
 func (s *Store) entry(name string) (lease.Entry, bool) {
 	hash := s.hash(name)
 	sh := s.shard(hash)

@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// list returns what a Store lists under the prefix.
+// The function list returns the leases that a Store lists under the prefix.
 func list(tb testing.TB, s lease.Lister, prefix string) (entries []lease.Entry) {
 	tb.Helper()
 	for e, err := range s.List(context.Background(), prefix) {
@@ -25,7 +25,7 @@ func list(tb testing.TB, s lease.Lister, prefix string) (entries []lease.Entry) 
 	return entries
 }
 
-// SPEC S10: a list is sorted by name and shows each record as it stands.
+// SPEC S10: a list is sorted by name, and shows each record as it is at the time of the list.
 func TestList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(nil)
@@ -84,8 +84,9 @@ func TestList(t *testing.T) {
 	})
 }
 
-// The body of a loop may use the Store. A change of a lease whose turn has not come is shown, and
-// a lease that is forgotten meanwhile is left out.
+// The body of a loop over a list may use the Store. If a lease changes before the list reaches it,
+// the list shows the change. If the Store forgets a lease before the list reaches it, the list
+// leaves the lease out.
 func TestListWhileTheStoreIsUsed(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()

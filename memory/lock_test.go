@@ -11,7 +11,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A slowClock advances by a nanosecond at each reading, and lets other goroutines run meanwhile.
+// A slowClock advances by a nanosecond at each reading, and lets other goroutines run during the
+// reading.
 type slowClock struct{ readings atomic.Int64 }
 
 func (c *slowClock) Now() time.Time {
@@ -24,8 +25,9 @@ func (c *slowClock) Now() time.Time {
 
 func (c *slowClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// SPEC A2, S4, S8: other requests run while a Store reads its clock. Only one of two acquires is granted. A
-// Load shows a release that was answered before, and shows no grant at a time before the grant.
+// SPEC A2, S4, S8: other requests run while a Store reads its clock. Only one of two acquires is
+// granted. A Load shows a release that was answered before the Load, and never shows a grant with a
+// time before the grant.
 func TestRequestsDuringAReadingOfTheClock(t *testing.T) {
 	for range 200 {
 		s := memory.New(&memory.Options{Clock: new(slowClock)})

@@ -8,28 +8,28 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A shard has a part of the entries of a Store. The last bits of the hash of a name select its shard.
-// A shard fills two cache lines, and a renewal mainly uses the first one.
+// A shard has some of a Store's entries. The last bits of the hash of a name select the shard of
+// the name. A shard fills two cache lines, and a renewal mainly uses the first one.
 type shard struct {
 	mu      sync.Mutex
 	swaps   uint64                        // the number of swaps; each swap numbers the version that it writes
 	recent  *entry                        // the entry found last, because a Swap usually follows a Load of the same name
 	entries map[uint64]*entry             // maps the hash of a name to the first entry with that hash
-	watches map[string]map[watch]struct{} // maps a name to its watches, if there are any
+	watches map[string]map[watch]struct{} // maps a name to its watches, if the name has watches
 	idle    queue                         // entries that are Available; the head became Available first
 	_       [8]byte
 
 	used queue // entries that are not Available; the head is checked next
 	peak int   // the largest size of the map entries; a map does not shrink by itself
 
-	turn    int           // the number of entries in used that this round must still check
+	turn    int           // the number of entries in used that the current round of checks must still check
 	soonest time.Duration // the elapsed time at which the first of the checked entries is due
 	rest    time.Duration // no entry in used is due before this elapsed time
 	_       [16]byte
 }
 
-// The method entry returns the entry of the given name, or nil if there is none. The argument hash is
-// the hash of the name.
+// The method entry returns the entry of the given name, or nil if the shard has no entry of the
+// name. The argument hash is the hash of the name.
 func (sh *shard) entry(hash uint64, name string) *entry {
 	if sh.recent == nil || sh.recent.name != name {
 		e := sh.entries[hash]
@@ -52,13 +52,14 @@ type entry struct {
 	prev, next *entry        // the neighbors in the queue of the record's State; nil before the first put
 }
 
-// The method ended reports whether the record has an Until that is not later than the given time. The
-// lease or its break period is then over.
+// The method ended reports whether the record has an Until that is not later than the given time.
+// If the method ended returns true, the lease or its break period is over.
 func (e *entry) ended(now time.Time) bool {
 	return !e.record.Until.IsZero() && !now.Before(e.record.Until)
 }
 
-// add adds an entry for the name. The entry is in no queue until put is called.
+// The method add adds an entry for the name. The entry is in no queue until the method put is
+// called.
 func (sh *shard) add(hash uint64, name string) *entry {
 	if sh.entries == nil {
 		sh.entries = make(map[uint64]*entry)
@@ -69,8 +70,8 @@ func (sh *shard) add(hash uint64, name string) *entry {
 	return e
 }
 
-// put stores a record in the entry. If the record is Available, the entry moves to the queue for
-// Available records. Otherwise the entry moves to the queue for all other records.
+// The method put stores a record in the entry. If the record is Available, the entry moves to the
+// queue idle. If the record is not Available, the entry moves to the queue used.
 func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Duration) {
 	from := sh.queue(e)
 	e.record, e.number, e.version, e.swapped = next, number, "", elapsed
@@ -85,8 +86,8 @@ func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Du
 	to.push(e)
 }
 
-// remove removes the entry. If few entries are left, they are copied to a new map, so that the memory
-// of the old map is freed.
+// The method remove removes the entry. If few entries are left, the method remove copies them to a
+// new map, so that the memory of the old map is freed.
 func (sh *shard) remove(hash uint64, e *entry) {
 	sh.queue(e).remove(e)
 	sh.unlink(hash, e)

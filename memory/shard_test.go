@@ -2,7 +2,7 @@ package memory
 
 import "testing"
 
-// Names with the same hash have entries of their own, in whatever order they are removed.
+// Names with the same hash have separate entries, which can be removed in any order.
 func TestNamesOfOneHash(t *testing.T) {
 	type key struct {
 		hash uint64

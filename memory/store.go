@@ -14,8 +14,8 @@ import (
 )
 
 // A Store keeps leases in memory. A Store implements [lease.Store], [lease.Watcher], [lease.Lister]
-// and [lease.Limiter], and has its own clock. It is safe for concurrent use by several goroutines.
-// Make a Store with [New], because the methods of a zero Store panic.
+// and [lease.Limiter], and has its own clock. A Store is safe for concurrent use by several
+// goroutines. Make a Store with [New], because the methods of a zero Store panic.
 type Store struct {
 	shards    [shards]shard // the first field, so that it starts at a cache line
 	limits    lease.Limits
@@ -27,7 +27,8 @@ type Store struct {
 	id        storeID               // distinguishes the versions of this Store from those of other Stores
 }
 
-// shards is the number of shards. With 64 shards, two cores seldom need the same shard at once.
+// The constant shards is the number of shards. With 64 shards, two cores seldom need the same shard
+// at once.
 const shards = 64
 
 // DefaultRetention is the default of [Options.Retention].
@@ -36,10 +37,10 @@ const DefaultRetention = 5 * time.Minute
 // Options are the settings of a [Store]. Nil Options select all defaults. A field that is zero
 // selects the default of that field.
 type Options struct {
-	// Clock is the clock of the Store and of the Sessions that [Store.Lease] returns. Its time must
-	// be after the zero time. If the Clock goes backward, the time of the Store stands still until
-	// the Clock has caught up. The Store holds a lock while it calls Clock.Now, so Clock.Now must not
-	// call the Store. Default: the clock of package time.
+	// Clock is the clock of the Store and of the Sessions that [Store.Lease] returns. The time of
+	// the Clock must be after the zero time. If the Clock goes backward, the time of the Store
+	// stands still until the Clock has caught up. The Store holds a lock while it calls Clock.Now,
+	// so Clock.Now must not call the Store. Default: the clock of package time.
 	Clock lease.Clock
 
 	// Limits restrict the durations and break periods that an authority grants in this Store.
@@ -57,7 +58,7 @@ type Options struct {
 	Retention time.Duration
 }
 
-// newest is the newest possible token.
+// The variable newest is the newest possible token.
 var newest = lease.TokenOf(math.MaxInt64)
 
 // Validate returns nil if [New] accepts the options. If an option is invalid, Validate returns a
@@ -108,8 +109,8 @@ func New(o *Options) *Store {
 // Limits returns the Limits of the Store.
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Load returns the record with the given name and the current time of the Store. It returns an error
-// if ctx is done, or if [lease.CheckName] refuses the name.
+// Load returns the record with the given name and the current time of the Store. Load returns an
+// error if ctx is done, or if [lease.CheckName] refuses the name.
 func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
 		return snap, err
@@ -127,10 +128,10 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 	return snap, nil
 }
 
-// Swap replaces the record of the given name with a new record (next), and returns the new Snapshot.
-// Swap replaces the record only if its version is still old.Version. Otherwise Swap returns
-// [lease.ErrConflict] and the current Snapshot. If the lease or its break period has ended since the
-// time old.Now, Swap also returns ErrConflict and the current Snapshot.
+// Swap replaces the record of the given name with a new record (next), and returns the new
+// Snapshot. Swap replaces the record only if its version is still old.Version. If the version has
+// changed, Swap returns [lease.ErrConflict] and the current Snapshot. If the lease or its break
+// period has ended since the time old.Now, Swap also returns ErrConflict and the current Snapshot.
 //
 // If Swap returns an error, the record is unchanged. Apart from a conflict, there are four errors:
 //
@@ -163,17 +164,17 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		return snap, next.ValidateAfter(e.record)
 	}
 	if !next.Until.IsZero() && !now.Before(next.Until) {
-		sh.rest = 0 // next has ended already, for example because the machine was suspended
+		sh.rest = 0 // the state in next has ended already, for example because the computer was suspended
 	}
 	e = s.put(sh, hash, name, e, next, now, elapsed)
 	s.show(e, &snap, now)
 	return snap, nil
 }
 
-// put stores the new record (next) in the entry e. If e is the absence, put stores the record in a
-// new entry for the name instead. Then put signals the watches of the name, and calls sweep to forget
-// some records. The call of sweep can even forget the entry that put returns. The caller holds the
-// mutex of the shard.
+// The method put stores the new record (next) in the entry e. If e is the absence, the method put
+// stores the record in a new entry for the name. The method put then signals the watches of the
+// name, and calls the method sweep to forget some records. The call of sweep can even forget the
+// entry that the method put returns. The caller holds the mutex of the shard.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
 	checks := 0
@@ -181,7 +182,7 @@ func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Re
 	case e.isAbsence():
 		e, checks = sh.add(hash, name), 2
 	case sh.swaps%8 == 0:
-		checks = 1 // forget old names even if there are no new ones
+		checks = 1 // forget old names even if the Store gets no new names
 	}
 	sh.put(e, next, sh.swaps, elapsed)
 	sh.signal(name)
@@ -189,9 +190,9 @@ func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Re
 	return e
 }
 
-// show sets *snap to the record and version of e. It does not return a Snapshot, because copying one
-// is slow. The version is formatted only when it is first needed. The caller holds the mutex of the
-// entry's shard.
+// The method show sets *snap to the record and version of e. It does not return a Snapshot, because
+// copying a Snapshot is slow. The version is formatted only when it is first needed. The caller
+// holds the mutex of the entry's shard.
 func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	if e.version == "" {
 		e.version = s.id.version(swapKind, e.number)
@@ -199,14 +200,14 @@ func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	snap.Record, snap.Version, snap.Now = e.record, e.version, now
 }
 
-// hash returns the hash of a name. The hash selects the shard of the name, and is the key of the name
-// in the map of that shard.
+// The method hash returns the hash of a name. The hash selects the shard of the name, and is the
+// key of the name in the map of the shard.
 func (s *Store) hash(name string) uint64 {
 	s.check()
 	return maphash.String(s.seed, name)
 }
 
-// check panics if New did not make the Store.
+// The method check panics if New did not make the Store.
 func (s *Store) check() {
 	if s.seed == (maphash.Seed{}) {
 		panic(notMade)
@@ -217,8 +218,9 @@ const notMade = "memory: use of a zero Store: New makes one"
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
-// find returns the entry of the name. If the Store does not know the name, find returns the absence.
-// The absence is an entry that stands for all unknown names. The caller holds the mutex of the shard.
+// The method find returns the entry of the name. If the Store does not know the name, the method
+// find returns the absence, the entry that stands for all unknown names. The caller holds the mutex
+// of the shard.
 func (s *Store) find(sh *shard, hash uint64, name string) (*entry, error) {
 	if e := sh.entry(hash, name); e != nil {
 		return e, nil

@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// FuzzSwap swaps arbitrary records under arbitrary names from arbitrary snapshots. A swap that is refused
-// changes nothing. A record that is committed is the one that was given, is valid, and has no lower
-// epoch.
+// FuzzSwap calls Swap with arbitrary records, names and snapshots. A refused Swap changes nothing.
+// After a successful Swap, the stored record is the given record, is valid, and has no lower epoch
+// than before.
 func FuzzSwap(f *testing.F) {
 	f.Add("a", true, uint8(lease.Leased), []byte{1}, "worker-1", int64(time.Hour), int64(3600), uint64(2), int64(0))
 	f.Add("a", true, uint8(lease.Breaking), []byte{1}, "", int64(lease.Infinite), int64(1), uint64(1), int64(time.Hour))

@@ -12,19 +12,19 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A simple store to compare with: everything that ever happened under one name. It does not know what the
-// Store has forgotten, but it knows what the Store may forget.
+// A simple store is a model to compare with. It remembers everything that ever happened under one
+// name. It does not know what the Store has forgotten, but it knows what the Store may forget.
 type simple struct {
 	record   lease.Record
 	version  string
-	since    time.Time       // of the last swap; zero: unknown, or forgotten
-	versions map[string]bool // that were shown with a record, or with an absence that is over
+	since    time.Time       // the time of the last swap; zero if the time is unknown or the record is forgotten
+	versions map[string]bool // the versions of earlier snapshots of a record, or of an absence that was replaced
 	absent   bool
 }
 
 const simpleRetention = time.Minute
 
-// over reports whether the record may be forgotten at now.
+// The method over reports whether the Store may forget the record at the time now.
 func (d *simple) over(now time.Time) bool {
 	switch r := d.record.At(now); r.State {
 	case lease.Available:
@@ -39,7 +39,7 @@ func (d *simple) over(now time.Time) bool {
 	return false
 }
 
-// saw checks a snapshot of the Store against the history.
+// The method saw checks a snapshot of the Store against the history.
 func (d *simple) saw(t *rapid.T, snap lease.Snapshot, now time.Time) {
 	if snap.Now != now || snap.Uncertainty != 0 || snap.Version == "" {
 		t.Fatalf("at %v: %+v", now, snap)
@@ -50,8 +50,8 @@ func (d *simple) saw(t *rapid.T, snap lease.Snapshot, now time.Time) {
 		}
 		return
 	}
-	// Something else than what was there: it can only be that it was forgotten, or that
-	// another absence is shown in place of one.
+	// The version has changed without a swap, so the Store has forgotten the record, or a new
+	// absence has replaced the old absence.
 	if d.versions[snap.Version] {
 		t.Fatalf("version %q came again", snap.Version)
 	}
@@ -65,8 +65,8 @@ func (d *simple) saw(t *rapid.T, snap lease.Snapshot, now time.Time) {
 	d.record, d.version, d.absent = snap.Record, snap.Version, true
 }
 
-// The Store and the simple one agree over random loads, swaps of any earlier snapshot, requests and lists,
-// while time passes and so many other names are used that the Store forgets.
+// The Store and the simple store agree for random loads, swaps of any earlier snapshot, requests
+// and lists, while time passes and so many other names are used that the Store forgets records.
 func TestModel(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
@@ -189,7 +189,7 @@ func TestModel(t *testing.T) {
 				}
 			},
 			"list": func(t *rapid.T) {
-				// A list shows what a load shows, in order, except names that are forgotten.
+				// A list shows the records that a load shows, in order, except the forgotten names.
 				var last string
 				for e, err := range s.List(ctx, "") {
 					if err != nil {

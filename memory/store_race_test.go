@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// SPEC A2, S3: goroutines contend for a few names while others make the Store forget. Every token of a
-// name is granted once, and to one holder at a time.
+// SPEC A2, S3: some goroutines contend for a few names, and other goroutines make the Store forget
+// records. Every token of a name is granted once, and only one holder has the lease at a time.
 func TestContention(t *testing.T) {
 	const goroutines, grants = 8, 300
 	seed := rand.Uint64()
@@ -78,7 +78,7 @@ func TestContention(t *testing.T) {
 	}
 }
 
-// Of many swaps of one snapshot one is committed, for a record and for an absence.
+// Of many swaps of one snapshot, exactly one is committed, for a record and for an absence.
 func TestOneOfManySwaps(t *testing.T) {
 	s := memory.New(nil)
 	for round := range 200 {

@@ -1,22 +1,23 @@
 package memory
 
-// There are two kinds of versions. The version of a written record has the kind swapKind. It contains
-// the number of the write. Each shard numbers its writes. The version of an absence has the kind
-// absenceKind. It contains the number of the absence. An absence is the entry that stands for all
-// unknown names. A name always belongs to the same shard, and a shard never uses a number twice, so a
-// name never gets the same version twice.
+// There are two kinds of versions. The version of a written record has the kind swapKind, and
+// contains the number of the write. Each shard numbers its writes. The version of an absence has
+// the kind absenceKind, and contains the number of the absence. An absence is the entry that stands
+// for all unknown names. A name always belongs to the same shard, and a shard never uses a number
+// twice, so a name never gets the same version twice.
 const (
 	swapKind    = '.'
 	absenceKind = '~'
 )
 
-// A storeID is a random text such as "3kt0m9qz". Each Store makes one storeID. Every version that the
-// Store makes begins with this storeID. So versions of different Stores differ.
+// A storeID is a random text such as "3kt0m9qz". Each Store makes one storeID. Every version that a
+// Store makes begins with the storeID of the Store, so versions of different Stores differ.
 type storeID [8]byte
 
 const digits = "0123456789abcdefghijklmnopqrstuv"
 
-// newStoreID makes a storeID from a random number. It uses the lowest 40 bits of this number.
+// newStoreID makes a storeID from a random number. The function newStoreID uses the lowest 40 bits
+// of the random number.
 func newStoreID(random uint64) (id storeID) {
 	for i := range id {
 		id[i] = digits[random%32]
@@ -25,8 +26,8 @@ func newStoreID(random uint64) (id storeID) {
 	return id
 }
 
-// version returns a text such as "3kt0m9qz.1f". The version consists of the storeID, the kind, and
-// the number n. The number is in base 32, with the lowest digit first.
+// The method version returns a text such as "3kt0m9qz.1f". The version consists of the storeID, the
+// kind, and the number n. The number is in base 32, with the lowest digit first.
 func (id storeID) version(kind byte, n uint64) string {
 	var b [22]byte // 8 for the storeID, 1 for the kind, 13 for n
 	copy(b[:], id[:])

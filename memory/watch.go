@@ -14,9 +14,9 @@ type watch chan struct{}
 // several writes. The name can be unknown to the Store. The channel is closed only when ctx ends. A
 // watch has no goroutine.
 //
-// No signal is sent when a lease expires, because nothing is written. All unknown names have the same
-// Epoch. When the Store forgets a name, this Epoch can rise. The watches of the other unknown names
-// then get no signal.
+// No signal is sent when a lease expires, because nothing is written. All unknown names have the
+// same Epoch. When the Store forgets a name, the Epoch of all unknown names can rise, but the
+// watches of the other unknown names get no signal.
 //
 // Watch returns an error if ctx is done, or if [lease.CheckName] refuses the name.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
@@ -55,10 +55,11 @@ func (sh *shard) unwatch(name string, w watch) {
 	if len(sh.watches) == 0 {
 		sh.watches = nil // a map does not shrink by itself
 	}
-	close(w) // under the mutex, so that signal never sends on a closed channel
+	close(w) // under the mutex, so that the method signal never sends on a closed channel
 }
 
-// signal sends a signal to every watch of the name. The caller holds the mutex of the shard.
+// The method signal sends a signal to every watch of the name. The caller holds the mutex of the
+// shard.
 func (sh *shard) signal(name string) {
 	if sh.watches == nil { // the usual case
 		return

@@ -23,7 +23,8 @@ func watch(tb testing.TB, s *memory.Store, ctx context.Context, name string) <-c
 	return signals
 }
 
-// signalled receives a signal if there is one, and reports whether the channel is open.
+// The function signalled receives a signal if the channel has one, and reports whether the channel
+// is open.
 func signalled(signals <-chan struct{}) (is, open bool) {
 	select {
 	case _, open := <-signals:
@@ -33,7 +34,7 @@ func signalled(signals <-chan struct{}) (is, open bool) {
 	}
 }
 
-// SPEC S7: every write signals every watch of that name, and no other watch.
+// SPEC S7: every write of a name signals every watch of the name, and no other watch.
 func TestWatch(t *testing.T) {
 	s := memory.New(nil)
 	t.Run("Authority", func(t *testing.T) { testWatch(t, s, s.Authority()) })
@@ -58,14 +59,14 @@ func testWatch(t *testing.T, s *memory.Store, a lease.Authority) {
 		{lease.Request{Action: lease.ActionBreak, Period: lease.Grace(time.Second)}, true},
 		{release, true},
 	} {
-		_, _ = a.Do(t.Context(), "a", c.req) // refused or not
+		_, _ = a.Do(t.Context(), "a", c.req) // the request may be refused
 		for i, signals := range []<-chan struct{}{one, two} {
 			if is, open := signalled(signals); is != c.change || !open {
 				t.Errorf("%v: watch %d signalled %v, open %v", c.req.Action, i, is, open)
 			}
 		}
 	}
-	// Several changes may share a signal; the last of them has one.
+	// Several changes may share one signal, which is sent after the last change.
 	do(t, a, "a", acquire)
 	do(t, a, "a", release)
 	if is, _ := signalled(one); !is {
@@ -82,7 +83,7 @@ func testWatch(t *testing.T, s *memory.Store, a lease.Authority) {
 	}
 }
 
-// A watch goes on when the Store forgets the name.
+// A watch continues after the Store has forgotten the name.
 func TestWatchOverForgetting(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()
@@ -103,7 +104,7 @@ func TestWatchOverForgetting(t *testing.T) {
 	}
 }
 
-// A watch has no goroutine. It is closed when its context ends, and keeps no memory then.
+// A watch has no goroutine. When its context ends, its channel is closed and its memory is freed.
 func TestWatchEnds(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()
@@ -138,7 +139,7 @@ func TestWatchEnds(t *testing.T) {
 			t.Error("a watch is open after its context and its last signal")
 		}
 		signalled(stays)
-		do(t, a, "a", renew) // sends on no closed channel
+		do(t, a, "a", renew) // does not send on the closed channel
 		if is, open := signalled(stays); !is || !open {
 			t.Errorf("another watch of the name: signalled %v, open %v", is, open)
 		}
@@ -154,14 +155,15 @@ func TestWatchEnds(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// goroutines returns how many goroutines are running. runtime.NumGoroutine counts dead goroutines too,
-// until the runtime has freed their stacks.
+// The function goroutines returns how many goroutines are running. In contrast,
+// runtime.NumGoroutine also counts dead goroutines until the runtime has freed their stacks.
 func goroutines() int {
 	stacks := make([]byte, 1<<20)
 	return 1 + bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("\ngoroutine "))
 }
 
-// If a watch ends while its name changes, nothing is sent on the closed channel.
+// If a watch ends while the record of its name changes, the Store sends nothing on the closed
+// channel.
 func TestWatchRace(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()

@@ -1,8 +1,9 @@
-// Package model contains a formal model of leases, written in Promela. It also compares the Go code
-// with this model. The tests of this package run the model checker spin and a C compiler. If one of
-// these programs is missing, the tests fail. Therefore the package is a separate Go module.
+// Package model contains a formal model of leases, written in Promela. The package also compares
+// the Go code with the model. The tests of this package run the model checker spin and a C
+// compiler. If spin or the compiler is missing, the tests fail. The package is a separate Go module
+// because its tests need spin and a C compiler.
 //
-// There are several small models. All of them use the same description of the authority:
+// The package contains several small models. All models use the same description of the authority:
 //
 //	machine.pml    the transitions of the authority; belief.pml has the arithmetic of the holder
 //	authority.pml  promise 1, with servers that load, step and swap, hostile clients, and time
@@ -13,9 +14,9 @@
 //	table.pml      a table of the transitions of machine.pml
 //	replay.pml     the replay of a recorded run
 //
-// The tests of package session already run the Go code of a holder through the possible orders of
-// its events, up to a maximum number of states. Therefore the models do not describe how a holder
-// decides. The models contain an authority that uses a store, clocks that drift for any length of
+// The models do not describe how a holder decides, because the tests of package session already run
+// the Go code of a holder through the possible orders of its events, up to a maximum number of
+// states. The models contain an authority that uses a store, clocks that drift for any length of
 // time, the guard of a resource, and the tables of outcomes in the documentation of Azure Blob
 // leases.
 //
@@ -33,16 +34,16 @@
 // contain requests of a version of the Azure protocol before 2012-02-12.
 //
 // The simulator in internal/check can add twenty kinds of faults to a run. For thirteen of these
-// kinds, the model can replay the runs without any [Departure]. Four other kinds need a departure:
+// kinds, the model can replay the runs without any [Departure]. Four kinds need a departure:
 //
 //   - A break without a grace period needs [Excluded], because promise 2 does not cover it.
-//   - A store clock that is set forward needs [Excluded], for the same reason.
+//   - A store clock that is set forward needs [Excluded], because promise 2 does not cover it.
 //   - A restart of the store needs [Lengthened] if the full duration of each lease begins again,
 //     because the leases then last longer than granted.
-//   - A store clock that is set back needs [Lengthened], for the same reason.
+//   - A store clock that is set back needs [Lengthened], because the leases then last longer than
+//     granted.
 //
-// The model rejects runs with faults of the other three kinds, because it does not cover these
-// faults:
+// The model does not cover three kinds of faults, and rejects runs with faults of these kinds:
 //
 //   - a store that loses its memory, because a token can then be less than an earlier token (SPEC
 //     S3)
@@ -53,10 +54,10 @@
 // # Bounds
 //
 // The search for violations of promise 1 covers 2 servers, 2 IDs and 3 grants. The search for
-// violations of promise 2 covers 2 holders and leases of 3 to 5 ticks. A clock can miss up to 2 of
-// these ticks. At any time, 2 or 3 IDs are in use. When a lease ID is no longer in use, the model
-// can use the same number again as a new ID. The search for violations of promise 3 covers 3
-// holders, and each of them changes the resource up to 2 times.
+// violations of promise 2 covers 2 holders and leases of 3 to 5 ticks. A clock can miss up to 2
+// ticks. At any time, 2 or 3 IDs are in use. When a lease ID is no longer in use, the model can use
+// the same number again as a new ID. The search for violations of promise 3 covers 3 holders, and
+// each of them changes the resource up to 2 times.
 //
 // In lease.pml all leases are finite. The searches for errors in hand-over and take-over use 2
 // lease IDs. The flag -long adds searches with 3 IDs. If a holder does not know the outcome of a

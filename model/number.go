@@ -35,10 +35,10 @@ func (r *Recorder) Names() []string {
 	return names
 }
 
-// Trace returns the recorded events of one lease. Trace leaves out a load if neither a decision nor
-// a swap was based on it. The parameters named rate and margin hold the options MaxClockDrift and
-// Margin of the holders. If the authority grants a lease of the duration D for a request that was
-// sent at the time T, the holder can use the lease until T + D(1-rate)/(1+rate) - margin. Trace
+// Trace returns the recorded events of one lease. Trace leaves out a load if no decision and no
+// swap was based on the load. The parameters named rate and margin hold the options MaxClockDrift
+// and Margin of the holders. If the authority grants a lease of the duration D for a request that
+// was sent at the time T, the holder can use the lease until T + D(1-rate)/(1+rate) - margin. Trace
 // returns an error, such as [ErrOtherDialect] or [ErrUnit], if a trace cannot represent the events.
 // Trace also returns an error if a recorded swap is based on a load that was not recorded.
 func (r *Recorder) Trace(name string, rate float64, margin time.Duration) (Trace, error) {
@@ -62,8 +62,8 @@ func (r *Recorder) Trace(name string, rate float64, margin time.Duration) (Trace
 	return t, nil
 }
 
-// An eventConverter converts the recorded events of one lease to values of the type Event. It holds
-// the state of this conversion.
+// An eventConverter converts the recorded events of one lease to values of the type Event. An
+// eventConverter holds the state of the conversion.
 type eventConverter struct {
 	ids    map[lease.ID]int
 	slots  [8]*event // the loads whose swap has not been seen yet, by server
@@ -154,8 +154,8 @@ func (n *eventConverter) span(d time.Duration) int {
 	return int(d / Unit)
 }
 
-// setClock sets *clock to t, truncated to units. It returns the number of units by which *clock has
-// advanced. If *clock was the zero time before, this number is 0.
+// setClock sets *clock to t, truncated to units. setClock returns the number of units by which
+// *clock has advanced. If *clock was the zero time before the call, setClock returns 0.
 func (n *eventConverter) setClock(clock *time.Time, t time.Time) int {
 	t = t.Round(0).Truncate(Unit)
 	if clock.IsZero() {

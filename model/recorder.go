@@ -18,20 +18,21 @@ const (
 // A Recorder records the changes of a store and the actions of the holders that use the store. To
 // record all changes of the stored records, wrap the innermost store with [Recorder.Store]. To
 // record each acquire and each renewal of a holder, together with the answer, wrap the outermost
-// authority with [Recorder.Authority]. The code between these two wrappers is the code under test,
+// authority with [Recorder.Authority]. The code between the two wrappers is the code under test,
 // such as an authority behind a network with faults. The code under test must pass the context of a
 // request on to the store.
 //
 // The zero Recorder is ready to use. A Recorder is safe for concurrent use by multiple goroutines.
-// A Recorder calls Load and Swap of its stores one at a time, and holds a mutex during the call.
-// Therefore Load and Swap must not block.
+// A Recorder calls Load and Swap of its stores one at a time. Load and Swap must not block, because
+// a Recorder holds a mutex while it calls them.
 type Recorder struct {
 	mu      sync.Mutex
 	events  []*event
 	holders [Holders]func() bool
 }
 
-// An event is a recorded step of a run. An eventConverter converts it to an Event.
+// An event is a recorded step of the code under test. An eventConverter converts an event to an
+// Event.
 type event struct {
 	kind   Kind
 	name   string
@@ -69,8 +70,8 @@ func (r *Recorder) note(e *event) *event {
 	return e
 }
 
-// Sample adds an event of the named lease to the recorded events. The event contains the results of
-// CheckAlive of all holders.
+// Sample records an event of the named lease that contains the results of CheckAlive of all
+// holders.
 func (r *Recorder) Sample(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,8 +95,8 @@ func (r *Recorder) Holder(i int, name string, l lease.Lease) {
 	})
 }
 
-// Released adds an event to the recorded events. The event says that holder number i has released the
-// named lease. Call Released after Release of the holder has returned.
+// Released records that holder number i has released the named lease. Call Released after the
+// method Release of the holder has returned.
 func (r *Recorder) Released(i int, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,8 +105,9 @@ func (r *Recorder) Released(i int, name string) {
 
 // Authority returns an authority that passes requests on to inner. Pass the number of the holder
 // that sends the requests as i. If the caller is not a holder, i must be [NotAHolder]. The returned
-// authority records each acquire and each renewal of a holder, together with the answer. For any
-// other request, the Recorder records only the loads and swaps in stores from [Recorder.Store].
+// authority records each acquire and each renewal of a holder, together with the answer. For a
+// request that is neither an acquire nor a renewal of a holder, the Recorder records only the loads
+// and swaps in stores from [Recorder.Store].
 func (r *Recorder) Authority(i int, inner lease.Authority) lease.Authority {
 	return passon.Authority(&authority{r, i, inner}, inner)
 }
@@ -143,10 +145,10 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 	return res, err
 }
 
-// Store returns a store that passes calls on to s and records every successful swap. The returned
-// store records loads only for requests to an authority from [Recorder.Authority]. For such a
-// request, it records every successful load. If a swap fails with [lease.ErrConflict] and returns
-// the current snapshot, the returned store records this snapshot as a load too.
+// Store returns a store that passes calls on to s and records every successful swap. For a request
+// to an authority from [Recorder.Authority], the returned store also records every successful load.
+// If a swap for such a request fails with [lease.ErrConflict] and returns the current snapshot, the
+// returned store records the snapshot as a load. The returned store records no other loads.
 func (r *Recorder) Store(s lease.Store) lease.Store {
 	return passon.Store(&store{r, s}, s)
 }

@@ -12,8 +12,8 @@ import (
 // concurrent use by multiple goroutines.
 type Replayer struct{ dir, pan string }
 
-// A Departure is a kind of event that the model rejects by default. An argument of [NewReplayer] can
-// allow it.
+// A Departure is a kind of event that the model rejects by default. An argument of [NewReplayer]
+// can allow a Departure.
 type Departure string
 
 const (
@@ -57,8 +57,8 @@ func (e *RejectedError) Error() string {
 }
 
 // Replay returns nil if the model can carry out all events of the trace in their order. If the
-// model cannot, Replay returns a [*RejectedError]. An error of any other type means that the replay
-// has no result, for example because the search was not complete.
+// model cannot carry out an event, Replay returns a [*RejectedError]. An error of any other type
+// means that the replay has no result, for example because the search was not complete.
 func (r *Replayer) Replay(ctx context.Context, t Trace) error {
 	dir, err := os.MkdirTemp(r.dir, "trace")
 	if err != nil {
@@ -70,8 +70,9 @@ func (r *Replayer) Replay(ctx context.Context, t Trace) error {
 		return err
 	}
 	// The verifier reports an error if it finds a run of the model in which an assertion fails. The
-	// only assertion in replay.pml is assert(false), which the model reaches after the last event of
-	// the trace. So an error of the verifier means that the model can carry out the whole trace.
+	// only assertion in replay.pml is assert(false), which the model reaches after the last event
+	// of the trace. An error of the verifier therefore means that the model can carry out the whole
+	// trace.
 	depth := fmt.Sprintf("-m%d", 10_000+500*len(t.Events))
 	out, err := run(ctx, dir, "env", "TRACE="+file, r.pan, "-E", "-w16", depth)
 	if err != nil {

@@ -13,14 +13,16 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A corruption is a lie about a run: it makes something of event i that cannot have
-// happened, or returns nil if event i is not of the kind.
+// A corruption is a kind of false trace. The function lie changes event i to something that cannot
+// have happened. If the corruption does not apply to event i, lie returns nil.
 type corruption struct {
 	name string
 	lie  func(events []Event, i int) []Event
 }
 
-// when lies about the one event, if it is of the kind.
+// when returns the function lie of a corruption of a single event. If the function kind returns
+// true for event i, the returned function calls the parameter lie with event i. If kind returns
+// false, the returned function returns nil.
 func when(kind func(Event) bool, lie func(*Event)) func([]Event, int) []Event {
 	return func(events []Event, i int) []Event {
 		if !kind(events[i]) {
@@ -31,7 +33,7 @@ func when(kind func(Event) bool, lie func(*Event)) func([]Event, int) []Event {
 	}
 }
 
-// latest is the record of the last grant that a holder was answered.
+// latest returns the record of the last grant whose answer the holder got.
 func latest(events []Event, holder int) Record {
 	for _, e := range slices.Backward(events) {
 		if granted(e) && e.Slot == holder {
@@ -135,10 +137,10 @@ var corruptions = []corruption{
 	{"a loss of what was never held", when(func(e Event) bool { return e.Kind == Lost }, func(e *Event) { e.Record.Epoch += 1000 })},
 }
 
-// TestReplayRejects lies about real runs: each lie, told at places drawn from the seed, is
-// rejected wherever it is told.
+// TestReplayRejects applies each corruption to the traces of correct runs, at random events. The
+// model must reject each corrupted trace.
 func TestReplayRejects(t *testing.T) {
-	places := 3 // in every run
+	places := 3 // the number of events of each run to which a corruption is applied
 	if testing.Short() {
 		places = 1
 	}
@@ -188,7 +190,8 @@ func TestReplayRejects(t *testing.T) {
 	t.Logf("%d lies of %d kinds about %d runs, from seed %d", lies.Load(), len(corruptions), len(runs), *seed)
 }
 
-// An authority over a store that is broken in one way.
+// A broken authority decides requests over a correct store with the function step, which has one
+// bug.
 type broken struct {
 	lease.Store
 	step func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)
@@ -284,7 +287,7 @@ func TestReplayFindsBrokenAuthorities(t *testing.T) {
 	}
 }
 
-// overstating is an authority that promises more than it granted.
+// overstating is an authority whose answers promise twice the time that it granted.
 type overstating struct{ lease.Authority }
 
 func (o overstating) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
@@ -293,8 +296,9 @@ func (o overstating) Do(ctx context.Context, name string, req lease.Request) (le
 	return res, err
 }
 
-// TestReplayFindsBelief: sessions that believe more than the model does are found, whether
-// they were told too much or take off too little.
+// TestReplayFindsBelief lets CheckAlive return true for too long, because the authority promises
+// too much time, or because the sessions subtract too little for clock drift. The model must reject
+// at least one of 20 runs.
 func TestReplayFindsBelief(t *testing.T) {
 	p := replayer(t)
 	for _, c := range []struct {

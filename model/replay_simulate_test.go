@@ -10,7 +10,7 @@ import (
 	"github.com/fencedlease/lease/internal/check/simulate"
 )
 
-// A recorded holder tells the Recorder of its releases.
+// A recorded holder tells the Recorder when it has released the lease.
 type recorded struct {
 	simulate.Holder
 	*Recorder
@@ -55,8 +55,8 @@ const simulatedName = "simulated"
 // special lists the faults whose replay needs a departure or a period, or that the model rejects.
 var special = map[string]struct {
 	departure Departure
-	period    lease.Period // of the third party's breaks
-	outside   string       // why the model cannot do the same
+	period    lease.Period // the grace period of the third party's breaks
+	outside   string       // why the model rejects the fault; empty if it does not
 }{
 	"break at once":                {departure: Excluded, period: lease.Grace(0)},
 	"break with grace":             {period: lease.Grace(term)},
@@ -69,8 +69,8 @@ var special = map[string]struct {
 }
 
 // TestReplaySimulator replays the actions of the simulator's sessions under every fault. For each
-// fault that needs a departure, the model must reject at least one run without this departure. It must
-// also reject at least one run with each of the three faults that are outside the model.
+// fault that needs a departure, the model must reject at least one run without this departure. The
+// model must also reject at least one run with each of the three faults that it does not cover.
 //
 // SPEC A5, H6, H9, H13, H15, H19.
 func TestReplaySimulator(t *testing.T) {
@@ -88,13 +88,13 @@ func TestReplaySimulator(t *testing.T) {
 			}
 			t.Run(f.Name, func(t *testing.T) {
 				t.Parallel()
-				without := how.departure // the departure without which some of the runs are rejected
+				without := how.departure // the only departure that is allowed in the replay that must reject some of the runs
 				if how.outside == "" {
 					without = ""
 				}
 				rejected := 0
 				for n := range runs {
-					const rate = clockRate / 2 // package time stands for clocks that are as much as that off
+					const rate = clockRate / 2 // the trace has package time instead of the holders' clocks, whose rates differ from it by up to this rate
 					r := simulated(t, *seed+uint64(1000*i+n), f, how.period)
 					if how.outside == "" {
 						a.replay(t, replayers[how.departure], r, rate, margin)
@@ -123,7 +123,7 @@ func TestReplaySimulator(t *testing.T) {
 	t.Logf("%d faults, %d traces, %d events, from seed %d; %d traces are beyond the model", covered, a.traces, a.events, *seed, a.beyond)
 }
 
-// simulated is one run of the simulator.
+// simulated runs the simulator once, and returns the recorded run.
 func simulated(t *testing.T, seed uint64, f *simulate.Fault, p lease.Period) *Recorder {
 	r := new(Recorder)
 	senders, holders := 0, 0

@@ -24,7 +24,8 @@ var (
 	traces = flag.Int("traces", 40, "runs whose traces are replayed, a test")
 )
 
-// runs returns how many runs a test replays: with -short a quarter of -traces.
+// runs returns the number of runs that a test replays: the value of the flag -traces, or with
+// -short a quarter of this value, but at least 4.
 func runs() int {
 	if testing.Short() {
 		return max(4, *traces/4)
@@ -32,11 +33,11 @@ func runs() int {
 	return *traces
 }
 
-// An account is what came of the traces of a test.
+// An account counts the traces and events that a test replays.
 type account struct {
 	sync.Mutex
 	traces, events int
-	beyond         int // traces that the model does not cover: the old dialect, nanoseconds, millennia
+	beyond         int // traces that the model does not cover, because of an old protocol version, fractions of a unit, or too long a duration
 }
 
 // replay requires that the model can carry out the recorded events.
@@ -72,7 +73,7 @@ func replayer(t *testing.T, departures ...Departure) *Replayer {
 	return p
 }
 
-// slow is a network between an authority and its store, so that others come between a load
+// slow delays each load and each swap of s, so that requests of other clients come between a load
 // and its swap.
 func slow(s lease.Store, rng func() float64) lease.Store {
 	return leasefault.ScriptStore(s, leasefault.Always(leasefault.LoadOrSwap, func(ctx context.Context, c *leasefault.Call) error {
@@ -81,7 +82,7 @@ func slow(s lease.Store, rng func() float64) lease.Store {
 	}))
 }
 
-// locked is a source of randomness for several goroutines.
+// locked returns a source of random numbers that several goroutines can use at once.
 func locked(seed uint64) func() float64 {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -92,8 +93,8 @@ func locked(seed uint64) func() float64 {
 	}
 }
 
-// contend has six clients ask an authority over a slow memory for anything, for IDs of
-// their own and of others.
+// contend lets six clients send random requests to an authority over a slow store in memory. All
+// clients use the same three lease IDs.
 func contend(t *testing.T, seed uint64) *Recorder {
 	r := new(Recorder)
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +144,7 @@ func draw(rng *rand.Rand) lease.Request {
 	return lease.Request{Action: lease.ActionRead}
 }
 
-// TestReplayAuthority replays what concurrent requests did at lease.NewAuthority.
+// TestReplayAuthority replays concurrent requests to an authority from lease.NewAuthority.
 //
 // SPEC A2, A4, M16, S5.
 func TestReplayAuthority(t *testing.T) {
@@ -180,7 +181,7 @@ func TestReplaySuite(t *testing.T) {
 	t.Logf("%d traces, %d events; %d traces are beyond the model", a.traces, a.events, a.beyond)
 }
 
-// The proportions of the sessions that are replayed.
+// These are the options of the sessions whose runs are replayed.
 const (
 	term      = 30 * time.Second
 	clockRate = 0.001
@@ -188,7 +189,8 @@ const (
 )
 
 // hold has three sessions contend for a lease over a network that loses, delays and repeats
-// requests. A third party breaks the lease meanwhile. The sessions work, release the lease and lose it.
+// requests. Meanwhile, a third party breaks the lease. The sessions work, and then release or lose
+// the lease.
 func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authority) *Recorder {
 	const name = "held"
 	r := new(Recorder)
@@ -212,7 +214,7 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 			}
 			err := c.Send(ctx)
 			if random() < 0.1 {
-				return err // of a refusal, the code alone
+				return err // a refusal arrives without its record
 			}
 			return nil
 		}
@@ -249,7 +251,7 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 				r.Released(i, name)
 			})
 		}
-		all.Go(func() { // breaks with so much grace that the lease outlasts the belief of every holder
+		all.Go(func() { // the grace period is a full term, so no break ends the lease early
 			third := r.Authority(NotAHolder, servers)
 			for ctx.Err() == nil {
 				time.Sleep(time.Duration(random() * float64(3*time.Minute)))
@@ -261,7 +263,7 @@ func hold(t *testing.T, seed uint64, between func(lease.Authority) lease.Authori
 	return r
 }
 
-// TestReplaySessions replays what sessions did.
+// TestReplaySessions replays runs of three sessions that contend for a lease.
 //
 // SPEC A5, H6, H9, H13, H15, H19.
 func TestReplaySessions(t *testing.T) {

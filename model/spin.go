@@ -20,7 +20,7 @@ var sources embed.FS
 type search struct {
 	states int
 	depth  int
-	failed string // the assertion that a behavior of the model violates; empty if there is none
+	failed string // the assertion that a behavior of the model violates; empty if no behavior violates an assertion
 	out    string // the output of the verifier
 }
 
@@ -32,7 +32,7 @@ func unpack(dir string) error { return os.CopyFS(dir, sources) }
 // would take longer than the search.
 //
 // The field depth limits the depth of the search. Before each search, the verifier clears memory in
-// proportion to this limit. So a limit that is much too large makes short searches slow.
+// proportion to this limit. A limit that is much too large therefore makes short searches slow.
 type searchFlags struct{ optimize, depth, hash string }
 
 var (

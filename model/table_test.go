@@ -21,7 +21,7 @@ const (
 
 var epoch0 = time.Date(2012, 1, 26, 23, 30, 18, 0, time.UTC)
 
-// pmlCodes are the words of machine.pml that are not those of lease.Code.
+// pmlCodes maps the codes of machine.pml to the texts of lease.Code where the two differ.
 var pmlCodes = map[string]string{"no_id": "id", "no_proposed": "proposed", "no_duration": "duration"}
 
 // A cell is one line that table.pml prints.
@@ -72,7 +72,7 @@ func record(state string, id, dur, left int, epoch uint64) (lease.Record, error)
 	if left != never {
 		r.Until = epoch0.Add(duration(left))
 	}
-	if epoch >= epochs-2 { // the last two are the last two that can be written
+	if epoch >= epochs-2 { // the last two epochs of the model stand for the last two epochs that a record can have
 		r.Epoch = limit - epochs + epoch
 	}
 	return r, r.State.UnmarshalText([]byte(state))
@@ -87,8 +87,9 @@ func duration(d int) time.Duration {
 
 func numbered(n int) lease.ID { return lease.ID{15: byte(n)} }
 
-// TestTable compares the authority of the model with lease.Step, cell by cell: every state
-// at and around its end, every action, IDs that match, do not match and are missing.
+// TestTable compares the authority of the model with lease.Step in every cell of the table. The
+// cells contain every state at and around its end, every action, and IDs that match, differ or are
+// missing.
 //
 // SPEC M1, M2, M3, M4, M5, M6, M7, M8, M9, M10, M11, M12, M13, M18, M19.
 func TestTable(t *testing.T) {
@@ -110,8 +111,8 @@ func TestTable(t *testing.T) {
 	t.Logf("%d cells are equal, %d kinds of (state, action, outcome)", len(cells), len(seen))
 }
 
-// TestTableTells is the calibration: with each of its errors the model differs from
-// lease.Step in some cell.
+// TestTableTells adds known errors to the model, one at a time. With each error, the model must
+// differ from lease.Step in some cell.
 func TestTableTells(t *testing.T) {
 	for _, bug := range []string{
 		"ACQUIRE_ANY", "ACQUIRE_BREAKING", "RENEW_REVIVES", "RENEW_BROKEN", "CHANGE_ANY",

@@ -9,8 +9,8 @@ import (
 
 // A Trace is a recorded run of one lease, as numbers that replay.pml can read. The first line of
 // the text of a Trace contains three integers: the number of events, the field Parts and the field
-// Margin. Every further line is one event. An event consists of 17 integers, in the order of the
-// fields of [Event].
+// Margin. Each of the following lines is one event. An event consists of 17 integers, in the order
+// of the fields of [Event].
 type Trace struct {
 	Parts  int     // the part of a duration that holders subtract for clock drift, in millionths
 	Margin int     // the time that holders subtract in addition, in units

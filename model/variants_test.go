@@ -21,11 +21,11 @@ type variant struct {
 type outcome int
 
 const (
-	holds         outcome = iota // no behavior violates an assertion, and all were searched
-	errs                         // a known error: a behavior violates one
+	holds         outcome = iota // no behavior violates an assertion, and the search covers all behaviors
+	errs                         // a known error: some behavior violates an assertion
 	reaches                      // not an error: shows that the model can reach the intended state
-	holdsInFull                  // holds, searched unless -short is set: it takes longer than ten seconds
-	holdsAtLength                // holds, searched with -long only
+	holdsInFull                  // like holds, but takes longer than ten seconds, so -short leaves it out
+	holdsAtLength                // like holds, but searched only with -long
 )
 
 var variants = []variant{
@@ -93,14 +93,15 @@ var variants = []variant{
 	{"guard.pml", "CHANGE_KEEPS_TOKEN", "change to another ID under the same token", errs},
 }
 
-// TestVariants searches every model in full: the right ones hold, and every known error has a behavior
-// that shows it. With -short it leaves out the largest of those that hold, and all errors of a model
-// but the first. With -v it prints its results as a table.
+// TestVariants searches every model in full. No behavior of a correct model may violate an
+// assertion, and the search must find a violation for every known error. With -short, TestVariants
+// leaves out the larger searches, and all known errors of a model except the first. With -v,
+// TestVariants prints its results as a table.
 //
 // SPEC A2, H3, H4, H6, H8, H9, H13, H14, H15, H17, H19, G1, G2, G3, G6, M4, S1, S2.
 func TestVariants(t *testing.T) {
 	rows := make([]string, len(variants))
-	errors := map[string]bool{} // the files of which an error was searched for
+	errors := map[string]bool{} // the files of the models in which a known error was already searched for
 	start := time.Now()
 	t.Run("all", func(t *testing.T) {
 		for i, v := range variants {

@@ -14,7 +14,8 @@ import (
 )
 
 // checkBucket returns a [*lease.FieldError] if the configuration of the stream does not suit
-// leases, for example because NATS would remove records by itself. Otherwise it returns nil.
+// leases, for example because NATS would remove records by itself. If the configuration suits
+// leases, checkBucket returns nil.
 //
 // checkBucket accepts AllowDirect, because the Store never uses direct reads. NATS sets AllowDirect
 // by default.
@@ -53,7 +54,7 @@ const needMajor, needMinor = 2, 12
 func checkVersion(nc *nats.Conn) error {
 	var major, minor int
 	version := nc.ConnectedServerVersion()
-	if version == "" { // The client is not connected. The next request reports that.
+	if version == "" { // The client is not connected. The next request reports the missing connection.
 		return nil
 	}
 	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n == 2 && (major > needMajor || major == needMajor && minor >= needMinor) {

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A server of that version knows nothing but how a client connects.
+// A greeter is a server that only lets a client connect, and tells the client its version.
 type greeter string
 
 func (version greeter) InProcessConn() (net.Conn, error) {

@@ -15,8 +15,8 @@ import (
 //     silently.
 //   - Reconnecting forever, every 250 ms plus up to 100 ms of jitter. With the defaults, a client
 //     stops trying after 60 attempts, which are 2 s apart.
-//   - No buffer for requests while there is no connection. With the default, a request that the
-//     caller abandoned long ago is still sent after the reconnect.
+//   - No buffer for requests while there is no connection. With the default buffer, the client
+//     still sends a request after the reconnect, even if the caller abandoned the request long ago.
 func ConnectOptions() []nats.Option {
 	return []nats.Option{
 		nats.PingInterval(3 * time.Second),

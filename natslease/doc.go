@@ -13,24 +13,25 @@
 // Call [Store.Lease] to hold a lease. Call [Store.Authority] to inspect a lease, to break it, or to
 // change it. For each lease, the Store remembers the last version that it has seen. [Store.Lease]
 // and [Store.Authority] start each request from the remembered version, so they need fewer round
-// trips to NATS. With lease.NewAuthority(store) instead of store.Authority(), leases are just as
-// safe, but each renewal takes three round trips instead of one. Make one Store for each client and
-// keep it. A new Store remembers no leases, so its first requests take more round trips. A new
-// Store also starts to count the duration of each lease from the beginning.
+// trips to NATS. An authority from lease.NewAuthority(store) keeps leases just as safe as
+// store.Authority(), but each of its renewals takes three round trips instead of one. Make one
+// Store for each client and keep it. A new Store remembers no leases, so its first requests take
+// more round trips. A new Store also starts to count the duration of each lease from the beginning.
 //
 // # Promises and their limits
 //
 // At most one lease ID is in force for a name at any time. Every token is newer than all earlier
 // tokens for the same name. Leases stay exclusive and tokens keep rising after keys are deleted or
 // purged, after the whole bucket is purged, after a server restarts, and after the leader changes.
-// These promises require that NATS keeps every acknowledged write, and that the revision numbers of
-// the bucket always rise. NATS does not meet these conditions in the following cases:
+// The promises of a lease require that NATS keeps every acknowledged write, and that the revision
+// numbers of the bucket always rise. NATS loses writes, or its revision numbers fall, in the
+// following cases:
 //
 //   - The operating system of a server crashes, or the server loses power. A server acknowledges a
 //     write before the write is on the disk. By default, a server syncs its disk every two minutes,
 //     even if the bucket has three replicas. Set sync_interval: always in the jetstream section of
-//     every server. Without that setting, a crash of all machines can lose two minutes of
-//     acknowledged writes. While another server is cut off, a crash of one machine can lose some
+//     every server. Without sync_interval: always, a crash of all machines can lose two minutes of
+//     acknowledged writes. While one server is cut off, a crash of another machine can lose some
 //     writes too.
 //   - A bucket with one replica loses its disk.
 //   - The bucket is deleted. The revisions and the tokens of a new bucket begin again at 1. After a
@@ -39,12 +40,13 @@
 //     bucket that has a TTL, that discards old messages, that is stored in memory, or that is a
 //     mirror. But New checks the configuration only once.
 //
-// Deleting a key by hand ends the lease at once, as a break does. Nothing else is lost. A Store
-// accepts a value that was written by hand. Let R be the revision of such a value. If the epoch in
-// the value is below R-1, the Store uses the epoch R-1 instead. The next token is therefore still
-// newer than all earlier tokens. Do not write an epoch above R-1 by hand. If a key with such an
-// epoch is deleted or purged, the Store makes the next tokens from the new revision of the key, and
-// these tokens can be lower than earlier tokens of the lease.
+// Deleting a key by hand ends the lease at once, as a break does. After the deletion, the tokens of
+// the lease still rise. A Store accepts a value that was written by hand. Let R be the revision of
+// such a value. If the epoch in the value is below R-1, the Store uses the epoch R-1 instead. The
+// next token after such a value is therefore still newer than all earlier tokens. Do not write an
+// epoch above R-1 by hand. If a key with such an epoch is deleted or purged, the Store makes the
+// next tokens from the new revision of the key, and these tokens can be lower than earlier tokens
+// of the lease.
 //
 // # Keys
 //
@@ -55,9 +57,9 @@
 //	$ nats kv get leases jobs/nightly --raw
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1","duration":"15s","left":"15s","epoch":7}
 //
-// The key =confirm is not a lease. Stores write to that key to confirm their reads. A Store never
-// deletes a key. If a lease has no key yet, even a call that only inspects the lease creates the
-// key. A Store does not use the TTL of keys or delete markers.
+// The key =confirm is not a lease. Stores write to the key =confirm to confirm their reads. A Store
+// never deletes a key. If a lease has no key yet, even a call that only inspects the lease creates
+// the key. A Store does not use the TTL of keys or delete markers.
 //
 // # Permissions
 //
@@ -88,19 +90,21 @@
 //
 // # Time
 //
-// NATS does not report its own time with a read, and the clocks of two clients can differ. So a key
-// never stores the time at which a lease ends. A key stores how much of the lease's duration was
-// left when the key was written, rounded up to milliseconds. When a Store sees a version of a key
-// for the first time, the Store starts to count the remaining duration on its own monotonic clock.
-// So no clock needs to show the right time of day. But the rate of each clock must be right, with an
-// error of at most [Options.MaxClockDrift]. The countdown in each Store has three consequences:
+// NATS does not report its own time with a read, and the clocks of two clients can differ. Because
+// of these clocks, a key never stores the time at which a lease ends. A key stores how much of the
+// lease's duration was left when the key was written, rounded up to milliseconds. When a Store sees
+// a version of a key for the first time, the Store starts to count the remaining duration on its
+// own monotonic clock. No clock needs to show the right time of day, but the rate of each clock
+// must be right, with an error of at most [Options.MaxClockDrift]. The countdown in each Store has
+// three consequences:
 //
 //   - If a contender was already waiting when the holder died, the contender takes over once the
 //     duration is over. A contender that starts later first waits for a whole duration.
-//   - Some processes call Acquire once and exit if the lease is taken. Such a process never gets
-//     the lease of a holder that died, because each new process starts to count from zero. A job
-//     that a scheduler starts should call session.TryRun. It can also call session.AcquireWait with
-//     a context that lasts longer than the Duration of the lease.
+//   - Some processes call Acquire once and exit if the lease is taken. A process that calls Acquire
+//     only once never gets the lease of a holder that died, because each new process starts to
+//     count from zero. A job that a scheduler starts should call session.TryRun. A scheduled job
+//     can also call session.AcquireWait with a context that lasts longer than the Duration of the
+//     lease.
 //   - The nats command can print a lease as leased long after the lease has expired, because no
 //     client writes the key when a lease expires. [Store.List] reports such a lease as expired once
 //     the Store has seen it for its whole duration.
@@ -117,9 +121,9 @@
 // # Round trips
 //
 // A renewal or a release takes one round trip to NATS. An acquire takes one round trip if the Store
-// has already seen the current version of the lease, and three otherwise. A refused request takes
-// two round trips, because the Store reads the lease again and confirms the read. Inspecting a
-// lease takes two round trips: one reads the lease, and the other confirms the read. Waiting for a
-// lease takes no round trips, but needs one consumer for each name. A list takes three round trips,
-// and two more for each lease.
+// has already seen the current version of the lease, and three if not. A refused request takes two
+// round trips, because the Store reads the lease again and confirms the read. Inspecting a lease
+// takes two round trips: one reads the lease, and the other confirms the read. Waiting for a lease
+// takes no round trips, but needs one consumer for each name. Listing leases takes three round
+// trips, and two more for each lease.
 package natslease

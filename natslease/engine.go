@@ -47,9 +47,9 @@ func newEngine(js jetstream.JetStream, bucket string) *engine {
 // subject returns the subject of a key.
 func (e *engine) subject(key string) string { return "$KV." + e.bucket + "." + key }
 
-// emptyValue is the value of a new key. It has no epoch, so lowestEpoch supplies the epoch. A new
-// key never contains a lease. If a new key contained a lease, a client could grant an old token in
-// these steps:
+// emptyValue is the value of a new key. emptyValue has no epoch, so lowestEpoch supplies the epoch.
+// A new key never contains a lease. If a new key contained a lease, a client could grant an old
+// token in these steps:
 //
 //  1. The client finds that the key does not exist.
 //  2. Other clients create the key, grant tokens, and delete the key.
@@ -76,7 +76,8 @@ func (e *engine) Load(ctx context.Context, name string) (found observe.Entry, er
 	return found, nil
 }
 
-// Open is the same as Load. Creating a key without a read first would save no round trip.
+// Open does the same as Load. If Open created the key without reading it first, Open would need as
+// many round trips as Load.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	return e.Load(ctx, name)
 }
@@ -92,7 +93,7 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 }
 
 // readCurrent reads a key and calls f with the message. If the function f returns
-// [lease.ErrConflict], the message is possibly out of date, and readCurrent reads the key again.
+// [lease.ErrConflict], the message might be out of date, so readCurrent reads the key again.
 func (e *engine) readCurrent(ctx context.Context, key string, f func(message) error) error {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()
@@ -168,8 +169,8 @@ func (e *engine) read(ctx context.Context, key string) (message, error) {
 }
 
 // sendRepeatedly calls the function send. If the call times out, sendRepeatedly calls the function
-// again, until ctx is done. It returns the result of the last call. The request must be read-only,
-// because it can be executed more than once.
+// again, until ctx is done. sendRepeatedly returns the result of the last call. The request must be
+// read-only, because NATS can execute it more than once.
 func sendRepeatedly[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
@@ -213,10 +214,11 @@ func parse(key string, answer []byte) (message, error) {
 }
 
 // confirm returns nil if the given revision of the key was current at some time during the call. If
-// confirm cannot prove this, it returns an error, usually [lease.ErrConflict]. To find out whether
-// the revision is current, confirm writes to the key confirmKey. The server accepts the write only
-// if the given revision is still the last revision of the key. Only a leader that a majority of
-// servers follows can acknowledge the write, and such a leader has received every earlier revision.
+// confirm cannot prove that the revision was current, it returns an error, usually
+// [lease.ErrConflict]. To find out whether the revision is current, confirm writes to the key
+// confirmKey. The server accepts the write only if the given revision is still the last revision of
+// the key. Only a leader that a majority of servers follows can acknowledge the write, and a leader
+// with a majority has received every earlier revision.
 func (e *engine) confirm(ctx context.Context, key string, revision uint64) error {
 	_, err := e.publish(ctx, "confirm", confirmKey, nil, jetstream.WithExpectLastSequenceForSubject(revision, e.subject(key)))
 	return err
@@ -236,8 +238,9 @@ func (e *engine) put(ctx context.Context, key string, revision uint64, next obse
 	return newEntry(next, written, true), nil
 }
 
-// While the stream has no leader, no server receives a published message. The client then publishes
-// the message again, up to noLeaderTries times, with a pause of noLeaderWait before each try.
+// While the stream has no leader, no server receives a published message. If no server has received
+// a message, the client publishes the message again, up to noLeaderTries times, with a pause of
+// noLeaderWait before each try.
 const noLeaderWait, noLeaderTries = 100 * time.Millisecond, 20
 
 // busyTries is the maximum number of times that a client repeats a message that NATS has refused.
@@ -327,11 +330,12 @@ func newEntry(kept observe.Kept, revision uint64, byStore bool) observe.Entry {
 	return observe.Entry{Kept: kept, Version: strconv.FormatUint(revision, 10), Revision: int64(revision)}
 }
 
-// lowestEpoch returns the lowest epoch that a key can have at the given revision. A new key has
-// this epoch. A value that was written by hand gets at least this epoch.
+// lowestEpoch returns the lowest epoch that a key can have at the given revision. A new key has the
+// lowest epoch. A value that was written by hand gets at least the lowest epoch.
 //
 // Every grant has a revision that is higher than its epoch. A key that is created at revision r has
 // the epoch r-1. The first grant under the key has the epoch r and a revision above r. Each later
-// grant raises the epoch by one and the revision by at least one. If a key is deleted and created
-// again, the lowest epoch of the new key is therefore higher than all epochs of the old key.
+// grant raises the epoch by one and the revision by at least one. The revision at which a deleted
+// key is created again is above all revisions of the old key. The lowest epoch of the new key is
+// therefore higher than all epochs of the old key.
 func lowestEpoch(revision uint64) uint64 { return revision - 1 }

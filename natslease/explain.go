@@ -55,10 +55,10 @@ func isTimeout(err error) bool {
 }
 
 // missingPermission finds out whether the request got no answer because the user has no permission
-// for it. If a permission is missing, missingPermission returns two values: advice that names the
-// permission, and the error that NATS reported. If no permission is missing, the violation is nil.
-// NATS does not answer a request for which a permission is missing. Instead, NATS reports the
-// missing permission as an error of the connection.
+// for the request. If a permission is missing, missingPermission returns two values: advice that
+// names the permission, and the error that NATS reported. If no permission is missing, the result
+// violation is nil. NATS does not answer a request for which a permission is missing. NATS only
+// reports the missing permission as an error of the connection.
 func (c call) missingPermission(err error) (advice string, violation error) {
 	last := c.nc.LastError()
 	if !isTimeout(err) || !errors.Is(last, nats.ErrPermissionViolation) {
@@ -76,8 +76,8 @@ func (c call) missingPermission(err error) (advice string, violation error) {
 	return "", nil
 }
 
-// inboxPrefix returns the prefix of the client's inbox subjects. The client receives answers on
-// these subjects.
+// inboxPrefix returns the prefix of the client's inbox subjects. The client receives the answers to
+// its requests on its inbox subjects.
 func inboxPrefix(nc *nats.Conn) string {
 	if nc.Opts.InboxPrefix != "" {
 		return nc.Opts.InboxPrefix + "."
@@ -96,8 +96,8 @@ func (c call) permission() string {
 	return c.subject
 }
 
-// advice returns a text that says how to fix the cause of an error. It also reports whether the
-// error is permanent. After a permanent error, no retry can succeed.
+// advice returns a text that says how to fix the cause of an error. The method advice also reports
+// whether the error is permanent. After a permanent error, no retry can succeed.
 func (c call) advice(err error) (advice string, permanent bool) {
 	var refused *jetstream.APIError
 	switch {

@@ -8,10 +8,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// validKey is what the documents of NATS allow as a key: parts of these letters between dots.
+// validKey matches the keys that the documents of NATS allow: parts of the listed characters, with
+// dots between the parts.
 var validKey = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
 
-// SPEC S6: each name has a valid key of its own.
+// SPEC S6: each name has its own key, and the key is valid.
 func TestKeys(t *testing.T) {
 	for name, want := range map[string]string{
 		"jobs/nightly":   "jobs/nightly",

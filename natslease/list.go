@@ -15,14 +15,14 @@ import (
 )
 
 // List returns the leases whose names begin with prefix, sorted by name. List first requests the
-// names from NATS. Then List reads the leases, up to 64 at the same time, and confirms each read as
-// Load does. Each lease takes two round trips to NATS.
+// names from NATS. Next, List reads the leases, up to 64 at the same time, and confirms each read
+// as Load does. Each lease takes two round trips to NATS.
 //
 // A Store starts to count down the remaining time of a lease when it first sees the current version
-// of the lease. If this version was written long before the Store first saw it, the lease has less
-// time left than the Store counts. The remaining time that List reports is therefore an upper
-// bound. List can report a lease as leased although its holder is dead. If the holder of a lease is
-// dead, List reports the lease as expired once this Store has counted the remaining time down to
+// of the lease. If the current version was written long before the Store first saw it, the lease
+// has less time left than the Store counts. The lease never has more time left than List reports.
+// List can report a lease as leased although its holder is dead. If the holder of a lease is dead,
+// List reports the lease as expired as soon as the Store has counted the remaining time down to
 // zero. To find out which leases are still renewed, call List, wait for the longest duration of the
 // listed leases, and call List again.
 //
@@ -37,9 +37,9 @@ const atOnce = 64
 
 // List reads all names and then yields their leases. List uses no NATS consumer, because a consumer
 // on a server that lags behind delivers stale values. A consumer also delivers keys in the order of
-// their revisions. Each renewal gives the key of a lease a higher revision. If the holder always
-// renews its lease before the consumer reaches the revision of the key, the consumer never delivers
-// the lease.
+// their revisions. Each renewal gives the key of a lease a higher revision. If the holder renews
+// its lease each time before the consumer reaches the revision of the key, the consumer never
+// delivers the lease.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
 		names, err := e.listNames(ctx, prefix)
@@ -71,7 +71,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 	}
 }
 
-// A listed is the result of reading one lease for a list.
+// A listed holds what List has read about one lease.
 type listed struct {
 	observe.Entry
 	absent bool
@@ -92,12 +92,12 @@ func (e *engine) list(ctx context.Context, name string) (l listed) {
 	return l
 }
 
-// listNames returns the sorted names that begin with prefix. It misses no name whose key existed
-// when listNames was called.
+// listNames returns the sorted names that begin with prefix. listNames misses no name whose key
+// existed when listNames was called.
 //
-// A server that lags behind the leader can answer the request for the names. Therefore listNames
-// first writes a message, and rejects every answer from a server that has not received that message
-// yet.
+// A server that lags behind the leader can answer the request for the names. To detect such a
+// server, listNames first writes a message, and rejects every answer from a server that has not
+// received this message yet.
 func (e *engine) listNames(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()

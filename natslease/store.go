@@ -18,8 +18,8 @@ const DefaultBucket = "leases"
 
 // Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Bucket is the name of the key-value bucket that stores the leases. Do not store anything
-	// else in that bucket. Two stores share their leases if they use the same bucket. Default:
+	// Bucket is the name of the key-value bucket that stores the leases. The bucket must contain
+	// nothing but leases. Two stores share their leases if they use the same bucket. Default:
 	// [DefaultBucket].
 	Bucket string
 
@@ -31,22 +31,22 @@ type Options struct {
 	Limits lease.Limits
 
 	// MaxClockDrift is the maximum error of the rate of a client's clock, compared with real time.
-	// Each clock must run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. With the default, these
-	// are rates from 0.999 to 1.001. Use the same value for sessions. Default: 0.001.
+	// Each clock must run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. With the default, each
+	// clock must run at a rate from 0.999 to 1.001. Use the same value for sessions. Default: 0.001.
 	MaxClockDrift float64
 
-	// Names is the number of names that the Store remembers, in addition to the names that are
-	// being watched. Each name takes about 500 bytes. When the Store sees the lease of a forgotten
-	// name again, it starts to count the duration of that lease from zero. If the Store already
-	// remembers this many names, [Store.List] never reports the leases of other names as expired.
+	// Names is the number of names that the Store remembers, in addition to the names that are being
+	// watched. Each name takes about 500 bytes. When the Store sees the lease of a forgotten name
+	// again, it starts to count the duration of that lease from zero. If the Store already remembers
+	// as many names as Names allows, [Store.List] never reports the leases of other names as expired.
 	// Set Names above the number of leases that you list. Default: 65,536.
 	Names int
 }
 
 // A Store keeps leases in a key-value bucket of NATS JetStream. A Store implements [lease.Store],
-// [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of NATS. It is safe
-// for use by several goroutines at once. A Store has no Close method. It never closes its NATS
-// client.
+// [lease.Watcher], [lease.Lister] and [lease.Limiter]. A Store does not use a clock of NATS. A
+// Store is safe for use by several goroutines at once. A Store has no Close method. A Store never
+// closes its NATS client.
 type Store struct{ observed *observe.Store }
 
 // validBucket matches the names that NATS allows for a bucket.
@@ -64,8 +64,8 @@ var validBucket = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 //   - The user has no permission to get the configuration.
 //   - The client has closed the connection and does not reconnect.
 //
-// Any other error means that New could not get the configuration of the bucket. After such an error,
-// call New again.
+// An error of another type means that New could not get the configuration of the bucket. After an
+// error of another type, call New again.
 func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error) {
 	if js == nil {
 		return nil, lease.Missing("New.js")
@@ -89,16 +89,16 @@ func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error
 }
 
 // Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
-// the default options of package session. Lease sends no request. It returns the errors of
+// the default options of package session. Lease sends no request. Lease returns the errors of
 // [session.New].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
 // Authority returns an authority over the Store. The returned authority needs fewer round trips to
-// NATS than lease.NewAuthority(s), which loads the record before every swap. A request starts from
-// the last record that the Store saw. Before the authority refuses a request, the authority reads
-// the record again.
+// NATS than lease.NewAuthority(s), which calls Load before every Swap. A request starts from the
+// last record that the Store saw. Before the authority refuses a request, the authority reads the
+// record again.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
 // Limits returns the Limits from the Options of the Store.
@@ -106,7 +106,7 @@ func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
 // Load returns the record of the named lease, with its remaining time. The Store counts the
 // remaining time with its own clock: see Time in the package documentation. Load reads the key from
-// the leader of the bucket. Then Load writes to another key to confirm that the answer of the
+// the leader of the bucket. Load then writes to another key to confirm that the answer of the
 // leader was current. If the key does not exist, Load creates it.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
@@ -118,9 +118,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return s.observed.Swap(ctx, name, old, next)
 }
 
-// Watch returns a channel that signals changes of the key, as [lease.Watcher] describes. It creates
-// a NATS consumer in the memory of one server. If NATS does not confirm the consumer within 5 s,
-// Watch returns an error. If the server of the consumer fails, the channel is closed within 5 s.
+// Watch returns a channel that signals changes of the key, as [lease.Watcher] describes. Watch
+// creates a NATS consumer in the memory of one server. If NATS does not confirm the consumer within
+// 5 s, Watch returns an error. If the server of the consumer fails, the channel is closed within 5
+// s.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

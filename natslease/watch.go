@@ -24,8 +24,8 @@ const (
 	keepUnused = 10 * time.Second
 )
 
-// A consumer also sends messages that are not in the bucket, such as heartbeats. Those messages
-// have these headers.
+// A consumer also sends messages that are not in the bucket, such as heartbeats. Messages that are
+// not in the bucket have the following headers.
 const (
 	statusHeader    = "Status"
 	heartbeatStatus = "100"                // the status of a heartbeat
@@ -33,7 +33,8 @@ const (
 )
 
 // Watch creates a consumer for the key, and returns once NATS has confirmed the consumer. The
-// consumer lives in the memory of one server. If that server fails, the watch is lost.
+// consumer lives in the memory of one server. If the server of the consumer fails, the watch is
+// lost.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := encode(name)
 	call := e.call("watch", key, e.api+"CONSUMER.CREATE."+e.stream+".")
@@ -83,7 +84,7 @@ func (w *watch) start(ctx context.Context) {
 	w.stop = context.AfterFunc(ctx, w.end)
 }
 
-// end unsubscribes and closes the channel. Later calls do nothing.
+// end unsubscribes and closes the channel. Only the first call of end has an effect.
 func (w *watch) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +105,7 @@ func (w *watch) receive(m *nats.Msg) {
 	}
 }
 
-// take counts m and sends a signal. It returns false if a message before m is missing.
+// take counts m and sends a signal. The method take returns false if a message before m is missing.
 func (w *watch) take(m *nats.Msg) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

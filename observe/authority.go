@@ -10,11 +10,11 @@ import (
 
 // An Authority grants leases of a [Store]. An Authority needs fewer round trips to the engine than
 // the authority that [lease.NewAuthority] returns for the Store. If a request changes the record of
-// a lease, the Authority first tries a Swap without a Load. This Swap is based on the entry that
-// the Store remembers. A renewal then needs one round trip to the engine. An acquire without
-// contention needs at most two. If a request changes no record, for example because it is refused,
-// Do reads the entry from the engine before it answers. An Authority is safe for concurrent use by
-// several goroutines.
+// a lease, the Authority first tries a Swap without a Load. The Swap without a Load is based on the
+// entry that the Store remembers. A renewal therefore needs one round trip to the engine, and an
+// acquire without contention needs at most two round trips. If a request changes no record, for
+// example because it is refused, Do reads the entry from the engine before it answers. An Authority
+// is safe for concurrent use by several goroutines.
 type Authority struct{ store *Store }
 
 // Authority returns an Authority over s.
@@ -27,7 +27,7 @@ func (a *Authority) Do(ctx context.Context, name string, req lease.Request) (lea
 	}
 	c := &call{Store: a.store, opening: req.Action == lease.ActionAcquire, last: a.store.remembered(name)}
 	res, err := lease.NewAuthority(c).Do(ctx, name, req)
-	if c.began && !c.asked { // decided on the remembered entry alone: decide again with the engine
+	if c.began && !c.asked { // the decision used only the remembered entry, so decide again with the entry from the engine
 		res, err = lease.NewAuthority(c).Do(ctx, name, req)
 	}
 	return res, err
@@ -44,18 +44,18 @@ func (a *Authority) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 }
 
 // A call is a [lease.Store] for one request. If the Store remembers a Snapshot of the lease, the
-// first call of Load returns that Snapshot and sends no request to the engine.
+// first call of Load returns the remembered Snapshot and sends no request to the engine.
 type call struct {
 	*Store
-	opening bool // the request is an acquire
+	opening bool // whether the request is an acquire
 
 	last  lease.Snapshot // the remembered Snapshot; the first Load returns it
-	began bool           // a Load has returned the remembered Snapshot
-	asked bool           // a request was sent to the engine
+	began bool           // whether a Load has returned the remembered Snapshot
+	asked bool           // whether a request was sent to the engine
 }
 
-// Limits returns no limits. [Authority.Do] has checked the request. The Store has already applied
-// its Limits to the records. The Limits do not apply to the records of foreign leases.
+// Limits returns no limits, because [Authority.Do] has checked the request. The Store has already
+// applied its Limits to the records. The Limits do not apply to the records of foreign leases.
 func (c *call) Limits() lease.Limits { return lease.Limits{} }
 
 func (c *call) Load(ctx context.Context, name string) (lease.Snapshot, error) {

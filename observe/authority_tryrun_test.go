@@ -16,7 +16,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// stores are the kinds of stores. Each call of process returns the authority of a new process.
+// The list stores has the kinds of stores. Each call of the function process returns the authority
+// of a new process.
 var stores = []struct {
 	name  string
 	clock bool
@@ -36,7 +37,7 @@ var stores = []struct {
 	}},
 }
 
-// blind is a Store that cannot watch.
+// The type blind is a Store that is not a Watcher.
 type blind struct{ lease.Store }
 
 func newSession(t *testing.T, a lease.Authority, o session.Options) *session.Session {
@@ -54,7 +55,7 @@ func newSession(t *testing.T, a lease.Authority, o session.Options) *session.Ses
 	return s
 }
 
-// crash leaves a lease of 30 s in force, as a process does that dies.
+// The function crash leaves a lease of 30 s in force, as a process that crashes does.
 func crash(t *testing.T, a lease.Authority) {
 	t.Helper()
 	do(t, a, acquire(idB, 30*time.Second), 0)
@@ -66,8 +67,9 @@ func tryRun(t *testing.T, s *session.Session, f func(context.Context, lease.Toke
 
 func nothing(context.Context, lease.Token) error { return nil }
 
-// After a crash one of the fresh processes that each try once, and end, does the work: at the
-// latest the first that begins after the lease has run out. SPEC H1, N1.
+// After a crash, new processes call TryRun once each, and end. One of these processes does the
+// work. It is the first process that begins after the lease has expired, or an earlier process.
+// SPEC H1, N1.
 func TestTryRunAfterACrash(t *testing.T) {
 	for _, c := range stores {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,8 +99,8 @@ func TestTryRunAfterACrash(t *testing.T) {
 	}
 }
 
-// A new process calls AcquireWait for the lease of a process that has died. It acquires the lease
-// after the lease has run out.
+// A new process calls AcquireWait for the lease of a process that has died. The new process
+// acquires the lease after the lease has expired.
 func TestAcquireWaitAfterACrash(t *testing.T) {
 	for _, c := range stores {
 		t.Run(c.name, func(t *testing.T) {
@@ -108,7 +110,7 @@ func TestAcquireWaitAfterACrash(t *testing.T) {
 				crashed := time.Now()
 				time.Sleep(10 * time.Second)
 				tok, err := session.AcquireWait(t.Context(), newSession(t, process(), session.Options{}), nil)
-				most := 31 * time.Second // and without a clock as long again as it has slept
+				most := 31 * time.Second // over a store without a clock, AcquireWait can wait for up to twice as long
 				if !c.clock {
 					most += 10 * time.Second
 				}
@@ -120,8 +122,8 @@ func TestAcquireWaitAfterACrash(t *testing.T) {
 	}
 }
 
-// TryRun gives up beside a living holder: at once over a store with a clock, and otherwise once the
-// record was renewed. SPEC H1.
+// If another holder is alive, TryRun gives up. Over a store with a clock, TryRun gives up at once.
+// Over a store without a clock, TryRun gives up after it has seen a renewal. SPEC H1.
 func TestTryRunBesideALivingHolder(t *testing.T) {
 	for _, c := range stores {
 		for _, d := range []time.Duration{30 * time.Second, lease.Infinite} {
@@ -137,7 +139,7 @@ func TestTryRunBesideALivingHolder(t *testing.T) {
 					defer cancel()
 					began := time.Now()
 					ran, err := session.TryRun(ctx, newSession(t, process(), session.Options{}), nothing, nil)
-					most := 20 * time.Second // a renewal, and a look
+					most := 20 * time.Second // a renewal, and a read of the record
 					if c.clock {
 						most = 0
 					}
@@ -153,11 +155,12 @@ func TestTryRunBesideALivingHolder(t *testing.T) {
 	}
 }
 
-// A Release of the Session ends a TryRun that waits, without the lease. SPEC H17.
+// If a TryRun waits, a Release of its Session ends the TryRun, and TryRun does not acquire the
+// lease. SPEC H17.
 func TestReleaseEndsATryRun(t *testing.T) {
 	for _, c := range stores {
 		if c.clock {
-			continue // it does not wait
+			continue // TryRun does not wait over this store
 		}
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -175,8 +178,9 @@ func TestReleaseEndsATryRun(t *testing.T) {
 	}
 }
 
-// Two machines start the same job of one second three seconds apart. Both get the lease, one after
-// the other; the mark that is kept under the guard makes the job run once. SPEC G2.
+// Two machines start the same job, which takes one second, at times that are three seconds apart.
+// Both machines get the lease, one after the other. The job runs only once, because the data under
+// the guard says that the job is done. SPEC G2.
 func TestJobRunsOnce(t *testing.T) {
 	for _, c := range stores {
 		for _, apart := range []time.Duration{0, 300 * time.Millisecond, 3 * time.Second} {
@@ -185,7 +189,7 @@ func TestJobRunsOnce(t *testing.T) {
 					process := c.open(t)
 					var (
 						guard     fencing.Guard
-						done      bool // the mark, beside the result
+						done      bool // says that the job is done; stored beside the result
 						jobs, ran atomic.Int64
 					)
 					job := func(ctx context.Context, tok lease.Token) error {

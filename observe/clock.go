@@ -13,7 +13,7 @@ type clock struct {
 	rate     float64 // by what fraction another clock may run faster: (1+e)/(1-e) - 1
 	injected lease.Clock
 	started  time.Time
-	origin   time.Time    // the time started, in UTC and without a monotonic reading
+	origin   time.Time    // the time in the field started, in UTC and without a monotonic reading
 	last     atomic.Int64 // the largest elapsed time of an injected clock
 }
 
@@ -26,7 +26,7 @@ func (c *clock) start(injected lease.Clock, rate float64) {
 	c.origin = c.started.Round(0).UTC()
 }
 
-// elapsed returns the time since the start.
+// The method elapsed returns the time since the start of the clock.
 func (c *clock) elapsed() time.Duration {
 	if c.injected == nil {
 		return time.Since(c.started)

@@ -17,7 +17,7 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// An engine is an engine in memory with one history of revisions. It has no clock and no leases.
+// An engine is an Engine in memory, with one sequence of revisions. It has no clock and no leases.
 type engine struct {
 	mu        sync.Mutex
 	revision  int64
@@ -25,9 +25,9 @@ type engine struct {
 	watches   map[string][]chan struct{}
 	corrupt   map[string]error // the errors of reads of corrupt records, by name
 	exchanges int
-	before    func() // every exchange passes it on its way, and after on its way back
+	before    func() // every request calls before on the way to the engine, and after on the way back
 	after     func()
-	commit    func(old, next observe.Kept) // called with mu held
+	commit    func(old, next observe.Kept) // the engine calls commit while it holds mu
 }
 
 func newEngine() *engine {
@@ -47,7 +47,7 @@ func (e *engine) exchange(f func()) {
 	}
 }
 
-// spoil makes the record of a name corrupt, as an edit by hand does.
+// The method spoil makes the record of a name corrupt, as an edit by hand does.
 func (e *engine) spoil(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -73,7 +73,7 @@ func (e *engine) put(name string, next observe.Kept) observe.Entry {
 	for _, signals := range e.watches[name] {
 		select {
 		case signals <- struct{}{}:
-		default: // one is waiting
+		default: // a signal is already waiting
 		}
 	}
 	return e.entries[name]
@@ -141,7 +141,7 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	return signals, ctx.Err()
 }
 
-// count returns how many exchanges f makes.
+// The method count returns how many requests f sends to the engine.
 func (e *engine) count(f func()) int {
 	before := e.exchanges
 	f()

@@ -39,19 +39,20 @@ type NamedEntry struct {
 }
 
 // Kept is a record in the form in which an engine writes it. A Kept does not contain the time at
-// which the lease ends, because the clocks of other processes may show different times. Instead, a
-// Kept contains how much time was left when the record was written.
+// which the lease ends, because the clocks of other processes may show different times. A Kept
+// contains how much time was left when the record was written.
 type Kept struct {
 	Record lease.Record  // its Until is zero
 	Left   time.Duration // the time left; never negative; 0 if the state does not end by itself
 }
 
-// resolution is the unit of Left. The time left is rounded up to a multiple of it.
+// resolution is the unit of Left. The method toKept rounds the time left up to a multiple of the
+// resolution.
 const resolution = time.Millisecond
 
 // toKept converts the record r to a Kept. If r.Until is set, toKept computes how much time is left
-// from now until r.Until. The time left is rounded up to whole milliseconds, and is at least one
-// millisecond.
+// from now until r.Until. The function toKept rounds the time left up to whole milliseconds, and to
+// at least one millisecond.
 func toKept(r lease.Record, now time.Time) Kept {
 	k := Kept{Record: r}
 	if !r.Until.IsZero() {
@@ -71,14 +72,15 @@ func roundUp(d time.Duration) time.Duration {
 	return d
 }
 
-// ends reports whether the state ends by itself.
+// The method ends reports whether the state ends by itself.
 func (k Kept) ends() bool {
 	r := k.Record
 	return r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite
 }
 
 // Validate returns nil if k.Left is valid, k.Record.Until is zero, and all other fields of k.Record
-// are valid. Otherwise Validate returns a [*lease.FieldError] with the Code [lease.ErrCorrupt].
+// are valid. If a field is not valid, Validate returns a [*lease.FieldError] with the Code
+// [lease.ErrCorrupt].
 func (k Kept) Validate() error {
 	r := k.Record
 	switch {
@@ -118,7 +120,8 @@ const infinite = "infinite"
 //
 // The member "left" is present if the state ends by itself. The members "state" and "epoch" are
 // always present. Other members with a zero value are omitted. The duration of an infinite lease is
-// written as "infinite". If [Kept.Validate] returns an error, MarshalJSON returns that error.
+// written as "infinite". If [Kept.Validate] returns an error, MarshalJSON returns the error of
+// Validate.
 func (k Kept) MarshalJSON() ([]byte, error) {
 	if err := k.Validate(); err != nil {
 		return nil, err
@@ -164,10 +167,10 @@ func (k *Kept) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// The function split converts the JSON of a Kept to the JSON of a [lease.Record]. The JSON of a Kept
-// has a member "left". The JSON of a Record has a member "until" instead. The function removes the
-// member "left", and returns its value as a separate result. It adds a member "until" with an
-// arbitrary value. Record.UnmarshalJSON can then check all other members.
+// The function split converts the JSON of a Kept to the JSON of a [lease.Record]. The JSON of a
+// Kept has a member "left", where the JSON of a Record has a member "until". The function split
+// removes the member "left", and returns its value as a separate result. The function split adds a
+// member "until" with an arbitrary value, so that Record.UnmarshalJSON can check all other members.
 func split(data []byte) (record []byte, left string, err error) {
 	const rule = "must be one JSON object"
 	d := json.NewDecoder(bytes.NewReader(data))

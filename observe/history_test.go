@@ -14,10 +14,10 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// drift bounds the rates of the clocks of a world: from 1-drift to 1+drift.
+// The constant drift bounds the rates of the clocks of a world, which are from 1-drift to 1+drift.
 const drift = 0.05
 
-// A rated clock has a time of day of its own, and a rate.
+// A rated clock shows its own time of day, and runs at its own rate.
 type rated struct {
 	started, shows time.Time
 	rate           float64
@@ -32,11 +32,11 @@ func (c *rated) Now() time.Time {
 	return c.shows.Add(time.Duration(float64(time.Since(c.started)) * c.rate))
 }
 
-// After is package time's: a Store does not wait by its clock.
+// After calls time.After, because a Store does not wait with its clock.
 func (c *rated) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// A world is some contenders for one lease over one engine, each with a clock of his own,
-// over a network that delays. It looks at every commit as it happens.
+// A world has some contenders for one lease over one engine. Each contender has its own clock, and
+// the network delays requests. The world checks every commit when it happens.
 type world struct {
 	*testing.T
 	rand    *rand.Rand
@@ -48,8 +48,8 @@ type world struct {
 	errors  []string
 }
 
-// A belief is until when a contender is certain of his ID, on his clock, if it was not broken
-// more often than he knew when he asked.
+// A belief says until which time on its clock a contender is certain that its ID is in force. The
+// belief holds only if the ID was not broken again after the contender sent its request.
 type belief struct {
 	clock *rated
 	until time.Time
@@ -62,8 +62,8 @@ func (w *world) intn(n int) int {
 	return w.rand.IntN(n)
 }
 
-// look is called at every commit. A process may end a lease that its holder did not give up only after
-// the holder has stopped believing that it holds the lease.
+// The engine calls the method look at every commit. If a holder has not given up its lease, another
+// process may end the lease only after the holder no longer believes that it holds the lease.
 func (w *world) look(old, next observe.Kept) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,8 +81,8 @@ func (w *world) look(old, next observe.Kept) {
 	}
 }
 
-// ask carries out a request. The holder believes that it holds the lease for as long as the answer
-// guarantees.
+// The method ask carries out a request. The holder believes that it holds the lease for as long as
+// the answer guarantees.
 func (w *world) ask(ctx context.Context, a lease.Authority, clock *rated, id lease.ID, req lease.Request) {
 	w.mu.Lock()
 	broken := w.broken[id]
@@ -92,7 +92,7 @@ func (w *world) ask(ctx context.Context, a lease.Authority, clock *rated, id lea
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if res.Record.ID != id || err != nil && !errors.Is(err, lease.ErrBroken) || broken != w.broken[id] {
-		return // it is not known which of the breaks the answer shows
+		return // the test does not know which break the answer shows
 	}
 	switch req.Action {
 	case lease.ActionAcquire, lease.ActionRenew, lease.ActionRead:
@@ -107,7 +107,7 @@ func (w *world) holds(clock *rated, id lease.ID) bool {
 	return believed && clock.Now().Before(b.until)
 }
 
-// contend is the life of a contender.
+// The method contend runs one contender.
 func (w *world) contend(ctx context.Context, a lease.Authority, clock *rated) {
 	for n := 0; ctx.Err() == nil; n++ {
 		var id lease.ID
@@ -117,7 +117,7 @@ func (w *world) contend(ctx context.Context, a lease.Authority, clock *rated) {
 		}
 		w.mu.Unlock()
 		w.ask(ctx, a, clock, id, acquire(id, time.Duration(1+w.intn(10))*time.Second))
-		for w.holds(clock, id) && w.intn(8) > 0 { // or crashes
+		for w.holds(clock, id) && w.intn(8) > 0 { // or the holder crashes
 			if w.intn(16) == 0 {
 				w.mu.Lock()
 				delete(w.beliefs, id)
@@ -142,7 +142,7 @@ func (w *world) contend(ctx context.Context, a lease.Authority, clock *rated) {
 	}
 }
 
-// run runs a world for some minutes of its time.
+// The function run runs a world for some minutes of fake time.
 func run(t *testing.T, seed uint64, over func(*observe.Store) lease.Authority) (w *world) {
 	synctest.Test(t, func(t *testing.T) {
 		w = &world{T: t, rand: rand.New(rand.NewPCG(seed, 0)), beliefs: map[lease.ID]belief{}, broken: map[lease.ID]int{}}
@@ -172,8 +172,8 @@ func run(t *testing.T, seed uint64, over func(*observe.Store) lease.Authority) (
 	return w
 }
 
-// SPEC A5, H9: no contender takes over while the holder believes that it holds the lease, at any rates
-// and times of the clocks and any delay of the network.
+// SPEC A5, H9: no contender takes the lease over while the holder believes that it holds the lease.
+// The rates and times of the clocks and the delays of the network are random.
 func TestNobodyIsEarly(t *testing.T) {
 	first, worlds := rand.Uint64(), 200
 	if testing.Short() {
@@ -197,9 +197,9 @@ func TestNobodyIsEarly(t *testing.T) {
 	}
 }
 
-// A mutant is a Store whose snapshots are wrong in one way. The record that Swap returns is correct.
-// Otherwise the same error would affect the holders and the contenders, and the two effects would
-// cancel out.
+// A mutant is a Store whose snapshots are wrong in one way. The record that Swap returns is
+// correct. If the record of Swap were wrong too, the error would affect both the holders and the
+// contenders, and the two effects would cancel out.
 type mutant struct {
 	*observe.Store
 	change func(*lease.Snapshot)

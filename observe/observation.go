@@ -23,8 +23,8 @@ type observation struct {
 	lowStart, lowLeft time.Duration
 }
 
-// newUnaged returns an observation of an entry whose commit time is unknown. Such an observation has
-// no lower bound.
+// newUnaged returns an observation of an entry whose commit time is unknown. An observation from
+// newUnaged has no lower bound.
 func newUnaged(e Entry, nextAfter, now time.Duration) observation {
 	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: now}
 }
@@ -37,8 +37,8 @@ func newAged(e Entry, nextAfter, now, earliest time.Duration) observation {
 // mergedWith returns the observation that the Store keeps after it has received a newer entry. The
 // receiver is the observation of the previous entry. The first argument is the observation of the
 // newer entry. Usually mergedWith returns the first argument unchanged. But if both entries are
-// breaks with the same ID and Epoch, mergedWith combines the two observations. The result then has
-// the earlier of the two upper bounds and the earlier of the two lower bounds.
+// breaks with the same ID and Epoch, the result of mergedWith has the earlier of the two upper
+// bounds and the earlier of the two lower bounds.
 func (old *observation) mergedWith(next observation, c *clock) observation {
 	a, b := old.Record, next.Record
 	if a.State == lease.Breaking && b.State == lease.Breaking && a.ID == b.ID && a.Epoch == b.Epoch {
@@ -50,8 +50,8 @@ func (old *observation) mergedWith(next observation, c *clock) observation {
 	return next
 }
 
-// leftAtLeast returns a lower bound. Counted from the given time, the state of the lease lasts for at
-// least the returned duration. This lower bound is correct even if another clock runs faster than c,
+// leftAtLeast returns a lower bound on the time for which the state of the lease lasts, counted
+// from the given time. The lower bound is correct even if another clock runs faster than c,
 // provided that both clocks stay within [Options.MaxClockDrift]. If the observation has no lower
 // bound, leftAtLeast returns zero or a negative duration.
 func (o *observation) leftAtLeast(c *clock, now time.Duration) time.Duration {
@@ -69,7 +69,8 @@ func (o *observation) snapshot(c *clock, now time.Duration) lease.Snapshot {
 	return snap
 }
 
-// add returns t+d. If the sum overflows, it returns the longest Duration.
+// The function add returns t+d. If the sum overflows, the function add returns the longest
+// Duration.
 func add(t, d time.Duration) time.Duration {
 	if t > math.MaxInt64-d {
 		return math.MaxInt64
@@ -78,7 +79,7 @@ func add(t, d time.Duration) time.Duration {
 }
 
 // An observations value stores one observation for each name. The number of names is limited.
-// Pinned names do not count towards this limit, and are never forgotten.
+// Pinned names do not count towards the limit, and are never forgotten.
 type observations struct {
 	most   int // the largest number of names that are not pinned
 	byName map[string]*named
@@ -97,12 +98,12 @@ func newObservations(most int) observations {
 	return observations{most, map[string]*named{}, list.New(), map[string]int{}}
 }
 
-// isFull reports whether the number of names has reached its limit. If it has, a new name displaces
-// another name.
+// isFull reports whether the number of names has reached its limit. If the number has reached its
+// limit, a new name displaces another name.
 func (s *observations) isFull() bool { return s.recent.Len() >= s.most }
 
-// get returns the observation of a name, or nil if the name has no observation. If touch is true,
-// the name becomes the most recently used name.
+// The method get returns the observation of a name, or nil if the name has no observation. If the
+// parameter touch is true, the name becomes the most recently used name.
 func (s *observations) get(name string, touch bool) *observation {
 	n := s.byName[name]
 	if n == nil {
@@ -114,8 +115,8 @@ func (s *observations) get(name string, touch bool) *observation {
 	return &n.observation
 }
 
-// put adds the observation of a new name. If there are too many names, the least recently used name
-// is forgotten.
+// The method put adds the observation of a new name. If there are too many names, the method put
+// forgets the least recently used name.
 func (s *observations) put(name string, o observation) *observation {
 	n := &named{name: name, observation: o}
 	s.byName[name] = n
@@ -126,7 +127,7 @@ func (s *observations) put(name string, o observation) *observation {
 }
 
 // markUsed makes a name the most recently used name. The name must not be pinned. If there are too
-// many names, the least recently used name is forgotten.
+// many names, markUsed forgets the least recently used name.
 func (s *observations) markUsed(n *named) {
 	if s.isFull() {
 		oldest := s.recent.Back()
@@ -135,7 +136,8 @@ func (s *observations) markUsed(n *named) {
 	n.place = s.recent.PushFront(n)
 }
 
-// pin pins a name, so that the name is not forgotten. Each call of pin needs one call of unpin.
+// The method pin pins a name, so that the name is not forgotten. Each call of the method pin needs
+// one call of the method unpin.
 func (s *observations) pin(name string) {
 	s.pins[name]++
 	if n := s.byName[name]; n != nil && n.place != nil {
@@ -144,7 +146,7 @@ func (s *observations) pin(name string) {
 	}
 }
 
-// unpin undoes one call of pin.
+// The method unpin undoes one call of the method pin.
 func (s *observations) unpin(name string) {
 	if s.pins[name]--; s.pins[name] > 0 {
 		return

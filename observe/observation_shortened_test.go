@@ -15,7 +15,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An outage is an authority that fails while it is out.
+// An outage is an authority that fails while the test has switched it off.
 type outage struct {
 	lease.Authority
 	out atomic.Bool
@@ -28,8 +28,8 @@ func (o *outage) Do(ctx context.Context, name string, req lease.Request) (lease.
 	return o.Authority.Do(ctx, name, req)
 }
 
-// An observer that sees late that a break was shortened knows of no earlier end, but less is certain.
-// Its session believes no more than that. SPEC H13.
+// If an observer sees late that a break was shortened, its upper bound of the end does not move,
+// but its lower bound becomes earlier. The Session relies only on the lower bound. SPEC H13.
 func TestShortenedBreakThatIsSeenLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -47,7 +47,7 @@ func TestShortenedBreakThatIsSeenLate(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		do(t, breaker, breaks(20*time.Second), 0)
-		time.Sleep(5 * time.Second) // the holder has seen it at 5 s
+		time.Sleep(5 * time.Second) // the holder has seen the break at 5 s
 		first := <-told
 		do(t, breaker, breaks(13*time.Second), 0)
 		ends := time.Now().Add(13 * time.Second)
@@ -71,7 +71,7 @@ func TestShortenedBreakThatIsSeenLate(t *testing.T) {
 	})
 }
 
-// A break that an observer sees again and again is told once. SPEC H13.
+// If an observer sees the same break several times, the Session reports the break once. SPEC H13.
 func TestBreakThatIsSeenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()

@@ -12,27 +12,31 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Engine stores an entry for each name. An Engine must follow the rules of a [lease.Store], except
-// the rules about time. Its methods must be safe for concurrent use by several goroutines.
+// An Engine stores an entry for each name. An Engine must follow the rules of a [lease.Store],
+// except the rules about time. The methods of an Engine must be safe for concurrent use by several
+// goroutines.
 type Engine interface {
 	lease.Watcher
 
 	// Load returns the current entry of the name. If the engine stores no entry under the name,
-	// Load returns an entry in the state Available. The Epoch of this entry is at least as high as
-	// every Epoch that was granted under the same name before. Load may store this entry.
+	// Load returns an entry in the state Available. The Epoch of the Available entry is at least as
+	// high as every Epoch that was granted under the same name before. Load may store the Available
+	// entry.
 	Load(ctx context.Context, name string) (Entry, error)
 
-	// Open is like Load, but is called before an acquire. It may write to the engine if that saves a
-	// round trip.
+	// Open is like Load, but is called before an acquire. Open may write to the engine if the write
+	// saves a round trip.
 	Open(ctx context.Context, name string) (Entry, error)
 
 	// Swap replaces the entry of the given name with a new entry (next), and returns the committed
-	// entry. Swap replaces the entry only if its version is equal to the argument old. For the errors
-	// of Swap, see [lease.Store]. After a conflict, Swap returns the current entry if Swap knows it,
-	// and otherwise an entry without a Version.
+	// entry. Swap replaces the entry only if its version is equal to the argument old. For the
+	// errors of Swap, see [lease.Store]. After a conflict, Swap returns the current entry if Swap
+	// knows the current entry. If Swap does not know the current entry, it returns an entry without
+	// a Version.
 	Swap(ctx context.Context, name, old string, next Kept) (Entry, error)
 
-	// List returns the entries whose names begin with prefix. It follows the rules of [lease.Lister].
+	// List returns the entries whose names begin with prefix. The method List follows the rules of
+	// [lease.Lister].
 	List(ctx context.Context, prefix string) iter.Seq2[NamedEntry, error]
 }
 
@@ -48,27 +52,29 @@ type Options struct {
 
 	// Names is the largest number of lease names that the Store remembers. Watched names do not
 	// count. The Store forgets the least recently used name first. If the Store already remembers
-	// this many names, [Store.List] starts no countdown for other names. Default: [DefaultNames].
+	// as many names as the option Names allows, [Store.List] starts no countdown for other names.
+	// Default: [DefaultNames].
 	Names int
 
 	// MaxClockDrift limits how much faster or slower than real time the clock of a process may run.
 	// If MaxClockDrift is 0.001, the clocks of all processes must run at rates from 0.999 to 1.001.
-	// The Store allows for this drift in its lower bounds. The value must be at least 0 and below
-	// 1. Default: [DefaultMaxClockDrift].
+	// The Store allows for MaxClockDrift in its lower bounds. MaxClockDrift must be at least 0 and
+	// below 1. Default: [DefaultMaxClockDrift].
 	MaxClockDrift float64
 
 	// Clock is the clock of the Store. Default: the clock of package time.
 	Clock lease.Clock
 }
 
-// DefaultMaxClockDrift is the default of [Options.MaxClockDrift]. It is also the default of a
-// session.Session.
+// DefaultMaxClockDrift is the default of [Options.MaxClockDrift]. A session.Session has the same
+// default.
 const DefaultMaxClockDrift = 0.001
 
 // DefaultNames is the default of [Options.Names]. A name needs about 500 bytes of memory.
 const DefaultNames = 1 << 16
 
-// A Store is a [lease.Store] over an [Engine]. It is safe for use by several goroutines at once.
+// A Store is a [lease.Store] over an [Engine]. A Store is safe for use by several goroutines at
+// once.
 type Store struct {
 	engine Engine
 	limits lease.Limits
@@ -95,7 +101,7 @@ func New(e Engine, opts *Options) (*Store, error) {
 	if o.Names < 0 {
 		return nil, &lease.FieldError{Field: "Options.Names", Value: strconv.Itoa(o.Names), Bound: "must not be negative", Code: lease.ErrOption}
 	}
-	if !(o.MaxClockDrift >= 0 && o.MaxClockDrift < 1) { // also for a NaN
+	if !(o.MaxClockDrift >= 0 && o.MaxClockDrift < 1) { // refuses a NaN too
 		return nil, &lease.FieldError{Field: "Options.MaxClockDrift", Value: fmt.Sprint(o.MaxClockDrift), Bound: "must be from 0 to below 1", Code: lease.ErrOption}
 	}
 	if o.MaxClockDrift == 0 {
@@ -130,14 +136,15 @@ func (s *Store) load(ctx context.Context, name string, load func(context.Context
 	return s.see(name, e, sentAt, false), nil
 }
 
-// Swap replaces the record of the given name with a new record (next), and returns the new Snapshot.
-// Swap replaces the record only if its version is still old.Version. Otherwise Swap returns
-// [lease.ErrConflict]. If the engine returns the current entry after a conflict, Swap returns the
-// Snapshot of that entry together with ErrConflict. The engine does not store the time next.Until.
-// Just before Swap sends the request, Swap computes how much time is left until next.Until, and the
-// engine stores this duration. The duration is rounded up to a multiple of 1 ms, and is at least
-// 1 ms. Swap calls [lease.CheckName] for the name, and [lease.Record.ValidateAfter] for the new
-// record. If one of these calls returns an error, Swap returns this error and sends no request.
+// Swap replaces the record of the given name with a new record (next), and returns the new
+// Snapshot. Swap replaces the record only if its version is still old.Version. If the version has
+// changed, Swap returns [lease.ErrConflict]. If the engine returns the current entry after a
+// conflict, Swap returns the Snapshot of the current entry together with ErrConflict. The engine
+// does not store the time next.Until. Just before Swap sends the request, Swap computes how much
+// time is left until next.Until, and the engine stores the time left. Swap rounds the time left up
+// to a multiple of 1 ms, and to at least 1 ms. Swap calls [lease.CheckName] for the name, and
+// [lease.Record.ValidateAfter] for the new record. If lease.CheckName or lease.Record.ValidateAfter
+// returns an error, Swap returns the error and sends no request.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -157,8 +164,8 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 }
 
 // Watch calls the Watch of the engine. The Store does not forget a watched name until ctx ends. If
-// the Store forgot a watched name, its countdown would start again, and a process that waits for
-// the lease would wait longer.
+// the Store forgot a watched name, the countdown of the lease would start again, and a process that
+// waits for the lease would wait longer.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -180,10 +187,10 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 
 // List returns the leases that the engine lists. The Store computes the field Until of each record
 // from its own observations of the record. If the Store does not remember a listed lease, and
-// remembers fewer than [Options.Names] names, it starts a countdown for the lease. A later list can
-// then report that the lease has expired. If the Store already remembers as many names as
-// Options.Names allows, it starts no countdown, and every list reports the lease with its whole time
-// left. A list never makes the Store forget another name.
+// remembers fewer than [Options.Names] names, it starts a countdown for the lease, so that a later
+// list can report that the lease has expired. If the Store already remembers as many names as
+// Options.Names allows, it starts no countdown for the lease, and every list reports the lease with
+// its whole time left. A list never makes the Store forget another name.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -206,27 +213,28 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
-// Note records the entry e, which a watch of the engine has returned. Note does nothing if the Store
-// has forgotten the name, or if it already knows e or a newer entry. If e is a renewal, the countdown
-// of the renewed lease starts at once, even if no process reads the record.
+// Note records the entry e, which a watch of the engine has returned. Note does nothing if the
+// Store has forgotten the name, or if the Store already knows e or a newer entry. If e is a
+// renewal, the countdown of the renewed lease starts at once, even if no process reads the record.
 func (s *Store) Note(name string, e Entry) {
 	e = s.limited(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.observations.get(name, false); last != nil && e.Revision > last.Revision {
-		// No request of the Store has returned e. The Store knows only that e was committed after the
-		// time last.nextAfter. The next entry after e, if there is one, was also committed after that
-		// time.
+		// No request of the Store has returned e. The Store knows only that e was committed after
+		// the time last.nextAfter. The next entry after e, if there is one, was also committed
+		// after the time last.nextAfter.
 		*last = last.mergedWith(newAged(e, last.nextAfter, s.clock.elapsed(), last.nextAfter), &s.clock)
 	}
 }
 
-// The method see records the entry e. A request of the Store has returned this entry. The Store sent
-// this request at the elapsed time sentAt or later. The method returns the Snapshot of the newest
+// The method see records the entry e, which a request of the Store has returned. The Store sent the
+// request at the elapsed time sentAt or later. The method see returns the Snapshot of the newest
 // known entry, which can be newer than e. But if the Store already knew a newer entry at the time
-// sentAt, the engine has lost that entry, for example because the engine was restored from a backup.
-// The Store then forgets the newer entry and records e. If fromList is true, the entry e comes from a
-// list. The Store then does not forget another name to make room for the name of e.
+// sentAt, the engine has lost the newer entry, for example because the engine was restored from a
+// backup. In case of such a loss, the Store forgets the newer entry and records e. If the parameter
+// fromList is true, the entry e comes from a list, and the Store does not forget another name to
+// make room for the name of e.
 func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) lease.Snapshot {
 	e = s.limited(e)
 	s.mu.Lock()
@@ -249,8 +257,8 @@ func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) l
 	return last.snapshot(&s.clock, now)
 }
 
-// recordSwap records the entry e, which a call of [Store.Swap] has written. The Swap sent its
-// request at the elapsed time sentAt.
+// recordSwap records the entry e, which a call of [Store.Swap] has written. The parameter sentAt is
+// the elapsed time at which the Swap sent its request.
 func (s *Store) recordSwap(name string, e Entry, sentAt time.Duration) lease.Snapshot {
 	e = s.limited(e)
 	s.mu.Lock()
@@ -281,8 +289,9 @@ func (s *Store) remembered(name string) lease.Snapshot {
 	return last.snapshot(&s.clock, s.clock.elapsed())
 }
 
-// limited returns a copy of e. If the duration or the remaining time in e exceeds the limits of the
-// Store, the copy has the allowed value instead. The limits do not apply to a foreign entry.
+// The method limited returns a copy of e. If the duration or the remaining time in e exceeds the
+// limits of the Store, the copy has the allowed value instead. The limits do not apply to a foreign
+// entry.
 func (s *Store) limited(e Entry) Entry {
 	if !e.Foreign {
 		e.Record.Duration, e.Left = s.limits.Bound(e.Record.Duration, e.Left)

@@ -11,12 +11,12 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// A read promises no more than the time that is left since the last renewal, although the answer to an
-// earlier read, or to a list, was slow, and the renewal was committed in the meantime. SPEC A5.
+// The answer to an earlier read or list was slow, and a renewal was committed in the meantime. The
+// next read still guarantees no more time than the lease has left since the renewal. SPEC A5.
 func TestSlowAnswersMakeNoTimeCertain(t *testing.T) {
 	const duration = 15 * time.Second
 	for what, c := range map[string]struct {
-		known bool // the process has read the record before
+		known bool // whether the process has read the record before
 		call  func(*observe.Store) error
 	}{
 		"a read": {true, func(s *observe.Store) error {
@@ -65,8 +65,8 @@ func TestSlowAnswersMakeNoTimeCertain(t *testing.T) {
 	}
 }
 
-// A break of a later incarnation does not end with the break of an earlier one, although both have the
-// same ID and a client saw nothing in between. SPEC A2.
+// Two incarnations with the same ID are broken, and a client sees only the two breaks. The client
+// does not mistake the end of the first break for the end of the second break. SPEC A2.
 func TestBreaksOfTwoIncarnations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()

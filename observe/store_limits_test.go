@@ -12,7 +12,7 @@ import (
 )
 
 // The break of an infinite lease may last longer than MaxDuration. No other Store grants the lease
-// while the holder still believes in it. SPEC A7.
+// while the holder still believes that it holds the lease. SPEC A7.
 func TestBreakOfAnInfiniteLeaseOutlastsMaxDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const grace = 10 * time.Minute
@@ -87,8 +87,8 @@ func TestClaimsAreBoundedAsDecideBoundsThem(t *testing.T) {
 	}
 }
 
-// The time left is rounded up when it is written. The Store that writes it believes no more than the
-// other Stores, which shorten it to MaxDuration.
+// A Store rounds the time left up when it writes a record. The writing Store does not count more
+// time than the other Stores, which shorten the time left to MaxDuration.
 func TestOwnSwapIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = time.Second + 1
@@ -111,7 +111,8 @@ func foreignLease(t *testing.T, e *engine) observe.Entry {
 	return foreign
 }
 
-// The Limits bound what programs of this library claim, and not what others do.
+// The Limits apply to the records of programs that use this library, but not to the leases of
+// foreign programs.
 func TestForeignEntriesAreNotBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -129,8 +130,8 @@ func TestForeignEntriesAreNotBounded(t *testing.T) {
 	})
 }
 
-// An acquire is not refused because of a foreign lease that the Store remembers and that was released
-// since. SPEC A4.
+// If a Store remembers a foreign lease that was released in the meantime, it does not refuse an
+// acquire because of the foreign lease. SPEC A4.
 func TestReleasedForeignLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -142,7 +143,8 @@ func TestReleasedForeignLease(t *testing.T) {
 	})
 }
 
-// An Authority refuses a bad name, and a request out of the limits, before it asks the engine. SPEC A7.
+// An Authority refuses a bad name, and a request outside the limits, before it sends a request to
+// the engine. SPEC A7.
 func TestAuthorityChecksArguments(t *testing.T) {
 	e := newEngine()
 	a := newStore(t, e, observe.Options{Limits: lease.AzureLimits}).Authority()

@@ -10,7 +10,7 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// listed returns the entries that a Store lists, by name.
+// The function listed returns the entries that a Store lists, by name.
 func listed(t *testing.T, s *observe.Store) map[string]lease.Entry {
 	t.Helper()
 	entries := map[string]lease.Entry{}
@@ -23,8 +23,8 @@ func listed(t *testing.T, s *observe.Store) map[string]lease.Entry {
 	return entries
 }
 
-// A Store that has seen nothing counts from the first list, and a later list shows which holders
-// are dead. SPEC S10.
+// A new Store starts its countdowns at the first list, so a later list shows which leases have
+// expired because their holders are dead. SPEC S10.
 func TestListCountsFromFirstObservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -34,7 +34,7 @@ func TestListCountsFromFirstObservation(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(time.Hour) // of which the operator knows nothing
+		time.Sleep(time.Hour) // the Store of the operator has not seen this hour
 		for name, entry := range listed(t, operator) {
 			if left := entry.Record.Remaining(entry.Now); left != 10*time.Second {
 				t.Errorf("first list: %s has %v left", name, left)
@@ -55,8 +55,8 @@ func TestListCountsFromFirstObservation(t *testing.T) {
 	})
 }
 
-// A list takes no place of a name that is used, and shows all names nevertheless. It starts no countdown
-// for names beyond Options.Names.
+// A list shows all names, but does not make the Store forget a name that is in use. A list starts
+// no countdown for names beyond Options.Names.
 func TestListForgetsNoObservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -86,7 +86,7 @@ func TestListForgetsNoObservation(t *testing.T) {
 	})
 }
 
-// A prefix that is no name is refused before the engine is asked.
+// If a prefix is not a valid name, List returns an error before it sends a request to the engine.
 func TestListRefusesPrefixes(t *testing.T) {
 	e := newEngine()
 	s := newStore(t, e, observe.Options{})

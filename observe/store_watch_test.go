@@ -12,7 +12,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Dead holders of more names than the Store remembers are replaced by those that wait for them.
+// The holders of more names than a Store remembers are dead. Contenders that wait for these names
+// still acquire their leases.
 func TestWhatIsWaitedForIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -32,7 +33,7 @@ func TestWhatIsWaitedForIsNotForgotten(t *testing.T) {
 			}
 			defer l.Close(context.Background())
 			go func() {
-				time.Sleep(time.Duration(i) * time.Second) // they look at different times
+				time.Sleep(time.Duration(i) * time.Second) // the contenders read their records at different times
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				_, err := session.AcquireWait(ctx, l, nil)
@@ -50,7 +51,7 @@ func TestWhatIsWaitedForIsNotForgotten(t *testing.T) {
 	})
 }
 
-// A watch of an invalid name is refused before the engine gets a request. SPEC R6.
+// If a name is invalid, Watch returns an error before the engine gets a request. SPEC R6.
 func TestWatchOfWhatIsNoName(t *testing.T) {
 	e := newEngine()
 	for _, w := range []lease.Watcher{newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{}).Authority()} {
@@ -62,7 +63,7 @@ func TestWatchOfWhatIsNoName(t *testing.T) {
 	}
 }
 
-// A name that is no longer watched is forgotten like any other.
+// After the last watch of a name has ended, the Store can forget the name.
 func TestWatchesArePinsUntilTheyEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -93,7 +94,7 @@ func TestWatchesArePinsUntilTheyEnd(t *testing.T) {
 		}{{func() {}, false}, {endFirst, false}, {endSecond, true}} {
 			step.end()
 			time.Sleep(time.Second)
-			until("b") // takes the place of another, if there is one
+			until("b") // the name takes the place of another name if the Store is full
 			if forgotten := until("a") != seen; forgotten != step.forgotten {
 				t.Errorf("step %d: forgotten %v", i, forgotten)
 			}

@@ -14,8 +14,8 @@ func newAuthority(s lease.Store, r *rows) lease.Authority {
 	return passon.Authority(urgentAuthority{inner}, inner)
 }
 
-// An urgentAuthority marks the requests of a renewal as urgent. The gate lets urgent requests
-// through first.
+// An urgentAuthority marks the requests of a renewal as urgent. A [gate] lets urgent requests
+// through before all other requests.
 type urgentAuthority struct{ lease.Authority }
 
 // Do carries out one request.

@@ -17,8 +17,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A request that begins with a remembered record has the same result as one that begins with a
-// load, even if other clients have changed the record since.
+// A request that starts from a remembered record has the same result as a request that first loads
+// the record, even if other clients have changed the record in the meantime.
 func TestMemoryIsStale(t *testing.T) {
 	url := shared.URL(shared.Database(t))
 	p := pool(t, url)
@@ -76,7 +76,7 @@ func TestMemoryIsStale(t *testing.T) {
 				res := do(t, began.Authority(), name, c.req, c.code)
 				if got := res.Record; got != want {
 					if want.Until = want.Until.Add(res.Now.Sub(before.Now)); got.Until.Sub(want.Until).Abs() < time.Second {
-						want.Until = got.Until // by the time that has passed
+						want.Until = got.Until // by the time that has passed between the two renewals
 					}
 					if got != want {
 						t.Errorf("%v: %v, want %v", c.req.Action, got, want)
@@ -87,7 +87,8 @@ func TestMemoryIsStale(t *testing.T) {
 	}
 }
 
-// The until of a renewal is what the machine makes of the server's time, for all durations.
+// For every duration, a renewal stores the same until that the state machine computes from the
+// server's time.
 func TestRenewalIsExact(t *testing.T) {
 	t.Run("one by one", func(t *testing.T) { renewalIsExact(t, func(*pglease.Store) {}) })
 	t.Run("together", func(t *testing.T) { renewalIsExact(t, (*pglease.Store).TogetherOnly) })
@@ -165,8 +166,8 @@ func (s exact) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	return snap, err
 }
 
-// SPEC S5: a lease that is remembered as leased may have ended. A renewal then renews the expired
-// lease, and never a lease that another client has written since.
+// SPEC S5: a lease that the store remembers as leased may have ended. A renewal of such a lease
+// renews the expired lease, and never a lease that another client has written in the meantime.
 func TestRenewalAfterTheEnd(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	a, other := store(t, p, nil).Authority(), store(t, p, nil).Authority()
@@ -192,9 +193,10 @@ func TestRenewalAfterTheEnd(t *testing.T) {
 	}
 }
 
-// SPEC S4, S5, A2: a renewal that waited for a lock of the row until the lease was over is not one of
-// a lease that is leased, whether the row has changed or not; and if it waited for less it is not
-// counted from a time before others saw the lease as it was, nor lost.
+// SPEC S4, S5, A2: if a renewal waited for a lock of the row until the lease had ended, the renewal
+// is not the renewal of a held lease, whether or not the row has changed. If a renewal got the lock
+// before the lease ended, the renewal is not lost. Its time is not before the time at which other
+// clients saw the old record.
 func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
 	for what, s := range map[string]struct {
 		locked  string
@@ -244,7 +246,7 @@ func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
 				t.Fatal(err)
 			}
 			var seen lease.Snapshot
-			if s.wait == 0 { // a load of what is over would wait
+			if s.wait == 0 { // a load of an expired lease would wait for the lock
 				if seen, err = bare.Load(t.Context(), "x"); err != nil {
 					t.Fatal(err)
 				}
@@ -276,7 +278,8 @@ func TestRenewalLooksAtTheTimeUnderTheLock(t *testing.T) {
 	}
 }
 
-// SPEC S5: the same where the lease ends while the renewal waits for less than what is too long.
+// SPEC S5: if the lease ends while a renewal waits for a lock, the time of the renewal is not
+// before the end of the lease, even if the renewal waits for less than 5 ms.
 func TestRenewalLocksAtTheEnd(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	a, ctx := store(t, p, nil).Authority(), t.Context()
@@ -284,7 +287,7 @@ func TestRenewalLocksAtTheEnd(t *testing.T) {
 	for range 60 {
 		end := do(t, a, "x", acquire(idA, 30*time.Millisecond), 0).Record.Until
 		if end.IsZero() {
-			continue // on a busy machine the lease was over before the answer
+			continue // on a busy machine the lease can end before the answer arrives
 		}
 		renewals++
 		tx, err := p.Begin(ctx)
@@ -320,7 +323,7 @@ func TestRenewalLocksAtTheEnd(t *testing.T) {
 	}
 }
 
-// counting counts the loads.
+// A counting store counts the calls of Load.
 type counting struct {
 	lease.Store
 	loads *int
@@ -331,7 +334,7 @@ func (s counting) Load(ctx context.Context, name string) (lease.Snapshot, error)
 	return s.Store.Load(ctx, name)
 }
 
-// SPEC S8, A2: a load that finds a lease expired waits for a renewal under way.
+// SPEC S8, A2: if a load finds a lease expired, it waits for a renewal that is under way.
 func TestLoadWaitsForARenewalUnderWay(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
@@ -381,8 +384,9 @@ func TestRenewalsDoNotRunBackward(t *testing.T) {
 	}
 }
 
-// A renewal in one exchange looks at the until also where it was set past the view, without a new
-// version, and at the time of the row also where that is ahead of the clock.
+// A renewal in one exchange compares the until of the row even if a person has set it in lease_row
+// directly, without a new version. The renewal also respects the time in the row if that time is
+// ahead of the clock.
 func TestRenewalPastTheView(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	for _, set := range []string{"until = until + interval '1 h'", "changed = until"} {
@@ -401,8 +405,8 @@ func TestRenewalPastTheView(t *testing.T) {
 	}
 }
 
-// SPEC A3: an answer that does not come leaves unknown whether the lease was renewed, and nothing
-// else: the next request finds out.
+// SPEC A3: if the answer to a renewal does not come, it is unknown whether the lease was renewed.
+// The next request finds out.
 func TestUnknownRenewal(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	other := store(t, p, nil).Authority()
@@ -445,7 +449,7 @@ func TestUnknownRenewal(t *testing.T) {
 	}
 }
 
-// losing may lose the answer of a swap.
+// A losing store can lose the answer to a swap.
 type losing struct {
 	lease.Store
 	swap func(func() error) error
@@ -458,7 +462,7 @@ func (s losing) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, nil
 }
 
-// SPEC A6: a context that is done already makes no request.
+// SPEC A6: if the context is already done, the store sends no request.
 func TestRenewalWithoutContext(t *testing.T) {
 	var m meter
 	a := store(t, pool(t, shared.URL(shared.Database(t)), m.trace), nil).Authority()
@@ -498,7 +502,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// SPEC S7: renewals wake no waiter, and a waiter still takes over when they end.
+// SPEC S7: renewals wake no waiter. A waiter still takes over when the holder stops its renewals.
 func TestRenewalsWakeNobody(t *testing.T) {
 	url := shared.URL(shared.Database(t))
 	s := store(t, pool(t, url), nil)
@@ -541,7 +545,8 @@ func TestRenewalsWakeNobody(t *testing.T) {
 	}
 }
 
-// In a database whose transactions are serializable, every overtaken request is a conflict.
+// In a database whose transactions are serializable, a request is a conflict if another request
+// overtakes it.
 func TestSerializable(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)), func(c *pgxpool.Config) {
 		c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"

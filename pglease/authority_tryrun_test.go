@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// once is what a fresh process does that tries once, and ends.
+// once does what a new process does if it calls TryRun once and then ends.
 func once(t *testing.T, process func() lease.Authority, f func(context.Context, lease.Token) error) (bool, error) {
 	silent := slog.New(slog.DiscardHandler)
 	s, err := session.New(process(), t.Name(), &session.Options{Duration: 6 * time.Second, Logger: silent})
@@ -24,13 +24,13 @@ func once(t *testing.T, process func() lease.Authority, f func(context.Context, 
 	return ran, errors.Join(err, s.Close(context.Background()))
 }
 
-// After a crash the fresh processes that each try once are refused until the lease has run out, and
-// the first one after that does the work. SPEC H1, N1.
+// After a crash, new processes call TryRun once each. They are refused until the lease has ended.
+// The first process after the end of the lease does the work. SPEC H1, N1.
 func TestTryRunAfterACrash(t *testing.T) {
 	t.Parallel()
 	process := newProcess(t)
 	acquired := time.Now()
-	do(t, process(), t.Name(), acquire(idA, 2*time.Second), 0) // and its process dies
+	do(t, process(), t.Name(), acquire(idA, 2*time.Second), 0) // and the process of the holder dies
 	refused := 0
 	for {
 		ran, err := once(t, process, func(context.Context, lease.Token) error { return nil })
@@ -49,14 +49,15 @@ func TestTryRunAfterACrash(t *testing.T) {
 	}
 }
 
-// Two machines start the same job of one second three seconds apart. Both get the lease, one after
-// the other; the mark that is kept under the guard makes the job run once. SPEC G2.
+// Two machines start the same job, which takes one second. The second machine starts the job three
+// seconds after the first. Both machines get the lease, one after the other, but the job runs only
+// once, because the guarded data says that the job is done. SPEC G2.
 func TestJobRunsOnce(t *testing.T) {
 	t.Parallel()
 	process := newProcess(t)
 	var (
 		guard     fencing.Guard
-		done      bool // the mark, beside the result
+		done      bool // whether the job is done; stored beside its result
 		jobs, ran atomic.Int64
 	)
 	job := func(_ context.Context, tok lease.Token) error {
@@ -83,7 +84,7 @@ func TestJobRunsOnce(t *testing.T) {
 	}
 }
 
-// newProcess returns what makes the authority of a new process.
+// newProcess returns a function that makes the authority of a new process.
 func newProcess(t *testing.T) func() lease.Authority {
 	p := pool(t, shared.URL(shared.Database(t)))
 	return func() lease.Authority { return store(t, p, nil).Authority() }

@@ -15,8 +15,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// compare measures ours and the peer's in turns, so that both meet the same machine, and reports
-// the median of each and their ratio.
+// compare measures the functions ours and theirs in turns, so that the load of the machine is the
+// same for both. It reports the median of each function and the ratio of the medians.
 func compare(b *testing.B, peer string, ours, theirs func()) {
 	var a, z []time.Duration
 	for b.Loop() {
@@ -40,8 +40,8 @@ func must(b *testing.B, err error) {
 	}
 }
 
-// servers are one that writes nothing to the disk, which shows what a lease costs besides, and
-// one as it is used.
+// servers calls f with two servers. One server writes nothing to the disk, so that the cost of a
+// lease without the disk is visible. The second server has the settings of a server in use.
 func servers(b *testing.B, f func(b *testing.B, url string)) {
 	b.Run("fsync=off", func(b *testing.B) { f(b, shared.URL(shared.Database(b))) })
 	b.Run("fsync=on", func(b *testing.B) {
@@ -55,7 +55,8 @@ func servers(b *testing.B, f func(b *testing.B, url string)) {
 	})
 }
 
-// bare makes a table and returns an UPDATE of a row in it, that compares and swaps, and no more.
+// bare makes a table, and returns a function that only compares and swaps a row of the table with
+// one UPDATE.
 func bare(b *testing.B, p *pgxpool.Pool) func() {
 	ctx := context.Background()
 	_, err := p.Exec(ctx, "create table bare (name text primary key, until timestamptz not null, version bigint not null); insert into bare values ('x', now(), 0)")
@@ -66,7 +67,7 @@ func bare(b *testing.B, p *pgxpool.Pool) func() {
 	}
 }
 
-// BenchmarkRenew is a renewal against one bare UPDATE.
+// BenchmarkRenew compares a renewal with one bare UPDATE.
 func BenchmarkRenew(b *testing.B) {
 	servers(b, func(b *testing.B, url string) {
 		ctx := context.Background()
@@ -80,7 +81,7 @@ func BenchmarkRenew(b *testing.B) {
 	})
 }
 
-// BenchmarkTakeAndGive is an acquire and a release, which write twice, against two bare UPDATEs.
+// BenchmarkTakeAndGive compares an acquire and a release, which write twice, with two bare UPDATEs.
 func BenchmarkTakeAndGive(b *testing.B) {
 	servers(b, func(b *testing.B, url string) {
 		ctx := context.Background()
@@ -96,8 +97,8 @@ func BenchmarkTakeAndGive(b *testing.B) {
 	})
 }
 
-// BenchmarkAcquireRelease is against an advisory lock, which is held by a connection and kept in
-// memory.
+// BenchmarkAcquireRelease compares an acquire and a release with an advisory lock, which a
+// connection holds and the server keeps in memory.
 func BenchmarkAcquireRelease(b *testing.B) {
 	servers(b, func(b *testing.B, url string) {
 		ctx := context.Background()
@@ -123,9 +124,10 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	})
 }
 
-// BenchmarkTakeOver is the time from the crash of a holder to the grant of a contender who waits:
-// with a lease of two seconds, and with an advisory lock whose connection ends at once because the
-// machine of its holder is still there. Run it with -benchtime 5x.
+// BenchmarkTakeOver measures the time from the crash of a holder to the grant of a waiting
+// contender. It compares a lease of two seconds with an advisory lock. The connection of the
+// advisory lock ends at once, because the machine of its holder is still running. Run the benchmark
+// with -benchtime 5x.
 func BenchmarkTakeOver(b *testing.B) {
 	ctx := context.Background()
 	url := shared.URL(shared.Database(b))

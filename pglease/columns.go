@@ -44,9 +44,9 @@ func values(r lease.Record) []any {
 
 const infinite = "infinite"
 
-// roundUp rounds t up to a whole microsecond. It also returns how many nanoseconds it has added. The
-// server's clock shows only whole microseconds. So if the server's clock shows a time before the
-// rounded time, this time is also before t.
+// roundUp rounds t up to a whole microsecond. roundUp also returns how many nanoseconds it has
+// added. The server's clock shows only whole microseconds. Therefore each time on the server's
+// clock that is before the rounded time is also before t.
 func roundUp(t time.Time) (up time.Time, nanos int) {
 	if nanos = (1000 - t.Nanosecond()%1000) % 1000; nanos == 0 {
 		return t, 0
@@ -54,7 +54,8 @@ func roundUp(t time.Time) (up time.Time, nanos int) {
 	return t.Add(time.Duration(nanos)), nanos
 }
 
-// record parses the columns. It checks every value, because a person can write a row by hand.
+// record parses the columns. The method record checks every value, because a person can write a row
+// by hand.
 func (c *columns) record() (lease.Record, error) {
 	bad := func(field, value, rule string) (lease.Record, error) {
 		return lease.Record{}, &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

@@ -15,15 +15,15 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// unit is the Unit of the suites. A Session waits two Units for an answer, so the server may stall
-// for a second, as on a busy machine.
+// unit is the Unit of the suites. A Session waits two Units for an answer, so a server on a busy
+// machine may stall for a second.
 const unit = 500 * time.Millisecond
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	database := shared.Database(t)
 	url := shared.URL(database)
-	p := pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 64 }) // as many as run at once
+	p := pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 64 }) // enough for all tests at once
 	newStore := func(t testing.TB) lease.Store { return store(t, p, nil) }
 	o := &leasetest.Options{
 		Unit: unit,
@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 		},
 	}
 	if testing.Short() {
-		o.Can &^= leasetest.CanServeOldVersions // of which every lease lasts a minute
+		o.Can &^= leasetest.CanServeOldVersions // in old versions, every lease lasts a minute
 	}
 	authority := func(t testing.TB) lease.Authority { return store(t, p, nil).Authority() }
 	for what, test := range map[string]func(t *testing.T){
@@ -60,12 +60,12 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// corrupt removes the ID of a held lease, as an operator may do by hand.
+// corrupt removes the ID of a held lease, as an operator can do by hand.
 func corrupt(t testing.TB, database, name string) {
 	shared.Exec(t, database, "update lease set id = null where name = $1", name)
 }
 
-// newLease makes a holder of the suite.
+// newLease makes a holder for the suite.
 func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
 	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {
@@ -79,7 +79,7 @@ func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
 	return l
 }
 
-// The same over database/sql, which cannot watch.
+// The suites also run over database/sql, which cannot watch.
 func TestSQLConformance(t *testing.T) {
 	t.Parallel()
 	database := shared.Database(t)

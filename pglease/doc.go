@@ -33,17 +33,17 @@
 // You can change and delete rows by hand through the view "lease". Triggers give a row a new
 // version when it is inserted or updated, and wake waiters when a row is updated or deleted. An
 // update by hand reads a row and then writes it. If another transaction changes the row between the
-// read and the write, the update fails with the SQLSTATE 40001. So an update by hand cannot undo a
-// grant. Repeat an update that failed. To avoid failed updates, lock the rows first in the same
-// transaction, with "select ... from lease for update".
+// read and the write, the update fails with the SQLSTATE 40001. The failure keeps an update by hand
+// from undoing a grant. Repeat an update that failed. To avoid failed updates, lock the rows first
+// in the same transaction, with "select ... from lease for update".
 //
 // Do not write to lease_row, the table behind the view. An update that sets only the columns
 // "until", "version" or "changed" of lease_row runs no trigger. Without the trigger, the row gets
 // no new version, and no waiter of the lease is woken. Do not use "insert ... on conflict
 // do update" on the view either, because this statement updates lease_row directly.
 //
-// To free a lease, delete its row. You can also delete rows that are not needed any more. Every
-// valid name can be stored.
+// To free a lease, delete its row. You can also delete rows that are not needed any more. A row can
+// store every valid name of a lease.
 //
 // A program that uses leases needs these permissions. The permissions on lease_mark are needed only
 // for [Mark]:
@@ -64,19 +64,18 @@
 // clock is set forward, leases end early. If the server's clock is set backward, leases last longer.
 //
 // The time of a change is never before the time of the previous change of the same row. If the
-// server's clock is set backward, the time that a load returns can be earlier than the time that the
-// previous load returned. Loads can then report an expired lease as leased again, until the clock
-// reaches the end of the lease. There is one exception. If the row was written after the end of the
-// lease, the lease stays expired, because a load never returns a time before the last write of the
-// row.
+// server's clock is set backward, [Store.Load] can return an earlier time than the previous Load
+// returned. Load can therefore report an expired lease as leased again, until the clock reaches the
+// end of the lease. However, if the row of an expired lease was written after the end of the lease,
+// the lease stays expired, because Load never returns a time before the last write of the row.
 //
-// The server reads the time of a change while the row is locked. A renewal without a load is the
-// only exception. For a renewal without a load, the server can read the time up to 5 ms before it
-// locks the row. If the renewal waits longer than 5 ms for the lock, the server undoes the renewal.
-// The store then renews the lease with a load and a swap, which are two more requests to the server.
-// A change becomes visible when it is committed. A load just before the commit of a change returns
-// the old row. Such a load can return a server time that is later than the time of the change, by at
-// most 5 ms plus the duration of the commit.
+// The server reads the time of a change while the row is locked. There is one exception: for a
+// renewal that takes a single request, the server can read the time up to 5 ms before it locks the
+// row. If the renewal waits longer than 5 ms for the lock, the server undoes the renewal. To repeat
+// an undone renewal, the store sends two more requests, which load the row and then swap it. A
+// change becomes visible when it is committed. A Load just before the commit of a change returns
+// the old row. The server time that this Load returns can be later than the time of the change, by
+// at most 5 ms plus the duration of the commit.
 //
 // With asynchronous replication, a failover can lose granted leases and their tokens. All writes
 // must go to one server. On a standby server, List can return old records. Every other request to a
@@ -97,18 +96,20 @@
 //
 // # Exchanges
 //
-// An exchange is one request to the server and its answer. A load is one exchange, and a swap is
-// another. An acquire without contention is a load and a swap. A refusal is a load.
+// An exchange is one request to the server and its answer. [Store.Load] takes one exchange, and so
+// does [Store.Swap]. An acquire without contention takes two exchanges: a Load and a Swap. A
+// refused request takes one exchange, which is a Load.
 //
 // A renewal, a change or a release takes one exchange if the lease was acquired through the same
-// store. To save the load, the store computes the new record from the record that it committed last.
-// [Options.Names] is the maximum number of records that the store remembers. The SQL statement
-// changes the row only if the row still has the remembered record and the lease has not ended. The
-// server adds the duration to its own time to get the new end of the lease. If the row has changed
-// or the lease has ended, the store loads the row and computes the new record from the loaded one.
-// The store does the same for a renewal if another transaction has locked the row. A request that
-// needs the load takes one or two more exchanges. If the duration of a lease is not a whole number
-// of microseconds, every renewal is a load and a swap.
+// store. To save the Load, the store computes the new record from the last record that it
+// committed. [Options.Names] is the maximum number of records that the store remembers. The SQL
+// statement changes the row only if the row still has the remembered record and the lease has not
+// ended. The server adds the duration to its own time to get the new end of the lease. If the row
+// has changed or the lease has ended, the store loads the row and computes the new record from the
+// loaded one. To renew a lease whose row another transaction has locked, the store loads the row,
+// too. A request that has to load the row takes one or two more exchanges. If the duration of a
+// lease is not a whole number of microseconds, every renewal takes two exchanges: a Load and a
+// Swap.
 //
 // A pgx pool pings the server before it reuses a connection that was idle for more than a second.
 // The ping is one more exchange. To turn the ping off, set ShouldPing of the pool.
@@ -121,25 +122,26 @@
 // # Notifications
 //
 // A PostgreSQL transaction that sends a notification locks the whole database until its commit is
-// on the disk. So this package never sends a notification in the transaction that changes a lease.
-// After a release, a break, a take-over by owner or a change to another ID, the store sends the
-// notification with a second statement. A notifying statement covers all changes that were
-// committed since the previous notifying statement. A release returns only after its notification
-// was sent, so that the program can exit right after the release. If the context of the release is
-// done, the release returns earlier. A renewal or an acquire of a free lease sends no notification,
-// because neither lets a waiting program acquire the lease. If a process ends before it has sent the
-// notification of a change, a [Store] finds the change itself within a second.
+// on the disk. To avoid this lock, the package never sends a notification in the transaction that
+// changes a lease. After a release, a break, a take-over by owner or a change to another ID, the
+// store sends the notification with a second statement. A notifying statement covers all changes
+// that were committed since the previous notifying statement. A release returns only after its
+// notification was sent, so that the program can exit right after the release. If the context of
+// the release is done, the release returns without waiting for its notification. A renewal or an
+// acquire of a free lease sends no notification, because neither lets a waiting program acquire the
+// lease. If a process ends before it has sent the notification of a change, a [Store] finds the
+// change itself within a second.
 //
 // # Pools and load
 //
 // Give leases a pool of their own. In a shared pool, other queries delay renewals, and a lease is
 // lost if its renewal is delayed for too long.
 //
-// If the number of connections is limited, a Store sends renewals and notifications before all other
-// requests. The Store reserves a quarter of the connections for renewals and notifications. If there
-// are two or three connections, the Store reserves one. If there is only one connection, the Store
-// reserves none. While the reserved connections are busy, the Store collects further renewals and
-// sends them in one statement. How to set the limit depends on the driver:
+// If the number of connections is limited, a Store sends renewals and notifications before all
+// other requests. The Store reserves a quarter of the connections for renewals and notifications.
+// If there are two or three connections, the Store reserves one. If there is only one connection,
+// the Store reserves none. While the reserved connections are busy, the Store collects new renewals
+// and sends them in one statement. How to set the limit depends on the driver:
 //
 //   - A pgx pool always has a limit. Set pool_max_conns to 4 or more.
 //   - For database/sql with the driver of pgx, call SetMaxOpenConns with 4 or more before [NewSQL].

@@ -28,7 +28,7 @@ func build(t *testing.T, name string) (program string) {
 	return program
 }
 
-// start runs a program that finds its database in the environment.
+// start starts a program, and passes the URL of the database to it in an environment variable.
 func start(t *testing.T, program, url string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -36,7 +36,8 @@ func start(t *testing.T, program, url string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// An example without its tables says at once what to do, and without a server what is wrong.
+// If the tables are missing, an example says at once what to do. If there is no server, an example
+// says what is wrong.
 func TestExamplesSayWhatFails(t *testing.T) {
 	for _, name := range []string{"takeover", "guard", "guarded", "job"} {
 		program := build(t, name)
@@ -75,7 +76,7 @@ func TestExamplesSayWhatFails(t *testing.T) {
 	}
 }
 
-// The demonstrations do what they say.
+// The example programs do what their documentation says.
 func TestExamples(t *testing.T) {
 	url := shared.URL(shared.Database(t))
 	for name, want := range map[string]string{
@@ -92,7 +93,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// scan asks the database one question.
+// scan runs a query that returns one value.
 func scan(t *testing.T, p *pgxpool.Pool, query string, dest any) {
 	t.Helper()
 	if err := p.QueryRow(t.Context(), query).Scan(dest); err != nil {
@@ -100,8 +101,8 @@ func scan(t *testing.T, p *pgxpool.Pool, query string, dest any) {
 	}
 }
 
-// The example guarded counts, until a newer holder has shown its token to the mark. Then it ends with
-// that error, and counts no more.
+// The example program "guarded" counts until a newer holder has raised the mark. The program then
+// ends with the error of the mark, and counts no more.
 func TestGuardedExample(t *testing.T) {
 	url := shared.URL(shared.Database(t))
 	p := pool(t, url)
@@ -145,7 +146,8 @@ func TestGuardedExample(t *testing.T) {
 	}
 }
 
-// Of several starts of the example job one makes the report of the day, and later ones find it.
+// If the example program "job" is started several times on a day, the first process makes the
+// report of the day, and all other processes find the report.
 func TestJobExample(t *testing.T) {
 	url := shared.URL(shared.Database(t))
 	p := pool(t, url)

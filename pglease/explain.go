@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// These are the SQLSTATEs that this package handles.
+// The package handles the following SQLSTATEs.
 const (
 	serializationFailure    = "40001"
 	deadlockDetected        = "40P01"
@@ -31,8 +31,8 @@ const (
 	duplicateStatement      = "42P05"
 )
 
-// sqlState returns the SQLSTATE of an error of pgx or lib/pq. It returns "" if the server did not
-// send the error.
+// sqlState returns the SQLSTATE of an error of pgx or lib/pq. sqlState returns "" if the server did
+// not send the error.
 func sqlState(err error) string {
 	var e interface{ SQLState() string }
 	if errors.As(err, &e) {
@@ -65,8 +65,9 @@ func explain(what, name string, err error) error {
 	return err
 }
 
-// advise returns a text that says how to fix the cause of an error. It also reports whether the
-// error is permanent. A permanent error recurs until a person has fixed its cause.
+// advise returns a text that says how to fix the cause of an error. The function advise also
+// reports whether the error is permanent. A permanent error recurs until a person has fixed its
+// cause.
 func advise(err error) (advice string, permanent bool) {
 	switch sqlState(err) {
 	case undefinedTable:

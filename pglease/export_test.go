@@ -7,9 +7,9 @@ import (
 	"github.com/fencedlease/lease/internal/remember"
 )
 
-// Through returns an authority as that of s, with a memory of its own, all of whose exchanges go
-// through what the two functions make of them: a renewal in one exchange is the Swap of the
-// second.
+// Through returns an authority like that of s, with a memory of its own. The function exchanges
+// wraps the store to which the authority sends its loads and swaps. The function renewals wraps a
+// store whose Swap is a renewal in one exchange.
 func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease.Authority {
 	limited := struct {
 		lease.Store
@@ -21,10 +21,11 @@ func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease
 // Mute makes s send no notifications, as if its process ended after each commit.
 func (s *Store) Mute() { s.notifier.send = func(context.Context, string) error { return nil } }
 
-// TogetherOnly makes s renew every lease as it does under load, with the statement for many.
+// TogetherOnly makes s renew every lease with the statement that renews many leases, as s does
+// under load.
 func (s *Store) TogetherOnly() { s.renewals.most = 0 }
 
-// Remembered returns how many names s remembers.
+// Remembered returns the number of names that s remembers.
 func (s *Store) Remembered() int { return s.memory.Len() }
 
 type renewer struct{ *rows }

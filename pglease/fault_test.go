@@ -20,10 +20,10 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// ownServer is a server for a test that does harm to it.
+// ownServer starts a server for a test that harms the server.
 func ownServer(t *testing.T) *pgserver.Server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pglease") // others must be able to enter it
+	dir, err := os.MkdirTemp("", "pglease") // other users must be able to enter the directory
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func ownServer(t *testing.T) *pgserver.Server {
 	return s
 }
 
-// harm does one of the things that happen to a server, and says which.
+// harm injects a random fault into a server, and returns the name of the fault.
 func harm(s *pgserver.Server, t *testing.T, r *rand.Rand) string {
 	t.Helper()
 	switch r.IntN(3) {
@@ -64,8 +64,8 @@ func harm(s *pgserver.Server, t *testing.T, r *rand.Rand) string {
 	return "cut connections"
 }
 
-// A write that timed out may still be applied: it is not repeated, and a holder who asks again
-// finds out.
+// The server can still apply a write that timed out. The store does not repeat the write. A holder
+// that asks again finds out whether it was applied.
 func TestTimedOutWriteIsApplied(t *testing.T) {
 	server := ownServer(t)
 	a := store(t, pool(t, server.URL(server.Database(t))), nil).Authority()
@@ -83,7 +83,8 @@ func TestTimedOutWriteIsApplied(t *testing.T) {
 	})
 }
 
-// SPEC S7: a watch that is lost is closed, and the next one works. Changes by hand wake too.
+// SPEC S7: if a watch is lost, its channel is closed, and the next watch works. Changes by hand
+// also wake waiters.
 func TestWatchIsLostAndFound(t *testing.T) {
 	database := shared.Database(t)
 	p := pool(t, shared.URL(database))
@@ -118,7 +119,8 @@ func TestWatchIsLostAndFound(t *testing.T) {
 	do(t, s.Authority(), "x", acquire(idB, time.Minute), 0)
 }
 
-// within waits for what comes next and is as it should be; earlier signals do not matter.
+// within receives from the channel of a watch until the function want accepts a result. It returns
+// false if the channel is closed first, or after 10 s.
 func within(signals <-chan struct{}, want func(open bool) bool) bool {
 	deadline := time.After(10 * time.Second)
 	for {
@@ -136,7 +138,7 @@ func within(signals <-chan struct{}, want func(open bool) bool) bool {
 	}
 }
 
-// If a holder is killed, no waiter gets a signal. But a waiter still takes over the lease.
+// If a holder is killed, no waiter gets a signal, but a waiter still takes over the lease.
 func TestWaiterTakesOver(t *testing.T) {
 	url := shared.URL(shared.Database(t))
 	holder := store(t, pool(t, url), nil).Authority()
@@ -156,7 +158,7 @@ func TestWaiterTakesOver(t *testing.T) {
 	t.Logf("taken over %v after the end", time.Since(before.Record.Until))
 }
 
-// A pausable authority does not answer while it is paused, as to a holder that does not run.
+// A pausable authority does not answer while it is paused, so that its holder seems to be paused.
 type pausable struct {
 	lease.Authority
 	paused atomic.Bool
@@ -170,16 +172,16 @@ func (p *pausable) Do(ctx context.Context, name string, req lease.Request) (leas
 	return p.Authority.Do(ctx, name, req)
 }
 
-// Counters are some holders of one lease who count in the database, and do not stop when they
-// should.
+// counters are several holders of one lease, which count in the database, and do not stop counting
+// when they lose the lease.
 type counters struct {
 	*testing.T
-	newest                               atomic.Pointer[lease.Token] // that was granted
+	newest                               atomic.Pointer[lease.Token] // the newest token that was granted
 	grants, counted, unknown, stale, bad atomic.Int64
 }
 
-// work is the life of a holder: it counts for a while, then does not renew for a while, and
-// counts on until it is refused.
+// work runs one holder. The holder counts for a while, then stops its renewals for a while, and
+// continues to count until the guard refuses it.
 func (c *counters) work(ctx context.Context, p *pgxpool.Pool, a lease.Authority) {
 	authority := &pausable{Authority: a}
 	l, err := session.New(authority, "counter", &session.Options{Duration: 900 * time.Millisecond, RequestTimeout: 120 * time.Millisecond, RetryDelay: 50 * time.Millisecond})
@@ -197,7 +199,7 @@ func (c *counters) work(ctx context.Context, p *pgxpool.Pool, a lease.Authority)
 		wakes := time.Now().Add(500 * time.Millisecond)
 		for refused := false; !refused && ctx.Err() == nil; {
 			if newest := *c.newest.Load(); l.CheckAlive() && newest.Compare(tok) > 0 {
-				c.bad.Add(1) // another was granted it before this one looked
+				c.bad.Add(1) // another holder was granted the lease before this holder looked
 			}
 			authority.paused.Store(time.Now().After(wakes))
 			switch err := increment(ctx, p, tok); {
@@ -224,8 +226,8 @@ func (c *counters) granted(tok lease.Token) {
 	}
 }
 
-// SPEC G1, G2, G3: under faults of the server, the connections and the holders, no increment of an
-// admitted transaction is lost.
+// SPEC G1, G2, G3: if the mark admits a transaction, the increment of the transaction is not lost,
+// even under faults of the server, the connections and the holders.
 func TestNoUpdateIsLost(t *testing.T) {
 	rounds := 12
 	if testing.Short() {
@@ -268,7 +270,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 	}
 }
 
-// increment reads and writes in different statements, as a program does.
+// increment reads the number in one statement and writes it in another, as a program does.
 func increment(ctx context.Context, p *pgxpool.Pool, tok lease.Token) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

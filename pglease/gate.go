@@ -9,9 +9,9 @@ import (
 )
 
 // A gate decides which request gets the next connection of a pool. Urgent requests go first.
-// Renewals are urgent, because a lease is lost if its renewal is late. A late acquire does no harm.
-// Notifications are urgent too. Some connections are reserved for urgent requests. A nil gate lets
-// every request through at once.
+// Renewals are urgent, because a lease is lost if its renewal is late. An acquire is not urgent,
+// because no lease is lost if an acquire is late. Requests that send notifications are urgent too.
+// Some connections are reserved for urgent requests. A nil gate lets every request through at once.
 type gate struct {
 	size, spare int // all connections, and those that are reserved for urgent requests
 
@@ -21,7 +21,7 @@ type gate struct {
 }
 
 // newGate returns a gate for a pool with size connections. If size is not positive, the pool has no
-// limit. No request needs to wait for such a pool, so newGate returns nil.
+// limit. No request needs to wait for a pool without a limit, so newGate returns nil for it.
 func newGate(size int) *gate {
 	if size <= 0 {
 		return nil

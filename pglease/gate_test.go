@@ -46,7 +46,7 @@ func TestGate(t *testing.T) {
 			enter("urgent 1", true)
 			enter("urgent 2", true)
 			order = nil
-			for range s.size + 3 { // every request that has entered leaves again
+			for range s.size + 3 { // every request that has entered the gate leaves it again
 				g.leave()
 				synctest.Wait()
 			}
@@ -57,7 +57,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// A request that gives up leaves its place to the next, and says what it waited for.
+// If a request gives up, its place goes to the next request. The error of a request that gives up
+// says what the request waited for.
 func TestGateIsLeftByContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(1)
@@ -81,7 +82,8 @@ func TestGateIsLeftByContexts(t *testing.T) {
 	})
 }
 
-// Names that come while others are sent are sent together, each once.
+// While a notifier sends a batch, it collects new names. It then sends all collected names
+// together, each name once.
 func TestNotificationsShareOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent, going := make(chan string, 10), make(chan struct{})
@@ -103,7 +105,7 @@ func TestNotificationsShareOne(t *testing.T) {
 		}
 		done, cancel := context.WithCancel(t.Context())
 		cancel()
-		n.notify(done, "b", time.UnixMicro(8)) // does not wait
+		n.notify(done, "b", time.UnixMicro(8)) // does not wait for the batch
 		going <- struct{}{}
 		synctest.Wait()
 		if len(sent) != 2 || len(notified) != 1 {

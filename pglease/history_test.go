@@ -14,8 +14,8 @@ import (
 	"github.com/fencedlease/lease/pglease"
 )
 
-// SPEC A2: every history is linearizable in the time of the server, whether requests begin with a
-// load or with what is remembered.
+// SPEC A2: every history is linearizable in the time of the server, whether requests first load the
+// record or start from a remembered record.
 func TestHistories(t *testing.T) {
 	runs, clients := 1000, 4
 	if testing.Short() {
@@ -47,7 +47,7 @@ func TestHistories(t *testing.T) {
 	})
 	t.Run("remembering", func(t *testing.T) {
 		first, exchanges, renewals := rand.Uint64(), 0, 0
-		// An engine that stalls lets leases end before they are renewed, so a run may have few renewals.
+		// If the server stalls, leases end before they are renewed, so a run can have few renewals.
 		n := 0
 		for ; n < runs || renewals < runs && n < 10*runs; n++ {
 			seed := first + uint64(n)
@@ -64,8 +64,9 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// remembering has clients do what they like with one lease, each through an authority that
-// remembers, and returns the history and how many renewals were one exchange.
+// remembering lets clients send random requests about one lease, each client through an authority
+// that remembers records. It returns the history, and the number of renewals that took one
+// exchange.
 func remembering(t *testing.T, seed uint64, name string, stores []*pglease.Store, requests int, d, patience time.Duration) (h *histories.History, renewals int) {
 	h = new(histories.History)
 	exchanges := func(s lease.Store) lease.Store {
@@ -85,7 +86,7 @@ func remembering(t *testing.T, seed uint64, name string, stores []*pglease.Store
 	return h, renewals
 }
 
-// whole makes three of four durations such as the server counts.
+// A whole authority rounds three of four durations so that the server can count them.
 type whole struct{ lease.Authority }
 
 func (a whole) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
@@ -95,8 +96,8 @@ func (a whole) Do(ctx context.Context, name string, req lease.Request) (lease.Re
 	return a.Authority.Do(ctx, name, req)
 }
 
-// The same while connections are cut, the server is killed and started again, and while it is
-// stopped and continued.
+// Histories are linearizable while connections are cut, while the server is killed and started
+// again, and while it is paused and resumed.
 func TestHistoriesUnderFaults(t *testing.T) {
 	const patience = 200 * time.Millisecond
 	runs := 12
@@ -145,7 +146,8 @@ func TestHistoriesUnderFaults(t *testing.T) {
 	}
 }
 
-// impatient gives up after a while, without knowing what became of the request.
+// An impatient store gives up a request after a while, without knowing whether the server carried
+// it out.
 type impatient struct {
 	lease.Store
 	patience time.Duration

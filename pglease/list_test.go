@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease/pglease"
 )
 
-// A list of more rows than one exchange reads is complete, and a row that cannot be read is an error
-// of its own.
+// A list is complete even if it has more rows than one exchange reads. For each row that is not
+// valid, the list yields an error.
 func TestList(t *testing.T) {
 	var m meter
 	p := pool(t, shared.URL(shared.Database(t)), m.trace)
@@ -53,14 +53,14 @@ func TestList(t *testing.T) {
 		}
 	}
 	for range s.List(t.Context(), "job/") {
-		break // a list may be left
+		break // the loop over a list may end early
 	}
 	for _, err := range store(t, pool(t, shared.URL("postgres")), nil).List(t.Context(), "") {
 		says(t, err, "list from", "run the statements of pglease.Schema")
 	}
 }
 
-// A list and a load show the same record, by the time of the server.
+// List and Load return the same record, at the time of the server.
 func TestListShowsWhatALoadShows(t *testing.T) {
 	s := store(t, pool(t, shared.URL(shared.Database(t))), &pglease.Options{Limits: lease.Limits{MaxDuration: time.Hour}})
 	for i, d := range []time.Duration{time.Minute, time.Minute + 1, time.Millisecond, time.Hour} {

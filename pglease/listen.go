@@ -11,16 +11,17 @@ import (
 )
 
 // Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. The
-// channel receives a signal for each change that [lease.Watcher] lists. It also receives a signal
-// when a person updates or deletes a row through the view "lease". A change by hand is signaled
-// when it is committed. For a change by this library, the signal is sent by a second statement,
-// right after the commit.
+// channel receives a signal for each change that [lease.Watcher] lists. The channel also receives a
+// signal when a person updates or deletes a row through the view "lease". The signal of a change by
+// hand is sent when the change is committed. The signal of a change by this library is sent by a
+// second statement, right after the commit.
 //
 // If a process ends right after the commit of a change, the notification of the change can be
 // missing. To find changes whose notification is missing, the Store reads up to 10,000 of the
-// watched rows each second. So even without a notification, the signal of a change comes within a
-// second. For each further 10,000 watched names, the signal can take one second longer. A direct
-// write to lease_row, the table behind the view, does not always cause a signal.
+// watched rows each second. The signal of a change whose notification is missing therefore comes
+// within a second. If the Store watches more than 10,000 names, the signal can take one second
+// longer for every 10,000 names. A direct write to lease_row, the table behind the view, does not
+// always cause a signal.
 //
 // All watches of a Store share one connection. The first call of Watch opens the connection, and
 // Close closes it. If the connection is lost, the channels of all watches are closed, and the next
@@ -99,8 +100,9 @@ type watched struct {
 	after   int64 // server time in microseconds; changes up to this time need no signal
 }
 
-// listen returns a listener that uses conn. It returns an error if the database or the connection
-// cannot be used for leases, or if the tables are too old for a sweep. The caller must call start.
+// listen returns a listener that uses conn. The function listen returns an error if the database or
+// the connection cannot be used for leases, or if the tables are too old for a sweep. The caller
+// must call start.
 func listen(ctx context.Context, conn *pgx.Conn, settingsQuery, sweepQuery string) (*listener, error) {
 	if _, err := conn.Exec(ctx, "listen "+notifyChannel); err != nil {
 		return nil, err
@@ -145,7 +147,8 @@ func (l *listener) receive(ctx context.Context) {
 	}
 }
 
-// wait waits for one notification, until due. It reports whether the connection still works.
+// wait waits for one notification, but at most until the time due. The method wait reports whether
+// the connection still works.
 func (l *listener) wait(ctx context.Context, due time.Time) bool {
 	bounded, cancel := context.WithDeadline(ctx, due)
 	defer cancel()
@@ -163,7 +166,7 @@ func (l *listener) close() {
 	<-l.ended
 }
 
-// add adds a watch. It returns false if the connection is lost.
+// add adds a watch. The method add returns false if the connection is lost.
 func (l *listener) add(name string, signals chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// With more names than one sweep takes, each has its turn before any has it again.
+// If there are more names than one sweep takes, no name is swept a second time before every name
+// was swept once.
 func TestSweepsTakeTurns(t *testing.T) {
 	l := &listener{watched: map[string]*watched{}, time: serverTime{7, time.Now()}}
 	const names = 2*sweepMost + 500

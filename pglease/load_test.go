@@ -28,8 +28,9 @@ var (
 )
 
 // One process holds many leases of 10 s through a pool of 16, on a server that syncs every commit.
-// It takes them as fast as it can, keeps them while it takes and releases others, and releases
-// them. No lease may be lost. A second Store watches the first 200 of them. The full run is:
+// The process acquires these leases as fast as it can. It keeps them while it acquires and releases
+// other leases, and then releases them. No lease may be lost. A second Store watches the first 200
+// leases. The full run is:
 //
 //	go test -run TestLoad -v -timeout 30m -load.leases 10000 -load.runs 10 -load.hold 25s -load.rate 400 -load.wake 100ms
 func TestLoad(t *testing.T) {
@@ -106,7 +107,7 @@ func load(t *testing.T, url string) {
 	}
 }
 
-// measureStall measures how late a timer of this process runs. The function that it returns ends the
+// measureStall measures how late a timer of this process fires. The returned function ends the
 // measurement, and returns the longest delay.
 func measureStall() func() time.Duration {
 	const period = 5 * time.Millisecond
@@ -145,7 +146,8 @@ func together(workers, n int, f func(i int)) {
 	all.Wait()
 }
 
-// churn takes and releases other leases until it is stopped, and counts both.
+// churn acquires and releases leases until the function stop is called. The result done counts the
+// granted requests.
 func churn(t *testing.T, s *pglease.Store) (done *atomic.Int64, stop func()) {
 	done = new(atomic.Int64)
 	var stopped atomic.Bool
@@ -167,7 +169,7 @@ func churn(t *testing.T, s *pglease.Store) (done *atomic.Int64, stop func()) {
 	return done, func() { stopped.Store(true); all.Wait() }
 }
 
-// watches holds what a second Store sees of the first leases.
+// watches holds the signals that a second Store receives for the first leases.
 type watches struct {
 	mu               sync.Mutex
 	called, returned []time.Time // each release
@@ -197,7 +199,8 @@ func watchSome(t *testing.T, url string, n int) *watches {
 	return w
 }
 
-// released notes when the release of the i-th lease was called and when it returned.
+// released calls the function release for the i-th lease, and notes the times before and after the
+// call.
 func (w *watches) released(i int, release func()) {
 	called := time.Now()
 	release()
@@ -206,7 +209,7 @@ func (w *watches) released(i int, release func()) {
 	}
 }
 
-// delays returns the times from the return of each release to its signal, sorted.
+// delays returns, for each release, the time from its return to its signal. The times are sorted.
 func (w *watches) delays(t *testing.T) []time.Duration {
 	var all []time.Duration
 	eventually(t, "the signal of every release", func(context.Context) error {

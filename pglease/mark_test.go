@@ -66,7 +66,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// A name that lease.CheckName refuses is refused when the mark is advanced, and no row is made.
+// If lease.CheckName refuses a name, Advance refuses it too, and makes no row.
 func TestMarkOfABadName(t *testing.T) {
 	url := shared.URL(shared.Database(t))
 	p := pool(t, url)
@@ -106,7 +106,7 @@ func TestMarkOfABadName(t *testing.T) {
 	}
 }
 
-// Without a transaction the panic names the function and the argument.
+// If the transaction is nil, the text of the panic names the function and the argument.
 func TestMarkOfNil(t *testing.T) {
 	for want, f := range map[string]func(){
 		"pglease: Mark: tx must not be nil":    func() { pglease.Mark(nil, "x") },
@@ -123,8 +123,8 @@ func TestMarkOfNil(t *testing.T) {
 	}
 }
 
-// Equal and older tokens too wait for the transaction that has the mark, so that what it read
-// stays as it is.
+// A transaction with an equal or older token also waits for the transaction that has locked the
+// mark. So the data that the locking transaction has read does not change.
 func TestMarkExcludes(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	ctx := t.Context()
@@ -137,7 +137,7 @@ func TestMarkExcludes(t *testing.T) {
 		defer cancel()
 		return tx, fencing.Advance(bounded, pglease.Mark(tx, "x"), lease.TokenOf(tok))
 	}
-	for range 2 { // the second time the mark is there already
+	for range 2 { // the second time, the mark already exists
 		first, err := admit(5)
 		if err != nil {
 			t.Fatal(err)

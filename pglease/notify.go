@@ -17,18 +17,18 @@ const notifyChannel = "lease"
 
 // notifySQL is the SQL that notifies the watches of the given names. A PostgreSQL transaction that
 // sends a notification locks the whole database until its commit is on the disk. Transactions that
-// send notifications therefore commit one after the other. So the statements that change a lease do
-// not notify. The package runs notifySQL after the change, as a separate statement that notifies the
-// watches of many names at once. The commit of notifySQL does not wait for the disk, because
-// notifySQL changes no table.
+// send notifications therefore commit one after the other. To avoid this lock, the statements that
+// change a lease do not notify. The package runs notifySQL after a change, as a separate statement
+// that notifies the watches of many names at once. The commit of notifySQL does not wait for the
+// disk, because notifySQL changes no table.
 const notifySQL = `select count(pg_notify('` + notifyChannel + `', p)) from json_array_elements_text($1::json) p`
 
 // notifyTimeout is the timeout of one attempt to notify. If the attempt fails, each [listener]
 // finds the change at its next sweep.
 const notifyTimeout = 5 * time.Second
 
-// mustSignal compares the record of a lease before and after a change. It reports whether programs
-// that wait for the lease need a signal. See SPEC S7.
+// mustSignal compares the record of a lease before and after a change. mustSignal reports whether
+// programs that wait for the lease need a signal. See SPEC S7.
 func mustSignal(old, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && old.State != lease.Breaking:
@@ -41,13 +41,14 @@ func mustSignal(old, next lease.Record) bool {
 	return endsEarlier(next.Until, old.Until)
 }
 
-// endsEarlier compares two times at which a lease ends. It reports whether a is before b. The zero
-// time stands for a lease that never ends.
+// endsEarlier compares two times at which a lease ends. endsEarlier reports whether the time a is
+// before the time b. The zero time stands for a lease that never ends.
 func endsEarlier(a, b time.Time) bool {
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }
 
-// A notifier sends notifications in batches. While it sends one batch, it collects the next one.
+// A notifier sends notifications in batches. While a notifier sends one batch, it collects the
+// names for the next batch.
 type notifier struct {
 	send  func(ctx context.Context, payloads string) error
 	tasks *tasks.Group
@@ -64,9 +65,10 @@ type batch struct {
 	sent  chan struct{}        // closed after the attempt to send, even if it failed
 }
 
-// notify adds the name of a changed lease, and the time of the change, to the next batch. It
-// returns when this batch has been sent, or when the attempt to send it has failed. If ctx is done
-// earlier, notify returns at once, but the batch is still sent.
+// notify adds the name of a changed lease, and the time of the change, to the next batch. The
+// method notify returns when the batch has been sent, or when the attempt to send the batch has
+// failed. If ctx is done before the batch is sent, notify returns at once, but the batch is still
+// sent.
 func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	n.mu.Lock()
 	if n.next == nil {

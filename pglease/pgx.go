@@ -12,9 +12,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Store keeps leases in PostgreSQL, through a pgx pool. It is a [lease.Store] that uses the clock
-// of the server. A Store is also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is
-// safe for use by several goroutines at once.
+// A Store keeps leases in PostgreSQL, through a pgx pool. A Store is a [lease.Store] that uses the
+// clock of the server. A Store is also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. A
+// Store is safe for use by several goroutines at once.
 type Store struct {
 	rows
 	listening *pgx.ConnConfig
@@ -26,7 +26,7 @@ type Store struct {
 	closed   bool
 }
 
-// New returns a Store that uses pool. It sends no request. New returns a [*lease.FieldError] if
+// New returns a Store that uses pool. New sends no request. New returns a [*lease.FieldError] if
 // pool is nil or an option is out of range.
 func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	if pool == nil {
@@ -51,13 +51,14 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. It is also a [lease.Watcher] and a [lease.Lister].
+// Authority returns an authority over the Store. The returned authority is also a [lease.Watcher]
+// and a [lease.Lister].
 //
 // The returned authority sends fewer requests to the server than lease.NewAuthority(s), which loads
 // the record before every swap. To renew, change or release a lease, the authority starts from the
-// record that the Store wrote last for that lease. If the remembered record is out of date, the
-// authority loads the current record and starts again from that record. It never refuses a request
-// because of an outdated record.
+// last record that the Store wrote for that lease. If the remembered record is out of date, the
+// authority loads the current record and starts again from that record. The authority never refuses
+// a request because of an outdated record.
 func (s *Store) Authority() lease.Authority { return newAuthority(s, &s.rows) }
 
 // A pgxDatabase is a database that uses a pgx pool. A request to a pgxDatabase returns when the

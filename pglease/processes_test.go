@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/pglease"
 )
 
-// openStore makes the store of a process that holds.
+// openStore makes the store of a process that holds a lease.
 func openStore(url string) (processes.Store, error) {
 	p, err := pgxpool.New(context.Background(), url)
 	if err != nil {
@@ -21,9 +21,9 @@ func openStore(url string) (processes.Store, error) {
 	return pglease.New(p, nil)
 }
 
-// SPEC G1, G2, H9: the server is stopped and continued, killed and started again, and
-// connections are cut, while holders are stopped, continued and killed: no stale write passes
-// the guard, and no holder believes while another holds.
+// SPEC G1, G2, H9: the server is paused and resumed, killed and started again, and connections are
+// cut, while holders are paused, resumed and killed. No stale write passes the guard, and no holder
+// believes that it holds the lease while another holder has it.
 func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	rounds := 60
 	if testing.Short() {

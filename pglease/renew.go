@@ -16,14 +16,15 @@ import (
 // "returning" reads the clock again. The renewal must fail if the lease expires before the row is
 // locked. The renewal must also fail if it has waited for the lock for more than 5 ms. To make the
 // renewal fail, the clause "returning" casts an invalid text to a time. The cast fails, and the
-// server undoes the statement. A load that finds a lease expired also locks the row. So a renewal
-// that runs at the same time as such a load either commits before the load or fails. [putSQL]
-// instead locks the row first, and then reads the time once. If a renewal also locked the row first,
-// it would take the server a third more time.
+// server undoes the statement. If [Store.Load] finds a lease expired, it also locks the row. A
+// renewal that runs at the same time as such a Load either commits before the Load or fails. Unlike
+// renewSQL, [putSQL] first locks the row, and then reads the time once. If a renewal also locked
+// the row first, the renewal would take the server a third more time.
 //
-// The trigger does not run if an update sets only "until", "changed" and "version". So the
-// statement sets the version itself. An operator can change "until" in lease_row directly, and
-// "version" then stays the same. So the statement also compares "until" with its expected value.
+// The trigger does not run if an update sets only "until", "changed" and "version". The statement
+// therefore sets the version itself. An operator can change "until" in lease_row directly, and
+// "version" then stays the same. The statement therefore also compares "until" with its expected
+// value.
 const renewSQL = `
 update {row} l set
 	until = greatest(statement_timestamp(), l.changed) + $3::bigint * interval '1 microsecond',
@@ -39,9 +40,9 @@ const maxExactMicros = 1 << 53
 
 // renew replaces old.Record with the new record (next). The two records differ only in Until. The
 // server counts the new Until from its own time. renew returns [lease.ErrConflict] if the row has
-// changed, if another transaction keeps the row locked, or if the lease has ended. It also returns
-// [lease.ErrConflict] if old.Version is not a number, or if the SQL statement would have to round
-// old.Record.Until or next.Duration.
+// changed, if another transaction keeps the row locked, or if the lease has ended. The method renew
+// also returns [lease.ErrConflict] if old.Version is not a number, or if the SQL statement would
+// have to round old.Record.Until or next.Duration.
 func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	version, err := strconv.ParseInt(old.Version, 10, 64)
 	end, nanos := roundUp(old.Record.Until)
@@ -66,7 +67,7 @@ func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next 
 	return renewed(now), nil
 }
 
-// renewOne sends one renewal and returns its time.
+// renewOne sends one renewal, and returns the time at which the server renewed the lease.
 func (s *rows) renewOne(ctx context.Context, r renewal) (now time.Time, err error) {
 	err = s.write(urgently(ctx), s.sql.renew, []any{r.Name, r.Version, r.Micros, r.Until}, []any{&now})
 	return now, err

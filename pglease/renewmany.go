@@ -11,13 +11,14 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// renewManySQL is the SQL that renews many leases in one statement. It reads the time once, after
-// it has locked all rows. It skips a row that another transaction has locked. The lease in a
-// skipped row is renewed by a load and a swap.
+// renewManySQL is the SQL that renews many leases in one statement. renewManySQL reads the time
+// once, after it has locked all rows. renewManySQL skips a row that another transaction has locked.
+// The store renews the lease in a skipped row with [Store.Load] and [Store.Swap].
 //
-// The planner does not know how many leases the statement renews. The statement is therefore written
-// so that every possible plan looks up one row at a time. The plan finds and locks a row through the
-// index, and then updates it through its ctid. The ctid of a locked row does not change.
+// The planner does not know how many leases the statement renews. The text of the statement
+// therefore leaves the planner only plans that look up one row at a time. The plan finds and locks
+// a row through the index, and then updates it through its ctid. The ctid of a locked row does not
+// change.
 const renewManySQL = `
 with wanted as (
 	select * from json_to_recordset($1::json) w(i integer, name text, version bigint, micros bigint, until timestamptz)
@@ -53,8 +54,9 @@ type renewal struct {
 }
 
 // A renewalSender sends each renewal in a statement of its own, as long as few statements are under
-// way. Under load, a renewalSender collects further renewals, and sends them in one statement. If
-// every renewal had a statement of its own, no connections would be left for other requests.
+// way. While many statements are under way, a renewalSender collects new renewals, and sends them
+// in one statement. If every renewal had a statement of its own, no connections would be left for
+// other requests.
 type renewalSender struct {
 	one   func(context.Context, renewal) (time.Time, error)
 	many  func(context.Context, []renewal) ([]time.Time, error)
@@ -67,7 +69,7 @@ type renewalSender struct {
 	waiting []*waitingRenewal
 }
 
-// A waitingRenewal is a renewal that waits to be sent together with others.
+// A waitingRenewal is a renewal that waits to be sent in one statement with other renewals.
 type waitingRenewal struct {
 	renewal
 	ctx    context.Context // of the caller; the renewal is not sent after ctx is done
@@ -80,10 +82,11 @@ type renewalAnswer struct {
 	err error
 }
 
-// submit sends a renewal and returns its time. If ctx is done before the answer arrives, submit
-// returns an error, but the server can still grant the renewal. If the server grants a
-// [waitingRenewal] after ctx is done, the callback onLate receives the time of the renewal. If
-// submit returns an error for which [wasNotSent] is true, the renewal was certainly not sent.
+// submit sends a renewal, and returns the time at which the server renewed the lease. If ctx is
+// done before the answer arrives, submit returns an error, but the server can still grant the
+// renewal. If the server grants a [waitingRenewal] after ctx is done, the callback onLate receives
+// the time of the renewal. If submit returns an error for which [wasNotSent] is true, the renewal
+// was certainly not sent.
 func (r *renewalSender) submit(ctx context.Context, one renewal, onLate func(now time.Time)) (time.Time, error) {
 	r.mu.Lock()
 	if r.running < r.most {
@@ -113,7 +116,8 @@ func (r *renewalSender) submit(ctx context.Context, one renewal, onLate func(now
 	return time.Time{}, ctx.Err()
 }
 
-// sent is called after a statement. If renewals are waiting, it starts the next statement.
+// sent must be called after a statement has ended. If renewals are waiting, the method sent starts
+// the next statement.
 func (r *renewalSender) sent() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,8 +154,8 @@ func (r *renewalSender) send(all []*waitingRenewal) {
 		return
 	}
 	// Canceling a statement closes its connection and leaves its outcome unknown. To make
-	// cancellations rare, the statement has more time than its callers. Its timeout is one and a
-	// half times the time that is left until the latest deadline of the callers.
+	// cancellations rare, the statement has more time than its callers. The timeout of the statement
+	// is one and a half times the time that is left until the latest deadline of the callers.
 	patience := time.Until(lastDeadline(all))
 	ctx, cancel := context.WithTimeout(context.Background(), patience+patience/2)
 	defer cancel()
@@ -197,9 +201,9 @@ func lastDeadline(all []*waitingRenewal) time.Time {
 	return last
 }
 
-// renewMany sends renewals in one statement. It returns the time of each renewal. The time is zero
-// if the lease was not renewed. A lease is not renewed if its row has changed, if the lease has
-// ended, or if another transaction has locked the row.
+// renewMany sends renewals in one statement. renewMany returns the time of each renewal. The time
+// is zero if the lease was not renewed. A lease is not renewed if its row has changed, if the lease
+// has ended, or if another transaction has locked the row.
 func (s *rows) renewMany(ctx context.Context, all []renewal) ([]time.Time, error) {
 	type numbered struct {
 		I int `json:"i"`

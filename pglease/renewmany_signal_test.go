@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// SPEC S7: where a process ends between its commit and the notification, the watches are signalled
-// a second later.
+// SPEC S7: if a process ends between its commit and the notification, the watches get the signal a
+// second later.
 func TestSignalOfAnEndedProcess(t *testing.T) {
 	t.Parallel()
 	url := shared.URL(shared.Database(t))
@@ -49,7 +49,7 @@ func TestSignalOfAnEndedProcess(t *testing.T) {
 	}
 }
 
-// A change that was notified is signalled once: the sweep does not find it again.
+// If the notification of a change has arrived, the sweep does not signal the change again.
 func TestSweepRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	s := store(t, pool(t, shared.URL(shared.Database(t))), nil)
@@ -71,7 +71,7 @@ func TestSweepRepeatsNothing(t *testing.T) {
 	}
 }
 
-// Renewals go on while every connection that they do not have of their own waits for a locked row.
+// Renewals continue while every connection that is not reserved for them waits for a locked row.
 func TestRenewalsPassWhatWaits(t *testing.T) {
 	t.Parallel()
 	database := shared.Database(t)
@@ -111,7 +111,8 @@ func TestRenewalsPassWhatWaits(t *testing.T) {
 	all.Wait()
 }
 
-// A renewal for many leases does not wait for one that is locked, and renews no other than it should.
+// A statement that renews many leases does not wait for a locked row, and renews no lease that it
+// should not renew.
 func TestRenewalsTogether(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)), func(c *pgxpool.Config) { c.MaxConns = 64 })
 	s, other, ctx := store(t, p, nil), store(t, p, nil).Authority(), t.Context()
@@ -127,7 +128,7 @@ func TestRenewalsTogether(t *testing.T) {
 		case 1:
 			do(t, other, name(i), release(idA), 0)
 		case 2:
-			do(t, other, name(i), renew(idA), 0) // it is begun again
+			do(t, other, name(i), renew(idA), 0) // the renewal starts again with a load
 		}
 	}
 	tx, err := p.Begin(ctx)
@@ -167,7 +168,7 @@ func TestRenewalsTogether(t *testing.T) {
 	}
 }
 
-// A renewal whose context ends while it waits for its turn is not sent.
+// If the context of a renewal ends while the renewal waits for its turn, the renewal is not sent.
 func TestRenewalGivenUpIsNotSent(t *testing.T) {
 	var m meter
 	s := store(t, pool(t, shared.URL(shared.Database(t)), m.trace), nil)

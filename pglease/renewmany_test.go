@@ -12,8 +12,9 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// Renewals that come while others are sent are sent together. One that is given up before is not
-// sent, and one that is given up later is remembered.
+// Renewals that arrive while a statement is under way are sent together in the next statement. If a
+// renewal is given up before the next statement, it is not sent. If a renewal is given up later,
+// its result is still remembered.
 func TestRenewalsAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		going, together := make(chan struct{}), make(chan []string, 10)

@@ -13,7 +13,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// SPEC S1, A2: an edit by hand is one of the row that its statement saw, or none at all.
+// SPEC S1, A2: an edit by hand changes only the version of the row that its statement saw. If
+// another transaction has changed the row, the edit fails or changes nothing.
 func TestEditIsOfTheRowThatWasSeen(t *testing.T) {
 	const (
 		edit     = "update lease set owner = 'edited' where name = 'x'"
@@ -70,7 +71,7 @@ func TestEditIsOfTheRowThatWasSeen(t *testing.T) {
 	}
 }
 
-// code is the SQLSTATE of an error.
+// code returns the SQLSTATE of an error.
 func code(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -79,8 +80,8 @@ func code(err error) string {
 	return ""
 }
 
-// SPEC A2, A5: an acknowledged change is never undone, however often an operator edits another
-// column.
+// SPEC A2, A5: if an operator edits another column again and again, no edit undoes an acknowledged
+// change.
 func TestEditsUndoNothing(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
@@ -138,7 +139,7 @@ func TestEditsUndoNothing(t *testing.T) {
 	}
 }
 
-// Edits that lock the rows first are never refused.
+// If an operator locks the rows before the edit, the edit is never refused.
 func TestEditAfterALock(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	a, ctx := store(t, p, nil).Authority(), t.Context()

@@ -20,12 +20,13 @@ import (
 	"github.com/fencedlease/lease/pglease"
 )
 
-// The schema of version 1, as it was.
+// schema1 is the old text of the schema in version 1.
 //
 //go:embed testdata/schema-1.sql
 var schema1 string
 
-// Older tables are refused with advice, and running the schema over them keeps leases and tokens.
+// If the tables are too old, the store refuses them with advice. Running the schema over old tables
+// keeps leases and tokens.
 func TestMigration(t *testing.T) {
 	database := shared.Name()
 	shared.Exec(t, "postgres", "create database "+database)
@@ -61,7 +62,8 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// A database that a watch cannot use is refused with advice, and the channel does not end silently.
+// If a watch cannot use a database, Watch refuses it with advice, and no channel is closed
+// silently.
 func TestWatchRefusesADatabase(t *testing.T) {
 	older, columnless, floorless := shared.Database(t), shared.Database(t), shared.Database(t)
 	shared.Exec(t, older, "update lease_floor set schema = 1")
@@ -82,7 +84,8 @@ func TestWatchRefusesADatabase(t *testing.T) {
 	}
 }
 
-// A newer schema serves this library too, and running an older one over it does not bring it back.
+// This library also accepts a newer schema. Running an older schema over a newer schema does not
+// lower its version.
 func TestNewerSchema(t *testing.T) {
 	database := shared.Database(t)
 	shared.Exec(t, database, "update lease_floor set schema = 3")
@@ -95,7 +98,7 @@ func TestNewerSchema(t *testing.T) {
 	do(t, store(t, p, nil).Authority(), "x", acquire(idA, time.Minute), 0)
 }
 
-// The schema is silent in a new database, so a message of psql is always worth reading.
+// In a new database, the schema prints no notice.
 func TestSchemaPrintsNoNotice(t *testing.T) {
 	database := shared.Name()
 	shared.Exec(t, "postgres", "create database "+database)
@@ -114,15 +117,14 @@ func TestSchemaPrintsNoNotice(t *testing.T) {
 	}
 }
 
-// The command that a document gives for the schema fails if the schema refuses the database, and then
-// makes no table.
+// If the schema refuses the database, the command in the documents fails and makes no table.
 func TestDocumentedCommandStops(t *testing.T) {
 	psql := regexp.MustCompile(`(psql .*?)(\S+) < \S*schema\.sql`)
 	documents, err := filepath.Glob("examples/*/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := map[string]string{} // the document that has it
+	commands := map[string]string{} // the document that contains the command, by command
 	for _, document := range append(documents, "README.md", "doc.go") {
 		text, err := os.ReadFile(document)
 		if err != nil {
@@ -150,7 +152,7 @@ func TestDocumentedCommandStops(t *testing.T) {
 	}
 }
 
-// In a database that is not UTF8 two drivers would make two leases of one name.
+// In a database that does not use UTF8, two drivers would make two leases of one name.
 func TestEncoding(t *testing.T) {
 	database := shared.Name()
 	shared.Exec(t, "postgres", "create database "+database+" template template0 encoding latin1 locale 'C'")
@@ -177,7 +179,7 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-// grants returns the grants to a role that the schema states in its comments.
+// grants returns the grants that the comments of the schema give to a role.
 func grants(t *testing.T, role, to string) (sql string) {
 	t.Helper()
 	for line := range strings.Lines(pglease.Schema) {
@@ -191,8 +193,8 @@ func grants(t *testing.T, role, to string) (sql string) {
 	return sql
 }
 
-// An operator with the grants that the schema states lists and breaks leases, through the library and
-// in psql. It makes and deletes no row.
+// With the grants in the comments of the schema, an operator can list and break leases, through the
+// library and in psql. But the operator cannot make or delete a row.
 func TestOperator(t *testing.T) {
 	database := shared.Database(t)
 	worker, operator := "worker_"+database, "operator_"+database

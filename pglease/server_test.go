@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/pglease/internal/pgserver"
 )
 
-// shared is the server of the tests that do no harm to it.
+// shared is the server of all tests that do not harm their server.
 var shared *pgserver.Server
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// pool makes a pool that ends with the test.
+// pool makes a pool that is closed at the end of the test.
 func pool(t testing.TB, url string, configure ...func(*pgxpool.Config)) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
@@ -54,7 +54,7 @@ func pool(t testing.TB, url string, configure ...func(*pgxpool.Config)) *pgxpool
 	return p
 }
 
-// store makes a Store that ends with the test.
+// store makes a Store that is closed at the end of the test.
 func store(t testing.TB, p *pgxpool.Pool, o *pglease.Options) *pglease.Store {
 	t.Helper()
 	s, err := pglease.New(p, o)

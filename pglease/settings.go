@@ -6,14 +6,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// schemaVersion is the oldest version of [Schema] that this package accepts. It accepts newer
-// versions, too.
+// schemaVersion is the oldest version of [Schema] that this package accepts. This package accepts
+// newer versions, too.
 const schemaVersion = 2
 
 // settingsSQL is the SQL that returns the settings of the database and the connection.
 const settingsSQL = `select f.schema, getdatabaseencoding()::text, pg_client_encoding()::text from {floor} f`
 
-// settings describes the database and the connection. Every load returns these values with the row.
+// settings describes the database and the connection. Every call of [Store.Load] reads the settings
+// together with the row.
 type settings struct {
 	schema   int    // the version of the tables
 	database string // its encoding
@@ -21,8 +22,8 @@ type settings struct {
 }
 
 // check returns an error if a database or connection with these settings cannot be used for leases.
-// In an encoding other than UTF8, two drivers can read the same name as two different names. Each of
-// the two names would be a lease of its own.
+// In an encoding other than UTF8, two drivers can read the same name as two different names. Each
+// of the two names would then stand for a lease of its own.
 func (s settings) check() error {
 	switch {
 	case s.schema < schemaVersion:

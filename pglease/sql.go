@@ -13,14 +13,15 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An SQLStore keeps leases in PostgreSQL, through database/sql. It is like a [Store], but it has no
-// Watch method. A change through an SQLStore wakes the waiters of every [Store]. The driver must
-// accept placeholders such as $1, as pgx and lib/pq do. A request returns when its context is done,
-// even if the driver does not return. If the driver never returns from a request, the connection of
-// this request stays in use. An SQLStore is safe for use by several goroutines at once.
+// An SQLStore keeps leases in PostgreSQL, through database/sql. An SQLStore is like a [Store], but
+// it has no Watch method. A change through an SQLStore wakes the waiters of every [Store]. The
+// driver must accept placeholders such as $1, as pgx and lib/pq do. A request returns when its
+// context is done, even if the driver does not return. If the driver never returns from a request,
+// the connection of the request stays in use. An SQLStore is safe for use by several goroutines at
+// once.
 type SQLStore struct{ rows }
 
-// NewSQL returns an SQLStore that uses db. It sends no request. NewSQL returns a
+// NewSQL returns an SQLStore that uses db. NewSQL sends no request. NewSQL returns a
 // [*lease.FieldError] if db is nil or an option is out of range.
 //
 // With the driver of pgx, call db.SetMaxOpenConns with 4 or more before NewSQL. NewSQL then reserves
@@ -48,8 +49,8 @@ func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, err
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the store. Unlike the result of [Store.Authority], this
-// authority does not implement [lease.Watcher].
+// Authority returns an authority over the store. Unlike the authority from [Store.Authority], the
+// authority of an SQLStore does not implement [lease.Watcher].
 func (s *SQLStore) Authority() lease.Authority { return newAuthority(s, &s.rows) }
 
 // Close blocks until the notifications of all releases and breaks have been sent. Load and Swap
@@ -97,9 +98,10 @@ func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, ar
 	return &connectError{err: ctx.Err()}
 }
 
-// query runs a statement once. It sets connected when it has a connection. It uses an sql.Conn,
-// because the methods of sql.DB repeat a statement if the driver returns driver.ErrBadConn. lib/pq
-// returns this error even if the server has already carried out the statement.
+// query runs a statement once. The method query sets the variable connected to true as soon as it
+// has a connection. The method query uses an sql.Conn, because the methods of sql.DB repeat a
+// statement if the driver returns driver.ErrBadConn. lib/pq returns driver.ErrBadConn even if the
+// server has already carried out the statement.
 func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query string, args, dest []any) error {
 	conn, err := d.db.Conn(ctx)
 	if err != nil {

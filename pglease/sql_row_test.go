@@ -33,7 +33,7 @@ func (r *sevenOnce) Next(dest []driver.Value) error {
 	return nil
 }
 
-// A slowNumber takes as long to scan as the test wants.
+// A slowNumber blocks its scan until the test lets it continue.
 type slowNumber struct {
 	n int64
 }
@@ -47,8 +47,8 @@ func (s *slowNumber) Scan(v any) error {
 	return nil
 }
 
-// A caller may return as soon as its context ends. Its variables are then no longer written, even if
-// database/sql is still scanning the row.
+// When the context of a request ends, the request may return at once. After it has returned,
+// nothing writes to the variables of the caller, even if database/sql is still scanning the row.
 func TestSQLScansNothingAfterTheContextEnds(t *testing.T) {
 	db := sql.OpenDB(oneRow{})
 	defer db.Close()

@@ -13,8 +13,7 @@ import (
 	"github.com/fencedlease/lease/pglease"
 )
 
-// A deaf driver does not return from a query, as lib/pq does not on a connection that has died
-// silently.
+// A deaf driver never returns from a query, like lib/pq on a connection that has died silently.
 type deaf struct {
 	driver.Conn
 	freed chan struct{}
@@ -50,7 +49,7 @@ func TestSQLStoreReturnsWhenItsContextEnds(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) || lease.CodeOf(err) != 0 {
 				t.Errorf("%v: %v", req.Action, err)
 			}
-			if i > 1 { // both connections are kept by what the driver has not returned from
+			if i > 1 { // the requests from which the driver has not returned keep both connections
 				says(t, err, "all 2 connections of the pool are in use")
 			}
 		case <-time.After(10 * time.Second):
@@ -64,7 +63,8 @@ func TestSQLStoreReturnsWhenItsContextEnds(t *testing.T) {
 	}
 }
 
-// A worn driver makes connections. The first of them are broken, as after a restart of the server.
+// A worn driver makes connections, and the first connections are broken, as after a restart of the
+// server.
 type worn struct {
 	driver.Conn
 	made, broken *atomic.Int64
@@ -84,8 +84,8 @@ func (w worn) QueryContext(context.Context, string, []driver.NamedValue) (driver
 	return nil, errors.New("this connection works")
 }
 
-// A load goes on to another connection for as long as the driver says that a connection is broken. It
-// does not go on forever.
+// While the driver says that a connection is broken, a load tries another connection, but not
+// forever.
 func TestBrokenConnectionsAreReplaced(t *testing.T) {
 	for broken, want := range map[int64]string{idle: "this connection works", 1 << 40: "bad connection"} {
 		s, w := openWorn(t, broken)
@@ -97,7 +97,8 @@ func TestBrokenConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-// A swap is not repeated, but the swap after it does not meet another broken connection.
+// The store does not repeat a swap whose connection was broken, but the next swap gets a working
+// connection.
 func TestBrokenConnectionsAreRemovedAfterASwap(t *testing.T) {
 	s, _ := openWorn(t, idle)
 	next := lease.Record{State: lease.Leased, ID: idA, Duration: time.Minute, Until: time.Now().UTC().Round(0).Add(time.Minute), Epoch: 1}
@@ -109,7 +110,8 @@ func TestBrokenConnectionsAreRemovedAfterASwap(t *testing.T) {
 
 const idle = 5 // connections
 
-// openWorn returns a store with idle connections, of which the given number is broken.
+// openWorn returns a store with idle connections. The parameter broken is the number of broken
+// connections.
 func openWorn(t *testing.T, broken int64) (*pglease.SQLStore, worn) {
 	w := worn{made: new(atomic.Int64), broken: new(atomic.Int64)}
 	db := sql.OpenDB(w)
@@ -134,7 +136,7 @@ func openWorn(t *testing.T, broken int64) (*pglease.SQLStore, worn) {
 	return s, w
 }
 
-// A panicking driver panics, as lib/pq does if it gets the answer to another statement.
+// A panicking driver panics, like lib/pq when it receives the answer to another statement.
 type panicking struct{ deaf }
 
 func (d panicking) Connect(context.Context) (driver.Conn, error) { return d, nil }
@@ -143,7 +145,7 @@ func (panicking) QueryContext(context.Context, string, []driver.NamedValue) (dri
 	panic("index out of range")
 }
 
-// A panic of the driver is an error, and does not end the process.
+// If the driver panics, the store returns an error, and the process does not end.
 func TestDriverPanics(t *testing.T) {
 	db := sql.OpenDB(panicking{})
 	defer db.Close()
@@ -158,7 +160,7 @@ func TestDriverPanics(t *testing.T) {
 	}
 }
 
-// A waiter at a Store is signalled by a release through an SQLStore.
+// A release through an SQLStore sends a signal to a waiter at a Store.
 func TestSQLStoreSignals(t *testing.T) {
 	url := shared.URL(shared.Database(t))
 	db, err := sql.Open("pgx", url)

@@ -17,7 +17,7 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// Schema is the SQL that makes the tables and triggers. It is the text of the file schema.sql.
+// Schema is the SQL that makes the tables and triggers. Schema is the text of the file schema.sql.
 //
 //go:embed schema.sql
 var Schema string
@@ -48,17 +48,17 @@ type row interface{ Scan(...any) error }
 
 // A database runs statements that return one row.
 type database interface {
-	// queryRow runs a statement once and scans its row into dest. It returns when ctx is done. It calls
-	// the callback done when the connection is free again. The connection can become free after
-	// queryRow has returned. After queryRow has returned an error, the statement can still run, but
-	// queryRow no longer writes to dest.
+	// queryRow runs a statement once and scans its row into dest. If ctx is done, queryRow returns at
+	// once. queryRow calls the callback done when the connection is free again. The connection can
+	// become free after queryRow has returned. After queryRow has returned an error, the statement can
+	// still run, but queryRow no longer writes to dest.
 	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
 
 	// open returns how many connections are open, or an upper bound of that number.
 	open() int
 
-	// connectionBroke reports whether err means that an existing connection broke. The outcome of
-	// the statement is then unknown.
+	// connectionBroke reports whether err means that an existing connection broke. If a connection
+	// broke, the outcome of its statement is unknown.
 	connectionBroke(err error) bool
 }
 
@@ -75,9 +75,9 @@ type rows struct {
 	sql       struct{ load, put, putNew, renew, renewMany, settings, sweep, list string }
 }
 
-// queryRow runs one statement as soon as the gate lets the request through. If queryRow cannot get a
-// connection to the server, it returns a [*connectError]. This error says whether an earlier request
-// had a connection.
+// queryRow runs one statement as soon as the gate lets the request through. If queryRow cannot get
+// a connection to the server, it returns a [*connectError]. The connectError says whether an
+// earlier request had a connection.
 func (s *rows) queryRow(ctx context.Context, sql string, args, dest []any) error {
 	if err := s.gate.enter(ctx, isUrgent(ctx)); err != nil {
 		return err
@@ -92,10 +92,10 @@ func (s *rows) queryRow(ctx context.Context, sql string, args, dest []any) error
 	return err
 }
 
-// retryQueryRow runs a statement that is safe to repeat. It retries the statement if a connection
-// broke. After a restart of the server, all connections of a pool are broken, and the pool can give all
-// of them to requests before it opens a new one. So a request can need as many retries as there are
-// open connections.
+// retryQueryRow runs a statement that is safe to repeat. retryQueryRow retries the statement if a
+// connection broke. After a restart of the server, all connections of a pool are broken, and the
+// pool can give all of them to requests before it opens a new one. A request can therefore need as
+// many retries as there are open connections.
 func (s *rows) retryQueryRow(ctx context.Context, sql string, args, dest []any) error {
 	for retries := s.db.open(); ; retries-- {
 		err := s.queryRow(ctx, sql, args, dest)
@@ -105,9 +105,10 @@ func (s *rows) retryQueryRow(ctx context.Context, sql string, args, dest []any) 
 	}
 }
 
-// write runs a statement that changes a row, and never repeats it. If a connection broke, the server
-// might have carried out the statement, even if the driver says that it did not. write then only
-// removes broken connections from the pool, so that the next request is likely to get a working one.
+// write runs a statement that changes a row, and never repeats it. If a connection broke, the
+// server might have carried out the statement, even if the driver says that it did not. After such
+// an error, the method write only removes broken connections from the pool, so that the next
+// request is likely to get a working connection.
 func (s *rows) write(ctx context.Context, sql string, args, dest []any) error {
 	err := s.queryRow(ctx, sql, args, dest)
 	if err != nil && ctx.Err() == nil && s.db.connectionBroke(err) {
@@ -156,10 +157,10 @@ func (s *rows) init(o *Options) error {
 func (s *rows) close() { _ = s.tasks.Close(context.Background()) }
 
 // loadSQL is the SQL that reads a row and the time. If the lease in the row has reached its end,
-// the statement reads the row again under a lock. Without the lock, a swap could check the clock
-// before the end of a lease and commit after the end. Such a swap would change a lease that a load
-// has already reported as expired. A standby refuses every load, because a server in recovery
-// cannot lock rows.
+// the statement reads the row again under a lock. Without the lock, a [Store.Swap] could check the
+// clock before the end of a lease and commit after the end. This Swap would change a lease that a
+// [Store.Load] has already reported as expired. A standby refuses every Load, because a server in
+// recovery cannot lock rows.
 const loadSQL = `
 with seen as materialized (
 	select l.*, clock_timestamp() as now from {row} l where l.name = $1

@@ -30,7 +30,8 @@ func acquire(id lease.ID, d time.Duration) lease.Request {
 func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
 func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
 
-// do carries out a request that must be granted, or refused with the code.
+// do sends a request. The request must be granted if want is 0, and refused with the code want if
+// not.
 func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
 	t.Helper()
 	res, err := a.Do(t.Context(), name, req)
@@ -40,9 +41,8 @@ func do(t testing.TB, a lease.Authority, name string, req lease.Request, want le
 	return res
 }
 
-// A meter counts the statements of a pool. Each is one exchange once it is prepared. Apart from
-// them it counts notifications, and among them the renewals that were taken back because of the
-// time.
+// A meter counts the statements of a pool. A statement takes one exchange after it is prepared. A
+// meter also counts notifications, and the renewals that the server undid because they were late.
 type meter struct{ n, notified, late atomic.Int64 }
 
 func (m *meter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, start pgx.TraceQueryStartData) context.Context {
@@ -62,17 +62,17 @@ func (m *meter) TraceQueryEnd(_ context.Context, _ *pgx.Conn, end pgx.TraceQuery
 
 func (m *meter) trace(c *pgxpool.Config) { c.ConnConfig.Tracer = m }
 
-// count returns how many exchanges f makes. A renewal that a busy machine made late is begun again
-// with a load and a swap, and these do not count.
+// count returns the number of exchanges of f. If a renewal was late because of a busy machine, the
+// store repeats it with a load and a swap, which count does not include.
 func (m *meter) count(f func()) int {
 	n, late := m.n.Load(), m.late.Load()
 	f()
 	return int(m.n.Load() - n - 2*(m.late.Load()-late))
 }
 
-// One exchange for a renewal, a change and a release of what this client has taken, and for a
-// refusal; two for an acquire without contention. A change and a release are notified before they
-// return, and nothing else is.
+// A renewal, a change and a release of a lease that this client has acquired take one exchange
+// each, and so does a refusal. An acquire without contention takes two exchanges. Only a change and
+// a release send a notification before they return.
 func TestExchanges(t *testing.T) {
 	var m meter
 	p := pool(t, shared.URL(shared.Database(t)), m.trace)
@@ -138,7 +138,7 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// SPEC S3, S2: tokens keep rising after a deletion, a restoration and changes by hand, and no
+// SPEC S3, S2: after a row is deleted, restored or changed by hand, tokens keep rising and no
 // version recurs.
 func TestTokensOutliveTheRow(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
@@ -182,7 +182,7 @@ func TestTokensOutliveTheRow(t *testing.T) {
 	exec("delete from lease")
 	absent := loaded("deleted")
 	granted("after the deletion")
-	for range 30 { // until a version that began again would have come as far
+	for range 30 { // as often as a version that starts again would need to recur
 		loaded("granted after the deletion")
 		granted("again after the deletion")
 	}
@@ -218,7 +218,7 @@ func TestTokensOutliveTheRow(t *testing.T) {
 	granted("after the floor was raised, and the row deleted")
 }
 
-// The swap from an absence that a deletion has ended, while the deletion is not yet committed.
+// A swap that inserts a row waits for a deletion that is not yet committed.
 func TestInsertWaitsForADeletion(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
@@ -252,7 +252,7 @@ func TestInsertWaitsForADeletion(t *testing.T) {
 	}
 }
 
-// waitFor waits until a statement that contains the words waits for a lock.
+// waitFor blocks until a statement that contains the words waits for a lock.
 func waitFor(t *testing.T, p *pgxpool.Pool, words string) {
 	t.Helper()
 	eventually(t, "a statement that waits for a lock", func(ctx context.Context) error {
@@ -265,7 +265,7 @@ func waitFor(t *testing.T, p *pgxpool.Pool, words string) {
 	})
 }
 
-// eventually tries f, each time for a second, until it succeeds.
+// eventually calls f, with a time limit of one second for each call, until f succeeds.
 func eventually(t testing.TB, what string, f func(context.Context) error) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -283,7 +283,7 @@ func eventually(t testing.TB, what string, f func(context.Context) error) {
 	}
 }
 
-// SPEC S5: a swap that waited for a lock until the lease was over is a conflict.
+// SPEC S5: if a swap waits for a lock until the lease has ended, the swap is a conflict.
 func TestSwapLooksAtTheTimeUnderTheLock(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
@@ -303,7 +303,7 @@ func TestSwapLooksAtTheTimeUnderTheLock(t *testing.T) {
 	swapped := make(chan error, 1)
 	go func() {
 		next := old.Record
-		next.ID, next.Epoch = idB, next.Epoch+1 // a change, while it is leased
+		next.ID, next.Epoch = idB, next.Epoch+1 // a change of a held lease
 		_, err := s.Swap(ctx, "x", old, next)
 		swapped <- err
 	}()
@@ -311,7 +311,7 @@ func TestSwapLooksAtTheTimeUnderTheLock(t *testing.T) {
 	if _, err := tx.Exec(ctx, "select pg_sleep(2.2)"); err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.Rollback(ctx); err != nil { // the row is as it was
+	if err := tx.Rollback(ctx); err != nil { // the row has not changed
 		t.Fatal(err)
 	}
 	if err := <-swapped; lease.CodeOf(err) != lease.ErrConflict {
@@ -319,8 +319,8 @@ func TestSwapLooksAtTheTimeUnderTheLock(t *testing.T) {
 	}
 }
 
-// SPEC S8, A2: a load that finds a lease expired waits for a swap that was decided before the end
-// and commits after it.
+// SPEC S8, A2: if a load finds a lease expired, it waits for a swap that read the clock before the
+// end of the lease and commits after the end.
 func TestLoadWaitsForASwapUnderWay(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
@@ -376,7 +376,7 @@ func TestTimeDoesNotRunBackward(t *testing.T) {
 	do(t, s.Authority(), "x", acquire(idB, time.Minute), lease.ErrHeldByOther)
 }
 
-// The tables need not be where the search path finds them.
+// The tables can be in a PostgreSQL schema that is not in the search path.
 func TestSchema(t *testing.T) {
 	database := shared.Database(t)
 	shared.Exec(t, database, `drop view lease; drop table lease_row, lease_floor; create schema "my ""leases"; set search_path to "my ""leases";`+pglease.Schema)
@@ -392,7 +392,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// A pooler gives every statement another connection, and keeps none of its state.
+// A pooler gives every statement another connection, and resets the state of the connection.
 func TestPooler(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)), func(c *pgxpool.Config) {
 		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -439,7 +439,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	says(t, load(t, "postgres://postgres@127.0.0.1:1/x?sslmode=disable"), "jobs/nightly", "see that the server is up")
 }
 
-// Only an error that no retry can mend is marked.
+// Only an error whose cause no retry can remove is marked as permanent.
 func TestPermanentErrors(t *testing.T) {
 	database := shared.Database(t)
 	shared.Exec(t, database, `create role "none_`+database+`" login`)
@@ -485,8 +485,8 @@ type opened interface {
 	Authority() lease.Authority
 }
 
-// openers open each kind of store with connections of the given configuration. The function reset closes
-// the idle connections.
+// openers has a function for each kind of store, which opens the store with connections of the
+// given configuration. The function reset closes the idle connections.
 var openers = map[string]func(t *testing.T, c *pgxpool.Config) (s opened, reset func()){
 	"pgx": func(t *testing.T, c *pgxpool.Config) (opened, func()) {
 		p, err := pgxpool.NewWithConfig(t.Context(), c)
@@ -508,7 +508,7 @@ var openers = map[string]func(t *testing.T, c *pgxpool.Config) (s opened, reset 
 	},
 }
 
-// ask sends one request that must fail because its time of 200 ms is over.
+// ask sends one request with a time limit of 200 ms. The request must fail because of this limit.
 func ask(t *testing.T, a lease.Authority, req lease.Request) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -581,7 +581,7 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 	}
 }
 
-// A pool that is exhausted by others does not look like a server that is down.
+// If other users exhaust the pool, the error does not say that the server is down.
 func TestABusyPoolIsSaid(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)), func(c *pgxpool.Config) { c.MaxConns = 2 })
 	a := store(t, p, nil).Authority()
@@ -596,7 +596,7 @@ func TestABusyPoolIsSaid(t *testing.T) {
 	says(t, ask(t, a, renew(idA)), "all 2 connections of the pool are in use", "a pool of their own")
 }
 
-// says requires an error that says the words.
+// says fails the test if the text of err lacks one of the words.
 func says(t *testing.T, err error, words ...string) {
 	t.Helper()
 	for _, word := range words {
@@ -606,7 +606,7 @@ func says(t *testing.T, err error, words ...string) {
 	}
 }
 
-// saysNot requires an error without the words.
+// saysNot fails the test if the text of err contains the words.
 func saysNot(t *testing.T, err error, words string) {
 	t.Helper()
 	if err == nil || strings.Contains(err.Error(), words) {

@@ -12,11 +12,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// putSQL is the SQL that swaps an existing row. The statement sets the column "changed" itself, so
-// that the trigger does not notify: see [notifySQL]. It reads the clock once, after it has locked
-// the row. The statement changes the row only if the clock has not yet reached the time that
-// [swapDeadline] returns. The statement returns the clock time that it has read, which is the time
-// of the swap.
+// putSQL is the SQL with which [Store.Swap] replaces an existing row. The statement sets the column
+// "changed" itself, so that the trigger does not notify: see [notifySQL]. putSQL reads the clock
+// once, after it has locked the row. The statement changes the row only if the clock has not yet
+// reached the time that [swapDeadline] returns. The statement returns the clock time that it has
+// read, which is the time of the Swap.
 const putSQL = `
 with old as materialized (
 	select l.name, l.changed from {row} l where l.name = $1 and l.version = $2 for update
@@ -28,9 +28,9 @@ update {row} l set state = $3, epoch = $4, id = $5, owner = $6, duration = $7, u
 where l.name = at.name and ($10::timestamptz is null or at.now < $10::timestamptz)
 returning l.version, l.changed`
 
-// putNewSQL is the SQL that inserts the first row of a name. It locks lease_floor until the insert
-// has been committed. The version of a missing row is stored in lease_floor, and changes when any
-// row is deleted. While lease_floor is locked, no row can be deleted.
+// putNewSQL is the SQL that inserts the first row of a name. putNewSQL locks lease_floor until the
+// insert has been committed. The version of a missing row is stored in lease_floor, and changes
+// when any row is deleted. While lease_floor is locked, no row can be deleted.
 const putNewSQL = `
 insert into {row} (name, state, epoch, id, owner, duration, until, nanos)
 select $1, $3::text, $4::bigint, $5::uuid, $6::text, $7::text, $8::timestamptz, $9::smallint
@@ -38,9 +38,9 @@ from {floor} f where f.version = $2 for share
 on conflict (name) do nothing
 returning version, changed`
 
-// Swap replaces the record only if its version is still old.Version. If the version has changed, Swap
-// returns [lease.ErrConflict]. It also returns [lease.ErrConflict] if the lease has ended since the
-// time old.Now.
+// Swap replaces the record only if its version is still old.Version. If the version has changed,
+// Swap returns [lease.ErrConflict]. Swap also returns [lease.ErrConflict] if the lease has ended
+// since the time old.Now.
 func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -70,7 +70,7 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 
 // swapDeadline returns the deadline of a swap. The deadline is old.Record.Until, rounded up to a
 // whole microsecond. If old.Record.Until is zero, the swap has no deadline and swapDeadline returns
-// nil. It also returns nil if the lease had already ended at the time old.Now.
+// nil. swapDeadline also returns nil if the lease had already ended at the time old.Now.
 func swapDeadline(old lease.Snapshot) *time.Time {
 	if old.Record.Until.IsZero() || !old.Now.Before(old.Record.Until) {
 		return nil
@@ -79,9 +79,9 @@ func swapDeadline(old lease.Snapshot) *time.Time {
 	return &end
 }
 
-// swapError returns the error of a failed swap. It returns [lease.ErrConflict] if err shows that the
-// swap failed because of another transaction, or because the lease has ended. If swapError returns
-// [lease.ErrConflict], the swap was certainly not applied.
+// swapError returns the error of a failed swap. swapError returns [lease.ErrConflict] if err shows
+// that the swap failed because of another transaction, or because the lease has ended. If swapError
+// returns [lease.ErrConflict], the swap was certainly not applied.
 func swapError(what, name string, err error) error {
 	switch state := sqlState(err); {
 	case errors.Is(err, sql.ErrNoRows) || errors.Is(err, lease.ErrConflict) || state == serializationFailure || state == deadlockDetected:

@@ -16,11 +16,11 @@ const (
 	sweepWithin = 10 * time.Second // timeout of one sweep, after which the connection counts as lost
 )
 
-// sweepSQL is the SQL of one sweep, which finds the changes of leases that are being watched. One
-// row of the result holds an empty name and the time of the server. Each other row holds the name of
-// a watched lease and the time of its last change. The statement returns the row of a watched lease
-// only if the last change is after the time that was given with the name. It ignores changes that
-// need no signal. All times are in microseconds.
+// sweepSQL is the SQL with which a listener finds the changes of leases that are being watched. One
+// row of the result holds an empty name and the time of the server. Each other row holds the name
+// of a watched lease and the time of its last change. The statement returns the row of a watched
+// lease only if the last change is after the time that was given with the name. sweepSQL ignores
+// changes that need no signal. All times are in microseconds.
 const sweepSQL = `
 select '', (extract(epoch from clock_timestamp()) * 1000000)::bigint
 union all
@@ -28,15 +28,15 @@ select l.name, (extract(epoch from l.signalled) * 1000000)::bigint
 from json_to_recordset($1::json) w(name text, after bigint) join {row} l on l.name = w.name
 where (extract(epoch from l.signalled) * 1000000)::bigint > w.after`
 
-// A sweptName is a watched name. Changes of its lease up to the time After need no signal any more.
+// A sweptName is a watched name. Changes of the lease up to the time After need no signal any more.
 type sweptName struct {
 	Name  string `json:"name"`
 	After int64  `json:"after"`
 }
 
-// sweep reads the rows of watched names, and signals the changes for which no notification has
-// arrived. A notification is missing if a process ends after it commits a change and before it sends
-// the notification. If sweep returns an error, the connection of the listener counts as lost.
+// sweep reads the rows of watched names, and sends a signal for each change whose notification has
+// not arrived. A notification is missing if a process ends after it commits a change and before it
+// sends the notification. If sweep returns an error, the connection of the listener counts as lost.
 func (l *listener) sweep(ctx context.Context) error {
 	text, _ := json.Marshal(l.nextNames()) // cannot fail for strings and numbers
 	bounded, cancel := context.WithTimeout(ctx, sweepWithin)
@@ -91,7 +91,8 @@ type serverTime struct {
 func (s serverTime) now() int64 { return s.micros + time.Since(s.at).Microseconds() }
 
 // setTime stores the time of the server from an answer that has just arrived. The parameter micros
-// holds the server time in the answer. The request was sent at the local time sentAt.
+// holds the server time in the answer. The request for this answer was sent at the local time
+// sentAt.
 func (l *listener) setTime(micros int64, sentAt time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A recorder records the last Acquire that was sent to its authority.
+// A recorder is an authority that records the last acquire request that was sent to it.
 type recorder struct {
 	lease.Authority
 	acquire *lease.Request
@@ -64,7 +64,7 @@ func TestFromAuthority(t *testing.T) {
 	})
 }
 
-// The end of a shared lease is the end for all that share it.
+// If a shared lease ends, it ends for all callers that share it.
 func TestSharedLeaseEndsForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r provider.Registry
@@ -89,8 +89,8 @@ func TestSharedLeaseEndsForAll(t *testing.T) {
 	})
 }
 
-// The owner and the times come from the registry, and all other options from the caller. The options
-// of the caller are not changed.
+// The owner and the times of a Session come from the Registry, and all other options come from the
+// caller. FromAuthority does not change the options of the caller.
 func TestFromAuthorityTakesOptions(t *testing.T) {
 	var asked lease.Request
 	var log bytes.Buffer
@@ -119,8 +119,8 @@ func TestFromAuthorityTakesOptions(t *testing.T) {
 	}
 }
 
-// The Sessions stop their work a StopWindow of the Settings before the lease ends. If the Settings
-// have none, the StopWindow of the options counts.
+// The Sessions stop their work one StopWindow before the lease ends. The StopWindow comes from the
+// Settings, or from the options if the Settings have no StopWindow.
 func TestFromAuthorityTakesStopWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct{ set, option, want time.Duration }{

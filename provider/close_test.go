@@ -73,9 +73,9 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Drop and Close do not wait for a lease that is being made. Drop ignores it. Close ends the calls
-// that wait for it at once. The call that runs the provider ends when the provider returns, and
-// drops the lease.
+// Drop and Close do not wait for a lease that a Provider is still making. Drop ignores such a
+// lease. Close ends the calls of Lease that wait for it at once. The call of Lease that runs the
+// Provider ends when the Provider returns, and drops the lease.
 func TestDropAndCloseWhileALeaseIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r provider.Registry
@@ -114,7 +114,7 @@ func TestDropAndCloseWhileALeaseIsMade(t *testing.T) {
 	})
 }
 
-// A provider that fails or panics after Close leaves nothing behind.
+// If a Provider fails or panics after Close, the Registry keeps no entry for the lease.
 func TestProviderFailsAfterClose(t *testing.T) {
 	for name, end := range map[string]func() (lease.Lease, error){
 		"error": func() (lease.Lease, error) { return new(fake), errors.New("cannot") },
@@ -144,7 +144,7 @@ func TestProviderFailsAfterClose(t *testing.T) {
 	}
 }
 
-// Close drops all leases at the same time.
+// Registry.Close drops all leases at the same time.
 func TestCloseIsConcurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r provider.Registry
@@ -161,7 +161,7 @@ func TestCloseIsConcurrent(t *testing.T) {
 	})
 }
 
-// A hanging lease releases only when its context ends.
+// The Release of a hanging lease returns only when its context ends.
 type hanging struct{ lease.Lease }
 
 func (hanging) Release(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }

@@ -2,8 +2,8 @@
 //
 // A [Registry] is useful for a program whose configuration says which kind of lease to use. A
 // Registry is also useful if independent parts of a program need the same lease. A part of a
-// program that gets its lease from a Registry need not know how the lease is made. The
-// LeaseProvider of Akka is similar.
+// program that gets its lease from a Registry need not know how the lease is made. A Registry is
+// similar to the LeaseProvider of Akka.
 //
 // Parts of a program that get the same lease from a Registry share one holder, and do not exclude
 // each other. If one part calls Release, or if session.Run returns in one part, the lease is
@@ -12,6 +12,6 @@
 // different processes.
 //
 // A kind is the name of one way to make leases. For example, all leases of one kind may use the
-// same authority. In Akka, the configuration path has this role. A program can have several
-// Registries, each with its own kinds and [Settings]. There is no global Registry.
+// same authority. In Akka, the configuration path has the role of the kind. A program can have
+// several Registries, each with its own kinds and [Settings]. There is no global Registry.
 package provider

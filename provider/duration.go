@@ -14,9 +14,9 @@ import (
 )
 
 // A Duration is a time.Duration that can be written and read as text. The text is a number with a
-// unit, such as "15s" or "1m30s". The text "infinite" stands for [lease.Infinite]. A *Duration is a
-// [flag.Value]. Every decoder that supports encoding.TextUnmarshaler can decode a Duration. A
-// pointer to a field of [Settings] can be converted to a *Duration:
+// unit, such as "15s" or "1m30s". The text "infinite" stands for [lease.Infinite]. The type
+// *Duration is a [flag.Value]. Every decoder that supports encoding.TextUnmarshaler can decode a
+// Duration. A pointer to a field of [Settings] can be converted to a *Duration:
 //
 //	flag.Var((*provider.Duration)(&settings.Duration), "duration", "how long a lease lasts")
 type Duration time.Duration
@@ -40,8 +40,8 @@ func (d *Duration) Set(s string) error {
 	return nil
 }
 
-// tooLong matches every text of the form that time.ParseDuration documents. ParseDuration returns an
-// error for such a text only if the duration does not fit into an int64.
+// tooLong matches every text of the form that time.ParseDuration documents. If a text matches
+// tooLong, ParseDuration returns an error for it only if the duration does not fit into an int64.
 var tooLong = regexp.MustCompile(`^[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
 // badDuration returns the error for a text that is not a Duration.
@@ -57,14 +57,15 @@ func badDuration(field, text string) error {
 	return &lease.FieldError{Field: field, Value: fmt.Sprintf("%.80q", text), Bound: bound, Code: lease.ErrOption}
 }
 
-// MarshalText returns the same text as String. Its error is always nil.
+// MarshalText returns the text that the method String returns. The error of MarshalText is always
+// nil.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText parses the text as Set does.
 func (d *Duration) UnmarshalText(text []byte) error { return d.Set(string(text)) }
 
-// fields returns pointers to the fields of s. The keys are the names of the fields in a
-// configuration.
+// The method fields returns pointers to the fields of s. The keys of the map are the names of the
+// fields in a configuration.
 func (s *Settings) fields() map[string]*time.Duration {
 	return map[string]*time.Duration{
 		"duration": &s.Duration, "renewInterval": &s.RenewInterval, "requestTimeout": &s.RequestTimeout, "retryDelay": &s.RetryDelay,
@@ -78,11 +79,11 @@ func (s Settings) MarshalJSON() ([]byte, error) { return json.Marshal(s.texts())
 
 // UnmarshalJSON decodes an object of the form that MarshalJSON returns. If a member is missing or
 // null, UnmarshalJSON does not change the corresponding field. If a member is unknown or given
-// twice, or if its value is not the text of a [Duration], UnmarshalJSON returns a [*lease.FieldError]
-// with the code [lease.ErrOption], and leaves *s unchanged. If data is not a JSON object,
-// UnmarshalJSON returns the error of package encoding/json, and leaves *s unchanged. UnmarshalJSON
-// does not check whether the times in the object are consistent with each other. [New] and
-// [Settings.Validate] check this consistency.
+// twice, or if its value is not the text of a [Duration], UnmarshalJSON returns a
+// [*lease.FieldError] with the code [lease.ErrOption], and leaves *s unchanged. If data is not a
+// JSON object, UnmarshalJSON returns the error of package encoding/json, and leaves *s unchanged.
+// UnmarshalJSON does not check whether the times in the object are consistent with each other.
+// [New] and [Settings.Validate] check whether the times are consistent.
 func (s *Settings) UnmarshalJSON(data []byte) error {
 	return s.decode(func(v any) error {
 		if err := json.Unmarshal(data, v); err != nil {
@@ -93,7 +94,8 @@ func (s *Settings) UnmarshalJSON(data []byte) error {
 }
 
 // If a JSON object has two members with the same key, givenTwice returns an error. Package json
-// ignores the first of these members. The argument must be valid JSON.
+// ignores the first of two members with the same key. The argument of givenTwice must be valid
+// JSON.
 func givenTwice(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	_, _ = d.Token() // the opening brace, or null
@@ -109,11 +111,12 @@ func givenTwice(data []byte) error {
 	return nil
 }
 
-// MarshalYAML returns a map with the same fields that MarshalJSON writes. YAML packages call it.
+// MarshalYAML returns a map with the fields that MarshalJSON writes. YAML packages call
+// MarshalYAML.
 func (s Settings) MarshalYAML() (any, error) { return s.texts(), nil }
 
-// UnmarshalYAML decodes the same fields as UnmarshalJSON, and returns the same errors for them.
-// If the function unmarshal fails, UnmarshalYAML returns the error of that function.
+// UnmarshalYAML decodes the same fields as UnmarshalJSON, and returns the same errors for them. If
+// the function unmarshal fails, UnmarshalYAML returns the error of the function unmarshal.
 // UnmarshalYAML works with YAML packages that pass a decoding function to this method, such as
 // gopkg.in/yaml.v3, go.yaml.in/yaml/v3 and github.com/goccy/go-yaml.
 func (s *Settings) UnmarshalYAML(unmarshal func(any) error) error { return s.decode(unmarshal) }

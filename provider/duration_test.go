@@ -15,7 +15,7 @@ import (
 	"github.com/fencedlease/lease/provider"
 )
 
-// A configuration of a program, of which the settings are a part.
+// A configuration is the configuration of a program, and has Settings as one part.
 type configuration struct {
 	Kind  string            `json:"kind"`
 	Lease provider.Settings `json:"lease"`
@@ -58,8 +58,8 @@ func TestSettingsRefusedFromJSON(t *testing.T) {
 	}
 }
 
-// Packages of YAML call the method with a function that decodes what stands there. Numbers come as
-// int, and nothing as nil.
+// YAML packages call UnmarshalYAML with a function that decodes the YAML value. A number is decoded
+// as an int, and an empty value as nil.
 func TestSettingsFromYAML(t *testing.T) {
 	decode := func(values map[string]any) (set provider.Settings, err error) {
 		err = set.UnmarshalYAML(func(v any) error { *v.(*map[string]any) = values; return nil })
@@ -128,7 +128,7 @@ func TestDurationRefused(t *testing.T) {
 	}
 }
 
-// A duration that is written and read is the same.
+// If a duration is written as text and read again, the result is the same duration.
 func TestSettingsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := rapid.OneOf(rapid.SampledFrom([]time.Duration{0, lease.Infinite, time.Second}), rapid.Map(rapid.Int64(), func(n int64) time.Duration { return time.Duration(n) }))

@@ -10,7 +10,7 @@ import (
 	"github.com/fencedlease/lease/provider"
 )
 
-// Parts of a program that know nothing of each other ask for the lease of a job.
+// Independent parts of a program ask a Registry for the lease of a job.
 func Example() {
 	ctx := context.Background()
 	leases, err := provider.New(&provider.Settings{Duration: 15 * time.Second})

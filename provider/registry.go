@@ -17,10 +17,10 @@ import (
 // owner before it calls a Provider. The Settings that a Registry passes to a Provider are valid,
 // and none of their fields except StopWindow is zero.
 //
-// A Provider should not block. It gets no context, so its caller cannot cancel it. While a Provider
-// makes a lease, it must not call Registry.Lease for the same lease. A Provider must be safe for
-// concurrent use by multiple goroutines. As long as a Registry contains a lease, the Registry does
-// not call the Provider again for the name and owner of this lease.
+// A Provider should not block. A Provider gets no context, so its caller cannot cancel it. While a
+// Provider makes a lease, the Provider must not call Registry.Lease for the same lease. A Provider
+// must be safe for concurrent use by multiple goroutines. As long as a Registry contains a lease,
+// the Registry does not call the Provider again for the name and owner of the lease.
 //
 // If a Provider returns a nil error together with a Lease that is nil or a nil pointer,
 // Registry.Lease returns an error.
@@ -33,7 +33,7 @@ type Closer interface {
 	lease.Lease
 
 	// Close releases the lease and frees the resources of the holder of the lease. If ctx is done
-	// first, Close returns early.
+	// before the release has finished, Close returns early.
 	Close(ctx context.Context) error
 }
 
@@ -59,8 +59,9 @@ type entry struct {
 	err   error
 }
 
-// New returns a Registry whose leases use the given Settings. If s is nil, they use the defaults.
-// If the given Settings are invalid, New returns the error of [Settings.Validate].
+// New returns a Registry whose leases use the given Settings. If s is nil, the leases use the
+// default Settings. If the given Settings are invalid, New returns the error of
+// [Settings.Validate].
 func New(s *Settings) (*Registry, error) {
 	r := new(Registry)
 	if s != nil {
@@ -72,11 +73,11 @@ func New(s *Settings) (*Registry, error) {
 	return r, nil
 }
 
-// Settings returns the times that the leases of r use. The result contains the default of each field
-// that was zero in the Settings passed to [New]. Its StopWindow is the one that was passed to New,
-// and may be zero.
+// Settings returns the times that the leases of r use. The result contains the default of each
+// field that was zero in the Settings passed to [New]. The StopWindow of the result is the
+// StopWindow that was passed to New, and may be zero.
 func (r *Registry) Settings() Settings {
-	complete, _ := r.settings.withDefaults() // New has validated them
+	complete, _ := r.settings.withDefaults() // New has validated the settings
 	return complete
 }
 
@@ -113,9 +114,9 @@ func (r *Registry) Register(kind string, p Provider) error {
 //
 // The first call of Lease for a kind, name and owner runs the [Provider]. Concurrent calls with the
 // same arguments wait until the Provider returns. If the Provider returns an error, the first call
-// and the waiting calls return an error that names the kind and wraps this error. If the Provider
-// panics, the first call panics too, and the waiting calls return an error. After an error or a panic
-// of the Provider, the next call of Lease runs the Provider again.
+// and the waiting calls return an error that names the kind and wraps the error of the Provider. If
+// the Provider panics, the first call panics too, and the waiting calls return an error. After an
+// error or a panic of the Provider, the next call of Lease runs the Provider again.
 //
 // If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered kinds.
 // If the name is malformed, Lease returns an error that wraps the error of [lease.CheckName]. If the
@@ -183,8 +184,8 @@ func (r *Registry) makeLease(k key, e *entry, p Provider) {
 	}
 }
 
-// finish sets the lease and the error of the entry. Then the calls of Lease that wait for the entry
-// return. The caller must hold Registry.mu.
+// The method finish sets the lease and the error of the entry, so that the calls of Lease that wait
+// for the entry return. The caller must hold Registry.mu.
 func (e *entry) finish(l lease.Lease, err error) {
 	e.lease, e.err = l, err
 	close(e.made)
@@ -196,7 +197,7 @@ func isNil(l lease.Lease) bool {
 	return l == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// provider returns the Provider of the given kind. The caller must hold Registry.mu.
+// The method provider returns the Provider of the given kind. The caller must hold Registry.mu.
 func (r *Registry) provider(kind string) (Provider, error) {
 	if r.closed {
 		return nil, errClosed

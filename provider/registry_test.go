@@ -18,7 +18,7 @@ import (
 
 // A fake lease records its arguments and counts its releases.
 type fake struct {
-	lease.Lease // nil: nothing else is called
+	lease.Lease // nil, because the tests call no other methods
 	name, owner string
 	settings    provider.Settings
 	released    atomic.Int64
@@ -55,7 +55,7 @@ func get(t testing.TB, r *provider.Registry, kind, name, owner string) lease.Lea
 	return l
 }
 
-// LeaseProviderSpec: name, owner and times are passed to the instance.
+// LeaseProviderSpec: a Registry passes the name, the owner and the times to the lease.
 func TestLeasePassesNameOwnerAndSettings(t *testing.T) {
 	want := provider.Settings{Duration: 100 * time.Second, RenewInterval: time.Second, RequestTimeout: 2 * time.Second, RetryDelay: 3 * time.Second}
 	r, err := provider.New(&want)
@@ -69,7 +69,7 @@ func TestLeasePassesNameOwnerAndSettings(t *testing.T) {
 	}
 }
 
-// LeaseProviderSpec: defaults are loaded for the times that are not specified.
+// LeaseProviderSpec: a Registry fills in the defaults of the times that are not specified.
 func TestLeasePassesDefaults(t *testing.T) {
 	want := provider.Settings{Duration: 30 * time.Second, RenewInterval: 10 * time.Second, RequestTimeout: 5 * time.Second, RetryDelay: 2500 * time.Millisecond}
 	byNil, err := provider.New(nil)
@@ -84,8 +84,8 @@ func TestLeasePassesDefaults(t *testing.T) {
 	}
 }
 
-// LeaseProviderSpec: Lease returns the same instance for the same name, kind and owner, and another
-// for another name or owner. It also returns another for another kind.
+// LeaseProviderSpec: Lease returns the same instance for the same name, kind and owner. If the
+// name, the kind or the owner differs, Lease returns a different instance.
 //
 // SPEC P1.
 func TestLeaseIsTheSameInstanceForTheSameKey(t *testing.T) {
@@ -99,7 +99,7 @@ func TestLeaseIsTheSameInstanceForTheSameKey(t *testing.T) {
 	seen := map[lease.Lease]string{l: "kind/name/owner"}
 	for _, k := range [][3]string{
 		{"kind", "other", "owner"}, {"kind", "name", "other"}, {"other", "name", "owner"},
-		{"kind", "nameo", "wner"}, {"kind", "na", "meowner"}, // no key is another's by where it is cut
+		{"kind", "nameo", "wner"}, {"kind", "na", "meowner"}, // the concatenated texts are equal, but the keys differ
 	} {
 		l := get(t, &r, k[0], k[1], k[2])
 		if first, ok := seen[l]; ok {
@@ -109,7 +109,8 @@ func TestLeaseIsTheSameInstanceForTheSameKey(t *testing.T) {
 	}
 }
 
-// LeaseProviderSpec: a missing and an unknown class are errors. Here the error lists the kinds.
+// LeaseProviderSpec: a missing class and an unknown class are errors. In this package, the error
+// for an unknown kind lists the registered kinds.
 //
 // SPEC P2.
 func TestUnknownKindListsTheKinds(t *testing.T) {
@@ -178,7 +179,7 @@ func TestLeaseRefusesBadNamesAndOwners(t *testing.T) {
 	}
 }
 
-// A closed Registry registers no kind. A bad argument is still reported as one.
+// A closed Registry registers no kind, but still reports a bad argument as a bad argument.
 func TestRegisterAfterClose(t *testing.T) {
 	var r provider.Registry
 	if err := r.Close(t.Context()); err != nil {
@@ -192,7 +193,8 @@ func TestRegisterAfterClose(t *testing.T) {
 	}
 }
 
-// A provider that returns an error or no lease, or that panics, is called again by the next call.
+// If a Provider returns an error or no lease, or panics, the next call of Lease calls the Provider
+// again.
 func TestFailedProviderIsCalledAgain(t *testing.T) {
 	errMade := errors.New("cannot")
 	var r provider.Registry
@@ -215,7 +217,7 @@ func TestFailedProviderIsCalledAgain(t *testing.T) {
 	if l, err := r.Lease("kind", "name", "owner"); l != nil || !errors.Is(err, errMade) || err.Error() != `provider: kind "kind": cannot` {
 		t.Errorf("%v, %v; want the provider's error, with the kind", l, err)
 	}
-	for range 2 { // nil, and a nil pointer
+	for range 2 { // the Provider returns nil, and then a nil pointer
 		if l, err := r.Lease("kind", "name", "owner"); l != nil || err == nil || err.Error() != `provider: kind "kind": the provider made no lease` {
 			t.Errorf("%v, %v; want an error", l, err)
 		}
@@ -238,7 +240,8 @@ func TestFailedProviderIsCalledAgain(t *testing.T) {
 	}
 }
 
-// Concurrent calls get one instance, and a call for another lease does not wait for it.
+// Concurrent calls of Lease with equal arguments get one instance. A call for another lease does
+// not wait for the Provider of the first lease.
 //
 // SPEC P1.
 func TestConcurrentCallsGetOneInstance(t *testing.T) {
@@ -273,7 +276,8 @@ func TestConcurrentCallsGetOneInstance(t *testing.T) {
 	})
 }
 
-// Calls that wait for a provider return its error, or an error if it panics.
+// If the Provider fails, the calls that wait for it return its error. If the Provider panics, the
+// waiting calls return an error.
 func TestWaitersShareAFailure(t *testing.T) {
 	errMade := errors.New("cannot")
 	for _, panics := range []bool{false, true} {

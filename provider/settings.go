@@ -11,18 +11,19 @@ import (
 
 // Settings are the times that the leases of a [Registry] use. A zero field stands for the default
 // of the field with the same name in [session.Options]. A Registry replaces zero fields with their
-// defaults before it passes Settings to a [Provider]. It leaves only StopWindow as it is.
+// defaults before it passes Settings to a [Provider]. A Registry does not replace a zero
+// StopWindow.
 //
 // Settings can be read from a configuration in JSON or YAML, such as
 //
 //	{"duration": "15s", "renewInterval": "5s"}
 //
-// The key of a field is its name with a small first letter. An error about a field contains its Go
-// name, such as Settings.RenewInterval. Settings can also be read from flags and other formats with
-// the type [Duration].
+// The key of a field is its name with a small first letter. An error about a field contains the Go
+// name of the field, such as Settings.RenewInterval. With the type [Duration], Settings can also be
+// read from flags and other formats.
 type Settings struct {
-	// Duration is the time after which a lease expires if it is not renewed. It is positive, or
-	// lease.Infinite.
+	// Duration is the time after which a lease expires if it is not renewed. Duration is positive,
+	// or lease.Infinite.
 	Duration time.Duration
 
 	// RenewInterval is the time from one renewal to the next. If Duration is finite, RenewInterval
@@ -32,12 +33,12 @@ type Settings struct {
 	// RequestTimeout is the longest time that one request to the authority may take.
 	RequestTimeout time.Duration
 
-	// RetryDelay is the time between a failed renewal and the retry of that renewal.
+	// RetryDelay is the time from a failed renewal to its retry.
 	RetryDelay time.Duration
 
 	// StopWindow is how long the work may take to stop before the lease ends. A negative StopWindow
-	// means none. A Registry leaves a zero StopWindow as it is, because its default depends on all
-	// other options of the session.
+	// means that there is no stop window. A Registry does not replace a zero StopWindow, because
+	// its default depends on all other options of the session.
 	StopWindow time.Duration
 }
 
@@ -45,7 +46,7 @@ type Settings struct {
 // that all other session options have their defaults. If Duration is finite, Validate also checks
 // that RenewInterval is less than half of Duration. If the Settings are valid, Validate returns
 // nil. If the Settings are invalid, Validate returns a [*lease.FieldError] with the code
-// [lease.ErrOption], or an error that joins several such errors. Each FieldError names a field that
+// [lease.ErrOption], or an error that joins several FieldErrors. Each FieldError names a field that
 // is not zero.
 func (s Settings) Validate() error {
 	_, err := s.withDefaults()
@@ -67,8 +68,9 @@ func (s Settings) withDefaults() (Settings, error) {
 	return Settings{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay, s.StopWindow}, nil
 }
 
-// renameFields changes an error that names fields of session.Options into an error that names fields
-// of Settings. It changes err itself, so no other goroutine may use err.
+// renameFields changes an error that names fields of session.Options into an error that names
+// fields of Settings. The function renameFields changes err itself, so no other goroutine may use
+// err.
 func renameFields(err error) {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range all.Unwrap() {

@@ -16,9 +16,10 @@ import (
 
 const s = time.Second
 
-// TimeoutSettingsSpec: the interval defaults to a part of the duration and can be overridden. In Akka
-// it is a tenth of the duration and at least 5 s. Here it is a third, so that two renewals in a row
-// can fail, and the timeout of a request is bounded instead, by 5 s.
+// TimeoutSettingsSpec: the default of RenewInterval is a part of the Duration, and can be
+// overridden. In Akka, the default is a tenth of the duration, but at least 5 s. In this package,
+// the default is a third, so that two renewals in a row can fail, and RequestTimeout is at most 5
+// s.
 func TestSettingsDefaults(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -41,13 +42,14 @@ func TestSettingsDefaults(t *testing.T) {
 	}
 }
 
-// A refusal names a field that was given, its value and its bound. SPEC P2.
+// The error for bad Settings names a field that the caller has set, its value and its bound.
+// SPEC P2.
 func TestSettingsRefused(t *testing.T) {
-	const believed = 30*s - 59_940_060 - time.Millisecond // of the default duration
+	const believed = 30*s - 59_940_060 - time.Millisecond // how long a Session relies on a grant of the default duration
 	for _, c := range []struct {
 		name  string
 		set   provider.Settings
-		field string // and its value; "": valid
+		field string // the field and the value in the error; "" if the Settings are valid
 	}{
 		{"negative duration", provider.Settings{Duration: -1}, "Duration = -1ns: must not be negative"},
 		{"negative interval", provider.Settings{RenewInterval: -1}, "RenewInterval = -1ns: must not be negative"},
@@ -85,7 +87,7 @@ func TestSettingsRefused(t *testing.T) {
 	}
 }
 
-// Validate reports every broken rule, and not only the first.
+// Validate reports every broken rule, not only the first broken rule.
 func TestValidateReportsEveryField(t *testing.T) {
 	err := provider.Settings{Duration: -1, RenewInterval: -2, RequestTimeout: -3, RetryDelay: -4}.Validate()
 	const want = `Settings.Duration = -1ns: must not be negative
@@ -97,7 +99,7 @@ Settings.RetryDelay = -4ns: must not be negative`
 	}
 }
 
-// A session accepts what New accepts, to the nanosecond.
+// session.New accepts all Settings that New accepts, even at the limits, to the nanosecond.
 func TestSessionsAcceptTheSettings(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		some := func(label string) time.Duration {
@@ -115,7 +117,7 @@ func TestSessionsAcceptTheSettings(t *testing.T) {
 	})
 }
 
-// The defaults are those of a session.
+// The defaults of Settings are the defaults of session.Options.
 func TestDefaultsAreThoseOfASession(t *testing.T) {
 	for _, duration := range []time.Duration{0, 60 * s, lease.Infinite} {
 		var asked [2]lease.Request

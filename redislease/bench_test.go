@@ -14,17 +14,17 @@ import (
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// bareRenewal is a renewal by compare and swap and no more: it compares the version, counts an
-// until from the time of the server, and extends the key.
+// bareRenewal is a script that only compares and swaps: it compares the version, adds the duration
+// to the time of the server, and extends the life of the key.
 var bareRenewal = redis.NewScript(`
 if redis.call('HGET', KEYS[1], 'version') ~= ARGV[1] then return redis.error_reply('ERR conflict') end
 redis.call('HSET', KEYS[1], 'until', redis.call('TIME')[1] + ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return redis.call('HINCRBY', KEYS[1], 'version', 1)`)
 
-// compare measures a and b in turns, so that both meet the same machine, and returns the median of
-// each and the median of the ratios of those that were measured together. Every other time b comes
-// first.
+// compare measures the functions a and b in turns, so that the load of the machine is the same for
+// both. It returns the median of each function, and the median of the ratios of the rounds. In
+// every second round, b comes first.
 func compare(t testing.TB, rounds int, a, b func() error) (our, their time.Duration, ratio float64) {
 	t.Helper()
 	measure := func(f func() error) time.Duration {
@@ -52,7 +52,8 @@ func compare(t testing.TB, rounds int, a, b func() error) (our, their time.Durat
 	return our, their, float64(our) / float64(their)
 }
 
-// A renewal takes no more than 1.25 times the bare script, measured in turns, in both orders.
+// A renewal takes at most 1.25 times as long as the bare script. The test measures the two in
+// turns, in both orders.
 func TestRenewalCost(t *testing.T) {
 	for what, server := range map[string]*redisserver.Server{"in memory": shared, "appendfsync always": ownServer(t, redisserver.Durable...)} {
 		t.Run(what, func(t *testing.T) {
@@ -65,7 +66,7 @@ func TestRenewalCost(t *testing.T) {
 				t.Fatal(err)
 			}
 			var best float64
-			for try := range 5 { // a busy machine
+			for try := range 5 { // a busy machine can spoil one try
 				our, their, ratio := compare(t, 2000, func() error {
 					_, err := a.Do(ctx, "x", renew(idA))
 					return err

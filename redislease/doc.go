@@ -16,27 +16,29 @@
 //
 //   - A restart loses data that is not on the disk. Use appendonly yes and appendfsync always.
 //     Without these settings, a server that crashes forgets held leases and the latest tokens.
-//   - A failover loses the writes that the promoted replica has not received, because replication is
-//     asynchronous. The new primary can then grant a held lease a second time. Both holders believe
-//     that they hold the lease, and both have the same token, so not even a guard can tell them
-//     apart. TestFailoverLosesAGrant shows such a failover.
-//   - With [Options.Replicas], every write and every load waits for that number of replicas. If
-//     fewer replicas acknowledge, the outcome is unknown, and no holder relies on the lease. So a
-//     failover to a replica that has acknowledged a write does not lose the write. Set Replicas to
-//     the number of all replicas that can be promoted. With a lower number, a replica that has not
-//     acknowledged a write can be promoted.
+//   - A failover loses the writes that the promoted replica has not received, because replication
+//     is asynchronous. If the promoted replica lacks the grant of a held lease, it can grant the
+//     lease a second time. The two holders of such a lease both believe that they hold it, and both
+//     have the same token, so not even a guard can tell them apart. TestFailoverLosesAGrant shows
+//     such a failover.
+//   - With [Options.Replicas], every write and every load waits until that number of replicas has
+//     acknowledged it. If fewer replicas acknowledge a request, the outcome of the request is
+//     unknown, and no holder relies on the lease. A failover to a replica that has acknowledged a
+//     write does not lose the write. Set Replicas to the number of all replicas that can be
+//     promoted. If Replicas is lower, a failover can promote a replica that has not acknowledged a
+//     write.
 //   - Even with Replicas, a primary that restarts with an empty disk empties its replicas.
 //   - A promoted server decides by its own clock. If the clock of the promoted server is ahead of
 //     the old primary's clock, leases end earlier by the difference.
 //   - If the maxmemory-policy of a server is not noeviction, the server drops keys when its
 //     memory is full. A Store checks each new connection, and refuses such a server with a
 //     permanent error.
-//   - FLUSHALL, FLUSHDB and the deletion of a floor end all promises about the names that they
-//     affect.
+//   - FLUSHALL, FLUSHDB and the deletion of a floor (see Keys) end all promises about the names
+//     that they affect.
 //
-// In the Redlock algorithm, a lock is held if a majority of independent servers grants it. This
-// package does not use that algorithm. Redlock relies on the clocks and disks of all servers, and
-// its tokens have no order.
+// In the Redlock algorithm, a lock is held if a majority of independent servers grants it. Package
+// redislease does not use the Redlock algorithm. Redlock relies on the clocks and disks of all
+// servers, and its tokens have no order.
 //
 // # Keys
 //
@@ -53,30 +55,31 @@
 //	 time     2012-01-26T23:30:03.512307000Z
 //
 // [Store.Key] returns the key of a name. A hash of the name assigns each lease to one of 16,384
-// buckets. The key has the number of the bucket in braces. Each bucket has a floor, which is stored
-// under a key such as lease-floor:{9759}. In a cluster, the floor of a bucket is in the same slot
-// as the lease records of the bucket. The floor stores the highest epoch of the bucket. Floors are
-// never deleted. All floors together take about 2 MB.
+// buckets. The key has the number of the bucket in braces. Each bucket has an entry that is called
+// the floor, under a key such as lease-floor:{9759}. In a cluster, the floor of a bucket is in the
+// same slot as the lease records of the bucket. The floor stores the highest epoch of the bucket.
+// Floors are never deleted. All floors together take about 2 MB.
 //
-// Every valid name can be stored. To free a lease, delete its key with DEL. The tokens of the lease
-// still rise after the deletion. To wake the programs that wait for a lease, PUBLISH the name of the
-// lease on the channel of its bucket, such as lease-signal:{9759}. If a lease has not been locked
-// for the time in [Options.Keep], its record expires.
+// Every valid name of a lease can be part of a key. To free a lease, delete its key with DEL. The
+// tokens of the lease still rise after the deletion. To wake the programs that wait for a lease,
+// PUBLISH the name of the lease on the channel of its bucket, such as lease-signal:{9759}. If a
+// lease has not been locked for the time in [Options.Keep], its record expires.
 //
-// If a Store reads a record that is not valid, it returns an error that names the key. Do not change
-// a record by hand. If you change other fields but not the field "version", a Store that remembers
-// the record does not notice the change. The next swap of that Store then replaces all fields, but
-// the next renewal replaces only the fields "until", "version" and "time".
+// If a Store reads a record that is not valid, it returns an error that names the key. Do not
+// change a record by hand. If you change other fields but not the field "version", a Store that
+// remembers the record does not notice the change. If such a Store next swaps the record, it
+// replaces all fields. If the Store next renews the lease, it replaces only the fields "until",
+// "version" and "time".
 //
 // # Tokens
 //
-// If a name has no record, its epoch is the greater of the current time and the highest epoch in the
-// bucket of the name. The current time is counted in microseconds, and rounded down to a multiple of
-// [Options.Keep]. So tokens keep rising even after a record has expired or was deleted. Tokens rise
-// even after a loss of all data, with one exception. If a lease is acquired while its name has no
-// record, and the server loses all data within [Options.Keep] after the acquire, the name can get
-// the same tokens again. A name has no record before its first acquire, and after its record has
-// expired or was deleted.
+// If a name has no record, its epoch is the greater of the current time and the highest epoch in
+// the bucket of the name. The current time is counted in microseconds, and rounded down to a
+// multiple of [Options.Keep]. Tokens therefore keep rising even after a record has expired or was
+// deleted. Tokens rise even after a loss of all data, with one exception. If a lease is acquired
+// while its name has no record, and the server loses all data within [Options.Keep] after the
+// acquire, the name can get the same tokens again. A name has no record before its first acquire,
+// and after its record has expired or was deleted.
 //
 // # Time
 //
@@ -85,34 +88,35 @@
 // rate: see session.Options. If the server's clock is set forward, leases end early. If the server's
 // clock is set backward, leases last longer.
 //
-// Each record stores the time of its last write, and no later request for the record uses an earlier
-// time. If the server's clock is set backward, requests use the time in the record until the clock
-// has passed that time. A load stores its time in Redis only if the lease has ended, or if
-// [Options.Replicas] is set. If the clock is set backward between two loads of a held lease, the
-// second load can therefore return an earlier time than the first.
+// Each record stores the time of its last write, and no later request for the record uses an
+// earlier time. If the server's clock is set backward, requests use the time in the record until
+// the clock has passed that time. [Store.Load] stores its time in Redis only if the lease has
+// ended, or if [Options.Replicas] is set. If the clock is set backward between two calls of Load
+// for a held lease, the second Load can therefore return an earlier time than the first.
 //
 // # Exchanges
 //
-// An exchange is one request to the server and its answer. A load is one exchange, and a swap is
-// another. A load or a swap runs one script. An acquire without contention is a load and a swap. A
-// refusal is a load.
+// An exchange is one request to the server and its answer. [Store.Load] takes one exchange, and so
+// does [Store.Swap]. Load and Swap run one script each. An acquire without contention takes two
+// exchanges: a Load and a Swap. A refused request takes one exchange, which is a Load.
 //
 // A renewal, a change or a release takes one exchange if the lease was acquired through the same
-// Store. To save the load, the Store computes the new record from the record that it committed last.
-// [Options.Names] is the maximum number of records that the Store remembers. The script writes only
-// if the record in Redis is still the remembered record and the lease has not ended. Otherwise the
-// Store loads the record and swaps it. If [Options.Replicas] is set, the command WAIT is sent in the
-// same exchange as the script, over the same connection.
+// Store. To save the Load, the Store computes the new record from the last record that it
+// committed. [Options.Names] is the maximum number of records that the Store remembers. The script
+// writes only if the record in Redis is still the remembered record and the lease has not ended. If
+// the record has changed or the lease has ended, the Store calls Load and Swap. If
+// [Options.Replicas] is set, the command WAIT is sent in the same exchange as the script, over the
+// same connection.
 //
 // A Store opens connections of its own, with the options of the client that was passed to [New]. By
-// default, go-redis sends a command again if a connection breaks. A swap must not be sent twice,
-// because the second attempt reports a conflict even if the first one was applied. So the
-// connections of a Store never send a command twice, and they respect contexts. For each new
-// connection, the Store first reads the eviction policy of the server, which takes one more
-// exchange.
+// default, go-redis sends a command again if a connection breaks. A swap of a record must not be
+// sent twice, because the second attempt reports a conflict even if the server applied the first
+// attempt. The connections of a Store therefore never send a command twice. A Store's connections
+// also respect contexts. For each new connection, the Store first reads the eviction policy of the
+// server, which takes one more exchange.
 //
 // The scripts have the flag allow-oom, so leases still work on a server whose memory is full of
-// other data. A replica refuses to run the scripts of a Store, so no load returns stale data.
+// other data. A replica refuses to run the scripts of a Store, so Load never returns stale data.
 //
 // # Cluster
 //

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// build builds an example.
+// build builds an example program.
 func build(t *testing.T, name string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), name)
@@ -18,7 +18,7 @@ func build(t *testing.T, name string) (program string) {
 	return program
 }
 
-// The examples do what they say.
+// The example programs do what their documentation says.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	server := ownServer(t)
@@ -36,7 +36,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// A copy that waits in vain says why.
+// If an example program cannot get the lease, it says why.
 func TestExampleSaysWhatFails(t *testing.T) {
 	t.Parallel()
 	takeover := build(t, "takeover")

@@ -32,8 +32,8 @@ func explain(what, key string, err error, prefix string) error {
 	return err
 }
 
-// advices lists advice for errors that a server sent. An entry applies to errors that contain its
-// text.
+// advices lists advice for errors that a server sent. An entry of the list applies to errors that
+// contain the text of the entry.
 var advices = []struct {
 	text      string
 	advice    string
@@ -61,8 +61,9 @@ var advices = []struct {
 
 const permissions = "permit the user this command: the documentation of package redislease lists all under Permissions"
 
-// advise returns a text that says how to fix the cause of an error. It also reports whether the
-// error is permanent. A permanent error recurs until a person has fixed its cause.
+// advise returns a text that says how to fix the cause of an error. The function advise also
+// reports whether the error is permanent. A permanent error recurs until a person has fixed its
+// cause.
 func advise(err error) (advice string, permanent bool) {
 	if text := redisError(err); text != "" {
 		for _, a := range advices {

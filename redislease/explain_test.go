@@ -17,7 +17,8 @@ import (
 
 func idOf(i int) string { return strconv.Itoa(i) }
 
-// says requires that an error has the texts, and is permanent or not.
+// says requires that the error contains the texts, and that the error is permanent if the parameter
+// permanent is true.
 func says(t *testing.T, err error, permanent bool, texts ...string) {
 	t.Helper()
 	if err == nil {
@@ -148,11 +149,11 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// permissions are those of the package documentation.
+// permissions lists the permissions in the package documentation.
 var permissions = []string{"+evalsha", "+eval", "+hset", "+hmget", "+hgetall", "+exists", "+time", "+pexpire", "+pexpireat", "+persist",
 	"+publish", "+subscribe", "+info", "+scan", "+wait", "~lease:*", "~lease-floor:*", "&lease-signal:*"}
 
-// Each permission is needed, and the error without it names it.
+// Each permission is needed. If a permission is missing, the error names the permission.
 func TestPermissions(t *testing.T) {
 	p := newPair(t)
 	server := p.primary
@@ -167,7 +168,7 @@ func TestPermissions(t *testing.T) {
 		}
 		return store(t, client(t, server.Addr(), func(o *redis.Options) { o.Username, o.Password = name, "secret" }), &redislease.Options{Replicas: 1})
 	}
-	// everything uses all that a store can do.
+	// everything calls all methods of a store.
 	everything := func(s *redislease.Store) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -202,7 +203,7 @@ func TestPermissions(t *testing.T) {
 			}
 			var rules []string
 			rules = append(append(rules, permissions[:i]...), permissions[i+1:]...)
-			if missing == "+eval" { // which only a server that does not know the scripts needs
+			if missing == "+eval" { // needed only if the server does not know the scripts
 				if _, err := server.Do(t.Context(), "script", "flush"); err != nil {
 					t.Fatal(err)
 				}
@@ -219,5 +220,5 @@ func TestPermissions(t *testing.T) {
 	says(t, err, true, "WRONGPASS", "password")
 }
 
-// pingOnce is longer than it takes a listener to ask for an answer.
+// pingOnce is longer than the interval at which a listener checks its connection.
 const pingOnce = 1300 * time.Millisecond

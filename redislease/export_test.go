@@ -8,8 +8,9 @@ import (
 	"github.com/fencedlease/lease/internal/remember"
 )
 
-// Through returns an authority as that of s, with a memory of its own, all of whose exchanges go
-// through what the two functions make of them: a renewal in one exchange is the Swap of the second.
+// Through returns an authority like that of s, with a memory of its own. The function exchanges
+// wraps the store to which the authority sends its loads and swaps. The function renewals wraps a
+// store whose Swap is a renewal in one exchange.
 func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease.Authority {
 	whole := struct {
 		lease.Store
@@ -20,13 +21,13 @@ func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease
 	return remember.NewAuthority(whole, renewals(renewer{s}).Swap, remember.NewMemory(remember.DefaultNames, nil))
 }
 
-// FloorKey returns the key of the floor of a name.
+// FloorKey returns the key of the floor for the bucket of a name.
 func (s *Store) FloorKey(name string) string { return s.floorKey(bucket(name)) }
 
-// Channel returns the channel on which a name is signalled.
+// Channel returns the channel on which the signals for a name are published.
 func (s *Store) Channel(name string) string { return s.channel(bucket(name)) }
 
-// Remembered returns how many names s remembers.
+// Remembered returns the number of names that s remembers.
 func (s *Store) Remembered() int { return s.memory.Len() }
 
 type renewer struct{ *Store }
@@ -35,8 +36,8 @@ func (s renewer) Swap(ctx context.Context, name string, old lease.Snapshot, next
 	return s.renew(ctx, name, old, next)
 }
 
-// Plant replaces a part of the scripts by a bug, until the function that it returns is called. It
-// reports whether any script has the part.
+// Plant replaces a part of the scripts with a bug. The returned function mend removes the bug. The
+// result planted reports whether any script contains the part.
 func Plant(part, bug string) (mend func(), planted bool) {
 	load, swap, renew := loadScript, swapScript, renewScript
 	for _, s := range []**script{&loadScript, &swapScript, &renewScript} {

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// SPEC A2: every history is linearizable in the time of the server, whether requests begin with a
-// load or with what is remembered.
+// SPEC A2: every history is linearizable in the time of the server, whether requests first load the
+// record or start from a remembered record.
 func TestHistories(t *testing.T) {
 	runs := 1000
 	if testing.Short() {
@@ -38,7 +38,7 @@ func TestHistories(t *testing.T) {
 	})
 	t.Run("remembering", func(t *testing.T) {
 		first, exchanges, renewals := rand.Uint64(), 0, 0
-		// An engine that stalls lets leases end before they are renewed, so a run may have few renewals.
+		// If the server stalls, leases end before they are renewed, so a run can have few renewals.
 		n := 0
 		for ; n < runs || renewals < runs && n < 10*runs; n++ {
 			seed := first + uint64(n)
@@ -55,7 +55,8 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// bare are the stores themselves, which give up after patience, if that is not zero.
+// bare returns the stores as lease.Stores. If patience is not zero, the stores give up a request
+// after this time.
 func bare(stores []*redislease.Store, patience time.Duration) []lease.Store {
 	all := make([]lease.Store, len(stores))
 	for i, s := range stores {
@@ -67,8 +68,9 @@ func bare(stores []*redislease.Store, patience time.Duration) []lease.Store {
 	return all
 }
 
-// remembering has clients do what they like with one lease, each through an authority that
-// remembers, and returns the history and how many renewals were one exchange.
+// remembering lets clients send random requests about one lease, each client through an authority
+// that remembers records. It returns the history, and the number of renewals that took one
+// exchange.
 func remembering(t *testing.T, seed uint64, name string, stores []*redislease.Store, requests int, d, patience time.Duration) (h *histories.History, renewals int) {
 	h = new(histories.History)
 	exchanges := func(s lease.Store) lease.Store {
@@ -88,11 +90,11 @@ func remembering(t *testing.T, seed uint64, name string, stores []*redislease.St
 	return h, renewals
 }
 
-// patience is how long a client waits under faults.
+// patience is the time that a client waits for an answer in tests with faults.
 const patience = 200 * time.Millisecond
 
-// The same while the server is stopped and continued, killed and started again, and while
-// connections are cut and die silently.
+// Histories are linearizable while the server is paused and resumed, killed and started again, and
+// while connections are cut or die silently.
 func TestHistoriesUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := ownServer(t, redisserver.Durable...)
@@ -100,8 +102,8 @@ func TestHistoriesUnderFaults(t *testing.T) {
 	underFaults(t, 35, front, nil, func(r *rand.Rand) string { return harm(t, server, front, r) })
 }
 
-// The same while the primary is killed and its replica takes its place. The replica has
-// acknowledged every answered request, so none of them is lost.
+// Histories are linearizable while the primary is killed and its replica is promoted. The replica
+// has acknowledged every request that was answered, so no answered request is lost.
 func TestHistoriesUnderFailover(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -120,7 +122,8 @@ func TestHistoriesUnderFailover(t *testing.T) {
 	})
 }
 
-// underFaults checks so many histories of each kind, during each of which there are four faults.
+// underFaults checks the given number of histories of each kind. During each history, four faults
+// happen.
 func underFaults(t *testing.T, runs int, front *redisserver.Proxy, o *redislease.Options, fault func(*rand.Rand) string) {
 	if testing.Short() {
 		runs = 2
@@ -160,7 +163,7 @@ func underFaults(t *testing.T, runs int, front *redisserver.Proxy, o *redislease
 	}
 }
 
-// harm does one of the things that happen to a server and its connections, and says which.
+// harm injects a random fault into a server or its connections, and returns the name of the fault.
 func harm(t testing.TB, s *redisserver.Server, front *redisserver.Proxy, r *rand.Rand) string {
 	t.Helper()
 	switch r.IntN(4) {
@@ -185,7 +188,8 @@ func harm(t testing.TB, s *redisserver.Server, front *redisserver.Proxy, r *rand
 	return "cut connections"
 }
 
-// impatient gives up after a while, without knowing what became of the request.
+// An impatient store gives up a request after a while, without knowing whether the server carried
+// it out.
 type impatient struct {
 	lease.Store
 	patience time.Duration

@@ -18,10 +18,10 @@ const pageSize = 500
 // valid, List yields an error for this record and continues with the next record. See
 // [lease.Lister].
 //
-// List scans every key of the database, page by page, with SCAN. Then it reads the keys that belong
-// to leases. The keys of other programs make List slower. List does not block the requests of other
-// clients. In a cluster, List can miss a lease if the slot of the lease is moved to another server
-// while List is running.
+// List scans every key of the database, page by page, with SCAN. List then reads the keys that
+// belong to leases. The keys of other programs make List slower. List does not block the requests
+// of other clients. In a cluster, List can miss a lease if the slot of the lease is moved to
+// another server while List is running.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -54,7 +54,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
-// listServer lists the leases of one server. It returns false if the list must end.
+// listServer lists the leases of one server. listServer returns false if the list must end.
 func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix string, seen map[string]bool, yield func(lease.Entry, error) bool) bool {
 	pattern := globEscape(s.options.Prefix) + ":{*}:" + globEscape(prefix) + "*"
 	for cursor := uint64(0); ; {
@@ -95,7 +95,8 @@ type scanned struct {
 	cursor uint64
 }
 
-// An entry is one entry of a list with its error. An entry without a name is skipped.
+// An entry is one entry of a list, together with the error that List yields with it. An entry
+// without a name is skipped.
 type entry struct {
 	lease.Entry
 	err error

@@ -23,8 +23,8 @@ const (
 var errLost = errors.New("the connection that listens was lost")
 
 // A listener receives the published signals over a connection of its own, and forwards them to the
-// watches. A redis.PubSub reconnects by itself. It does not report whether signals were lost before
-// it reconnected. So a listener uses a client that can connect only once.
+// watches. A redis.PubSub reconnects by itself. But a redis.PubSub does not report whether signals
+// were lost before it reconnected. A listener therefore uses a client that can connect only once.
 type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub
@@ -55,9 +55,9 @@ func listen(server *redis.Client, t *tasks.Group) *listener {
 	return l
 }
 
-// watch adds a watch of a name. It also subscribes to the given channel, which must be the channel
-// of the name's bucket. The watch ends when ctx is done. If watch returns an error before ctx is
-// done, the connection of the listener is lost.
+// watch adds a watch of a name. The method watch also subscribes to the given channel, which must
+// be the channel of the name's bucket. The watch ends when ctx is done. If watch returns an error
+// before ctx is done, the connection of the listener is lost.
 func (l *listener) watch(ctx context.Context, name, channel string) (<-chan struct{}, error) {
 	signals := make(chan struct{}, 1)
 	if !l.add(name, signals) {
@@ -73,10 +73,10 @@ func (l *listener) watch(ctx context.Context, name, channel string) (<-chan stru
 
 // subscribe subscribes to a channel, and returns when the server has confirmed the subscription.
 // Only one goroutine at a time is allowed to call subscribe. The first call of subscribe also opens
-// the connection, which can take a long time. So if ctx is done during the first call, subscribe
-// cancels its request to the server. If a request fails or is canceled, subscribe closes the
-// connection. Closing the connection also ends the watches of other callers, so a later call of
-// subscribe does not cancel its request.
+// the connection, which can take a long time. If ctx is done during the first call, subscribe
+// therefore cancels its request to the server. If a request fails or is canceled, subscribe closes
+// the connection. Closing the connection also ends the watches of other callers, so after the first
+// call, subscribe never cancels its request.
 func (l *listener) subscribe(ctx context.Context, channel string) error {
 	l.mu.Lock()
 	confirmed, asked := l.subscribed[channel]
@@ -117,9 +117,9 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 }
 
 // begin starts the goroutines of the listener. The caller must open the connection and subscribe to
-// the channel before it calls begin. If the connection is already lost, begin does nothing. So no
-// goroutine starts after a call of [listener.lose]. Therefore [Store.Close] can call
-// [listener.lose], and then wait until all goroutines have ended.
+// the channel before it calls begin. If the connection is already lost, begin does nothing. This
+// check keeps goroutines from starting after a call of [listener.lose]. [Store.Close] can therefore
+// call [listener.lose], and then wait until all goroutines have ended.
 func (l *listener) begin(channel string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +190,7 @@ func (l *listener) checkAlive(channel string) {
 	}
 }
 
-// add adds a watch. It returns false if the connection is lost.
+// add adds a watch. The method add returns false if the connection is lost.
 func (l *listener) add(name string, signals chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

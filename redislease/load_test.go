@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A process holds a thousand leases through one Store, renews them for a while and releases them, and
-// loses none.
+// A process holds a thousand leases through one Store. It renews the leases for a while, then
+// releases them, and loses none.
 func TestThousandLeases(t *testing.T) {
 	const leases, duration = 1000, 30 * time.Second
 	held := 30 * time.Second

@@ -13,13 +13,13 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// A Mark stores the newest fencing token that a resource in Redis has seen. It is a string under a
-// key of its own. A Mark is a [fencing.Mark]. In a cluster, the mark and the data must be in one
-// slot. To put two keys into one slot, give them the same text in braces, such as "{accounts}:mark"
-// and "{accounts}:total".
+// A Mark stores the newest fencing token that a resource in Redis has seen. A Mark is a string
+// under a key of its own. A Mark is a [fencing.Mark]. In a cluster, the mark and the data must be
+// in one slot. To put two keys into one slot, give them the same text in braces, such as
+// "{accounts}:mark" and "{accounts}:total".
 //
-// A holder calls [fencing.Advance] before it reads anything. Then it writes with a [Script], which
-// compares the token and writes the data in one step:
+// A holder calls [fencing.Advance] before it reads anything. The holder then writes with a
+// [Script], which compares the token and writes the data in one step:
 //
 //	mark := redislease.NewMark(client, "{accounts}:mark")
 //	if err := fencing.Advance(ctx, mark, token); err != nil {
@@ -35,9 +35,9 @@ type Mark struct {
 	key    string
 }
 
-// NewMark returns the mark under the given key. It sends no request, and panics if client is nil. If
-// key is empty, each use of the mark returns a [*lease.FieldError] with the Code [lease.ErrOption]
-// and sends no request. A use of the zero Mark returns the same error.
+// NewMark returns the mark under the given key. NewMark sends no request, and panics if client is
+// nil. If key is empty, each use of the mark returns a [*lease.FieldError] with the Code
+// [lease.ErrOption] and sends no request. A use of the zero Mark returns the same error.
 func NewMark(client redis.Scripter, key string) Mark {
 	if client == nil {
 		panic("redislease: NewMark: client must not be nil")
@@ -66,9 +66,10 @@ const staleReply = "STALETOKEN"
 
 var advance = redis.NewScript(compare + "return ARGV[1]")
 
-// Advance raises the mark to the token tok if tok is newer than the mark. It returns the resulting
-// mark. If the mark is not a token, Advance compares it with tok as a string. If the mark is the
-// greater string, Advance returns an error with the Code [lease.ErrCorrupt]. See [fencing.Mark].
+// Advance raises the mark to the token tok if tok is newer than the mark. Advance returns the
+// resulting mark. If the stored mark is not a token, Advance compares the mark with tok as a
+// string. If a mark that is not a token is the greater string, Advance returns an error with the
+// Code [lease.ErrCorrupt]. See [fencing.Mark].
 func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	if err := m.check(); err != nil {
 		return "", err
@@ -81,13 +82,13 @@ func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 	return cmp.Or(newer, tok), nil
 }
 
-// A Script is a Lua script that writes guarded data. It is safe for use by several goroutines at
-// once.
+// A Script is a Lua script that writes guarded data. A Script is safe for use by several goroutines
+// at once.
 type Script struct{ script *redis.Script }
 
 // NewScript returns a Script with the given Lua text. The Lua text gets the arguments of
-// [Script.Run] in KEYS and ARGV. It can return any value that a Redis script can return. If the
-// script fails half-way, Redis does not undo the writes before the failure: see EVAL in the
+// [Script.Run] in KEYS and ARGV. The Lua text can return any value that a Redis script can return.
+// If the script fails half-way, Redis does not undo the writes before the failure: see EVAL in the
 // documentation of Redis.
 func NewScript(lua string) *Script {
 	return &Script{redis.NewScript(compare + "table.remove(KEYS, 1)\ntable.remove(ARGV, 1)\n" + lua)}
@@ -95,11 +96,11 @@ func NewScript(lua string) *Script {
 
 // Run raises the mark and runs the script in one step. If the mark is newer than tok, Run does not
 // run the script and returns a [*fencing.StaleError]. If tok is malformed, Run returns an error
-// with the Code [lease.ErrToken]. If the mark is not a token, Run compares it with tok as a string.
-// If the mark is the greater string, Run does not run the script and returns an error with the Code
-// [lease.ErrCorrupt]. If Run returns any other error, it is unknown whether the script has run. If a
-// connection breaks, the Redis client can run the script a second time. To prevent a second run, set
-// MaxRetries of the client to -1.
+// with the Code [lease.ErrToken]. If the stored mark is not a token, Run compares the mark with tok
+// as a string. If a mark that is not a token is the greater string, Run does not run the script and
+// returns an error with the Code [lease.ErrCorrupt]. After an error of any other kind, it is
+// unknown whether the script has run. If a connection breaks, the Redis client can run the script a
+// second time. To prevent a second run, set MaxRetries of the client to -1.
 func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string, args ...any) (any, error) {
 	if err := tok.Validate(); err != nil {
 		return nil, err
@@ -122,9 +123,10 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 }
 
 // newer looks for the mark in the error of a script. If the script failed because the mark is newer
-// than a token, newer returns the mark. If err is nil, newer returns the empty token. If the mark is
-// not a token, newer returns an error that wraps a [*lease.FieldError]. newer adds the key of the
-// mark to every error. The text of the error also contains the parameter verb, such as "advance".
+// than a token, the method newer returns the mark. If err is nil, the method newer returns the
+// empty token. If the mark is not a token, the method newer returns an error that wraps a
+// [*lease.FieldError]. The method newer adds the key of the mark to every error. The text of the
+// error also contains the parameter verb, such as "advance".
 func (m Mark) newer(verb string, err error) (lease.Token, error) {
 	if err == nil {
 		return "", nil

@@ -71,8 +71,9 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// A mark that is not a token is an error that names its key, and not a newer token: a holder that
-// contends again would be refused again. The data stays as it is. SPEC G5.
+// If a mark is not a token, the error names the key of the mark. The error does not report a newer
+// token, because a holder that contends again would then be refused again. The data does not
+// change. SPEC G5.
 func TestCorruptMark(t *testing.T) {
 	c := client(t, shared.Addr())
 	ctx := t.Context()
@@ -102,7 +103,7 @@ func TestCorruptMark(t *testing.T) {
 	}
 }
 
-// A mark without a key is refused before anything is sent. So is the zero Mark.
+// A Mark without a key, such as the zero Mark, returns an error and sends no request.
 func TestMarkWithoutAKey(t *testing.T) {
 	c := client(t, shared.Addr())
 	tok := lease.TokenOf(1)
@@ -120,7 +121,7 @@ func TestMarkWithoutAKey(t *testing.T) {
 	}
 }
 
-// Without a client the panic names the function and the argument.
+// If the client is nil, the text of the panic names the function and the argument.
 func TestMarkWithoutAClient(t *testing.T) {
 	defer func() {
 		if got, want := recover(), "redislease: NewMark: client must not be nil"; got != want {
@@ -130,15 +131,16 @@ func TestMarkWithoutAClient(t *testing.T) {
 	redislease.NewMark(nil, "x")
 }
 
-// counters are some holders of one lease who count in Redis, and do not stop when they should.
+// counters are several holders of one lease, which count in Redis, and do not stop counting when
+// they lose the lease.
 type counters struct {
 	*testing.T
-	newest                               atomic.Pointer[lease.Token] // that was granted
+	newest                               atomic.Pointer[lease.Token] // the newest token that was granted
 	grants, counted, unknown, stale, bad atomic.Int64
 }
 
-// work is the life of a holder: it counts for a while, then does not renew for a while, and counts on
-// until it is refused.
+// work runs one holder. The holder counts for a while, then stops its renewals for a while, and
+// continues to count until the guard refuses it.
 func (c *counters) work(ctx context.Context, client *redis.Client, a lease.Authority) {
 	authority := &pausable{Authority: a}
 	l, err := session.New(authority, "counter", &session.Options{Duration: 900 * time.Millisecond, RequestTimeout: 120 * time.Millisecond, RetryDelay: 50 * time.Millisecond})
@@ -156,7 +158,7 @@ func (c *counters) work(ctx context.Context, client *redis.Client, a lease.Autho
 		wakes := time.Now().Add(500 * time.Millisecond)
 		for refused := false; !refused && ctx.Err() == nil; {
 			if newest := *c.newest.Load(); l.CheckAlive() && newest.Compare(tok) > 0 {
-				c.bad.Add(1) // another was granted it before this one looked
+				c.bad.Add(1) // another holder was granted the lease before this holder looked
 			}
 			authority.paused.Store(time.Now().After(wakes))
 			switch err := increment(ctx, client, tok); {
@@ -183,7 +185,7 @@ func (c *counters) granted(tok lease.Token) {
 	}
 }
 
-// A pausable authority does not answer while it is paused, as to a holder that does not run.
+// A pausable authority does not answer while it is paused, so that its holder seems to be paused.
 type pausable struct {
 	lease.Authority
 	paused atomic.Bool
@@ -197,7 +199,7 @@ func (p *pausable) Do(ctx context.Context, name string, req lease.Request) (leas
 	return p.Authority.Do(ctx, name, req)
 }
 
-// increment reads and writes in different requests, as a program does.
+// increment reads the number in one request and writes it in another, as a program does.
 func increment(ctx context.Context, c *redis.Client, tok lease.Token) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -213,8 +215,8 @@ func increment(ctx context.Context, c *redis.Client, tok lease.Token) error {
 	return err
 }
 
-// SPEC G1, G2, G3: under faults of the server, the connections and the holders, no admitted
-// increment is lost.
+// SPEC G1, G2, G3: if the mark admits an increment, the increment is not lost, even under faults of
+// the server, the connections and the holders.
 func TestNoUpdateIsLost(t *testing.T) {
 	t.Parallel()
 	rounds := 24

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// A pair is a primary and a replica, and two proxies: one that the clients use, and one that the
-// replica uses.
+// A pair is a primary and a replica, with two proxies. The clients use one proxy, and the replica
+// uses the second proxy.
 type pair struct {
 	primary, replica *redisserver.Server
 	front, link      *redisserver.Proxy
@@ -24,7 +24,7 @@ func newPair(t testing.TB, settings ...string) *pair {
 	return p
 }
 
-// proxy is one that ends with the test.
+// proxy starts a proxy that is closed at the end of the test.
 func proxy(t testing.TB, target string) *redisserver.Proxy {
 	t.Helper()
 	p, err := redisserver.NewProxy(target)
@@ -35,8 +35,8 @@ func proxy(t testing.TB, target string) *redisserver.Proxy {
 	return p
 }
 
-// newReplica starts a replica of a server behind a proxy, and returns when it has all data and its
-// primary counts it.
+// newReplica starts a replica of a server behind a proxy. It returns when the replica has all data
+// and the primary counts the replica.
 func newReplica(t testing.TB, primary *redisserver.Server, link *redisserver.Proxy, settings ...string) *redisserver.Server {
 	t.Helper()
 	s := ownServer(t, append([]string{"--replicaof", "127.0.0.1 " + link.Port()}, settings...)...)
@@ -57,8 +57,8 @@ func newReplica(t testing.TB, primary *redisserver.Server, link *redisserver.Pro
 	return s
 }
 
-// failOver makes the replica the primary, after the primary was killed or cut off, and sends the
-// clients to it.
+// failOver promotes the replica, after the primary was killed or cut off, and connects the clients
+// to the promoted replica.
 func (p *pair) failOver(t testing.TB) {
 	t.Helper()
 	if _, err := p.replica.Do(context.Background(), "replicaof", "no", "one"); err != nil {

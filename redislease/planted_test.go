@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/redislease"
 )
 
-// The histories find what each script must compare, when it does not.
+// If a script does not compare a value that it must compare, the histories find this bug.
 func TestHistoriesFindPlantedBugs(t *testing.T) {
 	for what, bug := range map[string]struct{ part, is string }{
 		"a swap does not compare the version":         {"same = version == ARGV[1]", "same = true"},

@@ -12,14 +12,14 @@ import (
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// openStore makes the store of a process that holds.
+// openStore makes the store of a process that holds a lease.
 func openStore(addr string) (processes.Store, error) {
 	return redislease.New(redis.NewClient(&redis.Options{Addr: addr}), nil)
 }
 
-// SPEC G1, G2, H9: the server is stopped and continued, killed and started again, and connections are
-// cut and die silently, while holders are stopped, continued and killed: no stale write passes the
-// guard, and no holder believes while another holds.
+// SPEC G1, G2, H9: the server is paused and resumed, killed and started again, and connections are
+// cut or die silently, while holders are paused, resumed and killed. No stale write passes the
+// guard, and no holder believes that it holds the lease while another holder has it.
 func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	rounds := 60

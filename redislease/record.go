@@ -14,13 +14,13 @@ const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
 const infinite = "infinite"
 
-// These fields of a hash are not part of the record.
+// The following fields of a hash are not part of the record.
 const (
 	versionField = "version"
 	timeField    = "time"
 )
 
-// stamp formats a time. It returns "" for the zero time.
+// stamp formats a time. The function stamp returns "" for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -40,8 +40,9 @@ type column struct {
 }
 
 // columns lists all fields of a record, in the order in which they are written to the hash. If the
-// function parse gets a malformed text, it stores some other value in the record, such as zero. The
-// function format then returns a different text, so parseFields notices the error.
+// function parse gets a malformed text, it stores a default value in the record, such as zero. For
+// the default value, the function format returns a different text, so parseFields notices the
+// error.
 var columns = [...]column{
 	{"state", func(r lease.Record) string { return r.State.String() },
 		func(r *lease.Record, s string) { _ = r.State.UnmarshalText([]byte(s)) },

@@ -12,10 +12,11 @@ import (
 )
 
 // A reply is the result of a script. If the script wrote the record, the reply is 1, the time and
-// the new version. Otherwise the reply begins with 0 and the time. If the name has no record, the
-// rest of the reply is a version and an epoch. If the name has a record, the rest of the reply is
-// two empty strings and the fields of the record. The script renew.lua replies with the time of the
-// server if it has renewed the lease. Otherwise it replies with nil.
+// the new version. If the script did not write the record, the reply begins with 0 and the time. In
+// a reply that begins with 0, the rest is a version and an epoch if the name has no record. If the
+// name has a record, the rest of the reply is two empty strings and the fields of the record. The
+// script renew.lua replies with the time of the server if it has renewed the lease, and with nil if
+// not.
 type reply []any
 
 // replyOf converts the result of a script to a reply.

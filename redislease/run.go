@@ -19,8 +19,9 @@ const (
 	retryPause  = 25 * time.Millisecond
 )
 
-// run runs a script on the record and the floor of a name. If ctx is done, run returns soon. It
-// sends the script a second time only if a server answers that it did not run the script.
+// run runs a script on the record and the floor of a name. If ctx is done, run returns soon. The
+// method run sends the script a second time only if a server answers that it did not run the
+// script.
 func (s *Store) run(ctx context.Context, script *script, name string, args ...any) (reply, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func await[T any](ctx context.Context, s *Store, f func() (T, error)) (T, error)
 	}
 }
 
-// start calls f in a new goroutine. It returns false if the Store is closed.
+// start calls f in a new goroutine. The method start returns false if the Store is closed.
 func (s *Store) start(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,8 +99,8 @@ func (s *Store) route(ctx context.Context, script *script, keys []string, args [
 }
 
 // sendScript sends the hash of a script to a server. If the server does not know the hash,
-// sendScript sends the whole script. It sends the command WAIT over the same connection as the
-// script, because WAIT waits only for writes over its own connection.
+// sendScript sends the whole script. sendScript sends the command WAIT over the same connection as
+// the script, because WAIT waits only for writes over its own connection.
 func (s *Store) sendScript(ctx context.Context, server *redis.Client, asking bool, script *script, keys []string, args []any) (reply, error) {
 	command := make([]any, 0, 3+len(keys)+len(args))
 	command = append(command, "evalsha", script.hash, len(keys))

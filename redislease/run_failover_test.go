@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// hold makes a holder over a store, that lets go when the test ends.
+// hold makes a holder over a store. The holder is closed at the end of the test.
 func hold(t *testing.T, s *redislease.Store, owner string) *session.Session {
 	t.Helper()
 	l, err := s.Lease("x", &session.Options{Owner: owner, Duration: time.Minute, RequestTimeout: 5 * time.Second})
@@ -27,8 +27,8 @@ func hold(t *testing.T, s *redislease.Store, owner string) *session.Session {
 	return l
 }
 
-// awayFromFullHour waits while the next hour begins within 10 s. An hour is the default of Options.Keep.
-// In a new hour, the epoch of a name without a record is higher.
+// awayFromFullHour waits until the next full hour is more than 10 s away. An hour is the default of
+// Options.Keep. In a new hour, the epoch of a name without a record is higher.
 func awayFromFullHour() {
 	now := time.Now()
 	if next := now.Truncate(time.Hour).Add(time.Hour); next.Sub(now) < 10*time.Second {
@@ -36,9 +36,9 @@ func awayFromFullHour() {
 	}
 }
 
-// Without Options.Replicas, a failover loses the latest grant: the replica did not have it,
-// although it was acknowledged. Then two holders believe that they hold the lease. They have the
-// same token, so no guard can tell them apart.
+// Without Options.Replicas, a failover loses the latest grant: the primary acknowledged the grant,
+// but the replica did not receive it. After the failover, two holders believe that they hold the
+// lease. The two holders have the same token, so no guard can tell them apart.
 func TestFailoverLosesAGrant(t *testing.T) {
 	awayFromFullHour()
 	p := newPair(t)
@@ -61,8 +61,8 @@ func TestFailoverLosesAGrant(t *testing.T) {
 	t.Logf("both believe, with the tokens %s and %s", one, two)
 }
 
-// With Options.Replicas the same grant is never acknowledged: its outcome is unknown, and no client
-// believes that it holds the lease.
+// With Options.Replicas, the store does not acknowledge a grant that the replica has not received.
+// The outcome of the grant is unknown, and no client believes that it holds the lease.
 func TestFailoverWithReplicas(t *testing.T) {
 	p := newPair(t)
 	o := &redislease.Options{Replicas: 1, ReplicaTimeout: 300 * time.Millisecond}
@@ -93,8 +93,8 @@ func TestFailoverWithReplicas(t *testing.T) {
 	}
 }
 
-// One case still loses a grant: of two replicas one must acknowledge, and the other one is
-// promoted.
+// A failover still loses a grant if only one of two replicas must acknowledge, and the replica that
+// has not acknowledged is promoted.
 func TestFailoverToAReplicaThatDidNotAcknowledge(t *testing.T) {
 	awayFromFullHour()
 	p := newPair(t)
@@ -115,8 +115,9 @@ func TestFailoverToAReplicaThatDidNotAcknowledge(t *testing.T) {
 	}
 }
 
-// After a failover that lost its last renewals, a holder is not renewed in the place of the one that
-// was granted the lease meanwhile, though the versions have the same number.
+// After a failover has lost the last renewals of a holder, another holder is granted the lease. A
+// renewal of the first holder does not renew the lease of the new holder, although the versions of
+// the two records end with the same number.
 func TestRenewalAfterALostGrant(t *testing.T) {
 	p := newPair(t)
 	a := store(t, client(t, p.primary.Addr()), nil)
@@ -142,7 +143,7 @@ func TestRenewalAfterALostGrant(t *testing.T) {
 	}
 }
 
-// A server that may evict keys drops a floor, and the tokens of a name fall.
+// If a server may evict keys, it can drop a floor, and the tokens of a name then fall.
 func TestEvictionLosesAFloor(t *testing.T) {
 	awayFromFullHour()
 	server := ownServer(t, "--maxmemory", "4mb", "--maxmemory-policy", "allkeys-random")

@@ -25,13 +25,14 @@ var renewLua string
 // header is the first line of every script. The header has the flag allow-oom, so the server runs
 // the script even if the memory of the server is full of other data. The script exceeds the memory
 // limit only a little, because a record is small and expires. The header does not have the flag
-// no-writes, so a replica refuses to run even a script that only loads a record. Therefore no load
-// returns stale data.
+// no-writes, so a replica refuses to run even a script that only loads a record. Because replicas
+// refuse, [Store.Load] never returns stale data.
 const header = "#!lua flags=allow-oom\n"
 
-// Every script has one of these two lines after the header. The line dateOfLast reads two arguments
-// of the script: the day of the last commit, and the date of that day. If the day is still the same,
-// clock.lua uses this date. In a script with the line noDate, clock.lua computes the date itself.
+// Every script has either the line dateOfLast or the line noDate after the header. The line
+// dateOfLast reads two arguments of the script: the day of the last commit, and the date of that
+// day. If the day has not changed since the last commit, clock.lua uses the date of the last
+// commit. In a script with the line noDate, clock.lua computes the date itself.
 const (
 	noDate     = "local dated, date\n"
 	dateOfLast = "local dated, date = tonumber(ARGV[6]), ARGV[7]\n"

@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// shared is the server of the tests that do no harm to it.
+// shared is the server of all tests that do not harm their server.
 var shared *redisserver.Server
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// ownServer is a server for a test that does harm to it.
+// ownServer starts a server for a test that harms the server.
 func ownServer(t testing.TB, settings ...string) *redisserver.Server {
 	t.Helper()
 	s, err := redisserver.New(t.TempDir(), settings...)
@@ -46,7 +46,7 @@ func ownServer(t testing.TB, settings ...string) *redisserver.Server {
 	return s
 }
 
-// client makes a client of a server that ends with the test.
+// client makes a client of a server. The client is closed at the end of the test.
 func client(t testing.TB, addr string, configure ...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	o := &redis.Options{Addr: addr}
@@ -58,7 +58,7 @@ func client(t testing.TB, addr string, configure ...func(*redis.Options)) *redis
 	return c
 }
 
-// store makes a Store that ends with the test.
+// store makes a Store that is closed at the end of the test.
 func store(t testing.TB, c redis.UniversalClient, o *redislease.Options) *redislease.Store {
 	t.Helper()
 	s, err := redislease.New(c, o)
@@ -69,5 +69,5 @@ func store(t testing.TB, c redis.UniversalClient, o *redislease.Options) *redisl
 	return s
 }
 
-// prefix is one that no other test has.
+// prefix returns a prefix that no other test has.
 func prefix(t testing.TB) string { return "t:" + t.Name() }

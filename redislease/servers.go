@@ -17,8 +17,8 @@ type servers interface {
 	// serverFor returns the primary that stores a key.
 	serverFor(ctx context.Context, key string) (*redis.Client, error)
 
-	// serverAt returns the server with the address addr. The address comes from an answer of another
-	// server of the cluster.
+	// serverAt returns the server with the address addr. The caller has the address from the answer of
+	// a server of the cluster.
 	serverAt(ctx context.Context, addr string) (*redis.Client, error)
 
 	// slotMoved must be called after a server has answered that it does not have a key.
@@ -31,9 +31,10 @@ type servers interface {
 }
 
 // newServers makes new connections to the servers of the given client, with the same options. By
-// default, go-redis sends a command again when a connection breaks. If a swap were sent again after it
-// was applied, the second attempt would report a conflict. But a conflict must mean that the swap was
-// not applied. So the new connections never send a command twice.
+// default, go-redis sends a command again when a connection breaks. If go-redis sent a swap again
+// after the server had applied it, the second attempt would report a conflict. But a conflict must
+// mean that the server has not applied the swap. The new connections therefore never send a command
+// twice.
 func newServers(client redis.UniversalClient, unchecked bool) (servers, error) {
 	bad := func(value, bound string) error {
 		return &lease.FieldError{Field: "New.client", Value: value, Bound: bound, Code: lease.ErrOption}
@@ -77,7 +78,7 @@ func newServers(client redis.UniversalClient, unchecked bool) (servers, error) {
 
 // storeOptions returns a copy of a client's options, changed for the connections of a Store. With
 // these options, a connection never sends a command twice, and never moves to another server by
-// itself. It also respects contexts.
+// itself. A connection with these options also respects contexts.
 func storeOptions(of *redis.Options) *redis.Options {
 	o := *of
 	o.MaxRetries, o.ContextTimeoutEnabled = -1, true

@@ -19,7 +19,7 @@ import (
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// slots is how many there are in a cluster.
+// slots is the number of slots in a cluster.
 const slots = 1 << 14
 
 // newCluster starts a cluster of primaries, with equal shares of the slots.
@@ -65,8 +65,8 @@ func clusterClient(t testing.TB, all []*redisserver.Server) *redis.ClusterClient
 	return c
 }
 
-// Leases in a cluster: every name has its record and its floor in one slot, some names at each
-// server, and all that a store can do works.
+// In a cluster, the record and the floor of each name are in one slot, each server has some names,
+// and all methods of a store work.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	all := newCluster(t, 3)
@@ -166,7 +166,7 @@ func moveSlot(t testing.TB, from, to *redisserver.Server, fromID, toID string, s
 	}
 	command(t, to, "cluster", "setslot", slot, "node", toID)
 	command(t, from, "cluster", "setslot", slot, "node", toID)
-	eventually(t, "both agree", func(ctx context.Context) error { // or the next move has an epoch of before
+	eventually(t, "both agree", func(ctx context.Context) error { // else the next move has an old epoch
 		epochs := [2]string{}
 		for i, s := range []*redisserver.Server{from, to} {
 			info, err := s.Do(ctx, "cluster", "nodes")
@@ -186,7 +186,8 @@ func moveSlot(t testing.TB, from, to *redisserver.Server, fromID, toID string, s
 	})
 }
 
-// In a cluster a user needs two permissions more, and the error without one of them names it.
+// In a cluster, a user needs two more permissions. If one of these two permissions is missing, the
+// error names it.
 func TestPermissionsInACluster(t *testing.T) {
 	t.Parallel()
 	all := newCluster(t, 2)

@@ -15,7 +15,7 @@ import (
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// ownSentinel starts a sentinel with a file of settings, which it writes to.
+// ownSentinel starts a sentinel with a file of settings. The sentinel also writes to this file.
 func ownSentinel(t testing.TB, file string) *redisserver.Server {
 	t.Helper()
 	s, err := redisserver.NewSentinel(t.TempDir(), file)
@@ -26,8 +26,8 @@ func ownSentinel(t testing.TB, file string) *redisserver.Server {
 	return s
 }
 
-// Behind a sentinel a Store finds the primary, and the one that takes its place when it has ended.
-// The writes that a replica has acknowledged are not lost.
+// Behind a sentinel, a Store finds the primary. After the primary has ended, the Store finds the
+// new primary. The writes that a replica has acknowledged are not lost.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -36,7 +36,8 @@ func TestSentinel(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The replica is known by the address that its primary sees, so it must be connected past the proxy.
+	// The sentinel knows the replica by the address that the primary sees, so the replica must connect
+	// to the primary without the proxy.
 	if _, err := p.replica.Do(t.Context(), "replicaof", "127.0.0.1", p.primary.Port()); err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ import (
 
 // Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Prefix is the beginning of all keys and channel names. All programs that share leases must
-	// have the same Prefix. It must not contain a brace. Default: "lease".
+	// Prefix is the beginning of all keys and channel names. All programs that share leases must have
+	// the same Prefix. A Prefix must not contain a brace. Default: "lease".
 	Prefix string
 
 	// Limits restricts the durations that an authority over the store grants. Default: no limits.
@@ -83,9 +83,9 @@ func (o *Options) complete() (Options, error) {
 	return v, nil
 }
 
-// A Store keeps leases in Redis or Valkey. It is a [lease.Store] that uses the clock of the server.
-// A Store is also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by
-// several goroutines at once.
+// A Store keeps leases in Redis or Valkey. A Store is a [lease.Store] that uses the clock of the
+// server. A Store is also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. A Store is
+// safe for use by several goroutines at once.
 type Store struct {
 	options Options
 	servers servers
@@ -128,22 +128,23 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. It is also a [lease.Watcher] and a [lease.Lister].
+// Authority returns an authority over the Store. The returned authority is also a [lease.Watcher]
+// and a [lease.Lister].
 //
 // The returned authority sends fewer requests to the server than lease.NewAuthority(s), which loads
 // the record before every swap. To renew, change or release a lease, the authority starts from the
-// record that the Store wrote last for that lease. If the remembered record is out of date, the
-// authority loads the current record and starts again from that record. It never refuses a request
-// because of an outdated record.
+// last record that the Store wrote for that lease. If the remembered record is out of date, the
+// authority loads the current record and starts again from that record. The authority never refuses
+// a request because of an outdated record.
 func (s *Store) Authority() lease.Authority { return remember.NewAuthority(s, s.renew, s.memory) }
 
 // Limits returns the limits that the store was made with.
 func (s *Store) Limits() lease.Limits { return s.options.Limits }
 
-// Close ends all watches and closes the connections of the Store. It blocks until no goroutine of
-// the Store is running. Requests that are under way fail, and so do later requests. Close does not
-// close the client that was passed to [New]. If another call of Close is under way, Close blocks
-// until that call has ended.
+// Close ends all watches and closes the connections of the Store. Close blocks until no goroutine
+// of the Store is running. Requests that are under way fail, and so do requests after Close. Close
+// does not close the client that was passed to [New]. If another call of Close is under way, Close
+// waits until the other call has ended.
 func (s *Store) Close() {
 	s.mu.Lock()
 	closed, l := s.closed, s.listener
@@ -161,8 +162,8 @@ func (s *Store) Close() {
 	_ = s.tasks.Close(context.Background())
 }
 
-// buckets is the number of buckets for names. This number must never change, because a program with
-// another number of buckets would store a lease under another key.
+// buckets is the number of buckets for names. The number of buckets must never change, because a
+// program with another number of buckets would store a lease under another key.
 const buckets = 1 << 14
 
 // bucket returns the bucket of a name as a number in braces. A Redis cluster chooses the server for
@@ -210,10 +211,11 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 // keepMicros returns Options.Keep in microseconds, but at least 1.
 func (s *Store) keepMicros() int64 { return max(1, s.options.Keep.Microseconds()) }
 
-// saveTime returns the script argument that decides whether a load stores its time in Redis. With the
-// argument "always", every load stores its time. With the argument "over", only a load of a lease
-// that has ended stores its time. A load that waits for replicas must write something, because WAIT
-// waits only for writes over its own connection. So the argument of such a load is "always".
+// saveTime returns the script argument that decides whether [Store.Load] stores its time in Redis.
+// With the argument "always", Load always stores its time. With the argument "over", Load stores
+// its time only if the lease has ended. A Load that waits for replicas must write something,
+// because WAIT waits only for writes over its own connection. If Load waits for replicas, saveTime
+// therefore returns "always".
 func (s *Store) saveTime() string {
 	if s.options.Replicas > 0 {
 		return "always"

@@ -30,7 +30,8 @@ func change(from, to lease.ID) lease.Request {
 	return lease.Request{Action: lease.ActionChange, ID: from, Proposed: to}
 }
 
-// do makes a request whose outcome must be want.
+// do sends a request. The request must be granted if want is 0, and refused with the code want if
+// not.
 func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -60,7 +61,7 @@ func eventually(t testing.TB, what string, f func(ctx context.Context) error) {
 	}
 }
 
-// A meter counts exchanges: go-redis writes each of them, a pipeline too, at once.
+// A meter counts the exchanges. go-redis sends each exchange, and each pipeline, in a single write.
 type meter struct{ sent atomic.Int64 }
 
 func (m *meter) count(o *redis.Options) {
@@ -84,7 +85,8 @@ func (c metered) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// An acquire is two exchanges, a renewal one, and so on, whether replicas acknowledge them or not.
+// An acquire takes two exchanges and a renewal takes one, whether or not replicas must acknowledge
+// them.
 func TestExchanges(t *testing.T) {
 	pair := newPair(t)
 	for what, c := range map[string]struct {
@@ -137,8 +139,8 @@ func (s exact) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	return snap, err
 }
 
-// The until of a renewal, which a script counts, is what the machine makes of the server's time, for
-// all durations.
+// For every duration, the script of a renewal computes the same until that the state machine
+// computes from the server's time.
 func TestRenewalIsExact(t *testing.T) {
 	c := client(t, shared.Addr())
 	o := &redislease.Options{Prefix: prefix(t)}
@@ -171,8 +173,8 @@ func TestRenewalIsExact(t *testing.T) {
 	}
 }
 
-// SPEC S5: a lease that is remembered as leased may have ended. A renewal then renews the expired
-// lease, and never a lease that another client has written since.
+// SPEC S5: a lease that the Store remembers as leased may have ended. A renewal of such a lease
+// renews the expired lease, and never a lease that another client has written in the meantime.
 func TestRenewalAfterTheEnd(t *testing.T) {
 	c := client(t, shared.Addr())
 	o := &redislease.Options{Prefix: prefix(t)}
@@ -199,7 +201,7 @@ func TestRenewalAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A request for a forgotten name costs a load, and no more.
+// A request for a forgotten name takes one more load, but is granted as before.
 func TestMemoryIsBounded(t *testing.T) {
 	s := store(t, client(t, shared.Addr()), &redislease.Options{Prefix: prefix(t), Names: 3})
 	for i := range 10 {

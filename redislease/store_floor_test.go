@@ -14,8 +14,8 @@ import (
 
 const layout = "2006-01-02T15:04:05.000000000Z"
 
-// SPEC S4: when the clock of the server is set back, the time of the store stands still, and what
-// was seen to be over stays so.
+// SPEC S4: when the clock of the server is set back, the time of the store stands still. A lease
+// that a client has seen as expired stays expired.
 func TestClockIsSetBack(t *testing.T) {
 	c := client(t, shared.Addr())
 	s := store(t, c, &redislease.Options{Prefix: prefix(t)})
@@ -27,7 +27,7 @@ func TestClockIsSetBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	set(ahead) // as if the clock had been there
+	set(ahead) // as if the clock had shown this time
 	for _, req := range []lease.Request{{Action: lease.ActionRead}, renew(idA), change(idA, idB), renew(idB)} {
 		if res := do(t, a, "x", req, 0); !res.Now.Equal(ahead) {
 			t.Errorf("%v: the time is %v and was %v", req.Action, res.Now, ahead)
@@ -37,11 +37,11 @@ func TestClockIsSetBack(t *testing.T) {
 		t.Errorf("renewed until %v, at %v for an hour", res.Record.Until, ahead)
 	}
 	set(ahead.Add(2 * time.Hour))
-	do(t, a, "x", acquire(idA, time.Minute), 0) // which it is free for
+	do(t, a, "x", acquire(idA, time.Minute), 0) // the lease is free
 	do(t, a, "x", renew(idB), lease.ErrIDMismatch)
 }
 
-// A load keeps the time if the record is over by then, and only then.
+// A load stores its time in the record if the lease has ended, and only then.
 func TestLoadKeepsTheTimeOfAnEnd(t *testing.T) {
 	c := client(t, shared.Addr())
 	s := store(t, c, &redislease.Options{Prefix: prefix(t)})
@@ -63,8 +63,9 @@ func TestLoadKeepsTheTimeOfAnEnd(t *testing.T) {
 	}
 }
 
-// SPEC S2, S3: a record that is deleted by hand leaves its epoch behind, and a version of before is a
-// conflict. So it is when the floor is deleted too, or everything, since a version has a random word.
+// SPEC S2, S3: after a record is deleted by hand, its epoch stays, and a swap with an old version
+// is a conflict. Because a version has a random word, the swap is also a conflict if the floor or
+// all data was deleted.
 func TestDeletedByHand(t *testing.T) {
 	for what, deletes := range map[string]func(s *redislease.Store) []string{
 		"record":           func(s *redislease.Store) []string { return []string{s.Key("x")} },
@@ -80,7 +81,7 @@ func TestDeletedByHand(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(2 * time.Millisecond) // a real engine, whose step is one
+			time.Sleep(2 * time.Millisecond) // a real engine: longer than Options.Keep
 			if err := c.Del(t.Context(), deletes(s)...).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +118,7 @@ func TestFloorOfFailedSwap(t *testing.T) {
 	}
 }
 
-// A version of an absence never recurs, though nothing was granted in between.
+// The version of a missing record never recurs, even if nothing was granted in between.
 func TestAbsenceDoesNotRecur(t *testing.T) {
 	c := client(t, shared.Addr())
 	s := store(t, c, &redislease.Options{Prefix: prefix(t)})
@@ -138,7 +139,8 @@ func TestAbsenceDoesNotRecur(t *testing.T) {
 	}
 }
 
-// SPEC S6: no name has the key of another, nor that of a floor, and none the key of another prefix.
+// SPEC S6: the record of a name never has the same key as another name, as a floor, or as a name
+// under another prefix.
 func TestKeys(t *testing.T) {
 	keys := map[string]string{}
 	for _, prefix := range []string{"lease", "lease-floor", "lease-signal", "lease:", "a", "a:"} {
@@ -162,7 +164,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// An idle record is forgotten by the server, and its floor stays.
+// The server forgets an idle record, and keeps the floor of its bucket.
 func TestIdleRecordsExpire(t *testing.T) {
 	c := client(t, shared.Addr())
 	s := store(t, c, &redislease.Options{Prefix: prefix(t), Keep: 10 * time.Minute})

@@ -44,9 +44,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 }
 
 // renew replaces old.Record with the new record (next). The two records differ only in Until. The
-// server counts the new Until from its own time. renew returns [lease.ErrConflict] if the record has
-// changed, if the lease has ended, or if the clock of the server is behind the time that the record
-// stores. It also returns [lease.ErrConflict] if old.Version does not end with a number.
+// server counts the new Until from its own time. renew returns [lease.ErrConflict] if the record
+// has changed, if the lease has ended, or if the clock of the server is behind the time that the
+// record stores. The method renew also returns [lease.ErrConflict] if old.Version does not end with
+// a number.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	number, known := numberOf(old.Version)
 	if !known {
@@ -70,9 +71,9 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	return lease.Snapshot{Record: next, Version: version, Now: now}, nil
 }
 
-// raisedEpoch returns the epoch to which a swap raises the floor of the bucket. If the floor already
-// has a higher epoch, the swap keeps that epoch. A swap that creates a record always raises the
-// floor. So the version of a missing record never recurs.
+// raisedEpoch returns the epoch to which Swap raises the floor of the bucket. If the floor already
+// has a higher epoch, Swap does not change the epoch of the floor. If Swap creates a record, it
+// always raises the floor, so the version of a missing record never recurs.
 func raisedEpoch(old lease.Snapshot, next lease.Record) uint64 {
 	if strings.HasPrefix(old.Version, absentPrefix) && next.Epoch == old.Record.Epoch {
 		return min(next.Epoch+1, math.MaxInt64)
@@ -87,13 +88,13 @@ func numberOf(version string) (n int64, ok bool) {
 }
 
 // randomWord returns a random word for a version. A failover or a restart can lose the latest
-// writes and their versions. Because of the random word, no later write gets the version of a lost
-// write.
+// writes and their versions. Because of the random word in each version, no new write gets the
+// version of a lost write.
 func randomWord() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// swapDeadline returns the deadline of a swap. The deadline is old.Record.Until. If old.Record.Until
-// is zero, the swap has no deadline and swapDeadline returns "". It also returns "" if the lease had
-// already ended at the time old.Now.
+// swapDeadline returns the deadline of a swap. The deadline is old.Record.Until. If
+// old.Record.Until is zero, the swap has no deadline and swapDeadline returns "". swapDeadline also
+// returns "" if the lease had already ended at the time old.Now.
 func swapDeadline(old lease.Snapshot) string {
 	if !old.Now.Before(old.Record.Until) {
 		return ""
@@ -101,9 +102,9 @@ func swapDeadline(old lease.Snapshot) string {
 	return stamp(old.Record.Until)
 }
 
-// expireCommand returns the Redis command that sets how long a record is kept. It also returns the
-// argument of this command in milliseconds. The argument of PEXPIRE is a duration, and the argument
-// of PEXPIREAT is a time. PERSIST has no argument.
+// expireCommand returns the Redis command that sets how long a record is kept. expireCommand also
+// returns the argument of this command in milliseconds. The argument of PEXPIRE is a duration, and
+// the argument of PEXPIREAT is a time. PERSIST has no argument.
 func (s *Store) expireCommand(r lease.Record) (command string, millis int64) {
 	switch {
 	case !r.State.Locked():
@@ -119,8 +120,8 @@ func milliseconds(d time.Duration) int64 {
 	return int64(d/time.Millisecond) + min(1, int64(d%time.Millisecond))
 }
 
-// mustSignal compares the record of a lease before and after a change. It reports whether programs
-// that wait for the lease need a signal. See SPEC S7.
+// mustSignal compares the record of a lease before and after a change. mustSignal reports whether
+// programs that wait for the lease need a signal. See SPEC S7.
 func mustSignal(old, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && old.State != lease.Breaking:
@@ -133,8 +134,8 @@ func mustSignal(old, next lease.Record) bool {
 	return endsEarlier(next.Until, old.Until)
 }
 
-// endsEarlier compares two times at which a lease ends. It reports whether a is before b. The zero
-// time stands for a lease that never ends.
+// endsEarlier compares two times at which a lease ends. endsEarlier reports whether the time a is
+// before the time b. The zero time stands for a lease that never ends.
 func endsEarlier(a, b time.Time) bool {
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }

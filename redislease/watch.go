@@ -7,9 +7,9 @@ import (
 )
 
 // Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. The
-// script that changes a lease also publishes the signal. So no process can end between a change and
-// its signal. A change by hand sends no signal. To send a signal by hand, PUBLISH the name of the
-// lease on the channel of its bucket.
+// script that changes a lease also publishes the signal. No process can therefore end between a
+// change and its signal. A change by hand sends no signal. To send a signal by hand, PUBLISH the
+// name of the lease on the channel of its bucket.
 //
 // All watches of a Store share one connection. The first call of Watch opens the connection, and
 // [Store.Close] closes it. If the connection is lost, the channels of all watches are closed, and

@@ -22,7 +22,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// within waits for what comes next and is as it should be; earlier signals do not matter.
+// within receives from the channel of a watch until the function want accepts a result. It returns
+// false if the channel is closed first, or after a time limit.
 func within(signals <-chan struct{}, want func(open bool) bool) bool {
 	deadline := time.After(20 * time.Second)
 	for {
@@ -40,8 +41,8 @@ func within(signals <-chan struct{}, want func(open bool) bool) bool {
 	}
 }
 
-// SPEC S7: a watch that is lost is closed, whether its connection is cut or dies silently, and the
-// next one works. It can be signalled by hand.
+// SPEC S7: if the connection of a watch is cut or dies silently, the channel of the watch is
+// closed, and the next watch works. A person can send a signal by hand.
 func TestWatchIsLostAndFound(t *testing.T) {
 	t.Parallel()
 	for what, lose := range map[string]func(p *redisserver.Proxy){
@@ -181,7 +182,8 @@ func TestWatchOverSlowConnection(t *testing.T) {
 	}
 }
 
-// A call of Watch whose context has ended or is about to end does not end the watches of others.
+// If the context of a call of Watch ends before or during the call, no watch of another caller
+// ends.
 func TestWatchBesideOneThatIsGivenUp(t *testing.T) {
 	s := store(t, client(t, shared.Addr()), &redislease.Options{Prefix: prefix(t)})
 	signals, err := s.Watch(t.Context(), "x")
@@ -201,7 +203,8 @@ func TestWatchBesideOneThatIsGivenUp(t *testing.T) {
 	}
 }
 
-// Close may be called during the first call of Watch, and nothing runs after it.
+// Close may be called during the first call of Watch. After Close has returned, no goroutine of the
+// Store runs.
 func TestCloseDuringTheFirstWatch(t *testing.T) {
 	c := client(t, shared.Addr())
 	before := runtime.NumGoroutine()
@@ -267,7 +270,7 @@ func TestConcurrentCloses(t *testing.T) {
 	})
 }
 
-// If a holder is killed, no waiter gets a signal. But a waiter still takes over the lease.
+// If a holder is killed, no waiter gets a signal, but a waiter still takes over the lease.
 func TestWaiterTakesOver(t *testing.T) {
 	t.Parallel()
 	o := &redislease.Options{Prefix: prefix(t)}
@@ -287,14 +290,15 @@ func TestWaiterTakesOver(t *testing.T) {
 	t.Logf("taken over %v after the end", time.Since(before.Record.Until))
 }
 
-// A list shows a key of the wrong kind as an error of its name, and keys of others not at all.
+// If the key of a lease has the wrong type, the list yields an error with the name of the lease.
+// The list skips the keys of other programs.
 func TestListBesideOtherKeys(t *testing.T) {
 	c := client(t, shared.Addr())
 	s := store(t, c, &redislease.Options{Prefix: prefix(t)})
 	do(t, s.Authority(), "a*b/1", acquire(idA, time.Minute), 0)
 	do(t, s.Authority(), "axb/2", acquire(idA, time.Minute), 0)
 	c.Set(t.Context(), s.Key("a*b/string"), "x", 0)
-	var fields []any // more than a script can unpack
+	var fields []any // more fields than a script can unpack
 	for i := range 5000 {
 		fields = append(fields, strconv.Itoa(i), "x")
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A belief is what a Session knows about the lease that it holds. A belief is never modified. The
-// machine replaces it by a new belief instead. So CheckAlive can load a pointer to the belief, and
-// then read the belief without a lock.
+// A belief is what a Session knows about the lease that it holds. A belief is never modified. To
+// change what the Session knows, the machine replaces the belief by a new belief. CheckAlive can
+// therefore load a pointer to the belief, and then read the belief without a lock.
 type belief struct {
 	id     lease.ID
 	token  lease.Token
@@ -17,7 +17,8 @@ type belief struct {
 	budget time.Duration // how long after sent the belief lasts; lease.Infinite if no end is known
 }
 
-// left returns how much longer the belief lasts. If the result is not positive, the belief has ended.
+// The method left returns how much longer the belief lasts. If the result is not positive, the
+// belief has ended.
 func (b *belief) left(o *Options, now time.Time) time.Duration {
 	if b.budget == lease.Infinite {
 		return lease.Infinite
@@ -25,7 +26,8 @@ func (b *belief) left(o *Options, now time.Time) time.Duration {
 	return b.budget - o.elapsed(b.sent, now)
 }
 
-// until returns U. If there is no U, it returns the zero time.
+// The method until returns U, the time at which the belief ends. If no end is known, the method
+// until returns the zero time.
 func (b *belief) until() time.Time {
 	if b.budget == lease.Infinite {
 		return time.Time{}
@@ -33,8 +35,8 @@ func (b *belief) until() time.Time {
 	return b.sent.Add(b.budget)
 }
 
-// budget returns how long a holder can rely on a lease that was granted for the duration d. The time
-// counts from the sending of the request. The result is d(1-e)/(1+e) - margin, rounded down.
+// The method budget returns how long a holder can rely on a lease that was granted for the duration
+// d, counted from the sending of the request. The result is d(1-e)/(1+e) - margin, rounded down.
 func (o *Options) budget(d time.Duration) time.Duration {
 	if d == lease.Infinite {
 		return lease.Infinite
@@ -53,14 +55,14 @@ func (o *Options) maxElsewhere(d time.Duration) time.Duration {
 	if float64(d)+more >= math.MaxInt64 {
 		return lease.Infinite
 	}
-	return d + time.Duration(more) + 1 // 1 for two roundings
+	return d + time.Duration(more) + 1 // add 1 ns, because two results were rounded
 }
 
-// elapsed returns the time that has passed between two readings of the clock. The monotonic clock can
-// stop while the machine is suspended. So elapsed measures the time with the wall clock too. If the
-// wall clock has advanced further than the monotonic clock, and the difference is more than
-// MaxClockJump, elapsed returns the time on the wall clock. Otherwise elapsed returns the time on the
-// monotonic clock.
+// elapsed returns the time that has passed between two readings of the clock. The monotonic clock
+// can stop while the computer is suspended, so elapsed also measures the time with the wall clock.
+// If the wall clock has advanced further than the monotonic clock, and the difference is more than
+// MaxClockJump, elapsed returns the time on the wall clock. If the difference is at most
+// MaxClockJump, elapsed returns the time on the monotonic clock.
 func (o *Options) elapsed(from, to time.Time) time.Duration {
 	mono, wall := to.Sub(from), to.Round(0).Sub(from.Round(0))
 	if wall-mono > o.MaxClockJump {

@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// free is an authority that grants everything and costs nothing.
+// The type free is an authority that grants every request and costs nothing.
 type free struct{}
 
 func (free) Do(_ context.Context, _ string, req lease.Request) (lease.Result, error) {
@@ -53,7 +53,8 @@ func BenchmarkCheckAlive(b *testing.B) {
 	}
 }
 
-// BenchmarkNow is what CheckAlive cannot be faster than: reading the clock.
+// BenchmarkNow measures a reading of the clock. CheckAlive cannot be faster, because it reads the
+// clock.
 func BenchmarkNow(b *testing.B) {
 	began := time.Now()
 	b.ReportAllocs()
@@ -81,7 +82,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	}
 }
 
-// BenchmarkAuthority is Acquire and Release without a Session.
+// BenchmarkAuthority measures an acquire and a release at the authority, without a Session.
 func BenchmarkAuthority(b *testing.B) {
 	a := lease.NewAuthority(memory.New(nil))
 	ctx := context.Background()
@@ -97,8 +98,8 @@ func BenchmarkAuthority(b *testing.B) {
 	}
 }
 
-// BenchmarkRenewal is one renewal, from the alarm to the next one being set, without what the
-// authority takes.
+// BenchmarkRenewal measures one renewal, from one ring of the alarm until the next alarm is set,
+// without the time that the authority takes.
 func BenchmarkRenewal(b *testing.B) {
 	renewed, done := make(chan struct{}), make(chan struct{})
 	acquired(b, free{}, &session.Options{
@@ -117,8 +118,9 @@ func BenchmarkRenewal(b *testing.B) {
 	}
 }
 
-// footprint holds n leases and returns the bytes that each Session keeps, its authority's and
-// its name's not counted, and the goroutines that all of them have while nothing is due.
+// The function footprint holds n leases. It returns the bytes that each Session keeps, without the
+// bytes of its authority and its name. It also returns the number of goroutines that all n Sessions
+// have while nothing is due.
 func footprint(tb testing.TB, n int) (bytes, goroutines float64) {
 	names := make([]string, n)
 	for i := range names {
@@ -137,7 +139,7 @@ func footprint(tb testing.TB, n int) (bytes, goroutines float64) {
 		}
 		sessions[i] = s
 	}
-	// Some of the last may be on their way out.
+	// Some of the goroutines that are no longer needed may not have ended yet.
 	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > running && time.Now().Before(deadline); {
 		runtime.Gosched()
 	}
@@ -157,7 +159,7 @@ func heap() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// A held, self-renewing Session has no goroutine.
+// A Session that holds a lease and renews it has no goroutine while it waits.
 func TestFootprint(t *testing.T) {
 	const n = 5_000
 	bytes, goroutines := footprint(t, n)

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// bubble runs f in a bubble of its own. A panic in f, which is how rapid ends a case, comes out
-// on the calling goroutine.
+// The function bubble runs f in a bubble of its own. If f panics, the function bubble panics on the
+// calling goroutine, because rapid ends a case by a panic.
 func bubble(t *testing.T, f func()) {
 	t.Helper()
 	var panicked any
@@ -23,7 +23,7 @@ func bubble(t *testing.T, f func()) {
 	}
 }
 
-// everyOther meets every other request with f, the first included.
+// everyOther returns a fault that applies f to the first request, the third request and so on.
 func everyOther(f fault) fault {
 	var n atomic.Int64
 	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {

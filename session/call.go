@@ -33,8 +33,8 @@ func (s *Session) begin(c caller, input input) (n uint64) {
 	return n
 }
 
-// cancel ends the call with the number n. The outcome of the call is then err. If the call already
-// has an outcome, cancel does not change that outcome.
+// The method cancel ends the call with the number n, with the outcome err. If the call already has
+// an outcome, cancel does not change the outcome.
 func (s *Session) cancel(n uint64, err error) {
 	s.step(func(m *machine, now time.Time) { m.cancel(now, n, err) })
 }
@@ -68,9 +68,9 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 // [lease.ErrReleased] at once. If the authority grants the request after AcquireWithToken has
 // returned an error, the Session releases the lease before it serves the next call.
 //
-// If the authority does not answer a release, the next call of Release or Close sends that release
-// again. If a later Acquire is refused because the lease is still locked, the Session also sends the
-// unanswered release again. A finite lease also ends by itself.
+// If the authority does not answer a release, the next call of Release or Close sends the release
+// again. If a later Acquire is refused because the lease is still locked, the Session also sends
+// the unanswered release again. A finite lease ends by itself, even without a release.
 func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	return s.acquired(s.acquire(ctx))
 }
@@ -98,30 +98,31 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 }
 
 // Release gives the lease up, as [lease.Lease] describes. Release also releases the lease if an
-// earlier call with an unknown outcome may have acquired it. If [Session.ID] has returned the ID that
-// the next Acquire proposes, another holder might have handed the lease over to that ID. Therefore
-// Release also releases the lease under that ID.
+// earlier call with an unknown outcome may have acquired it. If [Session.ID] has returned the ID
+// that the next Acquire proposes, another holder might have handed the lease over to the proposed
+// ID. Release therefore releases the lease under the proposed ID too.
 //
 // Release sends its request even if ctx is done. If ctx ends while Release waits for the answer,
 // Release returns the error of ctx. If ctx ends at the moment when the answer arrives, Release
 // returns either the error of ctx or the result of the release. If ctx is a context of
 // [Session.WhileHeld], Release itself ends ctx, and still waits for the answer. If an Acquire is
-// still running, Release ends it. If the authority might have granted that Acquire, Release also
-// waits until the lease is released.
+// still running, Release ends the Acquire. If the authority might have granted an Acquire that
+// Release has ended, Release also waits until the lease is released.
 //
-// Take care with an infinite lease. If an Acquire had an unknown outcome, its request can still reach
-// the authority after Release has returned nil. If that request is granted, the lease stays locked.
-// So call Release again later. For a finite lease, a second Release is not necessary, because the
-// lease ends by itself.
+// If an Acquire of an infinite lease had an unknown outcome, call Release twice, the second time
+// after a while. The request of the Acquire can reach the authority after the first Release has
+// returned nil. If the authority grants this late request, the infinite lease stays locked until it
+// is released again. For a finite lease, a second Release is not necessary, because the lease ends
+// by itself.
 func (s *Session) Release(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).release)
 }
 
 // Settle releases the lease that an Acquire with an unknown outcome might have acquired. Unlike
-// Release, Settle does not end a lease that the Session holds, and does not cancel a running call of
-// Acquire. If the last Acquire of a program has an unknown outcome, the program should call Settle.
-// Without Settle, the lease can stay locked while no program uses it. [Run], [TryRun] and
-// [AcquireWait] call Settle themselves. Settle uses ctx as Release does.
+// Release, Settle does not end a lease that the Session holds, and does not cancel a running call
+// of Acquire. If the last Acquire of a program has an unknown outcome, the program should call
+// Settle. Without Settle, the lease can stay locked while no program uses it. The functions [Run],
+// [TryRun] and [AcquireWait] call Settle themselves. Settle uses ctx as Release does.
 func (s *Session) Settle(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).settle)
 }
@@ -134,18 +135,20 @@ func (s *Session) Settle(ctx context.Context) error {
 // receiver crashes before its next Acquire, a finite lease stays locked until it expires. An infinite
 // lease stays locked until it is broken.
 //
-// HandOver ends the incarnation as Release does. The incarnation ends even if HandOver returns an
-// error, because the receiver may already hold the lease. As soon as HandOver is called, CheckAlive
-// returns false. The handlers of OnLost are not called.
+// HandOver ends the sender's incarnation as Release does. The incarnation ends even if HandOver
+// returns an error, because the receiver may already hold the lease. As soon as HandOver is called,
+// CheckAlive returns false. The handlers of OnLost are not called.
 //
 // If the authority refuses the hand-over, for example because the lease is breaking, the Session
-// releases the lease. After any other error of HandOver, call HandOver again with the same ID, or
-// call Release. If a later Acquire of the sender is refused because the lease is still locked under
-// the sender's old ID, the sender releases the lease under that ID.
+// releases the lease. If HandOver fails and the authority has not refused the hand-over, call
+// HandOver again with the same ID, or call Release. If a later Acquire of the sender is refused
+// because the lease is still locked under the sender's old ID, the sender releases the lease under
+// its old ID.
 //
-// The function of [Run] may call HandOver. The function should then return, and Run returns the error
-// of the function. But if [RunOptions].Again is set, Run first calls Again with this error, even if
-// the error is nil. If Again returns true, Run contends for the lease again.
+// The function of [Run] may call HandOver. After HandOver, the function should return, and Run
+// returns the error of the function. But if [RunOptions].Again is set, Run first calls Again with
+// the error of the function, even if the error is nil. If Again returns true, Run contends for the
+// lease again.
 //
 // HandOver returns an error and changes nothing in four cases:
 //
@@ -162,7 +165,7 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 }
 
 // relinquish makes a call that may end the incarnation. If ctx is a context of WhileHeld, the call
-// may end ctx too. Even so, relinquish waits for the answer.
+// may end ctx too. Even if ctx ends in this way, relinquish waits for the answer.
 func (s *Session) relinquish(ctx context.Context, op string, input input) error {
 	needContext(ctx, op)
 	over := ctx.Err() != nil
@@ -177,15 +180,16 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 }
 
 // ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]. While
-// the lease is held, this is the ID in force. Otherwise it is the ID that the next Acquire proposes.
-// ID is more than a getter: it also changes what Release does. Once ID has returned an ID, another
-// holder can hand the lease over to it. So until the ID changes, Release also releases a lease that
-// another holder has handed over to that ID. Do not call ID just to write a log record.
+// the lease is held, ID returns the ID in force. While the lease is not held, ID returns the ID
+// that the next Acquire proposes. A call of ID also changes what Release does, because another
+// holder can hand the lease over to the returned ID. Until the ID changes, Release also releases a
+// lease that another holder has handed over to the returned ID. Do not call ID just to write a log
+// record.
 //
 // The ID can change after a Release, a Settle, a HandOver or a loss, and after an Acquire that has
-// returned an error. A lease that is handed over to an earlier ID stays locked. If an Acquire of this
-// Session is refused because the lease is locked under an earlier ID of this Session, the Session
-// releases the lease. After Close, ID returns the zero ID, which HandOver does not accept.
+// returned an error. A lease that is handed over to an earlier ID stays locked. If an Acquire of a
+// Session is refused because the lease is locked under an earlier ID of the same Session, the
+// Session releases the lease. After Close, ID returns the zero ID, which HandOver does not accept.
 func (s *Session) ID() (id lease.ID) {
 	s.step(func(m *machine, now time.Time) { id = m.disclose(now) })
 	return id
@@ -196,20 +200,21 @@ func (s *Session) ID() (id lease.ID) {
 // so a handler may call Close. Once Close is called, Acquire and HandOver return [lease.ErrClosed].
 //
 // Close returns the error of the release. If ctx ends while Close waits, Close returns the error of
-// ctx, and the remaining requests end by themselves. Close may be called again.
+// ctx, and the requests that are still running end by themselves. Close may be called more than
+// once.
 //
-// Close also waits for stuck requests. [lease.Authority] requires that Do returns soon after its
-// context ends. A request gets stuck only if Do does not return after its context has ended. A stuck
-// request may never end. If your authority may ignore the end of a context, call Close with a context
-// that has a deadline.
+// Close also waits for stuck requests. A request gets stuck only if the method Do of the authority
+// does not return after the context of Do has ended, although [lease.Authority] requires that Do
+// returns soon. A stuck request may never end. If your authority may ignore the end of a context,
+// call Close with a context that has a deadline.
 //
 // In the clean-up function of a test, the context of the test is already done. In a program that
 // stops, the context of the program is often done when its deferred functions run. If the context may
 // be done, call Close with a new context.
 //
 // No client can undo a request that reaches the authority after Close. If a request acquires a
-// finite lease after Close, the lease ends by itself. An infinite lease does not, so prefer a finite
-// Duration.
+// finite lease after Close, the lease ends by itself. An infinite lease does not end by itself, so
+// prefer a finite Duration.
 func (s *Session) Close(ctx context.Context) error {
 	s.onLost.Close()
 	s.onBreak.Close()

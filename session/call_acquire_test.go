@@ -14,7 +14,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// True: held now. False without an error: another has it. It does not wait. SPEC H1.
+// If Acquire returns true, the lease is held. If Acquire returns false without an error, another
+// holder has the lease. Acquire does not wait. SPEC H1.
 func TestAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -42,7 +43,7 @@ func TestAcquire(t *testing.T) {
 	})
 }
 
-// An answer that is not certainly a refusal is an error. SPEC H1.
+// If an answer is neither a grant nor certainly a refusal, Acquire returns an error. SPEC H1.
 func TestAcquireUnknown(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -72,7 +73,7 @@ func TestAcquireUnknown(t *testing.T) {
 				n.meet(lease.ActionAcquire, c.fault)
 				h.unknown(t, c.is)
 				h.alive(t, false)
-				h.acquire(t) // the next one is none the worse
+				h.acquire(t) // the next Acquire is not affected
 				h.notLost(t)
 			})
 		})
@@ -92,7 +93,7 @@ func TestAnswersWithoutATime(t *testing.T) {
 		}
 		n.meet(lease.ActionAcquire, nil, untimed)
 		other.acquire(t)
-		h.unknown(t, errors.ErrUnsupported) // it is not known whom it would be taken from
+		h.unknown(t, errors.ErrUnsupported) // the answer does not show from whom to take the lease over
 		other.release(t)
 		n.meet(lease.ActionAcquire, untimed)
 		h.unknown(t, nil)
@@ -105,7 +106,8 @@ func TestAnswersWithoutATime(t *testing.T) {
 	})
 }
 
-// Breaking under a foreign ID is a certain no. SPEC H1.
+// If the lease is breaking under the ID of another holder, Acquire returns false without an error.
+// SPEC H1.
 func TestAcquireOfABreakingLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -118,7 +120,8 @@ func TestAcquireOfABreakingLease(t *testing.T) {
 	})
 }
 
-// A context that is done makes no request; one that ends ends the acquire at once. SPEC H2.
+// If the context of Acquire is done, Acquire sends no request. If the context ends during the call,
+// Acquire returns at once. SPEC H2.
 func TestAcquireContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -142,8 +145,8 @@ func TestAcquireContext(t *testing.T) {
 	})
 }
 
-// Acquire returns when everything is in place, also if its context ends just as it is decided:
-// the hooks have been called. SPEC H2.
+// Acquire returns after the hooks have been called, even if its context ends at the moment when the
+// Acquire is decided. SPEC H2.
 func TestAcquireWaitsForItsHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -161,7 +164,7 @@ func TestAcquireWaitsForItsHooks(t *testing.T) {
 	})
 }
 
-// sure is an authority that answers after a time, when only so much was certain.
+// The fault sure sends the answer after the given time, with the duration d as its MinRemaining.
 func sure(d, after time.Duration) fault {
 	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 		res, err := send(ctx)
@@ -171,7 +174,8 @@ func sure(d, after time.Duration) fault {
 	}
 }
 
-// A grant that is answered at or after its own U is an error, and undone. SPEC H4.
+// If the answer to a granted Acquire arrives at U or later, Acquire returns an error and the
+// Session releases the lease. SPEC H4.
 func TestGrantAnsweredTooLate(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
@@ -179,7 +183,7 @@ func TestGrantAnsweredTooLate(t *testing.T) {
 	}{{time.Second - 1, true}, {time.Second, false}, {time.Second + 1, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
-			h := n.open(t, &session.Options{MaxClockDrift: 1e-12, Margin: time.Second - 1}) // and 1 ns of drift
+			h := n.open(t, &session.Options{MaxClockDrift: 1e-12, Margin: time.Second - 1}) // the drift adds 1 ns
 			n.meet(lease.ActionAcquire, sure(2*time.Second, c.after))
 			n.keep(lease.ActionRenew, failRequest)
 			if c.held {
@@ -240,7 +244,7 @@ func TestGrantOfWhatIsNoRecord(t *testing.T) {
 	}
 }
 
-// An acquire while holding makes no request, whatever its context. SPEC H5.
+// While the lease is held, Acquire sends no request, even if its context is done. SPEC H5.
 func TestAcquireWhileHolding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -258,12 +262,12 @@ func TestAcquireWhileHolding(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Hour)
-		h.alive(t, true) // its context cannot end the incarnation
+		h.alive(t, true) // the end of the context does not end the incarnation
 		h.notLost(t)
 	})
 }
 
-// Any number of acquires at the same time make one incarnation of one request. SPEC H3, H5.
+// Many concurrent calls of Acquire send one request and begin one incarnation. SPEC H3, H5.
 func TestConcurrentAcquires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -290,8 +294,8 @@ func TestConcurrentAcquires(t *testing.T) {
 	})
 }
 
-// An acquire of unknown outcome may propose its ID again: then an earlier grant of it is no
-// obstacle. SPEC H6.
+// If the outcome of an Acquire is unknown, the next Acquire can propose the same ID. If the
+// authority had granted the first Acquire, it then also grants the second. SPEC H6.
 func TestUnknownAcquireIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -309,8 +313,8 @@ func TestUnknownAcquireIsRepeated(t *testing.T) {
 	})
 }
 
-// Each incarnation has its own ID; a no does not retire it, so that a holder can be told it.
-// SPEC H6.
+// Each incarnation has its own ID. A refused Acquire does not change the ID that the Session
+// proposes, so that another holder can hand the lease over to this ID. SPEC H6.
 func TestIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -338,7 +342,7 @@ func TestIDs(t *testing.T) {
 	})
 }
 
-// SPEC H9: what an authority says is sure is believed only as far as it can be.
+// SPEC H9: a Session does not believe a negative MinRemaining.
 func TestNegativeSureIsNotBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, sure := range []time.Duration{math.MinInt64, -1, 0} {

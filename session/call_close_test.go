@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// After close nothing runs: no request, no timer, no handler. SPEC H18.
+// After Close, no request, no timer and no handler runs. SPEC H18.
 func TestClose(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
@@ -107,8 +107,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Close returns the error of the release, can be called again, and waits no longer than its
-// context. SPEC H18, H17.
+// Close returns the error of the release, and can be called again. Close stops waiting when its
+// context ends. SPEC H18, H17.
 func TestCloseThatErrs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -139,7 +139,7 @@ func TestCloseThatErrs(t *testing.T) {
 	})
 }
 
-// Close waits for no handler that has begun, wherever it is called. SPEC H18.
+// Close does not wait for a handler that has begun, even if a handler calls Close. SPEC H18.
 func TestCloseInAHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -161,7 +161,8 @@ func TestCloseInAHandler(t *testing.T) {
 	})
 }
 
-// Two Sessions are lost at once, and the handlers of each close both. SPEC H16, H18.
+// Two Sessions lose their leases at the same time, and the handlers of each Session close both
+// Sessions. SPEC H16, H18.
 func TestHandlersCloseEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -186,16 +187,16 @@ func TestHandlersCloseEachOther(t *testing.T) {
 			}
 		}
 		n.keep(lease.ActionRenew, loseRequest)
-		<-done // of one; it has closed the other, which begins no handler any more unless it had
+		<-done // a handler of one Session has closed the other Session, which begins no more handlers
 	})
 }
 
-// Close waits for the hook that is told of a request that was given up, though the request has
-// returned meanwhile. SPEC H18.
+// Close waits for the hook that reports a request that was given up, even if the request has
+// returned in the meantime. SPEC H18.
 func TestCloseWaitsForTheHookOfWhatWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		var hook atomic.Bool // is under way
+		var hook atomic.Bool // whether the hook is running
 		h := n.open(t, &session.Options{Trace: &session.Trace{Acquire: func(session.AcquireInfo) {
 			hook.Store(true)
 			time.Sleep(time.Minute)

@@ -25,7 +25,7 @@ func TestHandOver(t *testing.T) {
 		n := overMemory()
 		giver, receiver, third := n.open(t, nil), n.open(t, nil), n.open(t, nil)
 		first := giver.acquire(t)
-		receiver.refused(t) // which does not change its ID
+		receiver.refused(t) // the refusal does not change the ID
 		to := receiver.ID()
 		giver.handOver(t, to)
 		giver.alive(t, false)
@@ -74,8 +74,8 @@ func TestHandOverArguments(t *testing.T) {
 	})
 }
 
-// A hand-over whose outcome is unknown ends the incarnation, and can be called again.
-// SPEC H14.
+// If the outcome of a HandOver is unknown, its incarnation has ended, and HandOver can be called
+// again. SPEC H14.
 func TestHandOverIsRepeated(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -112,7 +112,8 @@ func TestHandOverIsRepeated(t *testing.T) {
 	}
 }
 
-// A renewal in flight does not come between, whenever it is answered. SPEC H14, H12.
+// A renewal in flight does not disturb a HandOver, no matter when its answer arrives. SPEC H14,
+// H12.
 func TestHandOverDuringARenewal(t *testing.T) {
 	for _, f := range []fault{slow(2*time.Second, 0), slow(0, 2*time.Second), failAnswer} {
 		synctest.Test(t, func(t *testing.T) {
@@ -139,8 +140,8 @@ func TestHandOverDuringARenewal(t *testing.T) {
 	}
 }
 
-// A Release, or an acquire that finds the ID still in force, gives up a hand-over whose
-// outcome is unknown. SPEC H14, H7.
+// If the outcome of a HandOver is unknown, a Release gives the HandOver up. An Acquire that finds
+// the ID still in force also gives it up. SPEC H14, H7.
 func TestHandOverGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -171,7 +172,8 @@ func TestHandOverGivenUp(t *testing.T) {
 	}
 }
 
-// A later incarnation ends a hand-over whose outcome is unknown. SPEC H14, H19.
+// If the outcome of a HandOver is unknown, the next grant to the sender ends the HandOver.
+// SPEC H14, H19.
 func TestHandOverEndsWithTheNextGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -190,7 +192,8 @@ func TestHandOverEndsWithTheNextGrant(t *testing.T) {
 	})
 }
 
-// The debts of earlier incarnations do not touch one that is being handed over. SPEC H14.
+// A pending release of an earlier incarnation does not disturb a HandOver of the current
+// incarnation. SPEC H14.
 func TestHandOverBesideADebt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -204,7 +207,7 @@ func TestHandOverBesideADebt(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := n.record(t)
-		n.meet(lease.ActionAcquire, refuse(lease.ErrHeldByOther, lease.Result{})) // it is not told whose
+		n.meet(lease.ActionAcquire, refuse(lease.ErrHeldByOther, lease.Result{})) // the refusal does not show who holds the lease
 		giver.refused(t)
 		synctest.Wait()
 		if r := n.record(t); r != before {
@@ -215,8 +218,9 @@ func TestHandOverBesideADebt(t *testing.T) {
 	})
 }
 
-// A lease that is breaking is not handed over. It is released, because no holder believes in it any
-// more. A lease of another holder is left alone. SPEC H14.
+// A lease that is breaking cannot be handed over. The Session releases the breaking lease, because
+// no holder believes in it any more. A HandOver does not change a lease of another holder.
+// SPEC H14.
 func TestHandOverRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -235,7 +239,7 @@ func TestHandOverRefused(t *testing.T) {
 	})
 }
 
-// A receiver whose ID was changed to, and then broken, does not hold. SPEC H1, H14.
+// If the lease is broken after it was handed over, the Acquire of the receiver fails. SPEC H1, H14.
 func TestHandOverThenBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -249,7 +253,7 @@ func TestHandOverThenBroken(t *testing.T) {
 	})
 }
 
-// A hand-over over an authority that hangs is given up.
+// If the authority hangs, HandOver gives up.
 func TestHandOverGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

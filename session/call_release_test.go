@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Nil: given up, or nothing to give up. SPEC H17.
+// Release returns nil if the lease is released, or if there was nothing to release. SPEC H17.
 func TestRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -44,8 +44,8 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// From the call on CheckAlive is false, also if Release errs; an error means to call it
-// again. SPEC H17.
+// From the call of Release on, CheckAlive returns false, even if Release returns an error. If
+// Release returns an error, the program calls Release again. SPEC H17.
 func TestReleaseThatErrs(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -65,7 +65,7 @@ func TestReleaseThatErrs(t *testing.T) {
 				h := n.open(t, nil)
 				h.acquire(t)
 				n.meet(lease.ActionRelease, first(func() { h.alive(t, false) }), c.fault)
-				h.release(t) // to show that it is false before the request
+				h.release(t) // shows that CheckAlive returns false before the request is sent
 				h.acquire(t)
 				began := time.Now()
 				err := h.Release(context.Background())
@@ -87,7 +87,7 @@ func TestReleaseThatErrs(t *testing.T) {
 	}
 }
 
-// A done context still ends the belief, and the request is sent. SPEC H17.
+// If the context of Release is done, Release still ends the belief and sends its request. SPEC H17.
 func TestReleaseWithADoneContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -110,7 +110,7 @@ func TestReleaseWithADoneContext(t *testing.T) {
 	})
 }
 
-// An authority that hangs is given up.
+// If the authority hangs, Release gives up.
 func TestReleaseGivesUpAnAuthorityThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -129,8 +129,8 @@ func TestReleaseGivesUpAnAuthorityThatHangs(t *testing.T) {
 	})
 }
 
-// A release supersedes the acquire under way, wherever that is, and waits until it is undone.
-// SPEC H17, H3.
+// Release ends every running Acquire, at any stage of the Acquire, and waits until the Acquire is
+// undone. SPEC H17, H3.
 func TestReleaseSupersedesAcquire(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -150,7 +150,7 @@ func TestReleaseSupersedesAcquire(t *testing.T) {
 				h := n.open(t, nil)
 				n.meet(lease.ActionAcquire, c.fault)
 				done := make(chan error, 2)
-				for range 2 { // one is under way, one waits for its turn
+				for range 2 { // the request of one Acquire is in flight, and the other Acquire waits for its turn
 					go func() {
 						ok, err := h.Acquire(context.Background())
 						if ok {
@@ -181,8 +181,8 @@ func TestReleaseSupersedesAcquire(t *testing.T) {
 	}
 }
 
-// The answer to an acquire that arrives just as Release is called is not believed: from the
-// call on CheckAlive is false. SPEC H17, H3.
+// If the answer to an Acquire arrives at the moment when Release is called, the Session does not
+// believe the answer. From the call of Release on, CheckAlive returns false. SPEC H17, H3.
 func TestReleaseJustBeforeTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -192,7 +192,7 @@ func TestReleaseJustBeforeTheAnswer(t *testing.T) {
 		n.meet(lease.ActionAcquire, then(func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
-			released <- h.Release(ctx) // returns before the answer does
+			released <- h.Release(ctx) // Release returns before the answer arrives
 		}))
 		h.unknown(t, lease.ErrReleased)
 		h.alive(t, false)
@@ -207,7 +207,7 @@ func TestReleaseJustBeforeTheAnswer(t *testing.T) {
 	})
 }
 
-// A release that took effect is no loss, whatever comes after. SPEC H15.
+// After a release that took effect, no later event is reported as a loss. SPEC H15.
 func TestNoLossAfterRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -224,10 +224,10 @@ func TestNoLossAfterRelease(t *testing.T) {
 	})
 }
 
-// A release at or after U finds a loss, which is told once. SPEC H15.
+// A Release at U or later finds a loss, which the Session reports once. SPEC H15.
 func TestReleaseAtU(t *testing.T) {
 	for _, c := range []struct {
-		at   time.Duration // from U
+		at   time.Duration // the time of the Release, relative to U
 		lost int
 	}{{-1, 0}, {0, 1}, {1, 1}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -245,8 +245,8 @@ func TestReleaseAtU(t *testing.T) {
 	}
 }
 
-// A release that failed is tried again, but not once a grant has shown that its ID is not in force.
-// SPEC H6.
+// The Session retries a release that failed. But if a later grant shows that the ID of the failed
+// release is not in force, the Session does not retry the release. SPEC H6.
 func TestReleaseOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// skewed is a clock that runs at a rate and can be paused: then it goes on, but wakes no goroutine
-// that waits for it.
+// A skewed clock runs at a wrong rate and can be paused. While the clock is paused, its time goes
+// on, but it wakes no goroutine that waits for it.
 type skewed struct {
 	mu      sync.Mutex
 	began   time.Time
@@ -56,12 +56,12 @@ func (c *skewed) pause(on bool) {
 	}
 }
 
-// gated is an authority that sends no answer while its client is paused.
+// The type gated is an authority that sends no answer while its client is paused.
 type gated struct {
 	lease.Authority
 	mu     sync.Mutex
-	open   chan struct{} // nil: open
-	flying atomic.Int32  // acquires and renewals
+	open   chan struct{} // if nil, the gate is open
+	flying atomic.Int32  // the number of acquires and renewals in flight
 	do     func(context.Context, string, lease.Request, doer) (lease.Result, error)
 	watch  func(lease.Request)
 }
@@ -80,7 +80,7 @@ func (g *gated) Do(ctx context.Context, name string, req lease.Request) (lease.R
 	return g.Authority.Do(ctx, name, req)
 }
 
-// Watch has the abilities of the network.
+// Watch calls the method Watch of the network.
 func (g *gated) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return g.Authority.(lease.Watcher).Watch(ctx, name)
 }
@@ -106,7 +106,7 @@ func (g *gated) pause(on bool) {
 	}
 }
 
-// sequence is a reproducible source of bytes.
+// The type sequence is a reproducible source of bytes.
 type sequence struct{ seed uint64 }
 
 func (s *sequence) Read(p []byte) (int, error) {

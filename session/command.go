@@ -48,8 +48,8 @@ func (m *machine) tryRequest() lease.Request {
 	return lease.Request{Action: lease.ActionAcquire, Proposed: m.proposal().id, Owner: m.o.Owner, Duration: m.o.Duration}
 }
 
-// sendHandOver sends the request of a HandOver. If an earlier call has already given the lease away
-// or released it, the HandOver fails and nothing is sent.
+// sendHandOver sends the request of a HandOver. If an earlier call has already handed over or
+// released the lease, the HandOver fails and sends nothing.
 func (m *machine) sendHandOver(waiting call, now time.Time) {
 	from := m.ledger.newest(given)
 	if from == nil {
@@ -98,15 +98,15 @@ func (m *machine) answerReleases(upTo uint64, err error) {
 }
 
 // answered handles the answer to a request. If the parameter stuck is true, the Session no longer
-// waits for the request, and its outcome is unknown. When a stuck request returns at last, the
-// Session calls m.returned.
+// waits for the request, and its outcome is unknown. When the authority returns from a stuck
+// request, the Session calls m.returned.
 func (m *machine) answered(r request, now time.Time, res lease.Result, err error, stuck bool) {
 	m.tick(now)
 	if stuck {
 		m.commands.stuck++
 	}
 	if res.Now.IsZero() {
-		res = lease.Result{} // an answer without a time has no record
+		res = lease.Result{} // if an answer has no time, its record has no meaning
 	}
 	if err == nil && (r.Action == lease.ActionAcquire || r.Action == lease.ActionRenew) {
 		err = res.Record.Validate() // if the record is corrupt, the outcome is unknown
@@ -142,11 +142,11 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 	}
 }
 
-// returned records that the stuck request r has returned. The authority might have carried out this
-// request at any time before the request returned. So the machine sends the pending releases again.
-// If the request is an Acquire, its ID might have been released while the request was stuck. The
-// machine then releases the ID once more. If a command that settles the ID is still in flight, the
-// machine releases the ID when the answer to that command arrives.
+// The method returned records that the stuck request r has returned. The authority might have
+// carried out the stuck request at any time before it returned, so the machine sends the pending
+// releases again. If the stuck request is an Acquire, its ID might have been released while the
+// request was stuck, so the machine releases the ID once more. If a command that settles the ID is
+// still in flight, the machine releases the ID when the answer to the command arrives.
 func (m *machine) returned(now time.Time, r request) {
 	m.tick(now)
 	if c := m.ledger.find(r.Proposed); c != nil && c.phase == settled && c.inDoubt {
@@ -160,8 +160,8 @@ func (m *machine) returned(now time.Time, r request) {
 	m.advance(now)
 }
 
-// settles returns the ID that is no longer in force after the command r, or the zero ID if there is
-// none.
+// The method settles returns the ID that the command r puts out of force, or the zero ID if r puts
+// no ID out of force.
 func (r *request) settles() lease.ID {
 	switch r.aim {
 	case aimRelease, aimHandOver:
@@ -172,16 +172,17 @@ func (r *request) settles() lease.ID {
 	return lease.ID{}
 }
 
-// releaseStrayID releases an old ID of this machine if the authority's answer shows that the lease is
-// locked under that ID. An old ID can be in force for three reasons: a late request was carried out,
-// a release was lost, or another holder has handed the lease over to the ID.
+// releaseStrayID releases an old ID of this machine if the authority's answer shows that the lease
+// is locked under the old ID. An old ID can be in force for three reasons: a late request was
+// carried out, a release was lost, or another holder has handed the lease over to the ID.
 func (m *machine) releaseStrayID(res lease.Result) {
 	if c := m.ledger.find(res.Record.ID); c != nil && (c.phase == settled || c.phase == pending) && res.Record.State.Locked() {
 		m.markPending(c)
 	}
 }
 
-// provesNoChange reports whether the error err proves that the request has changed nothing.
+// provesNoChange reports whether the error err of a request proves that the request has changed
+// nothing.
 func provesNoChange(err error) bool {
 	code := lease.CodeOf(err)
 	return errors.Is(err, errStuck) || code != 0 && code != lease.ErrConflict && code != lease.ErrCorrupt
@@ -197,7 +198,7 @@ func (m *machine) countFailure(what string, err error) {
 
 // --- Acquire
 
-// acquireAnswered handles the authority's answer to the request of an Acquire. The caller of this
+// acquireAnswered handles the authority's answer to the request of an Acquire. The caller of the
 // Acquire may have stopped waiting.
 func (m *machine) acquireAnswered(r request, now time.Time, res lease.Result, err error) {
 	c, took := m.ledger.find(r.Proposed), now.Sub(r.sent)
@@ -238,9 +239,10 @@ func (m *machine) acquireAnswered(r request, now time.Time, res lease.Result, er
 }
 
 // The errors errNotGranted and errPerhapsFree mean that an Acquire was certainly not granted. For
-// both errors, Session.Acquire returns (false, nil). The machine uses errPerhapsFree if the authority
-// does not know whether the lease has expired, and errNotGranted otherwise. Until an authority
-// without a clock sees a renewal, it does not know whether the lease has expired.
+// both errors, Session.Acquire returns (false, nil). The machine uses errPerhapsFree if the
+// authority does not know whether the lease has expired, and errNotGranted in every other case.
+// Until an authority without a clock sees a renewal, it does not know whether the lease has
+// expired.
 var (
 	errNotGranted  = errors.New("the lease is locked")
 	errPerhapsFree = errors.New("the lease may be locked")
@@ -270,8 +272,8 @@ func (m *machine) finishAcquire(took time.Duration, err error) {
 	m.answer(asker, err)
 }
 
-// abandoned handles the answer to an Acquire whose caller no longer waits. If the Acquire was
-// certainly not granted, its ID need not be released.
+// The method abandoned handles the answer to an Acquire whose caller no longer waits. If the
+// Acquire was certainly not granted, its ID need not be released.
 func (m *machine) abandoned(c *claim, err error) {
 	switch {
 	case c == nil || err == nil:
@@ -283,9 +285,9 @@ func (m *machine) abandoned(c *claim, err error) {
 }
 
 // The method refused returns the error of an Acquire that was refused because the lease is locked.
-// Some answers do not contain the ID under which the lease is locked. For such an answer, the method
-// refused assumes that the lease is locked under the newest pending ID. If no ID is pending, it
-// assumes the newest deferred ID.
+// Some answers do not contain the ID under which the lease is locked. If an answer does not contain
+// the ID, the method refused assumes that the lease is locked under the newest pending ID. If no ID
+// is pending, the method refused assumes that the lease is locked under the newest deferred ID.
 func (m *machine) refused(res lease.Result) error {
 	rec, c := res.Record, m.ledger.find(res.Record.ID)
 	if rec.ID.IsZero() {
@@ -319,10 +321,10 @@ func (m *machine) hasOwner(rec lease.Record) bool {
 	return rec.State == lease.Leased && rec.Owner == m.o.Owner && !rec.ID.IsZero()
 }
 
-// takeOverAnswered handles the answer to a take-over, which is a part of an Acquire. If the take-over
-// was granted or refused, and the caller of the Acquire still waits, the machine sends the acquire
-// request again. A refused take-over means that the lease has changed since the Acquire was refused.
-// The lease may now be free.
+// takeOverAnswered handles the answer to a take-over, which is a part of an Acquire. If the
+// take-over was granted or refused, and the caller of the Acquire still waits, the machine sends
+// the acquire request again. A refused take-over means that the lease has changed since the Acquire
+// was refused. After a refused take-over, the lease may be free.
 func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 	c, took := m.ledger.find(r.Proposed), now.Sub(r.sent)
 	if !provesNoChange(err) && err != nil && c != nil {
@@ -342,17 +344,18 @@ func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 
 // --- Release
 
-// released handles the answer to a release. If the release is refused, its ID is not in force. But if
-// an earlier Acquire with this ID had an unknown outcome, its request may still reach the authority.
-// If this late request is granted for a finite Duration, the lease ends by itself.
+// The method released handles the answer to a release. If the release is refused, its ID is not in
+// force. But if an earlier Acquire with the released ID had an unknown outcome, the request of the
+// Acquire may still reach the authority. If the authority grants the late request for a finite
+// Duration, the lease ends by itself.
 //
-// If the Duration is infinite, the machine sends one probe: it acquires the lease under the ID of the
-// earlier Acquire, and releases it again. Both requests change the record. To grant the earlier
-// Acquire, the authority reads the record and then writes it. If the authority has read the record
-// before the probe, its write fails, because the probe has changed the record. But if the authority
-// reads the record after the probe, it can still grant the earlier Acquire. The next Release then
-// releases the lease. If the next Acquire is refused because the lease is locked under the old ID,
-// the machine also releases the lease.
+// If the Duration is infinite, the machine sends one probe: it acquires the lease under the ID of
+// the earlier Acquire, and releases it again. The acquire and the release of a probe both change
+// the record. To grant the earlier Acquire, the authority reads the record and then writes it. If
+// the authority has read the record before the probe, its write fails, because the probe has
+// changed the record. If the authority reads the record after the probe, it can still grant the
+// earlier Acquire, and the next Release releases the lease. If the next Acquire is refused because
+// the lease is locked under the old ID, the machine also releases the lease.
 func (m *machine) released(r request, now time.Time, res lease.Result, err error) {
 	c, refused := m.ledger.find(r.ID), lease.CodeOf(err).Refusal()
 	mayComeIntoForce := refused && m.o.Duration == lease.Infinite && !res.Record.State.Locked()
@@ -389,10 +392,11 @@ func (m *machine) wasProbed(r request, now time.Time, err error) {
 	}
 }
 
-// releaseFailed handles a failed release. It answers the calls that wait for releases and whose
-// numbers are at most upTo. These calls began before the release was sent. If a later call waits for
-// releases too, the machine sends the release again for that call. It also sends the release again if
-// a stuck Acquire of the ID has returned since the release was sent.
+// releaseFailed handles a failed release. The method releaseFailed answers the calls that wait for
+// releases and whose numbers are at most upTo, because they began before the release was sent. If a
+// call with a higher number waits for releases too, the machine sends the release again for this
+// call. The machine also sends the release again if a stuck Acquire of the ID has returned since
+// the release was sent.
 func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	m.countFailure("release", err)
 	m.report(ReleaseInfo{ID: id, Err: err})

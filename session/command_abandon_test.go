@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An acquire that was abandoned is undone by its ID once its request has settled, and no
-// other is sent before. SPEC H3, H6.
+// If an Acquire was abandoned, the Session releases its ID after the request of the Acquire has
+// been answered. Until then, the Session sends no other Acquire. SPEC H3, H6.
 func TestAbandonedAcquireIsUndone(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -46,7 +46,7 @@ func TestAbandonedAcquireIsUndone(t *testing.T) {
 				if a.ID() == abandoned {
 					t.Error("the ID was not retired")
 				}
-				a.acquire(t) // waits for its turn
+				a.acquire(t) // the Acquire waits for its turn
 				if n.together(lease.ActionAcquire) != 1 {
 					t.Error("two acquires overlapped")
 				}
@@ -71,7 +71,8 @@ func TestAbandonedAcquireIsUndone(t *testing.T) {
 	}
 }
 
-// A late win never surfaces. SPEC H3.
+// If an Acquire is granted after it was abandoned, the Session never believes that it holds the
+// lease. SPEC H3.
 func TestLateWinNeverSurfaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -95,8 +96,9 @@ func TestLateWinNeverSurfaces(t *testing.T) {
 	})
 }
 
-// A request that the authority does not return from is given up after twice the RequestTimeout. With
-// two of them outstanding nothing is sent, until one returns. SPEC H3.
+// If the authority does not return from a request, the Session gives the request up after twice the
+// RequestTimeout. While two requests that were given up have not returned, the Session sends no
+// other request. SPEC H3.
 func TestAcquireGivesUpAnAuthorityThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -120,8 +122,8 @@ func TestAcquireGivesUpAnAuthorityThatHangs(t *testing.T) {
 	})
 }
 
-// An unknown acquire that Release gives up is released by its ID, which is not proposed again.
-// SPEC H6, H17.
+// If Release ends an Acquire of unknown outcome, the Session releases the ID of the Acquire and
+// does not propose the ID again. SPEC H6, H17.
 func TestReleaseOfAnUnknownAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -136,8 +138,8 @@ func TestReleaseOfAnUnknownAcquire(t *testing.T) {
 	})
 }
 
-// A refusal that names an ID whose release is unsettled retries that release, and is an
-// error, never a certain no. SPEC H7.
+// If a refusal of an Acquire shows an ID whose release has no certain outcome, the Session retries
+// the release. The Acquire then returns an error, not false without an error. SPEC H7.
 func TestRefusalNamesAnUnsettledID(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -184,8 +186,8 @@ func TestRefusalNamesAnUnsettledID(t *testing.T) {
 	}
 }
 
-// A refusal that hides the ID in force may mean an ID that the Session still has to release. So the
-// outcome of the Acquire is not certain. SPEC H1, H7.
+// If a refusal hides the ID in force, the ID can be one that the Session still has to release, so
+// the outcome of the Acquire is not certain. SPEC H1, H7.
 func TestRefusalThatMayNameAnUnsettledID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -200,8 +202,8 @@ func TestRefusalThatMayNameAnUnsettledID(t *testing.T) {
 	})
 }
 
-// If the authority hides the ID in force, Wait returns while the Session still has to release an ID,
-// because an Acquire sends that release again. After the release it waits. SPEC H7, H21.
+// If the authority hides the ID in force, Wait returns while the Session still has to release an
+// ID, because an Acquire sends the release again. After the release, Wait waits. SPEC H7, H21.
 func TestWaitUnderAHiddenID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -228,8 +230,9 @@ func TestWaitUnderAHiddenID(t *testing.T) {
 	})
 }
 
-// An infinite orphan would stay forever: an acquire and a release of its ID, which both
-// write, leave nothing that the lost request could still change. SPEC H3.
+// An infinite orphan would stay forever. To prevent an orphan, the Session acquires the lease under
+// the ID and releases it. Both requests write the record, so the lost request can no longer write
+// it. SPEC H3.
 func TestInfiniteOrphanIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -264,7 +267,8 @@ func TestInfiniteOrphanIsSettled(t *testing.T) {
 	})
 }
 
-// A finite orphan lasts its duration at most, and is not fenced. SPEC H3.
+// A finite orphan lasts for its duration at most, so the Session does not acquire and release its
+// ID. SPEC H3.
 func TestFiniteOrphanIsLeftToEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -277,7 +281,7 @@ func TestFiniteOrphanIsLeftToEnd(t *testing.T) {
 		if n.count(lease.ActionAcquire) != 1 || n.count(lease.ActionRelease) != 1 {
 			t.Errorf("sent %v", n.requests())
 		}
-		h.release(t) // which owes nothing more
+		h.release(t) // no release is pending any more
 		if n.count(lease.ActionRelease) != 1 {
 			t.Error("released once more")
 		}

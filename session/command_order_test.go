@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Acquire that waits for its turn is not sent before the release that is due after a loss, which
-// would have it refused because of an ID of the same Session. See the order of commands in
-// machine.go. SPEC H7a.
+// While a release is due after a loss, the Session does not send an Acquire that waits for its
+// turn, because an ID of the Session itself would make the authority refuse it. See the order of
+// commands in machine.go. SPEC H7a.
 func TestCleanUpGoesBeforeAnAcquireThatWaits(t *testing.T) {
 	for _, waits := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestCleanUpGoesBeforeAnAcquireThatWaits(t *testing.T) {
 				}
 			}()
 			synctest.Wait()
-			for range waits { // for the turn of the first
+			for range waits { // these calls wait until the first Acquire is answered
 				go func() {
 					ok, err := d.Acquire(t.Context())
 					if !ok || err != nil {

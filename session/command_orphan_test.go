@@ -13,7 +13,8 @@ import (
 
 // An Acquire of an infinite lease is delayed in the network. Release returns nil, because another
 // holder has the lease. When the other holder has released the lease, the delayed request arrives,
-// and the lease becomes an orphan. The next Release releases it, and so does Close. SPEC H3, H17.
+// and the lease becomes an orphan. The next Release releases the orphan, and so does Close.
+// SPEC H3, H17.
 func TestDelayedAcquireOfAnInfiniteLease(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -47,8 +48,8 @@ func TestDelayedAcquireOfAnInfiniteLease(t *testing.T) {
 	}
 }
 
-// A release that is refused because another ID of the same Session is in force gives that one up,
-// too. SPEC H7c.
+// If a release is refused because another ID of the same Session is in force, the Session also
+// releases the other ID. SPEC H7c.
 func TestRefusedReleaseShowsAnotherID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -56,22 +57,23 @@ func TestRefusedReleaseShowsAnotherID(t *testing.T) {
 		n.meet(lease.ActionAcquire, late(time.Minute), nil, late(time.Hour))
 		h.unknown(t, errNet) // the first ID
 		other.acquire(t)
-		h.release(t) // refused: the first ID is settled, but its request has not landed
+		h.release(t) // the release is refused and the first ID is settled, but the request with the first ID has not arrived
 		other.release(t)
 		h.unknown(t, errNet) // the second ID
 		time.Sleep(61 * time.Second)
 		if r := n.record(t); r.State != lease.Leased || r.Owner != h.Owner() {
 			t.Fatalf("the first request has not landed: %+v", r)
 		}
-		h.release(t) // of the second ID, which is refused and shows the first
+		h.release(t) // the release of the second ID is refused, and the refusal shows the first ID
 		if r := n.record(t); r.State != lease.Available {
 			t.Errorf("the lease is still locked: %+v", r)
 		}
 	})
 }
 
-// SPEC H3, H7: an Acquire without end that arrives long after it was given up, when the ID
-// could not be acquired and released because another held the lease, is found again.
+// SPEC H3, H7: an Acquire of an infinite lease was given up, and its ID could not be acquired and
+// released because another holder had the lease. If the Acquire arrives long afterwards, the
+// Session finds the orphan.
 func TestInfiniteOrphanIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -104,8 +106,9 @@ func TestInfiniteOrphanIsFound(t *testing.T) {
 	})
 }
 
-// SPEC H3, H7: the same for a request that was repeated: what was granted is released, and the
-// first one, without end, arrives after that.
+// SPEC H3, H7: an Acquire of an infinite lease was sent twice. The second request was granted and
+// the lease was released. If the first request arrives after the release, the Session finds the
+// orphan.
 func TestRepeatedOrphanIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -137,8 +140,8 @@ func TestRepeatedOrphanIsFound(t *testing.T) {
 	})
 }
 
-// SPEC H3, H17: an orphan without end is acquired to be released only if it may be there, and it
-// is not settled while either step has no answer.
+// SPEC H3, H17: the Session acquires and releases the ID of an infinite orphan only if the orphan
+// can exist. The ID is not settled while the acquire or the release has no answer.
 func TestInfiniteOrphansAreSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -160,8 +163,8 @@ func TestInfiniteOrphansAreSettled(t *testing.T) {
 	})
 }
 
-// findsItsOrphan lets an Acquire land that is late: the next one finds it and is an error, the one
-// after that is granted.
+// findsItsOrphan lets a late Acquire arrive. The next Acquire finds the orphan and returns an
+// error, and the Acquire after it is granted.
 func findsItsOrphan(t *testing.T, net *network, s *session.Session) {
 	t.Helper()
 	time.Sleep(2 * time.Minute)

@@ -13,20 +13,20 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// exit ends the goroutine of the request, and carries nothing out.
+// The fault exit ends the goroutine of the request, and does not carry out the request.
 func exit(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
 	runtime.Goexit()
 	panic("not reached")
 }
 
-// exitAfter is exit, but the request is carried out.
+// The fault exitAfter carries out the request, and then ends the goroutine of the request.
 func exitAfter(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 	_, _ = send(ctx)
 	return exit(ctx, send)
 }
 
-// A renewal whose Do ends its goroutine has an unknown outcome. The next one is sent, and the
-// lease is kept. SPEC H11b.
+// A renewal whose Do ends its goroutine has an unknown outcome. The Session sends the next renewal,
+// and keeps the lease. SPEC H11b.
 func TestRenewalThatEndsItsGoroutine(t *testing.T) {
 	for what, f := range map[string]fault{"lost": exit, "carried out": exitAfter} {
 		t.Run(what, func(t *testing.T) {
@@ -43,8 +43,9 @@ func TestRenewalThatEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// An acquire whose Do ends its goroutine has an unknown outcome. Whether it was granted or not, an
-// infinite lease can be acquired afterwards, or is given up by Release. SPEC H1, H3.
+// An acquire whose Do ends its goroutine has an unknown outcome. Whether or not the acquire was
+// granted, the Session can afterwards acquire an infinite lease, and Release can release it.
+// SPEC H1, H3.
 func TestAcquireThatEndsItsGoroutine(t *testing.T) {
 	for what, f := range map[string]fault{"not granted": exit, "granted": exitAfter} {
 		t.Run(what, func(t *testing.T) {
@@ -67,8 +68,8 @@ func TestAcquireThatEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// One renewal whose Do never returns is given up one RequestTimeout after its context ended. The
-// next one keeps the lease. SPEC H11b.
+// If the Do of a renewal never returns, the Session gives the renewal up one RequestTimeout after
+// its context has ended. The next renewal keeps the lease. SPEC H11b.
 func TestRenewalThatNeverReturns(t *testing.T) {
 	for what, f := range map[string]func(n *network) fault{
 		"lost":        func(n *network) fault { return n.hang },
@@ -93,7 +94,7 @@ func TestRenewalThatNeverReturns(t *testing.T) {
 }
 
 // An Acquire that was given up may be carried out after a release of its ID, and return before the
-// release does. The ID is then released again. SPEC H3.
+// release returns. If this happens, the Session releases the ID again. SPEC H3.
 func TestAcquireThatOvertakesItsRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -114,8 +115,9 @@ func TestAcquireThatOvertakesItsRelease(t *testing.T) {
 	})
 }
 
-// An Acquire that was given up may be granted after its ID was released. Once its Do has returned, the
-// ID is released again, and another holder can acquire the lease. SPEC H3.
+// An Acquire that was given up may be granted after its ID was released. Once the Do of the Acquire
+// has returned, the Session releases the ID again, and another holder can acquire the lease.
+// SPEC H3.
 func TestAcquireThatIsGrantedAfterItsRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -134,9 +136,9 @@ func TestAcquireThatIsGrantedAfterItsRelease(t *testing.T) {
 	})
 }
 
-// With two requests outstanding that were given up, nothing is sent, and every call that would
-// send fails at once. When they return the Session recovers, and nothing of its stays in force.
-// SPEC H11b.
+// While two requests that were given up have not returned, the Session sends no request, and every
+// call that needs a request fails at once. When the two requests return, the Session recovers, and
+// none of its IDs stays in force. SPEC H11b.
 func TestTwoRequestsThatNeverReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -167,8 +169,8 @@ func TestTwoRequestsThatNeverReturn(t *testing.T) {
 	})
 }
 
-// While everything hangs, the requests that are outstanding stay few, and every call ends by
-// itself. After the network has healed, the Session holds again. SPEC H11b.
+// While every request hangs, only few requests are outstanding, and every call ends by itself.
+// After the network has healed, the Session can hold the lease again. SPEC H11b.
 func TestAuthorityThatNeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -184,7 +186,7 @@ func TestAuthorityThatNeverReturns(t *testing.T) {
 				t.Fatal("released, but in force")
 			}
 		}
-		if sent := n.count() - 1; sent > 3 { // a command that was in flight when the second was given up
+		if sent := n.count() - 1; sent > 3 { // a command was in flight when the second request was given up
 			t.Errorf("%d requests are outstanding", sent)
 		}
 		n.heal()
@@ -195,8 +197,8 @@ func TestAuthorityThatNeverReturns(t *testing.T) {
 	})
 }
 
-// A stuck infinite Acquire is carried out while the probe of its ID is in flight, after the authority
-// has refused that probe. SPEC H3, H17c.
+// A stuck Acquire of an infinite lease is carried out while the probe of its ID is in flight, after
+// the authority has refused the probe. SPEC H3, H17c.
 func TestStuckAcquireOvertakesItsProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -205,7 +207,7 @@ func TestStuckAcquireOvertakesItsProbe(t *testing.T) {
 		n.meet(lease.ActionAcquire,
 			carriedOutAfter(arrives),
 			func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) { // the probe
-				other.acquire(t) // another holder was faster
+				other.acquire(t) // another holder acquires the lease first
 				res, err := send(ctx)
 				other.release(t)
 				close(arrives)
@@ -252,7 +254,7 @@ func TestStuckAcquireOvertakesItsHandOver(t *testing.T) {
 }
 
 // A stuck infinite Acquire is carried out and returns while the release of its ID is in flight, and
-// that release fails. The release is sent again, although no call waits for it. SPEC H3.
+// the release fails. The Session sends the release again, although no call waits for it. SPEC H3.
 func TestStuckAcquireReturnsDuringAReleaseThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

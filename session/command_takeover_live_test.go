@@ -13,18 +13,19 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Of two live processes that take over from each other, both with an Again that is always true, one
-// survives. The other returns ErrTakenOver, and is not asked. Both believe for no longer than a
-// look and a renewal take, and their answers. SPEC H8, H13a.
+// Two live processes take over from each other, and the Again of both always returns true. Only one
+// process keeps the lease. In the other process, Run returns ErrTakenOver and does not call Again.
+// Both processes believe that they hold the lease for no longer than a read and a renewal take.
+// SPEC H8, H13a.
 func TestTwoLiveProcessesTakeOver(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		latency time.Duration // one way
+		latency time.Duration // the latency in one direction
 		watches bool
-		most    time.Duration // for which both may believe
+		most    time.Duration // the longest time for which both processes may believe
 	}{
 		{"fast", 0, true, 0},
-		{"slow", 500 * time.Millisecond, true, 4 * time.Second}, // a renewal under way, a look and a renewal, and a tenth of an interval
+		{"slow", 500 * time.Millisecond, true, 4 * time.Second}, // a renewal in flight, a read and a renewal, and a tenth of an interval
 		{"without a watch", 500 * time.Millisecond, false, 11 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -39,7 +40,7 @@ func TestTwoLiveProcessesTakeOver(t *testing.T) {
 					for _, a := range []lease.Action{lease.ActionAcquire, lease.ActionRenew, lease.ActionChange, lease.ActionRelease, lease.ActionRead} {
 						n.keep(a, slow(c.latency, c.latency))
 					}
-					n.holders = byte(time.Now().Second()) + 1 // so that no two draw the same IDs
+					n.holders = byte(time.Now().Second()) + 1 // so that no two holders draw the same IDs
 					return n, n.open(t, &session.Options{Owner: "worker-1", TakeOver: true})
 				}
 				var terms, asked [2]atomic.Int64
@@ -58,7 +59,7 @@ func TestTwoLiveProcessesTakeOver(t *testing.T) {
 				defer cancel()
 				_, a := open()
 				first := run(0, a, ctx)
-				time.Sleep(25 * time.Second) // also while a renewal may be under way
+				time.Sleep(25 * time.Second) // a renewal may be in flight
 				_, b := open()
 				second := run(1, b, ctx)
 				for !b.CheckAlive() {
@@ -90,7 +91,7 @@ func TestTwoLiveProcessesTakeOver(t *testing.T) {
 	}
 }
 
-// Two that start at the same time do not take turns, either.
+// Two processes that start at the same time do not take the lease from each other in turn.
 func TestTwoTakeOverAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -112,8 +113,8 @@ func TestTwoTakeOverAtOnce(t *testing.T) {
 		if err := <-ended; !errors.Is(err, lease.ErrTakenOver) {
 			t.Errorf("%v", err)
 		}
-		// A take-over raises the epoch twice. One that comes before the function of the first holder
-		// began is answered by another: no work was ended, so the first contends again.
+		// A take-over raises the epoch twice. If a take-over comes before the function of the first
+		// holder has begun, the first holder takes the lease back, because no work was ended.
 		if epoch := n.record(t).Epoch; epoch > 5 {
 			t.Errorf("the epoch is %d after two holders", epoch)
 		}

@@ -17,8 +17,9 @@ func crashed(o session.Options) *session.Options {
 	return &o
 }
 
-// With take-over a lease of the same owner is changed and acquired; the earlier incarnation
-// is refused, outranked, and never takes back. SPEC H8.
+// With TakeOver, the Session changes the ID of a lease of the same owner, and acquires the lease.
+// The authority refuses the renewals of the earlier incarnation, whose token is older. The earlier
+// holder does not take the lease back. SPEC H8.
 func TestTakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -46,8 +47,8 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
-// Equal owners exclude each other as any do, unless take-over is asked for; and take-over
-// takes nothing from another owner. SPEC H8.
+// Without TakeOver, two Sessions with the same owner exclude each other. With TakeOver, a Session
+// takes no lease from another owner. SPEC H8.
 func TestNoTakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -60,8 +61,8 @@ func TestNoTakeOver(t *testing.T) {
 	})
 }
 
-// A lease that is breaking is not taken over, and a break that comes between is no grant.
-// SPEC H8.
+// A Session does not take over a lease that is breaking. If a break comes between the change and
+// the acquire of a take-over, the Acquire is not granted. SPEC H8.
 func TestTakeOverMeetsABreak(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -101,7 +102,7 @@ func TestTakeOverMeetsABreak(t *testing.T) {
 	})
 }
 
-// An authority that hides IDs cannot be taken over from, and says so. SPEC H8.
+// If the authority hides IDs, a Session cannot take a lease over, and the error says why. SPEC H8.
 func TestTakeOverNeedsIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -123,7 +124,7 @@ func TestTakeOverFaults(t *testing.T) {
 		name   string
 		fault  func(n *network)
 		is     error
-		locked bool // by the new ID
+		locked bool // whether the lease is locked by the new ID
 	}{
 		{"the change fails", func(n *network) { n.meet(lease.ActionChange, failRequest) }, errNet, false},
 		{"the change's answer fails", func(n *network) { n.meet(lease.ActionChange, failAnswer) }, errNet, true},
@@ -158,7 +159,8 @@ func TestTakeOverFaults(t *testing.T) {
 	}
 }
 
-// A take-over that is abandoned is undone. SPEC H3, H8.
+// If the caller abandons an Acquire that takes the lease over, the Session undoes the take-over.
+// SPEC H3, H8.
 func TestAbandonedTakeOver(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -195,7 +197,8 @@ func TestAbandonedTakeOver(t *testing.T) {
 	}
 }
 
-// If the lease becomes free between the steps it is acquired. SPEC H8.
+// If the lease becomes free between the refused acquire and the change of a take-over, the Session
+// acquires the lease. SPEC H8.
 func TestTakeOverOfALeaseThatWasReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -206,8 +209,8 @@ func TestTakeOverOfALeaseThatWasReleased(t *testing.T) {
 	})
 }
 
-// Of any number that take over at the same time at most one holds at the end, and no token is
-// given twice. SPEC H8.
+// If several Sessions take the lease over at the same time, at most one Session holds the lease at
+// the end, and each grant has a different token. SPEC H8.
 func TestRacingTakeOvers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

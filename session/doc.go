@@ -1,6 +1,6 @@
-// Package session holds leases. A [Session] acquires a lease from any lease.Authority, and renews it
-// in the background. A Session knows at any time, without a request, whether the lease is certainly
-// still held. It calls handlers if the lease is lost.
+// Package session holds leases. A [Session] acquires a lease from any lease.Authority, and renews
+// it in the background. A Session knows at any time, without a request, whether the lease is
+// certainly still held. The Session calls handlers if the lease is lost.
 //
 //	s, err := session.New(authority, "jobs/nightly", nil)
 //	ok, err := s.Acquire(ctx)
@@ -14,11 +14,12 @@
 // waits until it has acquired the lease, and then returns.
 //
 // The directory "examples" of this module contains complete programs. To write a leader, copy the
-// program leader. To write a scheduled job, copy examples/job of module pglease. The other programs
-// show behavior within one process. In the program cron, one of several machines does a job. In the
-// program daemon, only one of two daemons works at a time. If this daemon loses its lease, it waits
-// for the lease again. If the daemon is asked to stop, it finishes its current work and releases the
-// lease. In the program quickstart, one holder loses its lease, and another holder takes its place.
+// program leader. To write a scheduled job, copy examples/job of module pglease. The programs cron,
+// daemon and quickstart show behavior within one process. In the program cron, one of several
+// machines does a job. In the program daemon, only one of two daemons works at a time. If the
+// working daemon loses its lease, it waits for the lease again. If the working daemon is asked to
+// stop, it finishes its current work and releases the lease. In the program quickstart, one holder
+// loses its lease, and another holder takes its place.
 //
 // # Belief
 //
@@ -26,7 +27,7 @@
 //
 //	U = sent + D(1-e)/(1+e) - margin
 //
-// The terms of this formula are:
+// In this formula:
 //
 //   - sent is the time just before the last granted request was sent.
 //   - D is the requested duration or the duration that the authority guarantees, whichever is
@@ -37,14 +38,14 @@
 // CheckAlive only compares the clock with U. From the time U on, CheckAlive returns false, even if
 // the process was suspended and none of its goroutines has run since.
 //
-// Work needs time to stop. The contexts of [Session.WhileHeld] and [Run] end before the lease does,
-// at the start of a stop window ([Options.StopWindow]). If the work stops within the stop window, no
-// other holder can have the lease while the work is running. After a loss, the Session does not
+// Work needs time to stop. The contexts of [Session.WhileHeld] and [Run] end before the lease ends,
+// at the start of a stop window ([Options.StopWindow]). If the work stops within the stop window,
+// no other holder can have the lease while the work is running. After a loss, the Session does not
 // release the lease until the work has stopped or the lease has ended by itself.
 //
 // CheckAlive alone does not make a write safe. Any amount of time can pass between CheckAlive and
-// the write that follows it. Send the fencing token with each write, so that the resource can refuse
-// an old token. Package fencing implements such a resource.
+// the write that follows it. Send the fencing token with each write, so that the resource can
+// refuse an old token. Package fencing implements resources that refuse old tokens.
 //
 // # Terms
 //
@@ -79,31 +80,32 @@
 //
 // # Goroutines
 //
-// With the default clock, a Session that holds a lease has one timer and no goroutine. It starts a
-// goroutine for each renewal. With [Options.Watch], the Session also has a goroutine that watches the
-// record of the lease. If [Options.Clock] is set, the Session has a goroutine that waits for the next
-// event.
+// With the default clock, a Session that holds a lease has one timer and no goroutine. The Session
+// starts a goroutine for each renewal. With [Options.Watch], the Session also has a goroutine that
+// watches the record of the lease. If [Options.Clock] is set, the Session has a goroutine that
+// waits for the next event.
 //
 // A request is stuck if the authority has not returned after twice the RequestTimeout. While two
 // requests are stuck, the Session sends no other request, not even a renewal, and a call that needs a
 // request fails at once.
 //
-// When Release or Run returns, some requests and handlers may still be running. They end by
-// themselves. [Session.Close] waits for running requests, but not for running handlers. A program
-// that keeps running need not call Close. Before a program exits, it should call Close, because the
-// Session may still have to release a lease that was granted too late. A lease that is not released
-// stays locked for its whole Duration.
+// When Release or Run returns, some requests and handlers may still be running. Requests and
+// handlers end by themselves. [Session.Close] waits for running requests, but not for running
+// handlers. A program that keeps running need not call Close. Before a program exits, the program
+// should call Close, because the Session may still have to release a lease that was granted too
+// late. A lease that is not released stays locked for its whole Duration.
 //
-// A test in a bubble of testing/synctest should call Close. Otherwise the test fails if a goroutine
-// of the Session is still waiting when the test ends. Such a goroutine waits for the answer to a
-// request. While the lease is held, it may instead wait for a watch, or for the Clock if
-// [Options.Clock] is set.
+// A test in a bubble of testing/synctest should call Close. Without Close, the test fails if a
+// goroutine of the Session is still waiting when the test ends. A goroutine of the Session waits
+// for the answer to a request. While the lease is held, a goroutine can also wait for a watch, or
+// for the Clock if [Options.Clock] is set.
 //
 // # Panics
 //
 // If a handler of OnLost or OnBreaking panics, the Session logs the panic with its stack
-// ([Options.Logger]), and still calls every other handler. The Session recovers from no other panic.
-// The Session calls the Authority on goroutines of its own, so a panic in the Authority ends the
-// process. A panic in most hooks of a [Trace] ends the process too. If the function passed to [Run]
-// panics, Run first releases the lease. The panic then continues on the goroutine that called Run.
+// ([Options.Logger]), and still calls every other handler. The Session recovers from no other
+// panic. The Session calls the Authority on goroutines of its own, so a panic in the Authority ends
+// the process. A panic in most hooks of a [Trace] ends the process too. If the function passed to
+// [Run] panics, Run first releases the lease. After the release, the panic continues on the
+// goroutine that called Run.
 package session

@@ -21,11 +21,11 @@ type effects struct {
 // caller no longer waits but the request continues, the number of the call is 0.
 type call struct {
 	ticket
-	to      lease.ID // of a hand-over: the ID of the receiver
-	refused error    // of a refused hand-over: the error to return once the lease is released
+	to      lease.ID // for a hand-over: the ID of the receiver
+	refused error    // for a refused hand-over: the error to return once the lease is released
 }
 
-// A ticket identifies a call, so that it can be answered.
+// A ticket identifies a call, so that the machine can answer the call.
 type ticket struct {
 	number uint64
 	op     op
@@ -56,9 +56,9 @@ type outcome struct {
 type request struct {
 	lease.Request
 	aim  aim
-	term uint64    // of a renewal: the number of its incarnation
-	call uint64    // the last call that the outcome of the request answers; 0 if there is none
-	sent time.Time // the time of sending, from which a belief is counted
+	term uint64    // for a renewal: the number of its incarnation
+	call uint64    // the highest number of a call that the outcome of the request answers; 0 if it answers no call
+	sent time.Time // the time of sending, at which a belief begins to count
 }
 
 // An aim is the purpose of a request. Every request except a renewal is a command.

@@ -49,7 +49,7 @@ func ExampleSession_OnLost() {
 	_, _ = s.Acquire(ctx)
 	now.Add(time.Second)
 	fmt.Println("held:", s.CheckAlive())
-	_, _ = lease.Break(ctx, authority, "jobs/nightly", lease.Grace(0)) // at once
+	_, _ = lease.Break(ctx, authority, "jobs/nightly", lease.Grace(0)) // the lease ends at once
 	now.Add(10 * time.Second)
 	var reason *lease.LostError
 	errors.As(<-lost, &reason)
@@ -77,7 +77,7 @@ func ExampleSession_OnBreaking() {
 	now.Add(10 * time.Second)
 	fmt.Println("the holder has about", (<-breaking).Sub(now.Now()).Round(time.Second))
 	fmt.Println("and still holds:", holder.CheckAlive())
-	_ = holder.Release(ctx) // it is done early
+	_ = holder.Release(ctx) // the holder has finished its work early
 	ok, _ := next.Acquire(ctx)
 	fmt.Println("next:", ok)
 	// Output:
@@ -112,7 +112,7 @@ func ExampleSession_HandOver() {
 	// alive: false true
 }
 
-// Run is the life of a holder: wait until the lease is free, work while it is held, release.
+// Run waits until the lease is free, works while it holds the lease, and then releases the lease.
 func ExampleRun() {
 	ctx := context.Background()
 	store := memory.New(nil).Authority()
@@ -120,7 +120,7 @@ func ExampleRun() {
 	defer s.Close(ctx)
 	err := session.Run(ctx, s, func(ctx context.Context, tok lease.Token) error {
 		fmt.Println("working under", tok)
-		return nil // ctx would have ended with the loss
+		return nil // ctx ends if the lease is lost
 	}, nil)
 	fmt.Println("done:", err, s.CheckAlive())
 	// Output:

@@ -7,21 +7,23 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// certainFor is what SPEC.md says of a duration that the authority makes certain, computed in
-// integers: D(1-e)/(1+e) - margin.
+// certainFor returns how long a holder may rely on a duration d that the authority guarantees. By
+// SPEC.md, it is D(1-e)/(1+e) - margin. The function certainFor computes it in integers.
 func (w *world) certainFor(who int, d time.Duration) time.Duration {
 	o := &w.cfg.options[who]
 	e := time.Duration(o.MaxClockDrift*1000 + 0.5)
 	return d*(1000-e)/(1000+e) - o.Margin
 }
 
-// atMost is how long d of the authority's time can last here: d(1+e)/(1-e).
+// atMost returns how long the duration d on the authority's clock can last on the holder's clock,
+// at most: d(1+e)/(1-e).
 func (w *world) atMost(who int, d time.Duration) time.Duration {
 	e := time.Duration(w.cfg.options[who].MaxClockDrift*1000 + 0.5)
 	return d * (1000 + e) / (1000 - e)
 }
 
-// ends is U for an answer; zero: infinite.
+// The method ends returns the time U that follows from an answer. For an infinite lease, it returns
+// the zero time.
 func (w *world) ends(p *packet, res lease.Result) time.Time {
 	d := min(w.cfg.options[p.who].Duration, res.MinRemaining)
 	if d == lease.Infinite {
@@ -30,11 +32,11 @@ func (w *world) ends(p *packet, res lease.Result) time.Time {
 	return p.sent.Add(w.certainFor(p.who, d))
 }
 
-func before(a, b time.Time) bool { // as ends of a belief
+func before(a, b time.Time) bool { // compares two ends of a belief; the zero time means no end
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }
 
-// answered gives an answer to the machine, and checks what the machine makes of it.
+// The method answered passes an answer to the machine, and checks what the machine does.
 func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	who := p.who
 	h, now := &w.h[who], w.now(who)
@@ -61,11 +63,11 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 			*f |= doubt
 		}
 		if *f&(unreleased|doubt) == unreleased && code != 0 && code != lease.ErrBreaking && !serving {
-			*f &^= unreleased // it was certainly not granted
+			*f &^= unreleased // the request was certainly not granted
 		}
 	}
 	if granted && serving && !before(now, until) && !until.IsZero() {
-		*h.flag(p.Proposed) |= retired | unreleased // too late
+		*h.flag(p.Proposed) |= retired | unreleased // the grant came too late
 	}
 	if p.aim == aimRelease && !uncertain {
 		*h.flag(p.ID) &^= unreleased | unsettled
@@ -82,7 +84,7 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 		*h.flag(p.ID) &^= unreleased
 	}
 	if p.aim == aimProbe && !uncertain && (code == 0 || code == lease.ErrBreaking) {
-		*h.flag(p.Proposed) |= unreleased // it is in force
+		*h.flag(p.Proposed) |= unreleased // the ID is in force
 	}
 	inForce := until.IsZero() || now.Before(until)
 	if p.aim == aimAcquire && granted && serving && inForce {
@@ -96,7 +98,7 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	switch {
 	case p.aim == aimRenew:
 	case shows && rec.State.Locked() && isPast && !isInUse:
-		*f |= unreleased // it has come into force late
+		*f |= unreleased // the ID has come into force late
 	case shows && code == lease.ErrBreaking && p.aim == aimAcquire:
 		*f |= unreleased
 	}
@@ -158,8 +160,10 @@ func (h *holder) isGuarded(id lease.ID) bool {
 	return false
 }
 
-// checkRepeated checks what follows a release: one of unknown outcome is not repeated by itself, unless
-// a stuck Acquire of its ID has returned meanwhile, and one that was refused, of an infinite lease that is in doubt, is followed by an Acquire.
+// checkRepeated checks what follows a release. If the outcome of the release is unknown, the
+// machine must not repeat it by itself, unless a stuck Acquire of its ID has returned in the
+// meantime. If the release of an infinite lease was refused and its ID is in doubt, the machine
+// must send an Acquire.
 func (w *world) checkRepeated(p *packet, out effects, uncertain, refused bool) {
 	h := &w.h[p.who]
 	repeated, isProbed := false, false
@@ -182,7 +186,8 @@ func (w *world) checkRepeated(p *packet, out effects, uncertain, refused bool) {
 	}
 }
 
-// releaseCalledSince reports whether a Release was called after the request was sent, and waits.
+// releaseCalledSince reports whether a Release that was called after the request was sent still
+// waits.
 func (w *world) releaseCalledSince(p *packet) bool {
 	for _, c := range w.h[p.who].m.commands.waiting {
 		if c.isCleanup() && c.number > p.lastCall {
@@ -192,7 +197,7 @@ func (w *world) releaseCalledSince(p *packet) bool {
 	return false
 }
 
-// renewed is answered for the renewal of the incarnation that is held.
+// The method renewed is like the method answered, for a renewal of the held incarnation.
 func (w *world) renewed(p *packet, res lease.Result, err error, stuck bool) {
 	who := p.who
 	h, now, was := &w.h[who], w.now(who), w.h[who].inc
@@ -248,7 +253,7 @@ func (w *world) renewed(p *packet, res lease.Result, err error, stuck bool) {
 		w.fail("until", "U should be %s", w.timeText(expected))
 	}
 	if was.again && err != nil && !code.Refusal() {
-		h.inc.again = false // it is tried again after RetryDelay
+		h.inc.again = false // the renewal is retried after RetryDelay
 	} else if was.again {
 		h.inc.again = false
 		if h.stuck < mostStuck && h.inc.renewed == was.renewed && w.renewals(who) == 0 {
@@ -258,7 +263,8 @@ func (w *world) renewed(p *packet, res lease.Result, err error, stuck bool) {
 	w.checkNotified(who, &was, rec, own && shows && rec.State == lease.Breaking, out)
 }
 
-// near compares two ends, of which the first was rounded down.
+// The function near reports whether a and b are the same end of a belief, if a may have been
+// rounded down by up to 2 ns.
 func near(a, b time.Time) bool {
 	if a.IsZero() || b.IsZero() {
 		return a.IsZero() == b.IsZero()
@@ -267,10 +273,11 @@ func near(a, b time.Time) bool {
 	return d >= 0 && d <= 2
 }
 
-// A telling is what the handlers of OnBreaking were told; the zero telling: nothing.
+// A telling has the times that the handlers of OnBreaking were told. The zero telling means that
+// the handlers were not called.
 type telling struct {
-	at, until time.Time // of the holder's clock
-	end       time.Time // of the authority's
+	at, until time.Time // times on the holder's clock
+	end       time.Time // a time on the authority's clock
 }
 
 // checkNotified checks the calls of OnBreaking: at the first answer that shows a break, and again only
@@ -308,7 +315,7 @@ func (w *world) checkNotified(who int, was *incarnation, rec lease.Record, break
 	}
 }
 
-// returns notes that a request that was given up has returned.
+// The method returns tells the machine that a request that was given up has returned.
 func (w *world) returns(i int) {
 	p := w.packets[i]
 	if p.applied {
@@ -328,8 +335,8 @@ func (w *world) returns(i int) {
 
 func (w *world) after(who int) effects { return w.afterAnswer(who, 0) }
 
-// afterAnswer takes the effects of an input, and checks them. An answer to a command may be followed
-// by another that belongs to it.
+// afterAnswer takes the effects of an input, and checks them. After the answer to a command, the
+// machine may send another command for the same call.
 func (w *world) afterAnswer(who int, after aim) effects {
 	h, now := &w.h[who], w.now(who)
 	out := h.m.take()
@@ -392,7 +399,7 @@ func (w *world) checkStop(who int, cause error, now time.Time) {
 	w.endContexts(who, h.inc.id)
 }
 
-// checkEnd checks that an incarnation ends once, and how that is reported.
+// checkEnd checks that an incarnation ends once, and that the machine reports the end correctly.
 func (w *world) checkEnd(who int, out effects) {
 	h := &w.h[who]
 	was := h.inc
@@ -461,7 +468,7 @@ func (w *world) endContexts(who int, id lease.ID) {
 	}
 }
 
-// begin checks the beginning of an incarnation.
+// The method begin checks the beginning of an incarnation.
 func (w *world) begin(who int, out effects) {
 	h := &w.h[who]
 	b := h.m.term.belief
@@ -488,7 +495,7 @@ func (w *world) begin(who int, out effects) {
 	h.begun++
 	*h.flag(b.id) |= used
 	for i := range h.flags {
-		h.flags[i] &^= unreleased | unsettled // nothing else is in force
+		h.flags[i] &^= unreleased | unsettled // no other ID of the holder is in force
 	}
 	h.guarded = list[guarded]{}
 	h.inc = incarnation{alive: true, id: b.id, token: epoch, number: h.begun, until: h.inc.until, renewed: b.sent}
@@ -497,7 +504,7 @@ func (w *world) begin(who int, out effects) {
 	}
 }
 
-// checkBelief compares what the machine believes with what is remembered.
+// checkBelief compares the belief of the machine with the incarnation that the world remembers.
 func (w *world) checkBelief(who int) {
 	h, b := &w.h[who], w.h[who].m.term.belief
 	switch {
@@ -526,7 +533,7 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 	}
 	if r.aim == aimRenew {
 		switch {
-		case !h.inc.alive && !ended || r.ID != h.inc.id: // one that is late may be sent with the release
+		case !h.inc.alive && !ended || r.ID != h.inc.id: // a late renewal may be sent together with the release
 			w.fail("renewal", "%s is renewed, which is not held", idName(r.ID))
 		case w.renewals(who) > 0:
 			w.fail("one-renewal", "two renewals of one incarnation are in flight")
@@ -537,7 +544,7 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 	if w.commands(who) > 0 {
 		w.fail("one-command", "two commands are in flight")
 	}
-	served := false // an Acquire ended in this step
+	served := false // whether an Acquire ended in this step
 	for _, a := range out.answers {
 		served = served || a.op == opAcquire
 	}
@@ -619,7 +626,7 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 	}
 }
 
-// rivalOwner is the owner of an ID.
+// rivalOwner returns the owner of an ID.
 func (w *world) rivalOwner(id lease.ID, who int) string {
 	switch id[0] {
 	case rivalsIDs:
@@ -633,7 +640,7 @@ func (w *world) rivalOwner(id lease.ID, who int) string {
 	return "?"
 }
 
-// checkOrder checks that an Acquire overtakes nothing.
+// checkOrder checks that an Acquire is not sent before a command that must come first.
 func (w *world) checkOrder(who int, out effects) {
 	h := &w.h[who]
 	for _, o := range []op{opHandOver, opRelease, opSettle} {
@@ -650,7 +657,7 @@ func (w *world) checkOrder(who int, out effects) {
 
 func (w *world) hasCall(who int, o op) bool { return w.hasCallBut(who, o, effects{}) }
 
-// hasCallBut reports whether a call waits that is not answered in this step.
+// hasCallBut reports whether a call with the operation o waits and is not answered in this step.
 func (w *world) hasCallBut(who int, o op, out effects) bool {
 	for _, c := range w.h[who].calls.slice() {
 		if c.op == o && answerTo(out, c.number) == nil {
@@ -660,7 +667,7 @@ func (w *world) hasCallBut(who int, o op, out effects) bool {
 	return false
 }
 
-// checkWaiting checks that each call that waits waits for a request, and so does each release
+// checkWaiting checks that a request is in flight for each call that waits and for each release
 // that is due.
 func (w *world) checkWaiting(who int) {
 	h := &w.h[who]
@@ -682,7 +689,7 @@ func (w *world) checkWaiting(who int) {
 	}
 }
 
-// checkReleased checks that a Release that returns nil leaves nothing in force.
+// checkReleased checks that no ID of the holder is in force when a Release returns nil.
 func (w *world) checkReleased(who int) {
 	rec := w.rec.At(w.authorityNow())
 	if w.cfg.world.has(evDuplicate) {
@@ -693,13 +700,13 @@ func (w *world) checkReleased(who int) {
 	}
 }
 
-// justBroken reports whether a record shows a lease that its holder has lost by a break, and that is
-// locked until the break is over. It need not be released.
+// justBroken reports whether a record shows a lease that its holder has lost by a break, and that
+// is locked until the break is over. The machine need not release such a lease.
 func (w *world) justBroken(rec lease.Record) bool {
 	return rec.State == lease.Breaking && rec.ID[0] != rivalsIDs && *w.h[rec.ID[0]-1].flag(rec.ID)&over != 0
 }
 
-// checkSettled checks that no ID is left proposed that may be in force.
+// checkSettled checks that the proposed ID cannot be in force.
 func (w *world) checkSettled(who int) {
 	h := &w.h[who]
 	if w.commands(who) > 0 || w.hasCall(who, opAcquire) {
@@ -712,7 +719,7 @@ func (w *world) checkSettled(who int) {
 	}
 }
 
-// checkTime checks what depends on the time, after an input and after a tick.
+// checkTime checks the properties that depend on the time, after an input and after a tick.
 func (w *world) checkTime(who int) {
 	h, now := &w.h[who], w.now(who)
 	for i := 0; i < int(h.guarded.n); i++ {
@@ -757,7 +764,8 @@ func (w *world) checkTime(who int) {
 	}
 }
 
-// checkSafe checks that what is believed is locked. It is called in every state.
+// checkSafe checks that each lease in which a machine believes is locked. The search calls
+// checkSafe in every state.
 func (w *world) checkSafe() {
 	rec := w.rec.At(w.authorityNow())
 	for i := range w.cfg.holders {

@@ -6,36 +6,36 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A config says which events can happen, how often, and to whom.
+// A config says which events can happen, how often they can happen, and to which holders.
 type config struct {
 	name    string
 	about   string
 	holders int
 	options [2]Options
-	rates   [2]time.Duration // of the holders' clocks, for a tick
-	rate    time.Duration    // of the authority's
-	record  lease.Record     // at the beginning
+	rates   [2]time.Duration // how far each holder's clock advances in a tick
+	rate    time.Duration    // how far the authority's clock advances in a tick
+	record  lease.Record     // the record at the beginning
 	before  []string         // events before the search begins
 
-	calls    [2]kinds // that each holder makes
-	cancels  bool     // evCancel is among them
+	calls    [2]kinds // the calls that each holder makes
+	cancels  bool     // whether evCancel is among the calls
 	world    kinds    // the other events of the world
-	together int      // calls of a kind that wait at the same time
+	together int      // the largest number of calls of one kind that wait at the same time
 	bounds   bounds
 	more     bounds // added to bounds by -explore.deep
 	periods  []lease.Period
 
 	rivalOwner    string
 	rivalDuration time.Duration
-	unsure        time.Duration // how much less the authority makes certain than is left
+	unsure        time.Duration // the time left minus the time that the authority guarantees
 	hides         bool          // refusals do not show IDs
 	silent        bool          // refusals show nothing
-	unknown       error         // of an unknown outcome
+	unknown       error         // the error of a request of unknown outcome
 	pauses        bool          // a machine may wake up late
 
 	states  int // an ordinary run ends at this number of states
 	deep    int // with -explore.deep the run ends at this number
-	longest int // ticks after which all that is finite has ended
+	longest int // the number of ticks after which every finite lease and break has ended
 }
 
 func (c *config) deepBounds() bounds {
@@ -49,17 +49,18 @@ func (c *config) deepBounds() bounds {
 	return b
 }
 
-// allows reports whether an event of a kind can happen.
+// The method allows reports whether an event of the kind k can happen.
 func (c *config) allows(k kind) bool { return (c.calls[0] | c.calls[1] | c.world).has(k) }
 
-// plain are options in whole ticks: a grant of 4 s is believed for 3 s. Time passes in ticks of a
-// second, and so what happens between two ticks is not explored: half an interval of a second, say.
+// The function plain returns options in whole ticks. With these options, a Session relies on a
+// grant of 4 s for 3 s. Time passes in ticks of one second, so TestExplore does not explore what
+// happens between two ticks.
 func plain(owner string) Options {
 	return Options{Owner: owner, Duration: 4 * time.Second, RenewInterval: time.Second, RequestTimeout: time.Second,
 		RetryDelay: time.Second, Margin: time.Second, MaxClockJump: time.Minute}
 }
 
-// make completes a config.
+// The method make completes a config.
 func (c config) make() *config {
 	if c.holders == 0 {
 		c.holders = 1
@@ -105,7 +106,7 @@ func (c config) make() *config {
 	return &c
 }
 
-// with changes the plain options of both holders.
+// The function with changes the plain options of both holders.
 func with(f func(*Options)) [2]Options {
 	o := [2]Options{plain("ada"), plain("bob")}
 	f(&o[0])
@@ -117,7 +118,7 @@ func infinite(o *Options) { o.Duration = lease.Infinite }
 
 func window(o *Options) { o.StopWindow = time.Second }
 
-// sameOwner makes both holders processes of one owner that take over from each other.
+// sameOwner gives both holders the same owner, and lets them take the lease over from each other.
 func sameOwner(o *Options) { o.Owner, o.TakeOver = "ada", true }
 
 func both(all ...func(*Options)) [2]Options {
@@ -136,8 +137,8 @@ var (
 	graces = []lease.Period{absent, lease.Grace(0), lease.Grace(time.Second), lease.Grace(3 * time.Second)}
 )
 
-// configs cover every feature together. Each is small, so that its worlds can be searched to
-// some depth.
+// Together, the configs cover every feature. Each config is small, so that TestExplore can search
+// its worlds to some depth.
 var configs = []*config{
 	config{
 		name:   "basic",

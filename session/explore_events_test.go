@@ -9,11 +9,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An event is one thing that can happen next.
+// An event can happen next in a world.
 type event struct {
 	kind kind
 	who  uint8
-	arg  uint8 // which packet, call, context, ID or period
+	arg  uint8 // the number of the packet, call, context, ID or period
 }
 
 type kind uint8
@@ -21,7 +21,7 @@ type kind uint8
 const (
 	_ kind = iota
 
-	// A holder's.
+	// The following events belong to a holder.
 	evAcquire
 	evRelease
 	evClose
@@ -35,23 +35,23 @@ const (
 	evLooked
 	evWake
 
-	// A packet's.
-	evExchange  // it is delivered, and answered
-	evDeliver   // the authority decides it
-	evAnswer    // and the answer arrives
-	evSilence   // the authority decides it, and the answer is lost
-	evLose      // it is lost
-	evDelay     // it is answered as unknown, and arrives later
-	evArrive    // it arrives after that
-	evStick     // it is answered as unknown, and its Do does not return
-	evReturn    // its Do returns
-	evDuplicate // it will arrive once more
-	evGarble    // it is granted, and the answer shows the grant of another ID
-	evCorrupt   // it is granted, and the answer shows a record whose duration is zero
+	// The following events belong to a packet.
+	evExchange  // the authority decides the request, and the answer arrives
+	evDeliver   // the authority decides the request
+	evAnswer    // the answer arrives
+	evSilence   // the authority decides the request, and the answer is lost
+	evLose      // the request is lost
+	evDelay     // the outcome is unknown, and the request arrives later
+	evArrive    // a delayed request arrives
+	evStick     // the outcome is unknown, and the Do of the request does not return
+	evReturn    // the Do of the request returns
+	evDuplicate // the request will arrive once more
+	evGarble    // the request is granted, and the answer shows the grant of another ID
+	evCorrupt   // the request is granted, and the answer shows a record whose duration is zero
 	evRefuse    // a renewal is granted, and the answer is a refusal that shows the own ID in force
-	evBlank     // it is decided, and the answer is ErrConflict without a record
+	evBlank     // the request is decided, and the answer is ErrConflict without a record
 
-	// Of others.
+	// The following events belong to the rival and the operator.
 	evRival   // the rival acquires
 	evRetreat // the rival releases
 	evBreak
@@ -67,7 +67,7 @@ var verbs = [...]string{
 	evRival: "rival acquire", evRetreat: "rival release", evBreak: "break", evTick: "tick",
 }
 
-// A kinds is a set of kinds.
+// A kinds value is a set of kinds of events.
 type kinds uint64
 
 func of(all ...kind) (s kinds) {
@@ -79,7 +79,7 @@ func of(all ...kind) (s kinds) {
 
 func (s kinds) has(k kind) bool { return s>>k&1 != 0 }
 
-// events lists what can happen in a world.
+// The method events lists the events that can happen next in a world.
 func (w *world) events(l []event) []event {
 	l = l[:0]
 	c := w.cfg
@@ -163,8 +163,8 @@ func (w *world) callsOf(i int, l []event) []event {
 	return l
 }
 
-// receivers are the IDs that a holder may hand over to: those that the other has disclosed, or if
-// there is no other, one of the rival.
+// The method receivers returns the IDs to which a holder may hand its lease over. These are the IDs
+// that the other holder has disclosed. If there is only one holder, it is an ID of the rival.
 func (w *world) receivers(who int) (l list[lease.ID]) {
 	if w.cfg.holders == 1 {
 		l.add(lease.ID{rivalsIDs, 40})
@@ -176,7 +176,7 @@ func (w *world) receivers(who int) (l list[lease.ID]) {
 	return w.h[1-who].told
 }
 
-// fates lists what can happen to a packet.
+// The method fates lists the events that can happen to a packet.
 func (w *world) fates(i int, l []event) []event {
 	p, may := &w.packets[i], w.cfg.world
 	add := func(k kind) { l = append(l, event{kind: k, arg: uint8(i)}) }
@@ -225,7 +225,7 @@ func (w *world) fates(i int, l []event) []event {
 	return l
 }
 
-// do lets an event happen, and checks the world after it.
+// The method do lets an event happen, and then checks the world.
 func (w *world) do(e event) {
 	who, i := int(e.who), int(e.arg)
 	switch e.kind {
@@ -309,7 +309,7 @@ func (w *world) do(e event) {
 	w.checkSafe()
 }
 
-// arrive lets the authority decide a request for whose answer no call waits.
+// The method arrive lets the authority decide a request for whose answer no call waits.
 func (w *world) arrive(i int) {
 	p := &w.packets[i]
 	w.apply(p)
@@ -318,7 +318,7 @@ func (w *world) arrive(i int) {
 	}
 }
 
-// distort delivers a request, and answers it wrongly.
+// The method distort lets the authority decide a request, and gives the machine a wrong answer.
 func (w *world) distort(k kind, i int) {
 	p := &w.packets[i]
 	w.apply(p)
@@ -339,7 +339,7 @@ func (w *world) distort(k kind, i int) {
 
 // --- Events as text
 
-// text is an event as it is written in an interaction file.
+// The method text returns an event as interaction files write it.
 func (w *world) text(e event) string {
 	verb := verbs[e.kind]
 	switch e.kind {
@@ -360,7 +360,7 @@ func (w *world) text(e event) string {
 	return fmt.Sprintf("%s #%d", verb, w.packets[e.arg].serial)
 }
 
-// parse is the inverse of text.
+// The method parse is the inverse of the method text.
 func (w *world) parse(line string) (event, error) {
 	var all []event
 	for i := range w.cfg.holders {

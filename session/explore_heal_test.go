@@ -2,13 +2,14 @@ package session
 
 import "github.com/fencedlease/lease"
 
-// heal lets everything end well, from a copy of a world: requests that were delayed arrive, those
-// that were given up return, every request is answered, and contexts are given back. Then every
-// call is answered, Release and Close leave nothing of a holder in force, another can acquire, and
-// without Close the holder itself can.
+// The method heal takes a copy of a world, and lets everything end well: delayed requests arrive,
+// requests that were given up return, every request is answered, and all work stops. The method
+// heal checks that every call is answered, and that no ID of a holder is in force after Release and
+// Close. It also checks that another holder can acquire the lease, and that the holder itself can
+// acquire it if Close was not called.
 //
-// The result depends only on the key of the world. So heal tries no key twice: s.healed has the keys
-// from which all went well.
+// The result depends only on the key of the world. The method heal therefore tries no key twice.
+// The set s.healed has the keys of the worlds in which everything ended well.
 func (s *search) heal(w *world, key uint64) {
 	if s.healed.has(key) {
 		return
@@ -38,7 +39,7 @@ func (s *search) heal(w *world, key uint64) {
 	}
 }
 
-// quiet reports whether settleOne has nothing to do.
+// The method quiet reports whether settleOne has nothing to do.
 func (w *world) quiet() bool {
 	for i := range w.cfg.holders {
 		if w.h[i].contexts.n > 0 || w.cfg.pauses && w.sleepy(i) {
@@ -48,7 +49,7 @@ func (w *world) quiet() bool {
 	return len(w.packets) == 0
 }
 
-// settleOne lets one thing happen that ends well, and reports whether there was one.
+// settleOne lets one event happen that ends well, and reports whether there was such an event.
 func (w *world) settleOne() bool {
 	for i := range w.packets {
 		p := &w.packets[i]
@@ -92,7 +93,7 @@ func (w *world) settleAll() {
 	}
 }
 
-// wait lets time pass, with a network that works.
+// The method waits lets time pass, while the network works.
 func (w *world) waits(ticks int) {
 	for range ticks {
 		if w.problem == nil {
@@ -102,7 +103,7 @@ func (w *world) waits(ticks int) {
 	}
 }
 
-// ending checks what must be true in a world where nothing is in flight.
+// The method ending checks what must be true in a world in which no request is in flight.
 func (s *search) ending(w *world) {
 	for i := range w.cfg.holders {
 		for _, c := range w.h[i].calls.slice() {
@@ -129,7 +130,7 @@ func (s *search) ending(w *world) {
 	}
 }
 
-// endsAcquired checks that a holder can acquire, once the others have released.
+// endsAcquired checks that a holder can acquire the lease after the other holders have released it.
 func (w *world) endsAcquired(who int) {
 	for i := range w.cfg.holders {
 		if i != who {
@@ -144,7 +145,7 @@ func (w *world) endsAcquired(who int) {
 		if rec := w.rec.At(w.authorityNow()); rec.State.Locked() && rec.ID[0] == rivalsIDs {
 			w.step(event{kind: evRetreat})
 		}
-		if w.cfg.hides && try == 1 { // it cannot see that its own orphan is in its way
+		if w.cfg.hides && try == 1 { // the holder cannot see that its own orphan locks the lease
 			w.step(event{kind: evRelease, who: uint8(who)})
 			w.settleAll()
 		}
@@ -163,13 +164,15 @@ func (w *world) endsAcquired(who int) {
 	}
 }
 
-// holds reports whether the believed ID is in force, or another client has just ended its lease.
+// The method holds reports whether the believed ID is in force, or another client has just ended
+// its lease.
 func (w *world) holds(who int) bool {
 	rec := w.rec.At(w.authorityNow())
 	return rec.State.Locked() && rec.ID == w.h[who].inc.id || w.h[who].inc.excused
 }
 
-// clearCalls makes room for the calls of the ending: a Wait may wait forever.
+// clearCalls removes waiting calls to make room for the calls of the method ending, because a Wait
+// may wait forever.
 func (w *world) clearCalls(who int) {
 	for w.h[who].calls.n > 0 && w.problem == nil {
 		w.step(event{kind: evCancel, who: uint8(who)})
@@ -177,13 +180,13 @@ func (w *world) clearCalls(who int) {
 }
 
 // givenBack reports whether a record shows an ID that its holder had disclosed and given up before
-// the lease was handed over to it. That ends with its next Acquire (H14).
+// the lease was handed over to it. The next Acquire of the holder ends this state (H14).
 func (w *world) givenBack(rec lease.Record) bool {
 	const f = disclosed | retired
 	return rec.State.Locked() && rec.ID[0] != rivalsIDs && *w.h[rec.ID[0]-1].flag(rec.ID)&f == f
 }
 
-// endsReleased checks that Release, and then Close, leave nothing in force.
+// endsReleased checks that no ID is in force after Release, and after Close.
 func (w *world) endsReleased() {
 	for i := range w.cfg.holders {
 		if !w.h[i].closed {

@@ -9,10 +9,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Two worlds with the same key behave in the same way from now on. So a key leaves out what makes
-// no difference: times are counted from now, tokens from the record's, IDs are numbered in the
-// order in which they are found, and errors are known by their Code. The number of failures in a
-// row is left out: it decides only what is logged.
+// Two worlds with the same key behave in the same way from now on. A key leaves out everything that
+// makes no difference. In a key, times are relative to now, tokens are relative to the token of the
+// record, IDs are numbered in the order in which they are found, and the Code stands for an error.
+// A key does not have the number of failures in a row, because the number decides only what is
+// logged.
 type key struct {
 	hash  uint64
 	ids   [4][maxIDs]uint8
@@ -35,7 +36,7 @@ func (k *key) bools(v ...bool) {
 	k.word(n)
 }
 
-// time adds a time, which may be zero, relative to now.
+// The method time adds the time t, relative to now, to the key. The time t may be zero.
 func (k *key) time(t, now time.Time) {
 	if t.IsZero() {
 		k.word(1 << 63)
@@ -77,7 +78,8 @@ func (k *key) record(w *world, r *lease.Record) {
 	k.word(w.rec.Epoch - r.Epoch)
 }
 
-// healing is the key of a world without its bounds; whole adds them.
+// The method healing returns the key of a world without its bounds. The method whole adds the
+// bounds.
 func (w *world) healing() uint64 {
 	var k key
 	w.rec = w.rec.At(w.authorityNow())
@@ -223,13 +225,13 @@ func (k *key) call(h *holder, c call) {
 	k.word(uint64(n))
 }
 
-// A set holds hashes.
+// A set contains hashes.
 type set struct {
 	table []uint64
 	n     int
 }
 
-// add reports whether the hash is new.
+// The method add adds a hash, and reports whether the hash is new.
 func (s *set) add(h uint64) bool {
 	if h == 0 {
 		h = 1
@@ -268,8 +270,9 @@ func (s *set) find(h uint64) int {
 	}
 }
 
-// TestKeyKnowsEveryField fails when a field is added to the machine or to the world: then the key must
-// count it, unless nothing that follows depends on it, and copyTo must copy it.
+// TestKeyKnowsEveryField fails if a field is added to the machine or to the world. A new field must
+// be added to the key if a later event can depend on it. The method copyTo must copy every new
+// field.
 func TestKeyKnowsEveryField(t *testing.T) {
 	for _, f := range []struct {
 		of     any
@@ -299,8 +302,8 @@ func TestKeyKnowsEveryField(t *testing.T) {
 	}
 }
 
-// TestKeyIsEnough checks that worlds of the same key are followed by worlds of the same keys, and
-// that what happens in a copy changes nothing in its original.
+// TestKeyIsEnough checks that the same event leads from worlds with equal keys to worlds with equal
+// keys. It also checks that an event in a copy of a world does not change the original.
 func TestKeyIsEnough(t *testing.T) {
 	for _, c := range configs {
 		s := &search{cfg: c}

@@ -2,6 +2,6 @@
 
 package session
 
-// The race detector makes the exploration ten times slower, and finds nothing in it: a machine knows
-// no goroutines.
+// The race detector makes TestExplore ten times slower, and cannot find a race, because a machine
+// uses no goroutines.
 const underRace = true

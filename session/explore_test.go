@@ -17,21 +17,23 @@ var (
 	save = flag.String("explore.save", "", "the directory for interaction files of what is found")
 )
 
-// TestExplore tries the orders of events breadth-first. In each configuration it ends when it has
-// found all states within the bounds of the configuration, or reaches the configuration's number of
-// states. It logs which searches ended at that number. Worlds are copied and not replayed, and each
-// is visited once.
+// TestExplore tries the orders of events breadth-first. In each configuration, it ends when it has
+// found all states within the bounds of the configuration, or has reached the configuration's
+// number of states. It logs which searches ended because of the number of states. TestExplore
+// copies worlds, does not replay them, and visits each world once.
 //
-// With -coverpkg=./session it reaches every statement of machine.go, command.go, term.go, ledger.go,
-// effects.go and belief.go, but for these:
+// With -coverpkg=./session, TestExplore reaches every statement of machine.go, command.go, term.go,
+// ledger.go, effects.go and belief.go, except the following:
 //
-//   - propose, when the ledger is full, and settle of a claim that was dropped then: that takes 256
-//     IDs. TestFullLedger and TestDroppedClaim cover that.
-//   - elapsed, when the wall clock has jumped ahead: the clocks here have no wall clock of their own.
-//     TestElapsed covers it.
-//   - canAcquire: Wait reads records, and its calls are ended here without a read. TestWait covers it.
-//   - acquireAnswered, if a take-over is broken between its change and its Acquire: only the deep run
-//     comes that far. testdata/h08-take-over-is-broken.txt covers it.
+//   - the method propose with a full ledger, and the method settle of a dropped claim, because a
+//     full ledger needs 256 IDs. TestFullLedger and TestDroppedClaim cover both methods.
+//   - the method elapsed after a jump of the wall clock, because the clocks of TestExplore have no
+//     separate wall clock. TestElapsed covers the method elapsed.
+//   - the method canAcquire, because TestExplore ends calls of Wait without a read of the record.
+//     TestWait covers canAcquire.
+//   - a part of acquireAnswered, for a lease that is broken between the change and the acquire of a
+//     take-over, because only -explore.deep reaches this state. The file
+//     testdata/h08-take-over-is-broken.txt covers this part.
 func TestExplore(t *testing.T) {
 	var (
 		mu                  sync.Mutex
@@ -62,7 +64,7 @@ func TestExplore(t *testing.T) {
 			mu.Unlock()
 			if s.found == nil {
 				for k := evAcquire; k <= evTick; k++ {
-					if !underRace && c.allows(k) && !s.happened.has(k) { // under race too few states are explored
+					if !underRace && c.allows(k) && !s.happened.has(k) { // under the race detector, too few states are explored
 						t.Errorf("%s: the configuration has the event %q, and it never happened", c.name, verbs[k])
 					}
 				}
@@ -79,14 +81,14 @@ func TestExplore(t *testing.T) {
 	}
 }
 
-// A search is breadth-first, so that the path to what it finds is a shortest one.
+// A search is breadth-first, so that no shorter path leads to the problem that it finds.
 type search struct {
 	happened kinds // the events that were tried
 	cfg      *config
 	seen     set
 	healed   set
-	parents  []uint32 // of each node
-	by       []event  // from the parent
+	parents  []uint32 // the parent of each node
+	by       []event  // the event that leads from the parent to each node
 	free     []*world
 	path     []uint64
 	spare    []event
@@ -94,7 +96,7 @@ type search struct {
 	transitions, depth int
 	unfinished         bool
 	found              *problem
-	trail              []event // to it
+	trail              []event // the path to the problem that was found
 }
 
 func (s *search) copy(w *world) *world {
@@ -139,7 +141,7 @@ func explore(c *config, limit int) *search {
 	return s
 }
 
-// first is the world in which a search begins.
+// The method first returns the world in which a search begins.
 func (s *search) first() *world {
 	w := newWorld(s.cfg)
 	for _, text := range s.cfg.before {
@@ -153,7 +155,7 @@ func (s *search) first() *world {
 	return w
 }
 
-// expand visits the worlds that follow one.
+// The method expand visits the worlds that follow the world w.
 func (s *search) expand(w *world, next []*world) []*world {
 	s.spare = w.events(s.spare)
 	for _, e := range s.spare {
@@ -204,7 +206,7 @@ func (s *search) mend(w *world, healing uint64) {
 	s.heal(w, healing)
 }
 
-// to is the path to a node.
+// The method to returns the path to a node.
 func (s *search) to(node uint32) []event {
 	var l []event
 	for node != 0 {
@@ -214,7 +216,7 @@ func (s *search) to(node uint32) []event {
 	return l
 }
 
-// story is the path to what was found, as an interaction file.
+// The method story returns the path to the problem that was found, as an interaction file.
 func (s *search) story() string {
 	w := newWorld(s.cfg)
 	w.script = new(script)

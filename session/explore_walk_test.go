@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWalks goes where the search of TestExplore does not get in time: along random paths of many
-// events, with the same checks. From the end of each the network heals.
+// TestWalks follows random paths of many events, which the search of TestExplore is too slow to
+// reach, with the checks of TestExplore. At the end of each path, the network heals.
 func TestWalks(t *testing.T) {
 	walks := 200
 	if underRace {

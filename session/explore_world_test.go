@@ -9,36 +9,36 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A world is everything that can differ from one moment to another: one lease, up to two holders,
-// the network between them, and what other clients do. It is a value: copyTo makes a copy that
-// shares nothing with it that could change.
+// A world is the complete state of a test: one lease, up to two holders, the network between them,
+// and the actions of other clients. A world is a value: copyTo makes a copy that shares no
+// changeable data with the original.
 //
-// A world also remembers what the machines have done, as far as a later check needs it. Those
-// fields are in holder and have nothing to do with the fields of the machine: a check must not
-// believe the machine.
+// A world also remembers the actions of the machines that a later check needs. The type holder has
+// the fields for these actions, separate from the fields of the machine, because a check must not
+// trust the machine.
 type world struct {
 	cfg     *config
-	ticks   int64 // that have passed
+	ticks   int64 // the number of ticks that have passed
 	rec     lease.Record
 	h       [2]holder
-	packets []packet // those of the first holder first, in the order of sending
+	packets []packet // first the packets of the first holder; for each holder, in the order of sending
 	left    bounds
-	rivals  uint8 // IDs that the rival has made
+	rivals  uint8 // the number of IDs that the rival has made
 	faulty  bool  // a request or an answer was lost, delayed or wrong
 
 	calls   uint64 // the last number of a call
 	serial  uint32 // the last number of a packet
-	node    uint32 // in the search
+	node    uint32 // the number of the node in the search
 	problem *problem
 	script  *script // nil unless the effects are written down
 }
 
-// bounds are how often each kind of event may still happen.
+// The bounds say how often each kind of event may still happen.
 type bounds struct {
 	calls  [2]uint8
 	faults uint8
 	ticks  uint8
-	others uint8 // of the rival and the operator
+	others uint8 // the events of the rival and the operator
 	looks  uint8
 }
 
@@ -51,23 +51,23 @@ func (w *world) fail(property, format string, args ...any) {
 	}
 }
 
-// A holder is a machine, and what is remembered of it.
+// A holder is a machine, and what the world remembers of it.
 type holder struct {
 	m        machine
 	dice     numbered
-	calls    list[waiting] // not answered
-	contexts list[bound]   // not given back
+	calls    list[waiting] // the calls that have no answer
+	contexts list[bound]   // the contexts whose work has not stopped
 	guarded  list[guarded]
-	told     list[lease.ID] // disclosed
+	told     list[lease.ID] // the IDs that the holder has disclosed
 	inc      incarnation
-	newest   uint64 // token that was believed
+	newest   uint64 // the newest token in which the holder has believed
 	flags    [maxIDs]flags
 	stuck    int
 	closed   bool
 	prior    time.Time    // U before the renewal that is being answered
-	begun    uint64       // incarnations
-	seen     lease.Record // in the answer that is being taken
-	lifting  bool         // a Release has been called, and its effects are being checked
+	begun    uint64       // the number of incarnations that have begun
+	seen     lease.Record // the record in the answer that the machine is handling
+	lifting  bool         // whether a Release was called and its effects are being checked
 }
 
 type waiting struct {
@@ -81,15 +81,16 @@ type bound struct {
 	ended bool
 }
 
-// A guarded ID was lost while contexts were out. No release of it may be sent until they were
-// given back, or until due.
+// A guarded ID was lost while work under its contexts was running. The machine must not send a
+// release of a guarded ID until the work has stopped, or until the time due.
 type guarded struct {
 	id  lease.ID
-	due time.Time // zero: never
+	due time.Time // if zero, the time never comes
 }
 
-// An incarnation as the holder should see it. When a grant is being answered, its until is set before
-// the machine is told, and taken over by begin.
+// An incarnation has the state that the holder should have. Before the world passes the answer of a
+// grant to the machine, the world sets the field until. The method begin then uses the value of the
+// field until.
 type incarnation struct {
 	alive    bool
 	id       lease.ID
@@ -103,20 +104,20 @@ type incarnation struct {
 	notified telling
 }
 
-// flags are what is remembered of an ID.
+// The flags are what the world remembers of an ID.
 type flags uint16
 
 const (
-	retired    flags = 1 << iota // must not be proposed again
-	used                         // was believed
-	unreleased                   // must be released as soon as nothing else is in flight
-	doubt                        // a request that puts it in force had no certain outcome
+	retired    flags = 1 << iota // the ID must not be proposed again
+	used                         // the holder has believed in the ID
+	unreleased                   // the ID must be released as soon as no other command is in flight
+	doubt                        // a request that puts the ID in force had no certain outcome
 	disclosed                    // the holder has disclosed the ID
-	over                         // lost, and not by time
-	probed                       // acquired once to settle it
-	handed                       // HandOver was called for it
-	unsettled                    // its release had no certain outcome
-	taking                       // the Acquire in service has sent a take-over for it
+	over                         // the lease was lost, but not because its time was over
+	probed                       // the ID was acquired once to settle it
+	handed                       // HandOver was called for the ID
+	unsettled                    // the release of the ID had no certain outcome
+	taking                       // the Acquire in service has sent a take-over for the ID
 )
 
 const maxIDs = 48
@@ -148,20 +149,20 @@ type packet struct {
 	request
 	who      int
 	serial   uint32
-	lastCall uint64   // before it was sent
+	lastCall uint64   // the last call before the request was sent
 	acquire  uint64   // the call that an Acquire was sent for
 	inc      uint64   // the number of the incarnation that a renewal is for
 	applied  bool     // the authority has decided: res and err are its answer
-	answered bool     // the machine was: only an effect at the authority is still to come
-	stuck    bool     // so it has, but its Do has not returned
-	outdated bool     // another client has changed the record since
-	crossed  bool     // a request with its ID that was stuck has returned since it was sent
-	decided  lease.ID // the ID in force when it was decided, also if the answer hides it
+	answered bool     // the machine has the answer: the request can still take effect at the authority
+	stuck    bool     // the machine has the answer, but the Do of the request has not returned
+	outdated bool     // another client has changed the record since the decision
+	crossed  bool     // a stuck request with the same ID has returned since this request was sent
+	decided  lease.ID // the ID in force when the request was decided, even if the answer hides the ID
 	res      lease.Result
 	err      error
 }
 
-// numbered makes IDs that name their holder, and never shortens.
+// The type numbered makes IDs that show their holder, and never shortens a pause.
 type numbered struct {
 	who  uint8
 	last uint8
@@ -220,7 +221,7 @@ func (w *world) authorityNow() time.Time {
 	return beginning.Add(time.Duration(w.ticks) * w.cfg.rate)
 }
 
-// pass lets a tick pass, and wakes the machines that have asked for it.
+// The method pass lets a tick pass, and wakes the machines that are due.
 func (w *world) pass() {
 	w.ticks++
 	w.rec = w.rec.At(w.authorityNow())
@@ -305,7 +306,7 @@ func (w *world) release(who int, shut bool) {
 	}
 }
 
-// superseded notes that the ID of the Acquire in flight must be released.
+// The method superseded records that the ID of the Acquire in flight must be released.
 func (w *world) superseded(who int) {
 	h := &w.h[who]
 	for _, p := range w.packets {
@@ -425,7 +426,8 @@ func (w *world) unbind(who, i int) {
 	w.after(who)
 }
 
-// freed notes that a context of an ID was given back, or that time has passed.
+// The method freed updates a guarded ID after the work under one of its contexts has stopped, or
+// after time has passed.
 func (h *holder) freed(id lease.ID) {
 	for _, c := range h.contexts.slice() {
 		if c.id == id {
@@ -441,7 +443,7 @@ func (h *holder) freed(id lease.ID) {
 	}
 }
 
-// inWindow reports whether contexts must have ended.
+// inWindow reports whether the stop window has begun, so that contexts must have ended.
 func (w *world) inWindow(who int) bool {
 	u := w.h[who].inc.until
 	return !u.IsZero() && u.Sub(w.now(who)) <= w.cfg.options[who].StopWindow
@@ -449,7 +451,7 @@ func (w *world) inWindow(who int) bool {
 
 // --- The watch
 
-// looked shows the record to the machine, as a watch does.
+// The method looked shows the record to the machine, as a watch does.
 func (w *world) looked(who int) {
 	h := &w.h[who]
 	rec, flying := w.rec, w.renewals(who) > 0
@@ -470,7 +472,7 @@ func (w *world) looked(who int) {
 	}
 }
 
-// renewals counts the renewals of the incarnation that are in flight.
+// The method renewals counts the renewals of the incarnation that are in flight.
 func (w *world) renewals(who int) (n int) {
 	for i := range w.packets {
 		if p := &w.packets[i]; p.who == who && p.aim == aimRenew && !p.answered && p.inc == w.h[who].inc.number {
@@ -480,7 +482,7 @@ func (w *world) renewals(who int) (n int) {
 	return n
 }
 
-// commands counts the commands in flight.
+// The method commands counts the commands in flight.
 func (w *world) commands(who int) (n int) {
 	for i := range w.packets {
 		if p := &w.packets[i]; p.who == who && p.aim != aimRenew && !p.answered {
@@ -515,7 +517,7 @@ func (w *world) send(who int, r request, out effects) {
 
 func (w *world) drop(i int) { w.packets = append(w.packets[:i], w.packets[i+1:]...) }
 
-// apply lets the authority decide a request.
+// The method apply lets the authority decide a request.
 func (w *world) apply(p *packet) {
 	now := w.authorityNow()
 	before := w.rec.At(now)
@@ -539,8 +541,9 @@ func (w *world) apply(p *packet) {
 	w.noteRecord()
 }
 
-// touched notes that another client has changed the lease of an ID. Its holder cannot know that
-// before a renewal that is decided later is answered.
+// The method touched records that another client has changed the lease under an ID. The holder of
+// the ID cannot know of the change before it has the answer to a renewal that is decided after the
+// change.
 func (w *world) touched(id lease.ID) {
 	if id[0] == 0 || id[0] == rivalsIDs {
 		return
@@ -556,7 +559,7 @@ func (w *world) touched(id lease.ID) {
 	}
 }
 
-// third carries out a request of the rival or the operator.
+// The method third carries out a request of the rival or the operator.
 func (w *world) third(r lease.Request) {
 	now := w.authorityNow()
 	before := w.rec.At(now)
@@ -571,14 +574,15 @@ func (w *world) third(r lease.Request) {
 	w.noteRecord()
 }
 
-// answer gives the machine the answer to a packet that was applied.
+// The method answer gives the machine the answer to a packet that the authority has decided.
 func (w *world) answer(i int) {
 	p := w.packets[i]
 	w.drop(i)
 	w.answered(p, p.res, p.err, false)
 }
 
-// unknown answers a packet as unknown. If it can still arrive, or has not returned, it is kept.
+// The method unknown answers a packet with an unknown outcome. If the packet can still arrive or
+// has not returned, the world keeps the packet.
 func (w *world) unknown(i int, keep, stuck bool) {
 	p := &w.packets[i]
 	q := *p

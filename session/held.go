@@ -8,11 +8,11 @@ import (
 	"github.com/fencedlease/lease/internal/cancel"
 )
 
-// WhileHeld returns a context for work that needs the lease, and a function to call when the work has
-// stopped. The context belongs to the incarnation that is held at the time of the call. The context
-// ends one StopWindow before U. If the work stops within this StopWindow, no other holder can have
-// the lease while the work is running. The function [context.Cause] returns why the context has
-// ended:
+// WhileHeld returns a context for work that needs the lease, and a function to call when the work
+// has stopped. The context belongs to the incarnation that is held at the time of the call. The
+// context ends one StopWindow before U. If the work stops within one StopWindow after the context
+// has ended, no other holder can have the lease while the work is running. The function
+// [context.Cause] returns why the context has ended:
 //
 //   - a [*lease.LostError] with the Reason [lease.ErrStopWindow]: the lease is still held, but was
 //     not renewed in time, or is breaking;
@@ -28,10 +28,11 @@ import (
 // Release, the old incarnation is still held, so Acquire sends no request and returns true.
 //
 // Until the returned function is called, the Session assumes that the work is running. If the lease
-// is lost while the work is running, the Session does not release it at once. An immediate release
-// would let another holder acquire the lease while the work is running. Instead, the Session delays
-// the release until the returned function is called or the lease has ended by itself. Call the
-// function even if the context has ended. It may be called more than once.
+// is lost while the work is running, the Session does not release the lease at once. An immediate
+// release would let another holder acquire the lease while the work is running. The Session
+// therefore delays the release until the returned function is called or the lease has ended by
+// itself. Call the returned function even if the context has ended. The returned function may be
+// called more than once.
 func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := cancel.New(ctx)
 	var (
@@ -49,8 +50,8 @@ func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.Cance
 		return c.Context, func() {}
 	}
 	return c.Context, func() {
-		// This step detects a loss that the Session has not noticed yet. The context then ends with
-		// the loss as its cause.
+		// The call of step detects a loss that the Session has not noticed yet. If there is such a
+		// loss, the context ends with the loss as its cause.
 		s.step(func(m *machine, now time.Time) {
 			if !back {
 				back = true

@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A context bound to the holding ends with its incarnation, with the cause. SPEC H20.
+// A context of WhileHeld ends with its incarnation. Its cause is the reason for the end. SPEC H20.
 func TestWhileHeld(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
@@ -62,8 +62,8 @@ func TestWhileHeld(t *testing.T) {
 	}
 }
 
-// If nothing is held it ends at once; the end of its parent ends it, and no event of another
-// incarnation does. SPEC H20, H19.
+// If the lease is not held, a context of WhileHeld ends at once. It also ends with its parent
+// context. No event of another incarnation ends it. SPEC H20, H19.
 func TestWhileHeldBelongsToOneIncarnation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -97,7 +97,7 @@ func TestWhileHeldBelongsToOneIncarnation(t *testing.T) {
 	})
 }
 
-// A hook that takes long holds up no context. SPEC H20.
+// A slow hook does not delay the end of a context. SPEC H20.
 func TestWhileHeldBeforeHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

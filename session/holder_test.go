@@ -20,7 +20,7 @@ func (n *network) breaks(t testing.TB, period time.Duration) {
 	n.act(t, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(period)})
 }
 
-// A holder is a Session that notes what it is told.
+// A holder is a Session that records the losses and breaks that its handlers report.
 type holder struct {
 	*session.Session
 	mu       sync.Mutex
@@ -28,7 +28,8 @@ type holder struct {
 	breaking []time.Time
 }
 
-// open makes a holder with a source of randomness of its own, which is closed with the test.
+// The method open makes a holder with its own source of randomness. The holder is closed at the end
+// of the test.
 func (n *network) open(t testing.TB, o *session.Options) *holder {
 	t.Helper()
 	var set session.Options
@@ -38,7 +39,7 @@ func (n *network) open(t testing.TB, o *session.Options) *holder {
 	if set.Rand == nil {
 		n.mu.Lock()
 		n.holders++
-		set.Rand = rand.NewChaCha8([32]byte{n.holders}) // so that no two draw the same IDs
+		set.Rand = rand.NewChaCha8([32]byte{n.holders}) // so that no two holders draw the same IDs
 		n.mu.Unlock()
 	}
 	s, err := session.New(n, name, &set)
@@ -74,7 +75,7 @@ func (h *holder) acquire(t testing.TB) lease.Token {
 	return tok
 }
 
-// refused expects that another has the lease.
+// The method refused calls Acquire, and expects that another holder has the lease.
 func (h *holder) refused(t testing.TB) {
 	t.Helper()
 	if tok, ok, err := h.AcquireWithToken(context.Background()); ok || err != nil || tok != "" {
@@ -82,7 +83,8 @@ func (h *holder) refused(t testing.TB) {
 	}
 }
 
-// unknown expects an acquire that cannot tell, because of err if that is not nil.
+// The method unknown calls Acquire, and expects an error. If the error want is not nil, the error
+// of Acquire must match it.
 func (h *holder) unknown(t testing.TB, want error) {
 	t.Helper()
 	tok, ok, err := h.AcquireWithToken(context.Background())
@@ -112,7 +114,8 @@ func (h *holder) alive(t testing.TB, want bool) {
 	}
 }
 
-// losses waits until all is quiet and returns the losses that were told.
+// The method losses waits until no goroutine runs, and returns the losses that the handlers have
+// reported.
 func (h *holder) losses() []error {
 	synctest.Wait()
 	h.mu.Lock()
@@ -127,7 +130,7 @@ func (h *holder) breaks() []time.Time {
 	return slices.Clone(h.breaking)
 }
 
-// lostOnce expects one loss, for that reason.
+// The method lostOnce expects exactly one loss, with the given reason.
 func (h *holder) lostOnce(t testing.TB, reason lease.Code) *lease.LostError {
 	t.Helper()
 	lost := h.losses()

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the interaction files again")
 
-// TestInteractions runs the files testdata/*.txt. Each is a list of commands, and of what the
-// machines ask their shells to do after each:
+// TestInteractions runs the files testdata/*.txt. Each file is a list of commands. After each
+// command, the file lists what the machines ask their shells to do:
 //
 //	# A comment.
 //
@@ -24,11 +24,12 @@ var update = flag.Bool("update", false, "write the interaction files again")
 //	----
 //	a: sends #1: acquire a1
 //
-// Two holders are called a and b. Their requests are numbered, and their IDs are a1, a2, ... and
-// b1, b2, ...; r1, r2, ... are those of a rival without a machine. The first command describes the
-// world: "config" and the name of one that TestExplore explores, or "world" and its settings, as
-// described at scriptConfig. Times are counted from the beginning. The other commands are the
-// events of explore_events_test.go:
+// Two holders are called a and b. The requests of the holders are numbered. The IDs of the holder a
+// are a1, a2, ..., and the IDs of the holder b are b1, b2, ... The IDs r1, r2, ... belong to a
+// rival without a machine. The first command describes the world. It is either "config" and the
+// name of a configuration that TestExplore explores, or "world" and the settings that the comment
+// of scriptConfig describes. Times are counted from the beginning. The commands after the first are
+// the events of explore_events_test.go:
 //
 //	a acquire, release, close, settle, wait, disclose, bind   a holder's methods are called
 //	a hand-over b1      a calls HandOver with an ID
@@ -54,12 +55,13 @@ var update = flag.Bool("update", false, "write the interaction files again")
 //	break 2s            an operator breaks the lease, with a period or "absent"
 //	tick                a second passes
 //
-// The exploration prints a violation as such a file. It can be saved here. To write one by hand,
-// write the commands, each followed by a line "----" and an empty line, and let
+// TestExplore prints a violation as an interaction file, which you can save in testdata. To write
+// an interaction file by hand, write the commands, each followed by a line "----" and an empty
+// line. To fill in what the machines do, run
 //
 //	go test -run TestInteractions ./session -update
 //
-// write what the machines do. Then read whether that is right.
+// After the run, read the file and check that the machines do the right thing.
 func TestInteractions(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -102,7 +104,8 @@ func TestCommandsAreDescribed(t *testing.T) {
 	}
 }
 
-// interact runs a file, and returns it with what has happened.
+// The function interact runs an interaction file, and returns the file with the results of each
+// command.
 func interact(text string) (string, error) {
 	var w *world
 	var commands []string
@@ -135,7 +138,7 @@ func interact(text string) (string, error) {
 	return strings.TrimRight(s.file.String(), "\n") + "\n", nil
 }
 
-// run runs one command.
+// The method run runs one command.
 func (s *script) run(w **world, command string) error {
 	verb, rest, _ := strings.Cut(command, " ")
 	switch {
@@ -177,9 +180,11 @@ func (s *script) run(w **world, command string) error {
 	return nil
 }
 
-// scriptConfig reads the settings of a world: holders=2; duration, interval, margin and window of
-// the options; infinite; owner; takes-over; hides, for an authority that does not show IDs when it
-// refuses; unsure, for how much less it makes certain than is left; and rival, for the rival's owner.
+// scriptConfig reads the settings of a world. The setting holders=2 adds a second holder. The
+// settings duration, interval, margin, window, infinite, owner and takes-over set options of the
+// holders. With the setting hides, the refusals of the authority do not show IDs. The setting
+// unsure is the difference between the time that a lease has left and the time that the authority
+// guarantees. The setting rival is the owner of the rival.
 func scriptConfig(settings string) (*config, error) {
 	c := config{name: "world"}
 	o := plain("ada")
@@ -224,7 +229,7 @@ func scriptConfig(settings string) (*config, error) {
 	return c.make(), nil
 }
 
-// allow adds a period to those that an operator may break with.
+// The method allow adds a period to the periods with which an operator may break the lease.
 func (c *config) allow(period string) error {
 	p := lease.Period{}
 	if period != "absent" {
@@ -238,7 +243,7 @@ func (c *config) allow(period string) error {
 	return nil
 }
 
-// describe says what the options come to.
+// The method describe writes down the times that follow from the options.
 func (w *world) describe() {
 	o := &w.cfg.options[0]
 	if o.Duration == lease.Infinite {

@@ -13,12 +13,12 @@ import (
 type script struct {
 	file  strings.Builder
 	lines []string
-	until [2]time.Time // U, as it was written last
+	until [2]time.Time // the time U that was written last
 }
 
 func (s *script) command(text string) { s.file.WriteString(text + "\n----\n") }
 
-// result writes what has happened since the last command.
+// The method result writes what has happened since the last command.
 func (s *script) result(problem string) {
 	for _, l := range s.lines {
 		s.file.WriteString(l + "\n")
@@ -32,7 +32,7 @@ func (s *script) result(problem string) {
 	s.file.WriteString("\n")
 }
 
-// step lets an event happen, and writes it down if there is a script.
+// The method step lets an event happen, and writes the event down if there is a script.
 func (w *world) step(e event) {
 	if w.script == nil {
 		w.do(e)
@@ -53,7 +53,7 @@ func (w *world) step(e event) {
 	w.do(e)
 }
 
-// heading writes a comment.
+// The method heading writes a comment.
 func (w *world) heading(text string) {
 	if w.script != nil {
 		w.script.file.WriteString("# " + text + "\n\n")
@@ -91,7 +91,8 @@ func orError(s string, err error) string {
 	return s
 }
 
-// errorText is one line: the text of our own errors, and the Code of others.
+// errorText returns one line. For an error of this package, the line is the text of the error. For
+// every other error, the line is the Code.
 func errorText(err error) string {
 	var lost *lease.LostError
 	if errors.As(err, &lost) {
@@ -103,7 +104,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// timeText is how long after the beginning a time is.
+// timeText returns the time from the beginning of the world to t.
 func (w *world) timeText(t time.Time) string {
 	if t.IsZero() {
 		return "forever"
@@ -136,7 +137,7 @@ var aims = map[aim]string{aimTakeOver: " (a take-over)", aimProbe: " (to release
 
 var ops = map[op]string{opAcquire: "acquire", opRelease: "release", opHandOver: "hand-over", opSettle: "settle", opWait: "wait"}
 
-// noteEffects writes down what a machine asks its shell to do.
+// noteEffects writes down what the machine of a holder asks its shell to do.
 func (w *world) noteEffects(who int, out effects) {
 	if w.script == nil {
 		return

@@ -13,13 +13,13 @@ type claim struct {
 	id    lease.ID
 	phase phase
 
-	// inDoubt is true if an Acquire or a take-over with this ID has an unknown outcome. Such a
-	// request can still reach the authority at any time. The lease can then become locked under the
-	// ID.
+	// inDoubt is true if an Acquire or a take-over with this ID has an unknown outcome. A request
+	// with an unknown outcome can still reach the authority at any time, and lock the lease under
+	// the ID.
 	inDoubt bool
 
-	// disclosed is true once Session.ID has returned the ID. Another holder can then hand the lease
-	// over to the ID.
+	// disclosed is true once Session.ID has returned the ID. Once the ID is disclosed, another
+	// holder can hand the lease over to it.
 	disclosed bool
 
 	// probed is true once the authority has granted a probe with this ID, or has refused it because
@@ -27,12 +27,12 @@ type claim struct {
 	// of machine.released explains probes.
 	probed bool
 
-	// contexts is the number of WhileHeld contexts of this incarnation whose work has not stopped
-	// yet.
+	// The field contexts is the number of WhileHeld contexts of the incarnation with the ID whose
+	// work has not stopped yet.
 	contexts int32
 
-	// due is the time at which a deferred release is sent even if the work has not stopped. If due is
-	// zero, the release waits until the work has stopped.
+	// The field due is the time at which the machine sends a deferred release even if the work has
+	// not stopped. If the field due is zero, the release waits until the work has stopped.
 	due time.Time
 }
 
@@ -40,15 +40,15 @@ type claim struct {
 type phase uint8
 
 const (
-	proposed phase = iota + 1 // the next Acquire proposes it
+	proposed phase = iota + 1 // the next Acquire proposes the ID
 	held                      // in force, and believed
 	pending                   // has to be released
-	deferred                  // has to be released once the work of its incarnation has stopped
-	given                     // a HandOver of it waits, is in flight, or has an unknown outcome
-	settled                   // not in force now; it is in doubt or disclosed, so it may come into force later
+	deferred                  // has to be released once the work under the ID has stopped
+	given                     // a HandOver of the lease under the ID waits, is in flight, or has an unknown outcome
+	settled                   // not in force now; the ID is in doubt or disclosed, so it may come into force later
 )
 
-// mostClaims is the largest number of claims in a ledger. Without this limit, a holder that never
+// mostClaims is the largest number of claims in a ledger. Without a limit, a holder that never
 // reaches its authority could need more and more memory.
 const mostClaims = 256
 
@@ -56,7 +56,7 @@ const mostClaims = 256
 // "proposed" or "held", and at most one claim has the phase "given".
 type ledger []claim
 
-// find returns the claim of an ID, or nil if there is none.
+// The method find returns the claim of an ID, or nil if the ledger has no claim of the ID.
 func (l ledger) find(id lease.ID) *claim {
 	for i := range l {
 		if l[i].id == id {
@@ -66,7 +66,7 @@ func (l ledger) find(id lease.ID) *claim {
 	return nil
 }
 
-// newest returns the newest claim in phase p, or nil if there is none.
+// The method newest returns the newest claim in phase p, or nil if no claim is in phase p.
 func (l ledger) newest(p phase) *claim {
 	for i := range slices.Backward(l) {
 		if l[i].phase == p {
@@ -76,8 +76,9 @@ func (l ledger) newest(p phase) *claim {
 	return nil
 }
 
-// propose adds a claim. If the ledger is full, the oldest settled claim is dropped. If no claim is
-// settled, the oldest claim is dropped.
+// The method propose adds a claim. If the ledger is full, the method propose drops the oldest
+// settled claim. If the ledger is full and no claim is settled, the method propose drops the oldest
+// claim.
 func (l *ledger) propose(id lease.ID) *claim {
 	if len(*l) == mostClaims {
 		i := max(0, slices.IndexFunc(*l, func(c claim) bool { return c.phase == settled }))
@@ -87,9 +88,10 @@ func (l *ledger) propose(id lease.ID) *claim {
 	return &(*l)[len(*l)-1]
 }
 
-// settle records that the ID of the claim c is certainly not in force. An ID that is in doubt or
-// disclosed can come into force later. For such an ID, settle keeps the claim, and changes its phase
-// to settled. For any other ID, settle drops the claim.
+// The method settle records that the ID of the claim c is certainly not in force. If the ID is in
+// doubt or disclosed, the ID can come into force later, so the method settle keeps the claim and
+// changes its phase to settled. If the ID is neither in doubt nor disclosed, the method settle
+// drops the claim.
 func (l *ledger) settle(c *claim) {
 	if c == nil {
 		return
@@ -111,13 +113,13 @@ func (l *ledger) settleAllBut(id lease.ID) {
 	}
 }
 
-// releaseAll finds every ID under which the lease might be locked. It changes the phase of each such
-// ID to pending, so that the machine releases the ID. This includes an ID that is being handed over.
+// releaseAll finds every ID under which the lease might be locked. The method releaseAll changes
+// the phase of each ID that it finds to pending, so that the machine releases the ID. An ID that is
+// being handed over also becomes pending.
 //
-// A settled ID can be in doubt. A late request can then still lock the lease under that ID. A finite
-// lease ends by itself, so releaseAll does not change the settled IDs of a finite lease. For an
-// infinite lease, releaseAll also changes the phase of an ID from settled to pending if the ID is in
-// doubt.
+// If a settled ID is in doubt, a late request can still lock the lease under the ID. A finite lease
+// ends by itself, so releaseAll does not change the settled IDs of a finite lease. For an infinite
+// lease, releaseAll also changes the phase of an ID from settled to pending if the ID is in doubt.
 func (l ledger) releaseAll(infinite bool) {
 	for i := range l {
 		switch c := &l[i]; c.phase {

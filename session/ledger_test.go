@@ -21,7 +21,7 @@ func fullLedger() *ledger {
 	return l
 }
 
-// A full ledger drops its oldest settled ID for a new one, and never grows.
+// A full ledger drops its oldest settled ID when a new ID is added, and never grows.
 func TestFullLedger(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -54,7 +54,7 @@ func TestFullLedger(t *testing.T) {
 	}
 }
 
-// An answer for an ID that was dropped changes nothing.
+// An answer for an ID that the ledger has dropped changes nothing.
 func TestDroppedClaim(t *testing.T) {
 	l := fullLedger()
 	l.propose(numberedID(mostClaims))

@@ -9,25 +9,25 @@ import (
 	"github.com/fencedlease/lease/internal/dice"
 )
 
-// A machine makes all decisions of a Session. It has no clock, no lock and no goroutine. The machine
-// decides which request is sent next, and what follows from its answer. The machine decides which
-// method calls are answered and which handlers are called. The machine also decides when a lease is
-// released, and when the Session must call the machine again.
+// A machine makes all decisions of a Session. It has no clock, no lock and no goroutine. The
+// machine decides which request the Session sends next, and what follows from the answer. The
+// machine decides which method calls are answered and which handlers are called. The machine also
+// decides when a lease is released, and when the Session must call the machine again.
 //
 // Each input is a method that gets the current time. An input sends no requests and calls no
-// handlers. Instead, it lists these actions in the struct effects, and the Session performs the
-// actions afterwards. The Session is called the shell of the machine.
+// handlers. An input lists the requests and the calls of handlers in the struct effects, and the
+// Session sends and calls them after the input. The Session is called the shell of the machine.
 //
-// TestExplore tries many orders of inputs, in a breadth-first search with a limited number of states.
-// TestPlantedBugs plants bugs: it replaces pieces of the source code of this package. Each of these
-// pieces must occur exactly once in its file. If you change the machine, look in CONTRIBUTING.md for
-// what else you must change.
+// TestExplore tries many orders of inputs, in a breadth-first search with a limited number of
+// states. TestPlantedBugs plants bugs: it replaces pieces of the source code of this package. Each
+// piece that TestPlantedBugs replaces must occur exactly once in its file. If you change the
+// machine, look in CONTRIBUTING.md for what else you must change.
 //
 // # Order of commands
 //
-// At most one command is in flight at any time. In addition, each incarnation can have one renewal in
-// flight. When a command has been answered, the machine goes through this list and sends the first
-// command that it finds:
+// At most one command is in flight at any time. In addition, each incarnation can have one renewal
+// in flight. When a command has been answered, the machine sends the first of the following
+// commands that it finds:
 //
 //  1. the hand-over that was called first;
 //  2. the release of the newest pending ID, if a call waits for it or a clean-up is due;
@@ -35,9 +35,9 @@ import (
 //
 // While a clean-up is due, the machine sends no Acquire. A deferred release does not delay an
 // Acquire. If the outcome of a release is unknown, the machine does not retry the release at once,
-// and still sends Acquires. The next Release or Close retries the release. If an Acquire is refused
-// because the lease is still locked under the ID of that release, the machine also retries the
-// release.
+// and still sends Acquires. The next Release or Close retries a release whose outcome is unknown.
+// The machine also retries the release if an Acquire is refused because the lease is still locked
+// under the released ID.
 type machine struct {
 	o        *Options // complete
 	name     string   // of the lease
@@ -46,32 +46,33 @@ type machine struct {
 	term     term // the incarnation that is held, or the last one that was held
 	commands commands
 	failures int  // number of failed requests in a row
-	unique   bool // the owner was made at random, so no other holder has it
+	unique   bool // the owner was made at random, so no other holder has the same owner
 	closed   bool
-	out      *effects // nil if there are none
+	out      *effects // nil if there are no effects
 }
 
 // A commands value contains the calls that have no answer yet, and the command that is in flight.
 type commands struct {
-	inFlight *request // nil if none is in flight
-	serving  ticket   // the Acquire or HandOver that inFlight belongs to; zero if it was abandoned
-	waiting  []call   // in the order in which they were called
+	inFlight *request // nil if no command is in flight
+	serving  ticket   // the Acquire or HandOver to which inFlight belongs; zero if the call was abandoned
+	waiting  []call   // in the order of the calls
 	cleaning bool     // pending IDs have to be released now
 	stuck    int      // number of stuck requests
 
-	// overtaken is true if a stuck Acquire has returned while a command that settles its ID is in
-	// flight. The authority might have carried out the Acquire after that command.
+	// The field overtaken is true if a stuck Acquire has returned while a command that settles its
+	// ID is in flight. The authority might have carried out the stuck Acquire after the command.
 	overtaken bool
 
-	triedTakeOver bool // the Acquire in service has tried to take the lease over
-	tookOver      bool // the take-over has put our ID in force
+	triedTakeOver bool // whether the Acquire in service has tried to take the lease over
+	tookOver      bool // whether the take-over has put the ID of this Session in force
 }
 
 // mostStuck limits the number of stuck requests. A request is stuck if the Session has given it up
-// and it has not returned yet. At the limit, the machine sends no request until a stuck request
-// returns. The limit does not stop requests that are already in flight. If requests in flight get
-// stuck too, the number of stuck requests exceeds the limit. For example, assume that one request is
-// stuck while a command and a renewal are in flight. If both get stuck, three requests are stuck.
+// and the request has not returned yet. While two requests are stuck, a Session sends no other
+// request. The limit does not stop requests that are already in flight. If requests in flight get
+// stuck too, more than two requests are stuck. For example, assume that one request is stuck while
+// a command and a renewal are in flight. If the command and the renewal get stuck too, three
+// requests are stuck.
 const mostStuck = 2
 
 var (
@@ -83,7 +84,7 @@ var (
 
 // --- Calls
 
-// acquire is the input that begins an Acquire.
+// The input acquire begins an Acquire.
 func (m *machine) acquire(now time.Time, n uint64) {
 	m.tick(now)
 	waiting := call{ticket: ticket{n, opAcquire}}
@@ -112,7 +113,7 @@ func (m *machine) release(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// The input close is like release. It also makes every later Acquire fail.
+// The input close is like the input release, and also makes every later Acquire fail.
 func (m *machine) close(now time.Time, n uint64) {
 	m.closed = true
 	m.release(now, n)
@@ -128,8 +129,8 @@ func (m *machine) settle(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// handOver begins a HandOver. It first ends the sender's incarnation, and only then sends the
-// request. Once the authority has carried out the request, the receiver may hold the lease.
+// The input handOver begins a HandOver. The machine ends the sender's incarnation before it sends
+// the request. Once the authority has carried out the request, the receiver may hold the lease.
 func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	m.tick(now)
 	waiting := call{ticket: ticket{n, opHandOver}, to: to}
@@ -151,8 +152,8 @@ func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	m.advance(now)
 }
 
-// await begins a Wait. While a call of Wait is unanswered, the Session keeps reading the record.
-// Release, HandOver and Close answer the call.
+// The input await begins a Wait. While a call of Wait is unanswered, the Session keeps reading the
+// record. Release, HandOver and Close answer the call of Wait.
 func (m *machine) await(now time.Time, n uint64) {
 	m.tick(now)
 	waiting := call{ticket: ticket{n, opWait}}
@@ -164,8 +165,8 @@ func (m *machine) await(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// cancel answers a call whose caller no longer waits. If the call is an Acquire, its request is
-// undone. The request of any other call continues.
+// The input cancel answers a call whose caller no longer waits. If the call is an Acquire, the
+// machine undoes its request. The request of a call that is not an Acquire continues.
 func (m *machine) cancel(now time.Time, n uint64, err error) {
 	m.tick(now)
 	q := &m.commands
@@ -191,9 +192,10 @@ func (m *machine) cancel(now time.Time, n uint64, err error) {
 	m.advance(now)
 }
 
-// disclose returns the ID under which the lease is held, or else the ID that the next Acquire will
-// propose. The method disclose also records that another holder can hand the lease over to this ID.
-// For a closed machine, it returns the zero ID.
+// The input disclose returns the ID under which the lease is held. If the lease is not held, the
+// input disclose returns the ID that the next Acquire proposes. The input disclose also records
+// that another holder can hand the lease over to the returned ID. For a closed machine, the input
+// disclose returns the zero ID.
 func (m *machine) disclose(now time.Time) lease.ID {
 	m.tick(now)
 	defer m.advance(now)
@@ -207,9 +209,9 @@ func (m *machine) disclose(now time.Time) lease.ID {
 
 // --- Work
 
-// bind adds one to the number of contexts that WhileHeld has made for the held incarnation. It
-// returns the ID of this incarnation. If the lease is not held, or if the stop window has begun, bind
-// returns an error and leaves the number unchanged.
+// The input bind adds one to the number of contexts that WhileHeld has made for the held
+// incarnation, and returns the ID of the incarnation. If the lease is not held, or if the stop
+// window has begun, the input bind returns an error and leaves the number unchanged.
 func (m *machine) bind(now time.Time) (lease.ID, error) {
 	m.tick(now)
 	defer m.advance(now)
@@ -224,8 +226,8 @@ func (m *machine) bind(now time.Time) (lease.ID, error) {
 	return c.id, nil
 }
 
-// unbind records that the work under a context has stopped. If no other work of the incarnation is
-// running, and the release of its ID was deferred, the machine now sends that release.
+// The input unbind records that the work under a context has stopped. If no work of the incarnation
+// is running any more, and the release of its ID was deferred, the machine sends the release.
 func (m *machine) unbind(now time.Time, id lease.ID) {
 	m.tick(now)
 	if c := m.ledger.find(id); c != nil {
@@ -239,15 +241,16 @@ func (m *machine) unbind(now time.Time, id lease.ID) {
 
 // --- Time
 
-// advance handles everything that is due by the current time, and then sends the next requests. Every
-// input ends with a call of advance.
+// The input advance handles everything that is due by the current time, and then sends the next
+// requests. Every input ends with a call of advance.
 func (m *machine) advance(now time.Time) {
 	m.tick(now)
 	m.sendNext(now)
 }
 
-// tick handles everything that is due by the current time. If the belief has ended, tick drops it.
-// Every input calls tick first. So a late answer cannot extend a belief that has ended.
+// The method tick handles everything that is due by the current time. If the belief has ended, the
+// method tick drops the belief. Every input begins with a call of the method tick, so a late answer
+// cannot extend a belief that has ended.
 func (m *machine) tick(now time.Time) {
 	m.tickTerm(now)
 	for i := range m.ledger {
@@ -270,7 +273,7 @@ func (m *machine) sleep(now time.Time) time.Duration {
 }
 
 // The method take returns the actions of all inputs since the previous call of take, and removes
-// these actions from the machine.
+// the returned actions from the machine.
 func (m *machine) take() effects {
 	var out effects
 	if m.out != nil {
@@ -279,8 +282,8 @@ func (m *machine) take() effects {
 	return out
 }
 
-// The method effects returns the struct to which each input adds its actions. The method take empties
-// this struct.
+// The method effects returns the struct to which each input adds its actions. The method take
+// empties the struct that the method effects returns.
 func (m *machine) effects() *effects {
 	if m.out == nil {
 		m.out = new(effects)
@@ -288,11 +291,12 @@ func (m *machine) effects() *effects {
 	return m.out
 }
 
-// canAcquire reports whether an Acquire of this Session can succeed although the lease is locked. The
-// argument rec is the record of the lease. An Acquire can succeed in two cases: the Session takes the
-// lease over, or the lease is locked under an ID of this Session. But if the release of this ID is
-// deferred, the Acquire cannot be granted yet. If the authority hides the ID, the lease might be
-// locked under the newest pending ID. An Acquire then repeats the release of the newest pending ID.
+// canAcquire reports whether an Acquire of this Session can succeed although the lease is locked.
+// The argument rec is the record of the lease. An Acquire can succeed in two cases: the Session
+// takes the lease over, or the lease is locked under an ID of this Session. If the release of the
+// locking ID is deferred, the Acquire cannot be granted yet. If the authority hides the ID, the
+// lease might be locked under the newest pending ID, and an Acquire repeats the release of the
+// newest pending ID.
 func (m *machine) canAcquire(rec lease.Record) bool {
 	c := m.ledger.find(rec.ID)
 	if rec.ID.IsZero() {
@@ -306,7 +310,8 @@ func (m *machine) canAcquire(rec lease.Record) bool {
 
 // --- The parts of decisions
 
-// proposal returns the claim that is held or proposed. If there is none, it proposes a new ID.
+// The method proposal returns the claim that is held or proposed. If no claim is held or proposed,
+// the method proposal proposes a new ID.
 func (m *machine) proposal() *claim {
 	for _, p := range []phase{held, proposed} {
 		if c := m.ledger.newest(p); c != nil {
@@ -316,14 +321,14 @@ func (m *machine) proposal() *claim {
 	return m.ledger.propose(m.random.ID())
 }
 
-// markPending changes the phase of an ID to pending. The machine then releases all pending IDs, one
+// markPending changes the phase of an ID to pending. The machine releases all pending IDs, one
 // after the other.
 func (m *machine) markPending(c *claim) {
 	c.phase = pending
 	m.commands.cleaning = true
 }
 
-// supersede ends every Acquire and every Wait.
+// The method supersede ends every Acquire and every Wait.
 func (m *machine) supersede() {
 	m.abandon(lease.ErrReleased)
 	m.answerAll(opAcquire, lease.ErrReleased)
@@ -336,9 +341,10 @@ func (m *machine) answerAll(o op, err error) {
 	}
 }
 
-// abandon ends the Acquire in service. The ID of this Acquire is released only after the authority
-// has answered its request. If the release were sent earlier, it could reach the authority before the
-// acquire request, and would then release nothing.
+// The method abandon ends the Acquire in service. The machine releases the ID of the abandoned
+// Acquire only after the authority has answered its request. If the machine sent the release
+// earlier, the release could reach the authority before the acquire request, and would release
+// nothing.
 func (m *machine) abandon(err error) {
 	asker := m.commands.serving
 	if asker.op != opAcquire {
@@ -352,7 +358,8 @@ func (m *machine) abandon(err error) {
 // enqueue puts a call at the end of the queue.
 func (m *machine) enqueue(waiting call) { m.commands.waiting = append(m.commands.waiting, waiting) }
 
-// answer ends a call. If an Acquire succeeds, its answer has the token of the held incarnation.
+// The method answer ends a call. If an Acquire succeeds, its answer has the token of the held
+// incarnation.
 func (m *machine) answer(asker ticket, err error) {
 	if asker.number == 0 {
 		return
@@ -364,11 +371,11 @@ func (m *machine) answer(asker ticket, err error) {
 	m.effects().answers = append(m.effects().answers, o)
 }
 
-// report adds an event to the effects.
+// The method report adds an event to the effects.
 func (m *machine) report(event any) { m.effects().report = append(m.effects().report, event) }
 
-// pop removes the first call with the operation o from the queue, and returns that call. A refused
-// hand-over stays in the queue until the lease is released.
+// The method pop removes the first call with the operation o from the queue, and returns the
+// removed call. A refused hand-over stays in the queue until the lease is released.
 func (q *commands) pop(o op) (call, bool) {
 	for i, waiting := range q.waiting {
 		if waiting.op == o && waiting.refused == nil {
@@ -380,7 +387,7 @@ func (q *commands) pop(o op) (call, bool) {
 }
 
 // The method last returns the highest number of the calls that wait for releases. If no call waits
-// for releases, it returns 0.
+// for releases, the method last returns 0.
 func (q *commands) last() (number uint64) {
 	for _, waiting := range q.waiting {
 		if waiting.isCleanup() {
@@ -393,7 +400,7 @@ func (q *commands) last() (number uint64) {
 // tooManyStuck reports whether the machine must send no request because too many requests are stuck.
 func (q *commands) tooManyStuck() bool { return q.stuck >= mostStuck }
 
-// remove removes the call at index i of the queue. An empty queue uses no memory.
+// The method remove removes the call at index i of the queue. An empty queue uses no memory.
 func (q *commands) remove(i int) {
 	if q.waiting = append(q.waiting[:i:i], q.waiting[i+1:]...); len(q.waiting) == 0 {
 		q.waiting = nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The tests make many requests fail, and the log records of that would hide the results.
+// The tests make many requests fail, and log records of failed requests would hide the results.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())

@@ -14,14 +14,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The clocks of benbjohnson/clock are Clocks as they stand.
+// The clocks of benbjohnson/clock implement lease.Clock without an adapter.
 var (
 	_ lease.Clock = mock.New()
 	_ lease.Clock = (*mock.Mock)(nil)
 )
 
-// mocked is a lease whose holders and store live in the time of one mock. A mock runs on real
-// goroutines and gives way to them by sleeping a millisecond, so it needs a bubble.
+// A mocked value has a lease whose holders and store use one mock clock. A mock clock lets other
+// goroutines run by sleeping for a millisecond, so the test needs a bubble.
 type mocked struct {
 	*network
 	clock *mock.Mock
@@ -38,14 +38,14 @@ func (m *mocked) open(t testing.TB, o session.Options) *holder {
 	return m.network.open(t, &o)
 }
 
-// add moves the mock forward, and waits for everything that is then due.
+// The method add moves the mock clock forward, and waits for everything that becomes due.
 func (m *mocked) add(d time.Duration) {
 	synctest.Wait()
 	m.clock.Add(d)
 	synctest.Wait()
 }
 
-// With an injected clock a lease renews itself, and is lost at U, as with the system's.
+// With an injected clock, a Session renews its lease and loses it at U, as with the system clock.
 // SPEC H9, H11, H15.
 func TestMock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,8 @@ func TestMock(t *testing.T) {
 	})
 }
 
-// A request that is not answered is given up in the time of the mock, and says so. SPEC H11.
+// A Session gives up an unanswered request after RequestTimeout on the mock clock, and the error
+// says so. SPEC H11.
 func TestMockTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMocked()
@@ -79,7 +80,7 @@ func TestMockTimeout(t *testing.T) {
 				_, err := h.Acquire(context.Background())
 				result <- err
 			}()
-			time.Sleep(time.Hour) // in which the mock stands still
+			time.Sleep(time.Hour) // the mock clock stands still for this hour
 			if synctest.Wait(); len(result) > 0 {
 				t.Error("given up in the time of another clock")
 			}
@@ -93,7 +94,7 @@ func TestMockTimeout(t *testing.T) {
 	})
 }
 
-// Wait and Run live in the time of the mock too. SPEC H21, N1.
+// Wait and Run use the mock clock too. SPEC H21, N1.
 func TestMockRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMocked()
@@ -126,7 +127,7 @@ func TestMockRun(t *testing.T) {
 }
 
 // The clock is a mock, which moves by steps of any size, and requests fail. Each holder that
-// believes has the lock, and every loss is told once. SPEC H9, H11, H15.
+// believes that it has the lease has the lock, and every loss is reported once. SPEC H9, H11, H15.
 func TestMockProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		moves := rapid.SliceOfN(rapid.IntRange(0, 12_000), 1, 40).Draw(rt, "moves, in ms")

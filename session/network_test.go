@@ -14,20 +14,20 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A network lies between holders and their authority. It notes what is sent, and meets it
-// with the faults that a test asks for.
+// A network lies between holders and their authority. It records the requests that are sent, and
+// applies the faults that a test asks for.
 type network struct {
 	lease.Authority
 
 	mu     sync.Mutex
-	next   map[lease.Action][]fault // for one request each, in order
+	next   map[lease.Action][]fault // each fault applies to one request, in order
 	always map[lease.Action]fault
 	sent   []sent
 	flying map[lease.Action]int
-	most   map[lease.Action]int // that were in flight at the same time
+	most   map[lease.Action]int // the largest number of requests that were in flight at the same time
 	healed chan struct{}
 
-	holders byte // opened so far
+	holders byte // the number of holders that were opened so far
 }
 
 type sent struct {
@@ -35,10 +35,10 @@ type sent struct {
 	at time.Time
 }
 
-// busiest is how many requests a network meets at one instant of a bubble.
+// The constant busiest is the number of requests that a network accepts at one instant of a bubble.
 const busiest = 1000
 
-// A fault is what becomes of a request that send would carry out.
+// A fault handles a request in place of the network. The function send carries out the request.
 type fault func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error)
 
 // newSteady returns a source of IDs without jitter.
@@ -91,21 +91,22 @@ func (n *network) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 	return nil, errors.ErrUnsupported
 }
 
-// meet makes the next requests of that action meet one fault each.
+// The method meet applies one of the faults to each of the next requests with the given action.
 func (n *network) meet(a lease.Action, faults ...fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.next[a] = append(n.next[a], faults...)
 }
 
-// keep makes every request of that action meet the fault; nil: none.
+// The method keep applies the fault to every request with the given action. If the fault is nil,
+// requests with the given action are carried out.
 func (n *network) keep(a lease.Action, f fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.always[a], n.next[a] = f, nil
 }
 
-// heal ends all faults, also those that a request is in.
+// The method heal ends all faults, including the faults of requests in flight.
 func (n *network) heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -115,7 +116,8 @@ func (n *network) heal() {
 	n.healed = make(chan struct{})
 }
 
-// requests returns what was sent, of all actions or of some.
+// The method requests returns the requests that were sent, with the given actions or with any
+// action.
 func (n *network) requests(actions ...lease.Action) []sent {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -136,7 +138,7 @@ func (n *network) together(a lease.Action) int {
 	return n.most[a]
 }
 
-// record shows the lease behind the network's back.
+// The method record reads the lease directly at the authority, without the network.
 func (n *network) record(t testing.TB) lease.Record {
 	t.Helper()
 	res, err := lease.Inspect(context.Background(), n.Authority, name)
@@ -146,7 +148,7 @@ func (n *network) record(t testing.TB) lease.Record {
 	return res.Record
 }
 
-// act carries out a request behind the network's back.
+// The method act carries out a request directly at the authority, without the network.
 func (n *network) act(t testing.TB, req lease.Request) lease.Result {
 	t.Helper()
 	res, err := n.Authority.Do(context.Background(), name, req)
@@ -158,9 +160,9 @@ func (n *network) act(t testing.TB, req lease.Request) lease.Result {
 
 var errNet = errors.New("connection reset")
 
-// The faults.
+// The functions below are faults.
 
-// hang never answers, not even when its context ends, and carries nothing out.
+// The fault hang never answers, not even when its context ends, and does not carry out the request.
 func (n *network) hang(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
 	n.mu.Lock()
 	healed := n.healed
@@ -169,7 +171,7 @@ func (n *network) hang(context.Context, func(context.Context) (lease.Result, err
 	return lease.Result{}, errNet
 }
 
-// hangAfter is hang, but the request is carried out.
+// The fault hangAfter carries out the request, and then never answers.
 func (n *network) hangAfter(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 	_, _ = send(ctx)
 	return n.hang(ctx, send)
@@ -195,7 +197,7 @@ func failAnswer(ctx context.Context, send func(context.Context) (lease.Result, e
 	return lease.Result{}, errNet
 }
 
-// late fails at once; the request is carried out d later.
+// The fault late fails at once, and carries out the request after the time d.
 func late(d time.Duration) fault {
 	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 		time.AfterFunc(d, func() { _, _ = send(context.WithoutCancel(ctx)) })
@@ -203,7 +205,8 @@ func late(d time.Duration) fault {
 	}
 }
 
-// slow carries the request out after before and answers after after, whatever its context.
+// The fault slow waits for the first duration, carries out the request, waits for the second
+// duration and answers. It ignores its context.
 func slow(before, after time.Duration) fault {
 	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 		time.Sleep(before)
@@ -219,7 +222,7 @@ func refuse(code lease.Code, res lease.Result) fault {
 	}
 }
 
-// first does something when the request arrives, before it is carried out.
+// The fault first calls f when the request arrives, before the request is carried out.
 func first(f func()) fault {
 	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 		f()
@@ -227,7 +230,7 @@ func first(f func()) fault {
 	}
 }
 
-// then does something after the request was carried out, before it is answered.
+// The fault then calls f after the request was carried out, before the request is answered.
 func then(f func()) fault {
 	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 		res, err := send(ctx)
@@ -236,14 +239,14 @@ func then(f func()) fault {
 	}
 }
 
-// hideIDs is an authority that tells no ID.
+// The fault hideIDs removes the ID in force from every answer.
 func hideIDs(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 	res, err := send(ctx)
 	res.Record.ID = lease.ID{}
 	return res, err
 }
 
-// hideOthers is an authority that does not report the ID in force when it refuses a request.
+// The fault hideOthers removes the ID in force from every refusal.
 func hideOthers(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 	res, err := send(ctx)
 	if err != nil {

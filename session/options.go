@@ -15,11 +15,11 @@ import (
 // Options configure a [Session]. A nil *Options means the defaults. If a field is zero, its default
 // is used.
 //
-// New returns an error if a field is out of range. A duration below 1 ms is usually a number without
-// a unit, so New refuses it, except in Margin and MaxClockJump. New also checks that there is time to
-// retry a failed renewal before the work must stop: RenewInterval + 2 RequestTimeout + RetryDelay +
-// StopWindow must not be longer than U - sent. U - sent is the time for which the Session relies on
-// one grant, as the package documentation explains.
+// New returns an error if a field is out of range. New refuses a duration below 1 ms, except in
+// Margin and MaxClockJump, because such a duration is usually a number without a unit. New also
+// checks that there is time to retry a failed renewal before the work must stop: RenewInterval + 2
+// RequestTimeout + RetryDelay + StopWindow must not be longer than U - sent. U - sent is the time
+// for which the Session relies on one grant, as the package documentation explains.
 type Options struct {
 	// Owner is a label for people to read, for example the name of a process and of its host. The
 	// Owner appears in the log records, and in the record of the lease that [lease.Inspect] returns.
@@ -29,14 +29,15 @@ type Options struct {
 
 	// TakeOver lets Acquire take the lease from an earlier holder with the same Owner. Set TakeOver
 	// if every earlier holder with this Owner is dead, for example because the process has crashed
-	// and restarted. The earlier holder loses the lease with the Reason [lease.ErrTakenOver].
+	// and restarted. With TakeOver, the earlier holder loses the lease with the Reason
+	// [lease.ErrTakenOver].
 	//
 	// TakeOver does not take a lease that is breaking. New returns an error if TakeOver is set and
 	// Owner is empty. If the authority does not report the ID of the earlier holder, Acquire fails
 	// with errors.ErrUnsupported.
 	//
 	// TakeOver turns Watch on. If the earlier holder is still alive and has also set TakeOver, it
-	// watches the record too. It therefore soon learns of its loss.
+	// watches the record too, and soon learns of its loss.
 	TakeOver bool
 
 	// Duration is the duration to request, or lease.Infinite. Default: 30 s. Prefer a finite
@@ -48,45 +49,46 @@ type Options struct {
 	// RenewInterval is the time from one renewal to the next. The first interval lasts from the
 	// Acquire to the first renewal. The Session shortens the first interval at random by up to nine
 	// tenths, and every later interval by up to a tenth. Leases that were acquired at the same time
-	// are therefore renewed at different times. The Session relies on one grant for the time
-	// U - sent. If RenewInterval is longer than half of U - sent, the interval is this half. An
-	// infinite lease is renewed in order to find out whether it was broken. Default: Duration/3, or
-	// 10 s for an infinite lease.
+	// are therefore renewed at different times. The Session relies on one grant for the time U -
+	// sent. If RenewInterval is longer than half of U - sent, the Session uses half of U - sent
+	// instead. The Session renews an infinite lease in order to find out whether the lease was
+	// broken. Default: Duration/3, or 10 s for an infinite lease.
 	RenewInterval time.Duration
 
 	// RequestTimeout is the time limit of one request to the authority. If RequestTimeout ends a
-	// request, the error says so. Such an error does not match context.DeadlineExceeded, which stands
-	// for the deadline of the caller's own context. Default: Duration/6, but at most 5 s.
+	// request, the error says that RequestTimeout has ended it. The error does not match
+	// context.DeadlineExceeded, which stands for the deadline of the caller's own context. Default:
+	// Duration/6, but at most 5 s.
 	RequestTimeout time.Duration
 
-	// RetryDelay is the time from a failed renewal to its retry. Every delay is shortened at random
-	// by up to half. Default: RequestTimeout/2.
+	// RetryDelay is the time from a failed renewal to its retry. The Session shortens every delay
+	// at random by up to half. Default: RequestTimeout/2.
 	RetryDelay time.Duration
 
 	// StopWindow is how long the work may take to stop after its context has ended. The contexts of
 	// [Session.WhileHeld] and [Run] end one StopWindow before CheckAlive turns false. If the work
-	// stops within this StopWindow, no other holder can have the lease while the work is running. A
-	// negative value means that there is no stop window.
+	// stops within one StopWindow after its context has ended, no other holder can have the lease
+	// while the work is running. A negative value means that there is no stop window.
 	//
-	// The usual default is Duration/6, but at most 5 s. If the other options leave less time for the
-	// work to stop, the default is the time that they leave. If they leave less than half of the
-	// usual default, New returns an error, unless you set a StopWindow that is short enough. The
-	// default for an infinite lease is 5 s. An infinite lease has no end until it is broken. So it
-	// has a stop window only if it is broken. This stop window comes before the end of the break.
+	// The usual default is Duration/6, but at most 5 s. If the other options leave less time for
+	// the work to stop, the default is the time that they leave. If the other options leave less
+	// than half of the usual default, set a StopWindow that is short enough, because New returns an
+	// error without one. The default for an infinite lease is 5 s. An infinite lease has no end
+	// until it is broken. A broken infinite lease has a stop window before the end of the break.
 	StopWindow time.Duration
 
 	// Watch makes the Session watch the record of the lease while it holds the lease. Watch has no
-	// effect if the authority is not a [lease.Watcher]. If the record does not show that the Session
-	// holds the lease, for example because the lease was broken, the Session renews at once. The
-	// answer decides whether the lease is lost. If a renewal is already in flight, the Session sends
-	// another renewal after the answer to the first one. With Watch, the Session learns of a break
-	// after one read of the record and one renewal. Without Watch, the Session learns of a break at
-	// its next regular renewal.
+	// effect if the authority is not a [lease.Watcher]. If the record does not show that the
+	// Session holds the lease, for example because the lease was broken, the Session renews at
+	// once. The answer to the renewal decides whether the lease is lost. If a renewal is already in
+	// flight, the Session sends another renewal after the answer to the renewal in flight. With
+	// Watch, the Session learns of a break after one read of the record and one renewal. Without
+	// Watch, the Session learns of a break at its next regular renewal.
 	//
-	// Watch costs one goroutine and one watch of the record for as long as the lease is held. It also
-	// costs one read of the record for each signal. Some stores signal each renewal. If a signal
-	// arrives but the record has not changed, the Session delays the next read by up to a tenth of
-	// RenewInterval.
+	// Watch costs one goroutine and one watch of the record for as long as the lease is held. Watch
+	// also costs one read of the record for each signal. Some stores signal each renewal. If a
+	// signal arrives but the record has not changed, the Session delays the next read by up to a
+	// tenth of RenewInterval.
 	//
 	// Default: off, but on if TakeOver is set.
 	Watch bool
@@ -107,16 +109,16 @@ type Options struct {
 	// more than MaxClockJump, CheckAlive turns false earlier than necessary. Default: 1 s.
 	MaxClockJump time.Duration
 
-	// Clock is the source of time. Default: package time. A Session waits for the Clock in goroutines
-	// of its own. So a test that sets its Clock forward must then wait for the goroutines of the
-	// Session. In a bubble of testing/synctest, synctest.Wait does that. In most tests the clock of
-	// the synctest bubble is enough, and Clock can stay nil.
+	// Clock is the source of time. Default: package time. A Session waits for the Clock in
+	// goroutines of its own. After a test has set its Clock forward, the test must therefore wait
+	// for the goroutines of the Session. In a bubble of testing/synctest, synctest.Wait waits for
+	// them. In most tests the clock of the synctest bubble is enough, and Clock can stay nil.
 	Clock lease.Clock
 
-	// Rand is the source of the IDs and of the jitter. A Session reads it under its own mutex.
-	// Sessions may share a Rand if it is safe for concurrent use. Two sources of random bytes must
-	// not yield the same bytes, because holders with equal IDs do not exclude each other. Default:
-	// crypto/rand.
+	// Rand is the source of the IDs and of the jitter. A Session reads Rand while it holds its own
+	// mutex. Sessions may share a Rand if it is safe for concurrent use. Two sources of random
+	// bytes must not yield the same bytes, because holders with equal IDs do not exclude each
+	// other. Default: crypto/rand.
 	Rand io.Reader
 
 	// Logger receives the log records of the Session:
@@ -125,14 +127,14 @@ type Options struct {
 	//   - at Warn, each break when it begins or is shortened;
 	//   - at Warn, the 1st, 2nd, 4th, 8th and so on of a series of failed requests. Requests of all kinds
 	//     belong to one series;
-	//   - at Info, the first request that is answered after such a series;
+	//   - at Info, the first request that is answered after a series of failed requests;
 	//   - at Error, each loss and each panic of a handler.
 	//
-	// Each log record has the name of the lease and the owner of the Session. If a request is refused
-	// because another holder has the lease, it does not count as a failed request. A slow Logger does
-	// not delay the Session, even if the Logger never returns. If the Logger is too slow, the Session
-	// drops some records and counts them. Default: slog.Default() at the time of each record. Use
-	// slog.DiscardHandler to turn logging off.
+	// Each log record has the name of the lease and the owner of the Session. If a request is
+	// refused because another holder has the lease, the request does not count as failed. A slow
+	// Logger does not delay the Session, even if the Logger never returns. If the Logger is too
+	// slow, the Session drops some records and counts them. Default: slog.Default() at the time of
+	// each record. Use slog.DiscardHandler to turn logging off.
 	Logger *slog.Logger
 
 	// Trace is a set of hooks for the events of the Session. Default: none.
@@ -148,10 +150,10 @@ const (
 	defaultMaxClockJump   = time.Second
 	defaultStopWindow     = 5 * time.Second // at most
 
-	// The constant shortest is a lower limit. It applies to every duration in Options except Margin
-	// and MaxClockJump. It also applies to AcquireInterval and ReleaseTimeout in RunOptions. A
-	// smaller value is nearly always a number without a unit. A smaller interval would make the
-	// Session send requests without a pause.
+	// The constant shortest is the lower limit for every duration in Options except Margin and
+	// MaxClockJump, and for AcquireInterval and ReleaseTimeout in RunOptions. A duration below the
+	// constant shortest is nearly always a number without a unit. An interval below the constant
+	// shortest would make the Session send requests without a pause.
 	shortest = time.Millisecond
 	tooShort = "must be at least 1ms; did you forget the unit?"
 
@@ -161,9 +163,9 @@ const (
 // Complete returns a copy of o with the defaults filled in. Complete does not fill in the Owner,
 // because New chooses a different Owner for each Session. The receiver o may be nil.
 //
-// For a bad option, Complete returns the same error as New. The error wraps a [*lease.FieldError] for
-// each violated rule. A FieldError names a field that the caller should change. It never names a
-// field that Complete has filled in.
+// For a bad option, Complete returns the same error as New. The error wraps a [*lease.FieldError]
+// for each violated rule. A FieldError of Complete names a field that the caller should change, and
+// never a field that Complete has filled in.
 func (o *Options) Complete() (*Options, error) {
 	var given Options
 	if o != nil {
@@ -207,9 +209,10 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 	}
 }
 
-// fraction returns d/n. If d/n is below the constant shortest or above the constant longest, fraction
-// returns that constant. So a default that is computed as d/n is valid even if d is invalid. The
-// caller then gets an error for d, and no second error for the default.
+// fraction returns d/n. If d/n is below the constant shortest, fraction returns the constant
+// shortest. If d/n is above the constant longest, fraction returns the constant longest. A default
+// that is computed as d/n is therefore valid even if d is invalid. If d is invalid, the caller gets
+// an error for d, but no second error for the default.
 func fraction(d time.Duration, n time.Duration) time.Duration {
 	return max(shortest, min(d/n, longest))
 }
@@ -257,10 +260,10 @@ func (o *Options) inRange(given *Options) error {
 	return errors.Join(errs...)
 }
 
-// leaveTime checks that a failed renewal can be retried before the stop window begins. Its error
-// names one of the fields that the caller has set. If a smaller value of one field leaves enough
-// time, the error names that field and its largest allowed value. Otherwise the error names the first
-// field that the caller has set.
+// leaveTime checks that a failed renewal can be retried before the stop window begins. The error of
+// leaveTime names one of the fields that the caller has set. If a smaller value of one field leaves
+// enough time, the error names that field and its largest allowed value. If no smaller value of one
+// field leaves enough time, the error names the first field that the caller has set.
 func (o *Options) leaveTime(given *Options) error {
 	timeLeft := o.timeLeft() - o.window()
 	if timeLeft >= 0 {
@@ -308,12 +311,12 @@ func (o *Options) leaveTime(given *Options) error {
 	return blame
 }
 
-// timeLeft returns the time from the end of a failed retry to U, the end of the belief. It assumes that a
-// renewal has timed out, and that its retry has timed out too. The StopWindow must fit into this
-// time.
+// timeLeft returns the time from the end of a failed retry to U, the end of the belief. The method
+// timeLeft assumes that a renewal has timed out, and that its retry has timed out too. The
+// StopWindow must fit into the time that timeLeft returns.
 func (o *Options) timeLeft() time.Duration {
 	return o.budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay
 }
 
-// window returns the StopWindow, or 0 if there is none.
+// The method window returns the StopWindow, or 0 if there is no stop window.
 func (o *Options) window() time.Duration { return max(0, o.StopWindow) }

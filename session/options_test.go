@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fields returns every FieldError in an error's tree.
+// The function fields returns every FieldError in the tree of an error.
 func fields(err error) []*lease.FieldError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*lease.FieldError
@@ -32,14 +32,14 @@ func fields(err error) []*lease.FieldError {
 	return nil
 }
 
-// Options out of range are refused at construction, with the field, its value and the bound.
+// New refuses Options that are out of range. The error names the field, its value and the bound.
 // SPEC H22.
 func TestOptionsOutOfRange(t *testing.T) {
 	const ms, year = time.Millisecond, 365 * 24 * time.Hour
 	for _, c := range []struct {
 		name   string
 		o      session.Options
-		fields string // that are named, with their values
+		fields string // the fields that the error names, with their values
 		bound  string
 	}{
 		{"negative duration", session.Options{Duration: -time.Second}, "Duration=-1s", "must not be negative"},
@@ -103,7 +103,7 @@ func TestOptionsOutOfRange(t *testing.T) {
 	}
 }
 
-// A nil authority and a bad name are refused. SPEC H22, R6.
+// New refuses a nil authority and a malformed name. SPEC H22, R6.
 func TestNewArguments(t *testing.T) {
 	a := lease.NewAuthority(memory.New(nil))
 	var f *lease.FieldError
@@ -123,7 +123,7 @@ func TestNewArguments(t *testing.T) {
 	}
 }
 
-// Options within the bounds are accepted, to the nanosecond. SPEC H22.
+// New accepts Options that are within the bounds, even by only a nanosecond. SPEC H22.
 func TestOptionsInRange(t *testing.T) {
 	const ms = time.Millisecond
 	const believed = 30*time.Second - 59_940_060 - ms
@@ -161,8 +161,8 @@ func TestOptionsInRange(t *testing.T) {
 	}
 }
 
-// options calls f with every combination of fields that are given, or not, in values that fit
-// and that do not.
+// The function options calls f with every combination of set and unset fields. The set fields have
+// values that fit and values that do not fit.
 func options(f func(o session.Options)) {
 	values := []time.Duration{0, time.Millisecond, 100 * time.Millisecond, 2 * time.Second, 9 * time.Second, 31 * time.Second}
 	for _, rate := range []float64{0, 0.01, 0.5} {
@@ -177,8 +177,8 @@ func options(f func(o session.Options)) {
 	}
 }
 
-// A refusal names a field that was given and the value it was given, and if it says what the
-// field may be at most, then that is so to the nanosecond. SPEC H22.
+// The error of New names a field that the caller has set, and its value. If the error states the
+// largest allowed value, the stated value is exact to the nanosecond. SPEC H22.
 func TestRefusedOptionsAreTheGivenOnes(t *testing.T) {
 	refused := map[string]int{}
 	options(func(o session.Options) {
@@ -216,8 +216,8 @@ func TestRefusedOptionsAreTheGivenOnes(t *testing.T) {
 	}
 }
 
-// Complete Options are as they stand: they are not changed by being completed again, and
-// nothing that was given is. SPEC H22.
+// A second call of Complete does not change complete Options, and Complete does not change a field
+// that the caller has set. SPEC H22.
 func TestCompleteOptionsStay(t *testing.T) {
 	admitted := 0
 	options(func(o session.Options) {
@@ -246,7 +246,7 @@ func TestCompleteOptionsStay(t *testing.T) {
 	}
 }
 
-// The defaults are those that are stated. SPEC H22.
+// The defaults have the values that the documentation of Options states. SPEC H22.
 func TestDefaults(t *testing.T) {
 	type times struct{ duration, interval, timeout, retry time.Duration }
 	const s = time.Second
@@ -281,8 +281,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// All Options that New accepts leave time for a failed renewal and its retry. So a Session that loses
-// every other renewal never loses its lease. SPEC H22, H11.
+// All Options that New accepts leave time for a failed renewal and its retry. If every other
+// renewal fails, a Session therefore never loses its lease. SPEC H22, H11.
 func TestAdmittedOptionsLeaveTimeToRetry(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := rapid.Int64Range(int64(10*time.Millisecond), int64(time.Hour)).Draw(rt, "duration")
@@ -312,7 +312,8 @@ func TestAdmittedOptionsLeaveTimeToRetry(t *testing.T) {
 	})
 }
 
-// The zero value of a field means its default, and Options are not kept. SPEC H22.
+// The zero value of a field means its default. New copies the Options, so later changes have no
+// effect. SPEC H22.
 func TestOptionsAreCopied(t *testing.T) {
 	o := &session.Options{Owner: "me", Rand: strings.NewReader(strings.Repeat("0123456789abcdef", 9))}
 	s, err := session.New(lease.NewAuthority(memory.New(nil)), name, o)
@@ -338,7 +339,7 @@ func TestOptionsAreCopied(t *testing.T) {
 	}
 }
 
-// A missing argument is refused. SPEC H22.
+// A function returns an error if a required argument is missing. SPEC H22.
 func TestNilArguments(t *testing.T) {
 	s, err := session.New(lease.NewAuthority(memory.New(nil)), "name", nil)
 	if err != nil {

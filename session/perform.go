@@ -11,11 +11,11 @@ import (
 )
 
 // The method take converts the effects of one input to two lists of functions. The second list
-// (answers) has the functions that send an outcome to a waiting caller. The first list (acts) has all
-// other functions, in order of urgency. Only two kinds of functions may block: one that calls a hook of
-// the Trace, and the one that sets the alarm, if the method After of the Clock blocks. The caller of
-// take holds mu. The caller must unlock mu before it calls the functions. It must call the functions in
-// acts first.
+// (answers) has the functions that send an outcome to a waiting caller. The first list (acts) has
+// all functions that do not send an outcome, in order of urgency. Only two kinds of functions may
+// block: a function that calls a hook of the Trace, and the function that sets the alarm, if the
+// method After of the Clock blocks. The caller of the method take holds mu, and must unlock mu
+// before it calls the functions. The caller must call the functions in acts first.
 func (s *Session) take(now time.Time) (acts, answers []func()) {
 	out := s.machine.take()
 	do := func(f func()) { acts = append(acts, f) }
@@ -61,10 +61,11 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 	return acts, answers
 }
 
-// perform calls the functions that take has returned. The functions in answers are called last. They
-// are called even if a hook panics or calls runtime.Goexit, because otherwise the callers would wait
-// forever. If a hook panics, the panic continues after these calls. A panic of a hook ends the
-// process, unless the hook runs on the goroutine of a caller that recovers.
+// The function perform calls the functions that the method take has returned, and calls the
+// functions in answers last. It calls the functions in answers even if a hook panics or calls
+// runtime.Goexit, so that no caller waits forever. If a hook panics, the panic continues after the
+// functions in answers have been called. A panic of a hook ends the process, unless the hook runs
+// on the goroutine of a caller that recovers.
 func perform(acts, answers []func()) {
 	defer func() {
 		for _, answer := range answers {

@@ -17,7 +17,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// brittle is an authority that panics.
+// The type brittle is an authority that panics.
 type brittle struct {
 	lease.Authority
 	at lease.Action
@@ -30,8 +30,8 @@ func (b brittle) Do(ctx context.Context, name string, req lease.Request) (lease.
 	return b.Authority.Do(ctx, name, req)
 }
 
-// An Authority or a hook that panics ends the process, though the caller recovers; a handler
-// that panics does not. Each case runs in a process of its own.
+// A panic of an Authority or a hook ends the process, even if the caller recovers. A panic of a
+// handler does not end the process. Each case runs in a process of its own.
 func TestPanics(t *testing.T) {
 	const variable = "LEASE_TEST_PANIC"
 	hold := map[string]func(){
@@ -61,8 +61,8 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// A hook panics on the goroutine of a Release, and the caller recovers. The same step ends a Wait of
-// another goroutine, and this Wait returns.
+// A hook panics on the goroutine of a Release, and the caller recovers. The step that calls the
+// hook also ends a Wait of another goroutine, and the Wait returns.
 func TestPanicOfAHookAnswersOtherCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -101,7 +101,7 @@ func TestPanicOfAHookAnswersOtherCalls(t *testing.T) {
 	})
 }
 
-// lines is a Writer of lines.
+// The type lines is a Writer that sends each line to a channel.
 type lines chan string
 
 func (l lines) Write(line []byte) (int, error) {
@@ -109,7 +109,7 @@ func (l lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// panics acquires a lease, lets it be renewed, and releases or loses it.
+// The function panics acquires a lease, waits for a renewal, and releases or loses the lease.
 func panics(a brittle, trace *session.Trace, handler func(error)) {
 	defer func() { _ = recover() }()
 	check := func(err error) {

@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// A plant is a bug: a text of the machine is replaced by another. The exploration of a
-// configuration must find it.
+// A plant is a bug that replaces one piece of the source code of the machine by another.
+// TestExplore must find the bug in one of the configurations of the plant.
 type plant struct {
 	name     string
 	file     string
 	old, new string
-	configs  string // a pattern of those that are explored
-	property string // a pattern of the one that fails first; a new check can change which that is
-	quick    bool   // planted by -explore.quick too, because it is found soon
+	configs  string // a pattern of the configurations that are explored
+	property string // a pattern of the property that fails first; a new check can make another property fail first
+	quick    bool   // -explore.quick plants the bug too, because TestExplore finds it soon
 }
 
 var (
@@ -32,9 +32,9 @@ var (
 	quick   = flag.Bool("explore.quick", false, "plant the bugs that are found soon")
 )
 
-// TestPlantedBugs builds the tests with each bug in turn, and runs the exploration of the
-// configuration that shows it. The package is compiled once for each bug, so that an ordinary run
-// plants none; these do:
+// TestPlantedBugs builds the tests with each bug in turn, and explores the configurations that show
+// the bug. An ordinary run plants no bug, because the package must be compiled once for each bug.
+// To plant the bugs, run one of these commands:
 //
 //	go test -run TestPlantedBugs ./session -explore.quick
 //	go test -run TestPlantedBugs ./session -explore.deep
@@ -56,7 +56,7 @@ func TestPlantedBugs(t *testing.T) {
 			continue
 		}
 		if wanted := *deep || *planted != "" || *quick && p.quick; !wanted || !only.MatchString(p.name) {
-			continue // an ordinary run checks only that the bug can still be planted
+			continue // without these flags, TestPlantedBugs checks only that the bug can still be planted
 		}
 		patched := strings.Replace(string(source), p.old, p.new, 1)
 		group.Add(1)

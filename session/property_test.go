@@ -25,9 +25,10 @@ var steps = rapid.Custom(func(t *rapid.T) step {
 	return step{b.Draw(t, "op"), b.Draw(t, "who"), b.Draw(t, "a"), b.Draw(t, "b")}
 })
 
-// Holders over a network that loses, delays and errs, with clocks at the bounds of their rate,
-// paused, broken, handed over and taken over: each holder that believes has the lock, at most one
-// believes, tokens rise, and each loss is told once. SPEC H3, H8, H9, H11, H12, H15, H17, H19.
+// The network of the holders loses, delays and fails requests, and their clocks run at the largest
+// allowed errors. Holders are paused, and leases are broken, handed over and taken over. Each
+// holder that believes that it holds the lease has the lock, and at most one holder believes it.
+// Tokens rise, and each loss is reported once. SPEC H3, H8, H9, H11, H12, H15, H17, H19.
 func TestWorld(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		set := setup{
@@ -43,7 +44,7 @@ func TestWorld(t *testing.T) {
 	})
 }
 
-// drawn is the world of a seed.
+// The function drawn returns the setup that a seed determines.
 func drawn(seed uint64) setup {
 	r := rand.New(rand.NewPCG(seed, 0))
 	b := func() uint8 { return uint8(r.Uint32()) }
@@ -57,7 +58,7 @@ func drawn(seed uint64) setup {
 	return set
 }
 
-// sticky is a CheckAlive that is a flag.
+// The type sticky plants a bug: CheckAlive returns a flag, and does not compare the clock with U.
 type sticky struct {
 	*session.Session
 	flag atomic.Bool
@@ -83,14 +84,14 @@ func (s *sticky) HandOver(ctx context.Context, to lease.ID) error {
 
 func (s *sticky) CheckAlive() bool { return s.flag.Load() }
 
-// twice tells a loss twice.
+// The type twice plants a bug: it reports each loss twice.
 type twice struct{ *session.Session }
 
 func (s twice) OnLost(f func(error)) func() bool {
 	return s.Session.OnLost(func(err error) { f(err); f(err) })
 }
 
-// mute tells no loss of a break.
+// The type mute plants a bug: it does not report a loss by a break.
 type mute struct{ *session.Session }
 
 func (s mute) OnLost(f func(error)) func() bool {
@@ -101,7 +102,7 @@ func (s mute) OnLost(f func(error)) func() bool {
 	})
 }
 
-// eager tells a release as a loss.
+// The type eager plants a bug: it reports a release as a loss.
 type eager struct {
 	*session.Session
 	lost []func(error)
@@ -121,7 +122,7 @@ func (s *eager) Release(ctx context.Context) error {
 	return s.Session.Release(ctx)
 }
 
-// deaf goes on believing after a hand-over.
+// The type deaf plants a bug: after a HandOver, it still believes that it holds the lease.
 type deaf struct {
 	*session.Session
 	until atomic.Pointer[time.Time]
@@ -149,7 +150,7 @@ var planted = []variant{
 				took := c.Now().Sub(began)
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				c.skipped += took // so that no time has passed since the sending
+				c.skipped += took // so that no time seems to have passed since the request was sent
 			}
 			return res, err
 		}
@@ -192,8 +193,8 @@ var planted = []variant{
 	}},
 }
 
-// The checker finds every planted bug, and nothing where there is none: a zero of an
-// instrument that was never calibrated is worth nothing.
+// The checks of a world find every planted bug, and report nothing if no bug is planted. Without
+// this test, a run without a violation would prove nothing.
 func TestWorldFindsPlantedBugs(t *testing.T) {
 	const most = 100
 	for _, v := range planted {

@@ -15,10 +15,10 @@ import (
 // nil. The Session calls a hook after the event, and holds no lock during the call. Several hooks of
 // one Session may run at the same time.
 //
-// A slow hook delays the call that it reports. A hook must not block, and must not make the Session
-// send a request. Use the handlers of OnLost and OnBreaking for such actions. The Session does not
-// recover from a panic in a hook. Most hooks run on goroutines of the Session, where a panic ends the
-// process.
+// A slow hook delays the method call whose event it reports. A hook must not block, and must not
+// make the Session send a request. To send a request after an event, use the handlers of OnLost and
+// OnBreaking. The Session does not recover from a panic in a hook. Most hooks run on goroutines of
+// the Session, and a panic on a goroutine of the Session ends the process.
 type Trace struct {
 	// Acquire is called after an attempt to acquire the lease. The hook is not called for a call of
 	// Acquire that returns before its attempt begins. A take-over is one attempt with several
@@ -29,14 +29,14 @@ type Trace struct {
 	Renew func(RenewInfo)
 
 	// Breaking is called when the Session learns that its lease was broken with a grace period, and
-	// again if that period is shortened. The second argument is U. The lease is certainly held until
-	// U.
+	// again if the grace period is shortened. The second argument is U, the time until which the
+	// lease is certainly held.
 	Breaking func(tok lease.Token, until time.Time)
 
 	// Lost is called once for every incarnation that ends by a loss. If the work stops in the stop
-	// window, [Run] releases the lease before it is lost, and Lost is not called. To count the terms
-	// of Run that end in this way, examine the error that Run returns or passes to
-	// [RunOptions].Again.
+	// window, [Run] releases the lease before it is lost, and does not cause a call of Lost. To
+	// count the times that Run releases the lease in a stop window, examine the error that Run
+	// returns or passes to [RunOptions].Again.
 	Lost func(*lease.LostError)
 
 	// Released is called after every release and after every hand-over, with its outcome. Released
@@ -46,45 +46,47 @@ type Trace struct {
 
 // AcquireInfo is the argument of the hook [Trace].Acquire.
 type AcquireInfo struct {
-	Token     lease.Token   // of the incarnation that is held now; empty if nothing is held
-	Err       error         // the error that Acquire wraps; if Abandoned, that of the last request
+	Token     lease.Token   // the token of the incarnation that is held now; empty if nothing is held
+	Err       error         // the error that Acquire wraps; if Abandoned is true, the error of the last request
 	Took      time.Duration // from the sending of the last request to its answer
-	Abandoned bool          // the caller no longer waited when the answer came
+	Abandoned bool          // whether the caller no longer waited when the answer came
 }
 
 // RenewInfo is the argument of the hook [Trace].Renew.
 type RenewInfo struct {
-	Token lease.Token   // of the incarnation that was renewed; empty if it had already ended
+	Token lease.Token   // the token of the incarnation that was renewed; empty if the incarnation had already ended
 	Err   error         // nil if the renewal was granted
 	Took  time.Duration // from the sending of the renewal to its answer
-	Left  time.Duration // how much of the belief was left when the answer came; not positive if it came too late
+	Left  time.Duration // how long the belief still lasted when the answer came; not positive if the answer came too late
 }
 
 // ReleaseInfo is the argument of the hook [Trace].Released.
 type ReleaseInfo struct {
 	ID  lease.ID // the ID that was released or handed over
-	To  lease.ID // of a hand-over: the ID of the receiver
+	To  lease.ID // for a hand-over: the ID of the receiver
 	Err error    // not nil if the outcome is unknown, if nothing was sent, or if a hand-over was refused
 }
 
 // A machine reports events of the following types: AcquireInfo, RenewInfo, ReleaseInfo,
 // *lease.LostError, breakInfo, failure and recovery.
 
-// A breakInfo reports that the lease is breaking. It contains the time at which the belief ends.
+// A breakInfo reports that the lease is breaking. A breakInfo contains the time at which the belief
+// ends.
 type breakInfo struct {
 	token lease.Token
 	until time.Time
 }
 
-// A failure reports a failed request. It contains the number of requests that have failed in a row.
+// A failure reports a failed request. A failure contains the number of requests that have failed in
+// a row.
 type failure struct {
 	what  string
 	err   error
 	count int
 }
 
-// A recovery reports the first request that was answered after one or more failed requests. It
-// contains the number of requests that had failed in a row.
+// A recovery reports the first request that was answered after one or more failed requests. A
+// recovery contains the number of requests that had failed in a row.
 type recovery struct{ count int }
 
 // OnLost registers f to be called when the lease is lost, as [lease.Lease] describes. If the work in
@@ -92,23 +94,24 @@ type recovery struct{ count int }
 // If f panics, the Session logs the panic and continues. If f is nil, OnLost panics.
 func (s *Session) OnLost(f func(error)) (stop func() bool) {
 	needHandler(f == nil, "OnLost")
-	s.step((*machine).advance) // detects an earlier loss, for which f must not be called
+	s.step((*machine).advance) // detects a loss before the registration, for which f must not be called
 	return s.onLost.Add(f)
 }
 
 // OnBreaking registers f to be called when the Session learns that its lease is breaking. The
 // argument of f is the time, on the Session's clock, at which the lease will be lost. The program
 // should finish its work and call Release before the lease is lost. The contexts of
-// [Session.WhileHeld] end one StopWindow before the lease is lost. If the break is later shortened by
-// more than Margin, f is called again, with the new time. Each call of f runs in a goroutine of its
-// own. The function stop unregisters f, as for OnLost. If f is nil, OnBreaking panics.
+// [Session.WhileHeld] end one StopWindow before the lease is lost. If the break is later shortened
+// by more than Margin, f is called again, with the new time. Each call of f runs in a goroutine of
+// its own. The returned function stop unregisters f, as the function that OnLost returns does. If f
+// is nil, OnBreaking panics.
 //
-// The Session learns of a break from its next renewal. If this renewal does not fail, the Session
-// knows of the break after at most RenewInterval plus RequestTimeout. If RequestTimeout is longer
-// than RenewInterval, the Session knows of the break after at most twice RequestTimeout. With
-// Options.Watch, the Session learns of a break after one read of the record and one renewal. If the
-// grace period of a break ends before the Session learns of the break, only the fencing token
-// protects the data from late writes.
+// The Session learns of a break from its next renewal. If the renewal after the break does not
+// fail, the Session knows of the break after at most RenewInterval plus RequestTimeout. If
+// RequestTimeout is longer than RenewInterval, the Session knows of the break after at most twice
+// RequestTimeout. With Options.Watch, the Session learns of a break after one read of the record
+// and one renewal. If the grace period of a break ends before the Session learns of the break, only
+// the fencing token protects the data from late writes.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	needHandler(f == nil, "OnBreaking")
 	s.step((*machine).advance)
@@ -122,8 +125,8 @@ func needHandler(isNil bool, method string) {
 	}
 }
 
-// report logs an event, and returns functions that call the handlers and the hook for this event. The
-// caller holds mu, so that the log records are in the order of the events.
+// The method report logs an event, and returns functions that call the handlers and the hook for
+// the event. The caller holds mu, so that the log records are in the order of the events.
 func (s *Session) report(event any) (calls []func(), hook func()) {
 	t := cmp.Or(s.o.Trace, new(Trace))
 	hook = func() {}
@@ -173,7 +176,7 @@ func callHook[T any](hook func(T), event T) {
 	}
 }
 
-// record adds a record to the queue of the Logger. It does not block.
+// The method record adds a record to the queue of the Logger. The method record does not block.
 func (s *Session) record(level slog.Level, text string, args ...any) {
 	s.log.Log(level, "lease: "+text, slices.Concat([]any{"name", s.Name()}, args, []any{"owner", s.Owner()})...)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// lose makes a holder that holds lose its lease.
+// The method lose makes a holder lose the lease that it holds.
 func (n *network) lose(t *testing.T, h *holder) {
 	t.Helper()
 	n.breaks(t, 0)
@@ -28,7 +28,7 @@ func (n *network) lose(t *testing.T, h *holder) {
 	synctest.Wait()
 }
 
-// One loss is told once to every handler that is registered then. SPEC H15, H16.
+// The Session reports a loss once to every handler that is registered at the loss. SPEC H15, H16.
 func TestOnLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -39,7 +39,7 @@ func TestOnLost(t *testing.T) {
 		stop := h.OnLost(count(&b))
 		same := count(&c)
 		h.OnLost(same)
-		h.OnLost(same) // registered twice, told twice
+		h.OnLost(same) // registered twice, so called twice
 		expect := func(wa, wb, wc int32) {
 			t.Helper()
 			synctest.Wait()
@@ -68,8 +68,9 @@ func TestOnLost(t *testing.T) {
 	})
 }
 
-// A handler that registers after a loss is not told of it, and one that is unregistered by
-// another handler of the same loss may go untold, but the others do not. SPEC H16.
+// A handler that is registered after a loss is not called for the loss. If a handler unregisters
+// another handler, the unregistered handler may not be called. All other handlers are called.
+// SPEC H16.
 func TestHandlersThatChangeHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -95,7 +96,7 @@ func TestHandlersThatChangeHandlers(t *testing.T) {
 	})
 }
 
-// Every method may be called inside a handler. SPEC H16.
+// A handler may call every method of the Session. SPEC H16.
 func TestHandlersMayCallAnything(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
@@ -129,7 +130,7 @@ func TestHandlersMayCallAnything(t *testing.T) {
 				n := overMemory()
 				h := n.open(t, nil)
 				var calls atomic.Int32
-				for range 3 { // at the same time as each other
+				for range 3 { // the three calls run at the same time
 					h.OnLost(func(error) { c.call(t, h); calls.Add(1) })
 				}
 				h.OnBreaking(func(time.Time) { c.call(t, h); calls.Add(1) })
@@ -147,7 +148,8 @@ func TestHandlersMayCallAnything(t *testing.T) {
 	}
 }
 
-// A panic in one handler stops no other, and is reported. SPEC H16.
+// If one handler panics, the other handlers are still called, and the Session logs the panic.
+// SPEC H16.
 func TestHandlerPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -173,11 +175,11 @@ func TestHandlerPanics(t *testing.T) {
 			t.Errorf("reported %q", text)
 		}
 		mu.Unlock()
-		h.acquire(t) // none the worse
+		h.acquire(t) // the Session still works
 	})
 }
 
-// A panic is reported also if there is no Logger. SPEC H16.
+// The Session also logs a panic if no Logger is set. SPEC H16.
 func TestHandlerPanicsWithoutLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -195,8 +197,7 @@ func TestHandlerPanicsWithoutLogger(t *testing.T) {
 	})
 }
 
-// A handler that blocks forever holds up nothing but Close, which its context ends.
-// SPEC H16.
+// A handler that blocks forever delays no method of the Session. SPEC H16.
 func TestHandlerBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -221,8 +222,8 @@ func TestHandlerBlocks(t *testing.T) {
 	})
 }
 
-// A loss is not told before the acquire that it ended was decided, however soon after.
-// SPEC H15.
+// If a lease is lost soon after its Acquire, the Session reports the loss after the result of the
+// Acquire. SPEC H15.
 func TestLossComesAfterTheAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -240,8 +241,8 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// A nil handler is refused before a loss finds it. The panic names the method, and the Session remains
-// usable.
+// OnLost and OnBreaking panic if the handler is nil. The panic names the method, and the Session
+// remains usable.
 func TestNilHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := overMemory().open(t, nil)
@@ -262,7 +263,7 @@ func TestNilHandler(t *testing.T) {
 	})
 }
 
-// A handler that is registered after U is not called for that loss, even if the Session has not
+// A handler that is registered after U is not called for the loss at U, even if the Session has not
 // detected the loss yet. SPEC H16.
 func TestHandlerRegisteredAtU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -280,7 +281,7 @@ func TestHandlerRegisteredAtU(t *testing.T) {
 	})
 }
 
-// frozen is a clock whose alarms never ring.
+// The type frozen is a clock whose alarms never ring.
 type frozen struct {
 	now     time.Time
 	stepped atomic.Int64

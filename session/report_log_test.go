@@ -17,7 +17,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A logbook is a Handler that keeps the records that it gets.
+// A logbook is a slog.Handler that keeps the log records that it gets.
 type logbook struct {
 	mu  sync.Mutex
 	out bytes.Buffer
@@ -34,7 +34,7 @@ func newLogbook() *logbook {
 	return b
 }
 
-// lines returns the lines that contain a text.
+// The method lines returns the lines that contain a text.
 func (b *logbook) lines(text string) (lines []string) {
 	synctest.Wait()
 	b.mu.Lock()
@@ -54,7 +54,8 @@ func setDefault(t *testing.T, h slog.Handler) {
 	t.Cleanup(func() { slog.SetDefault(old) })
 }
 
-// Without a Logger a Session and Run log to slog.Default(), as it is at each record.
+// If no Logger is set, a Session and Run log each record to the slog.Default() at the time of the
+// record.
 func TestLoggerByDefault(t *testing.T) {
 	first, second := newLogbook(), newLogbook()
 	setDefault(t, first)
@@ -79,7 +80,7 @@ func TestLoggerByDefault(t *testing.T) {
 			{first, "term ended", 0},
 			{first, ` owner=` + h.Owner(), 2},
 			{second, `level=DEBUG msg="lease: released"`, 1},
-			{second, ` token=00000000000000000001 owner=` + h.Owner(), 2}, // released, and term ended
+			{second, ` token=00000000000000000001 owner=` + h.Owner(), 2}, // the two records "released" and "term ended"
 			{second, `level=INFO msg="lease: term ended" name=jobs/nightly err="the work failed" token=00000000000000000001`, 1},
 			{second, "began", 0},
 		} {
@@ -90,7 +91,7 @@ func TestLoggerByDefault(t *testing.T) {
 	})
 }
 
-// slog.DiscardHandler silences a Session and Run.
+// With slog.DiscardHandler, a Session and Run log nothing.
 func TestLoggerThatDiscards(t *testing.T) {
 	book := newLogbook()
 	setDefault(t, book)
@@ -110,8 +111,9 @@ func TestLoggerThatDiscards(t *testing.T) {
 	})
 }
 
-// Failed requests are logged when a series of failures begins, and then at growing intervals. The
-// next series begins again. A loss is an Error.
+// A Session logs failed requests at the beginning of a series of failures, and after that at
+// growing intervals. Each series begins at the shortest interval. A loss is logged at the level
+// Error.
 func TestLogOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := newLogbook()
@@ -146,7 +148,7 @@ func TestLogOfFailures(t *testing.T) {
 // A stuckHandler never returns, until it is freed.
 type stuckHandler struct {
 	slog.Handler
-	enabled bool // it is Enabled that does not return, not Handle
+	enabled bool // whether the method Enabled does not return, and not the method Handle
 	freed   chan struct{}
 }
 
@@ -169,8 +171,8 @@ func stuckLogger(t *testing.T, enabled bool) *slog.Logger {
 	return slog.New(h)
 }
 
-// A Logger that never returns delays no answer, renewal, cancel, break, loss, Release, Close and
-// return of Run, but for a moment at Close and at the return of Run.
+// A Logger that never returns does not delay an answer, a renewal, a cancel, a break, a loss or a
+// Release. It delays Close and the return of Run only for a moment.
 func TestLoggerThatNeverReturns(t *testing.T) {
 	for what, enabled := range map[string]bool{"Handle": false, "Enabled": true} {
 		t.Run(what, func(t *testing.T) {
@@ -246,7 +248,7 @@ func TestLoggerThatNeverReturns(t *testing.T) {
 	}
 }
 
-// Every term of Run is logged, with the error of the function.
+// Run logs every term, with the error of the function.
 func TestLogOfTerms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := newLogbook()
@@ -266,7 +268,7 @@ func TestLogOfTerms(t *testing.T) {
 	})
 }
 
-// A term that ends early is logged as a warning, even if the lease was released before it was lost.
+// Run logs a term that ends early as a warning, even if Run released the lease before it was lost.
 func TestLogOfTermThatWasCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := newLogbook()
@@ -288,8 +290,8 @@ func TestLogOfTermThatWasCutShort(t *testing.T) {
 	})
 }
 
-// While Run or AcquireWait contends for a lease that another holder has, it logs one record, however
-// many attempts are refused. It logs no record if the first attempt is granted.
+// While another holder has the lease, Run and AcquireWait log one record, even if many attempts are
+// refused. If the first attempt is granted, they log no record.
 func TestLogOfWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -335,8 +337,9 @@ func TestLogOfWaiting(t *testing.T) {
 	})
 }
 
-// A Lease that is not a Session may not log its failures, so Run and AcquireWait do it. They report a
-// few of the attempts that fail in a row, and the first attempt after them that does not.
+// If the Lease is not a Session, it may not log its failures, so Run and AcquireWait log them. They
+// log some of the attempts that fail in a row, and the first attempt after the failures that does
+// not fail.
 func TestLogOfFailedAttempts(t *testing.T) {
 	for _, granted := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -386,7 +389,8 @@ func TestLogOfFailedAttemptsIsNotDoubled(t *testing.T) {
 	})
 }
 
-// An error that a closed store returns is no answer of the authority, so it ends no series of failures.
+// An error of a closed store is not an answer of the authority, so the error does not end a series
+// of failures.
 func TestLogOfClosedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := newLogbook()
@@ -409,7 +413,7 @@ func TestLogOfClosedStore(t *testing.T) {
 	})
 }
 
-// A clockWithHook calls a function at the next Now.
+// A clockWithHook calls a function at the next call of Now.
 type clockWithHook struct{ next *func() }
 
 func (c clockWithHook) Now() time.Time {
@@ -422,7 +426,8 @@ func (c clockWithHook) Now() time.Time {
 
 func (c clockWithHook) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// If a request is not sent because the context of its call has ended, no series of failures ends.
+// If a Session does not send a request because the context of the call has ended, a series of
+// failures does not end.
 func TestLogOfUnsentRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := newLogbook()
@@ -435,7 +440,7 @@ func TestLogOfUnsentRequest(t *testing.T) {
 			h.unknown(t, errNet)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		next = cancel // while the Acquire is begun
+		next = cancel // the context ends while the Acquire begins
 		_, _ = h.Acquire(ctx)
 		if again := book.lines("answers again"); len(again) > 0 {
 			t.Errorf("logged: %v", again)

@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A loss by an outage tells the last error on the way there, and none that a grant has made
-// good. SPEC H15.
+// After an outage, the LostError has the last error before the loss. It has no error that came
+// before the last grant. SPEC H15.
 func TestLossTellsTheLastError(t *testing.T) {
 	for _, healed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,8 @@ func TestLossTellsTheLastError(t *testing.T) {
 	}
 }
 
-// A loss at the end of a break that was told tells no error: every renewal was answered. SPEC H15.
+// If a lease is lost at the end of a break that the Session knew of, the LostError has no error,
+// because every renewal was answered. SPEC H15.
 func TestLossAfterABreakTellsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

@@ -55,7 +55,7 @@ func TestTraceAndLogger(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v", what, got, want)
 			}
 		}
-		renewals := func(want int) { // and lets so many come about
+		renewals := func(want int) { // waits for the given number of renewals
 			for got := 0; got < want; time.Sleep(10 * time.Millisecond) {
 				synctest.Wait()
 				note(func() { got = len(renewed) })
@@ -113,7 +113,7 @@ func TestTraceAndLogger(t *testing.T) {
 	})
 }
 
-// A renewal that is answered after the end of its incarnation is told without a token.
+// If a renewal is answered after the end of its incarnation, the RenewInfo has no token.
 func TestTraceOfALateRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewed []session.RenewInfo
@@ -130,7 +130,7 @@ func TestTraceOfALateRenewal(t *testing.T) {
 	})
 }
 
-// Hooks that are not set are not called, and none needs another.
+// Each hook may be nil, even if other hooks are set.
 func TestEmptyTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

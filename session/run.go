@@ -21,11 +21,11 @@ import (
 // the code [lease.ErrOption] if a time is negative, or if AcquireInterval or ReleaseTimeout is
 // shorter than 1 ms.
 type RunOptions struct {
-	// AcquireInterval is the time from one attempt to acquire the lease to the next. Every interval
-	// is shortened at random by up to half. Run waits for this interval before the next attempt if
-	// the Lease is not a [lease.Waiter], or if the last attempt failed. While the same error repeats,
-	// the time doubles, up to 10 s. If AcquireInterval itself is longer than 10 s, the time between
-	// attempts does not double. Default: 1 s.
+	// AcquireInterval is the time from one attempt to acquire the lease to the next. Run shortens
+	// every interval at random by up to half. Run waits for the interval before the next attempt if
+	// the Lease is not a [lease.Waiter], or if the last attempt failed. While the same error
+	// repeats, Run doubles the interval, up to 10 s. If AcquireInterval itself is longer than 10 s,
+	// the time between attempts does not double. Default: 1 s.
 	AcquireInterval time.Duration
 
 	// WakeJitter spreads the attempts of several processes that learn at the same time that the lease
@@ -33,23 +33,23 @@ type RunOptions struct {
 	// WakeJitter before its next attempt. Default: AcquireInterval/10.
 	WakeJitter time.Duration
 
-	// ReleaseTimeout is the time limit of the Release that Run calls after its function has returned.
-	// If Run gives up after an attempt with an unknown outcome, it sends a release, which
-	// ReleaseTimeout also limits. The limit works only if the Lease respects its context. If
-	// ReleaseTimeout ends a release, the error does not match context.DeadlineExceeded. Default:
-	// 10 s.
+	// ReleaseTimeout is the time limit of the Release that Run calls after its function has
+	// returned. If Run gives up after an attempt with an unknown outcome, Run sends a release.
+	// ReleaseTimeout also limits the time of this release. The limit works only if the Lease
+	// respects its context. If ReleaseTimeout ends a release, the error of the release does not
+	// match context.DeadlineExceeded. Default: 10 s.
 	ReleaseTimeout time.Duration
 
-	// Again reports whether Run contends again after a term. A term is the time from a grant to its
-	// release. Run calls Again with the error of the term, which can be nil. If Again returns false,
-	// Run returns the error of the term. If Again returns true, no later error of Run contains the
-	// error of this term. Run then waits for one AcquireInterval, so that other holders get their
-	// turn, and contends again.
+	// Again reports whether Run contends for the lease again after a term. A term is the time from
+	// a grant to the release of the granted lease. Run calls Again with the error of the term,
+	// which can be nil. If Again returns false, Run returns the error of the term. If Again returns
+	// true, Run waits for one AcquireInterval, so that other holders get their turn, and contends
+	// again. After Again has returned true for an error, no later error of Run contains the error.
 	//
 	// Run does not call Again if the context is done, or if the Reason of the loss is
-	// [lease.ErrTakenOver]. After such a loss, Run does not contend again. Otherwise two processes
-	// could take the lease from each other forever. TryRun and AcquireWait do not use Again. By
-	// default, Run does not contend again.
+	// [lease.ErrTakenOver]. After a loss by a take-over, Run does not contend again, because two
+	// processes could otherwise take the lease from each other forever. TryRun and AcquireWait do
+	// not use Again. By default, Run does not contend again.
 	Again func(err error) bool
 
 	// Logger receives these records:
@@ -57,11 +57,12 @@ type RunOptions struct {
 	//   - at Info, "lease: waiting for another holder", when Run or AcquireWait is first refused
 	//     because the lease is locked. The record has the owner of the holder if the owner is known.
 	//     Later refusals are not logged until Run contends again.
-	//   - at Warn, "lease: acquire failed", with the error, for the 1st, 2nd, 4th, 8th and so on of a
-	//     series of failed attempts that Run or AcquireWait repeats. After such a series, at Info,
-	//     "lease: the authority answers again", for the first attempt that is granted or is refused
-	//     because the lease is locked. A [Session] logs its failures itself. So these two records are
-	//     missing if the Lease is a Session, or a type that embeds one.
+	//   - at Warn, "lease: acquire failed", with the error, for the 1st, 2nd, 4th, 8th and so on of
+	//     a series of failed attempts that Run or AcquireWait repeats. After a series of failed
+	//     attempts, at Info, "lease: the authority answers again", for the first attempt that is
+	//     granted or is refused because the lease is locked. If the Lease is a [Session] or a type
+	//     that embeds a Session, Run logs neither "lease: acquire failed" nor "lease: the authority
+	//     answers again", because a Session logs its failures itself.
 	//   - at Info, "lease: term began", when a term begins;
 	//   - at Info, "lease: term ended", when a term ends, with the error of the function;
 	//   - at Warn, "lease: term ended", if the lease was lost or was about to end before the caller
@@ -118,33 +119,36 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 // tokens, tok is empty.
 //
 // The function f should return soon after its context has ended. If f returns within one StopWindow
-// after its context has ended, no other holder can have the lease before f has returned. Another
-// holder can have the lease earlier if the lease is broken, taken over or given up, or if the process
-// is suspended. Run waits until f has returned, however long that takes. If f starts goroutines for
-// the work, give them the context of f, and wait for them before f returns.
+// after its context has ended, no other holder can have the lease before f has returned. However,
+// if the lease is broken, taken over or given up, or if the process is suspended, another holder
+// can have the lease before f has returned. Run waits until f has returned, even if f takes a long
+// time. If f starts goroutines for the work, give them the context of f, and wait for them before f
+// returns.
 //
 // Run returns the error of f. If the context of f has ended because the lease was lost or was about
-// to end, Run adds a [*lease.LostError] to the error of f. It adds the LostError even if f returned
-// nil. For this error, errors.Is(err, lease.ErrLost) is true. If the release fails, Run adds the
-// error of the release. If f panics, Run releases the lease, and the panic continues.
+// to end, Run adds a [*lease.LostError] to the error of f. Run adds the LostError even if f
+// returned nil. If the error has a LostError, errors.Is(err, lease.ErrLost) is true. If the release
+// fails, Run adds the error of the release. If f panics, Run releases the lease, and the panic
+// continues.
 //
 // If ctx ends while f runs, Run returns the error of f, which may be nil. If ctx ends while Run
 // contends, Run returns an error that matches both ctx.Err() and context.Cause(ctx). If the last
-// attempt was refused because the lease was locked, this error also matches [lease.ErrHeldByOther].
-// If the last attempt failed, this error also matches the error of that attempt. Run's error does not
-// match the error of an earlier term, because Again has handled that error.
+// attempt was refused because the lease was locked, the error of Run also matches
+// [lease.ErrHeldByOther]. If the last attempt failed, the error of Run also matches the error of
+// the attempt. The error of Run does not match an error that Again has handled.
 //
-// While Run contends, it retries after a temporary error. Run returns an error at once if no Acquire
-// can ever be granted, for example because the owner is malformed. A store can mark an error as
-// permanent with [lease.Permanent], for example because a table is missing. If the same permanent
-// error repeats unchanged for 30 s, Run returns this error. While the lease is held, renewals
-// continue even after a permanent error.
+// While Run contends for the lease, Run retries after a temporary error. Run returns an error at
+// once if no Acquire can ever be granted, for example because the owner is malformed. A store can
+// mark an error as permanent with [lease.Permanent], for example because a table is missing. If a
+// permanent error repeats unchanged for 30 s, Run returns the permanent error. While the lease is
+// held, renewals continue even after a permanent error.
 //
-// The context of f also ends if f itself gives the lease up. Even so, f may call HandOver or Release
-// with this context. To call Close, f needs a context that does not end with the lease, such as one
-// from context.WithoutCancel. Two calls of Run with the same Lease act as one holder, and the first
-// call that ends releases the lease for both. So use a separate Lease for each call of Run. If l or f
-// is nil, Run returns a [*lease.FieldError] with the code [lease.ErrOption].
+// The context of f also ends if f itself gives the lease up. The function f may call HandOver or
+// Release with its context, although each of them ends the context. To call Close, f needs a
+// context that does not end with the lease, such as one from context.WithoutCancel. Two calls of
+// Run with the same Lease act as one holder, and the first call that ends releases the lease for
+// both. Use a separate Lease for each call of Run. If l or f is nil, Run returns a
+// [*lease.FieldError] with the code [lease.ErrOption].
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
 	r, err := newRunner(ctx, "Run", l, f, o)
 	if err != nil {
@@ -169,15 +173,17 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	}
 }
 
-// TryRun is like Run, but it does not wait while another holder has the lease. If TryRun acquires the
-// lease, it calls f and returns true. Use TryRun for a job that a scheduler starts on many machines,
-// but that only one machine should do. On the other machines, TryRun returns (false, nil). If TryRun
-// returns false and an error, it is unknown whether the lease can be acquired. If the authority might
-// have granted the lease, TryRun releases it before it returns the error.
+// TryRun is like Run, but it does not wait while another holder has the lease. If TryRun acquires
+// the lease, it calls f and returns true. Use TryRun for a job that a scheduler starts on many
+// machines, but that only one machine should do. On the other machines, TryRun returns (false,
+// nil). If TryRun returns false and an error, TryRun does not know whether the lease can be
+// acquired. If the authority might have granted the lease, TryRun releases the lease before it
+// returns the error.
 //
-// TryRun returns (false, nil) as soon as it knows that another holder has the lease. If the authority
-// has a clock, TryRun returns (false, nil) at the first refusal. If the authority has no clock,
-// TryRun waits until the other holder renews the lease (see [Session.TryAcquire]).
+// TryRun returns (false, nil) as soon as it knows that another holder has the lease. If the
+// authority has a clock, TryRun returns (false, nil) at the first refusal. If the authority has no
+// clock, TryRun waits until it sees a renewal, because only a renewal shows that the other holder
+// is alive (see [Session.TryAcquire]).
 //
 // A lease alone does not make a job run once. A process that starts after the job is finished
 // acquires the lease and runs the job again. To run a job only once, record in the job's own data
@@ -211,10 +217,10 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 // (false, nil) only if another holder certainly has the lease. If the authority has a clock,
 // TryAcquire returns at the first refusal.
 //
-// When an authority without a clock, such as that of etcdlease, reads a record for the first time, it
-// cannot know how old the record is. With such an authority, TryAcquire waits. If the holder renews
-// the record, TryAcquire returns false. If the record expires without a renewal, the holder is dead,
-// and TryAcquire acquires the lease.
+// When an authority without a clock, such as that of etcdlease, reads a record for the first time,
+// it cannot know how old the record is. If the authority has no clock, TryAcquire waits. If the
+// holder renews the record, TryAcquire returns false. If the record expires without a renewal, the
+// holder is dead, and TryAcquire acquires the lease.
 func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
 	for {
 		o := s.acquire(ctx)
@@ -224,7 +230,7 @@ func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
 		isHeld := func(res lease.Result) bool { return res.MinRemaining > 0 }
 		locked, err := s.wait(ctx, isHeld)
 		switch {
-		case err == error(lease.ErrReleased): // as for an Acquire that is in flight
+		case err == error(lease.ErrReleased): // treat it like an Acquire that is in flight
 			return s.acquired(outcome{err: err})
 		case locked || err != nil:
 			return "", false, err
@@ -232,8 +238,8 @@ func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
 	}
 }
 
-// tryAcquire calls TryAcquire if the Lease has this method. Otherwise it calls
-// [lease.AcquireWithToken].
+// tryAcquire calls the method TryAcquire if the Lease has it. If the Lease does not have the method
+// TryAcquire, tryAcquire calls [lease.AcquireWithToken].
 func tryAcquire(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
 	if l, ok := l.(interface {
 		TryAcquire(context.Context) (lease.Token, bool, error)
@@ -243,12 +249,13 @@ func tryAcquire(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
 	return lease.AcquireWithToken(ctx, l)
 }
 
-// AcquireWait tries to acquire the lease until an attempt is granted, and returns the fencing token.
-// If AcquireWait fails, it returns the error that Run returns when Run cannot acquire the lease. If
-// AcquireWait fails after an attempt with an unknown outcome, it also releases the lease that this
-// attempt might have acquired. If the Lease is a [Session], AcquireWait calls the method Settle to
-// release the lease. For any other Lease, AcquireWait calls the method Release. Unlike Settle,
-// Release also affects other callers that use the same Lease: it ends their lease and their attempts.
+// AcquireWait tries to acquire the lease until an attempt is granted, and returns the fencing
+// token. If AcquireWait fails, it returns the error that Run returns when Run cannot acquire the
+// lease. If AcquireWait fails after an attempt with an unknown outcome, AcquireWait also releases
+// the lease, because the attempt might have acquired it. If the Lease is a [Session], AcquireWait
+// calls the method Settle to release the lease. If the Lease is not a Session, AcquireWait calls
+// the method Release. Unlike Settle, Release also affects other callers that use the same Lease,
+// because Release ends their lease and their attempts.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {
@@ -285,15 +292,16 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 	return &runner{RunOptions: o, lease: l, log: logqueue.Queue{To: o.Logger}}, nil
 }
 
-// term calls f while the lease is held, and then releases the lease. The result takenOver reports
-// whether another Session with the same owner took over this lease before f returned.
-// The error of f cannot show this, because f might return the error of another lease.
+// The method term calls f while the lease is held, and then releases the lease. The result
+// takenOver reports whether another Session with the same owner took over the lease before f
+// returned. The error of f cannot show whether the lease was taken over, because f might return the
+// error of another lease.
 func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Context, lease.Token) error) (takenOver bool, err error) {
 	held, cancel := lease.WhileHeld(ctx, r.lease)
 	r.record(slog.LevelInfo, "lease: term began", "token", tok)
 	defer func() { // runs even if f panics or ends its goroutine
 		over := held.Err() != nil
-		cancel() // makes a Session detect a loss that it has not detected yet
+		cancel() // makes the Session detect a loss that the Session has not noticed yet
 		cause, lost := context.Cause(held), (*lease.LostError)(nil)
 		if l, ok := r.lease.(likeSession); ok && errors.Is(cause, lease.ErrStopWindow) {
 			cause = cmp.Or(l.takeOverOf(tok), cause) // another Session took the lease over while f stopped
@@ -324,8 +332,8 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 	return takenOver, err
 }
 
-// record adds a record to the queue of the Logger. The record contains the name and the owner of the
-// Lease if the Lease has the methods Name and Owner, as a Session has.
+// The method record adds a record to the queue of the Logger. The record contains the name and the
+// owner of the Lease if the Lease has the methods Name and Owner, as a Session has.
 func (r *runner) record(level slog.Level, text string, args ...any) {
 	if l, ok := r.lease.(interface{ Owner() string }); ok {
 		args = append(args, "owner", l.Owner())
@@ -344,14 +352,15 @@ func (r *runner) callWithTimeout(ctx context.Context, f func(context.Context) er
 	return timedOut(ctx, "ReleaseTimeout", r.ReleaseTimeout, f(ctx))
 }
 
-// settleAfter calls settle after an attempt to acquire has failed with err. It returns err, joined
-// with the error of settle if settle fails too.
+// settleAfter calls settle after an attempt to acquire has failed with err. The method settleAfter
+// returns err, joined with the error of settle if settle fails too.
 func (r *runner) settleAfter(ctx context.Context, err error) error {
 	return joinUnlessSame(err, r.callWithTimeout(ctx, r.settle))
 }
 
-// settle releases the lease that an attempt with an unknown outcome might have acquired. If the Lease
-// is a Session, settle neither ends a held lease nor stops a running call of Acquire.
+// The method settle releases the lease that an attempt with an unknown outcome might have acquired.
+// If the Lease is a Session, the method settle neither ends a held lease nor stops a running call
+// of Acquire.
 func (r *runner) settle(ctx context.Context) error {
 	if l, ok := r.lease.(interface{ Settle(context.Context) error }); ok { // a Session, or a type that embeds one
 		return l.Settle(ctx)
@@ -359,9 +368,9 @@ func (r *runner) settle(ctx context.Context) error {
 	return r.lease.Release(ctx)
 }
 
-// contend tries to acquire the lease until an attempt is granted. If contend returns an error and
-// unknown == true, an attempt has an unknown outcome: the authority might have granted it, or might
-// still grant it. The caller must then call settle.
+// The method contend tries to acquire the lease until an attempt is granted. If contend returns an
+// error and the result unknown is true, the authority might have granted an attempt, or might still
+// grant one. If the result unknown is true, the caller must call the method settle.
 func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, err error) {
 	c := contention{interval: r.AcquireInterval}
 	for {
@@ -374,9 +383,9 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 			return tok, false, nil
 		case over != nil && errors.Is(err, over):
 		case ended != nil && errors.Is(err, ended):
-			// The Lease itself undoes the attempt that ctx has ended. But an earlier attempt can have
-			// an unknown outcome. For that attempt, the method settle sends a release. It does not
-			// wait for the answer, because ctx is done.
+			// The Lease itself undoes the attempt that ctx has ended. If an earlier attempt has an
+			// unknown outcome, the method settle sends a release for the earlier attempt. The
+			// method settle does not wait for the answer, because ctx is done.
 			_ = r.settle(ctx)
 			unknown = false
 		case err != nil && mayBeGranted(err):
@@ -405,16 +414,16 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 	}
 }
 
-// likeSession is implemented by a Session and by a type that embeds one.
+// A Session, and a type that embeds a Session, implement likeSession.
 type likeSession interface {
 	lastHolder() string
 	takeOverOf(tok lease.Token) error
 }
 
-// reportAttempt logs the result of an attempt. If err is nil, the authority has answered. Otherwise
-// the attempt has failed with err. For a series of failures, reportAttempt writes the same log
-// records as a Session. If the Lease is a Session, reportAttempt logs nothing, because a Session logs
-// its failures itself.
+// reportAttempt logs the result of an attempt. If err is nil, the authority has answered. If err is
+// not nil, the attempt has failed with err. For a series of failures, reportAttempt writes the same
+// log records as a Session. If the Lease is a Session, reportAttempt logs nothing, because a
+// Session logs its failures itself.
 func (r *runner) reportAttempt(c *contention, err error) {
 	if _, logs := r.lease.(likeSession); logs {
 		return
@@ -430,8 +439,8 @@ func (r *runner) reportAttempt(c *contention, err error) {
 	}
 }
 
-// waitForTurn waits until another attempt may succeed. It returns an error if no attempt can ever
-// succeed.
+// waitForTurn waits until another attempt may succeed. The method waitForTurn returns an error if
+// no attempt can ever succeed.
 func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) error {
 	if l, ok := r.lease.(lease.Waiter); ok && locked {
 		err := l.Wait(ctx)
@@ -447,8 +456,8 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 	return nil
 }
 
-// pause waits for d, shortened at random by up to half. If ctx ends first, it returns the error of
-// ctx.
+// The method pause waits for the duration d, shortened at random by up to half. If ctx ends before
+// the wait ends, the method pause returns the error of ctx.
 func (r *runner) pause(ctx context.Context, d time.Duration) error {
 	return timing.Sleep(ctx, r.Clock, dice.Dice{Reader: &r.Rand}.Shorten(d, 0.5))
 }
@@ -457,20 +466,20 @@ func (r *runner) pause(ctx context.Context, d time.Duration) error {
 type contention struct {
 	interval time.Duration
 	last     error         // error of the last attempt
-	since    time.Time     // when the first attempt of the current series failed with that error
+	since    time.Time     // when the first attempt of the current series failed with the error in last
 	pause    time.Duration // until the next attempt
 	failures int           // attempts in a row that failed with any error
 	logged   bool          // the Logger has the record that Run waits for another holder
 }
 
 const (
-	longestPause  = 10 * time.Second // limit for the pause after a failed attempt, or AcquireInterval if that is longer
-	permanentTime = 30 * time.Second // a permanent error that has repeated for this long is returned
+	longestPause  = 10 * time.Second // limit for the pause after a failed attempt, unless AcquireInterval is longer
+	permanentTime = 30 * time.Second // if a permanent error has repeated for this long, Run returns it
 )
 
-// The method tried records the error of an attempt that was not granted. If the error is nil, the
-// attempt was refused because the lease is locked. The method reports whether every further attempt
-// would fail too.
+// The method tried records the error of an attempt that was not granted. If the parameter err is
+// nil, the attempt was refused because the lease is locked. The method tried reports whether every
+// later attempt would fail too.
 func (c *contention) tried(now time.Time, err error) (over bool) {
 	if err == nil {
 		c.last, c.since, c.pause = lease.ErrHeldByOther, now, c.interval
@@ -485,9 +494,9 @@ func (c *contention) tried(now time.Time, err error) (over bool) {
 	return hopeless(err) || errors.As(err, new(*lease.PermanentError)) && now.Sub(c.since) >= permanentTime
 }
 
-// The method stopped returns the error of a contention that has ended because ctx is done. The error
-// matches ctx.Err() and context.Cause(ctx). If there was an attempt, the error also matches the error
-// of the last attempt.
+// The method stopped returns the error of a contention that has ended because ctx is done. The
+// returned error matches ctx.Err() and context.Cause(ctx). If there was an attempt, the returned
+// error also matches the error of the last attempt.
 func (c *contention) stopped(ctx context.Context) error {
 	if c.last == nil {
 		return stopped(ctx)
@@ -515,8 +524,9 @@ func joinErrors(err, more error) error {
 	return fmt.Errorf("%w; %w", err, more)
 }
 
-// joinUnlessSame is like joinErrors, but drops the second error if both have the same cause. So an
-// error of a store appears only once if it makes both an acquire and the following release fail.
+// joinUnlessSame is like joinErrors, but drops the second error if both have the same cause. If a
+// store makes an acquire and the following release fail with the same error, the joined text
+// therefore has the error only once.
 func joinUnlessSame(err, more error) error {
 	if err != nil && more != nil && cause(err) == cause(more) {
 		return err
@@ -524,7 +534,7 @@ func joinUnlessSame(err, more error) error {
 	return joinErrors(err, more)
 }
 
-// cause returns the text of err without the operation and the name of the lease.
+// The function cause returns the text of err without the operation and the name of the lease.
 func cause(err error) string {
 	if op := (*lease.OpError)(nil); errors.As(err, &op) && op.Err != nil {
 		return op.Err.Error()
@@ -538,7 +548,7 @@ func mayBeGranted(err error) bool {
 	return !provesNoChange(err) || lease.CodeOf(err) == lease.ErrExpired
 }
 
-// hopeless reports whether it is useless to retry a call that has returned err.
+// The function hopeless reports whether it is useless to retry a call that has returned err.
 func hopeless(err error) bool {
 	switch code := lease.CodeOf(err); code {
 	case 0:

@@ -16,8 +16,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Run returns an error after which no Acquire can be granted. After any other error, it tries again,
-// at a jittered interval. SPEC N4.
+// If an error shows that no Acquire can ever be granted, Run returns the error. After any other
+// error, Run tries again, at a jittered interval. SPEC N4.
 func TestRunErrors(t *testing.T) {
 	for _, c := range []struct {
 		err      error
@@ -28,7 +28,7 @@ func TestRunErrors(t *testing.T) {
 		{lease.ErrIDMismatch, false}, {lease.ErrNotPresent, false}, {lease.ErrEpochLimit, true},
 		{lease.ErrDuration, true}, {lease.ErrName, true}, {lease.ErrClosed, true}, {lease.ErrOption, true},
 	} {
-		for _, waiter := range []bool{false, true} { // which is not asked to wait after an error
+		for _, waiter := range []bool{false, true} { // after an error, Run does not call the method Wait of a Waiter
 			synctest.Test(t, func(t *testing.T) {
 				p := &plain{err: fmt.Errorf("wrapped: %w", c.err)}
 				l := lease.Lease(p)
@@ -51,7 +51,7 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
-// Rand is where the jitter comes from, and takes up to half of the AcquireInterval away. SPEC N4.
+// Rand is the source of the jitter, which shortens the AcquireInterval by up to half. SPEC N4.
 func TestRunRand(t *testing.T) {
 	for _, c := range []struct {
 		rand  same
@@ -69,7 +69,7 @@ func TestRunRand(t *testing.T) {
 	}
 }
 
-// same is a source of bytes that are all the same.
+// The type same is a source of bytes that are all equal.
 type same byte
 
 func (s same) Read(p []byte) (int, error) {
@@ -79,14 +79,14 @@ func (s same) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// plain is a Lease that is neither a Waiter nor has tokens.
+// The type plain is a Lease that is not a Waiter and has no tokens.
 type plain struct {
 	mu    sync.Mutex
 	ok    bool
 	err   error
 	held  bool
 	calls atomic.Int32
-	stops atomic.Int32 // of handlers
+	stops atomic.Int32 // the number of handlers that were unregistered
 }
 
 func (p *plain) set(ok bool, err error) {
@@ -132,13 +132,13 @@ func TestRunOfAPlainLease(t *testing.T) {
 		if err != errWork || l.CheckAlive() || l.stops.Load() != 1 {
 			t.Errorf("run: %v; the handler was unregistered %d times", err, l.stops.Load())
 		}
-		if calls := l.calls.Load(); calls < 11 || calls > 21 { // an AcquireInterval of 1 s, less up to half
+		if calls := l.calls.Load(); calls < 11 || calls > 21 { // the interval is 1 s, shortened by up to half
 			t.Errorf("asked %d times", calls)
 		}
 	})
 }
 
-// impatient is a Waiter that fails at once.
+// The type impatient is a Waiter whose Wait returns at once, with the error err.
 type impatient struct {
 	*plain
 	err error
@@ -146,12 +146,13 @@ type impatient struct {
 
 func (w impatient) Wait(context.Context) error { return w.err }
 
-// A Waiter that fails, or returns for nothing, is not asked without a pause. SPEC N4.
+// If Wait fails, or returns although the lease is not free, Run pauses before its next attempt.
+// SPEC N4.
 func TestRunOfAWaiterThatFails(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		most int32
-	}{{errNet, 21}, {lease.ErrClosed, 1}, {nil, 400}} { // WakeJitter is 100 ms, of which on average half
+	}{{errNet, 21}, {lease.ErrClosed, 1}, {nil, 400}} { // WakeJitter is 100 ms, and the average pause is half of it
 		synctest.Test(t, func(t *testing.T) {
 			l := impatient{&plain{}, c.err}
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -166,7 +167,7 @@ func TestRunOfAWaiterThatFails(t *testing.T) {
 	}
 }
 
-// A blocking acquire waits until the lease is held, or its context ends. SPEC N1.
+// AcquireWait waits until the lease is held or its context ends. SPEC N1.
 func TestBlockingAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -187,8 +188,9 @@ func TestBlockingAcquire(t *testing.T) {
 	})
 }
 
-// A crowd that waits for one lease does not stampede when it is released: every waiter looks
-// once and asks at most once, spread over the window, and one of them holds. SPEC N4.
+// If many Sessions wait for one lease, they do not all send a request at the moment of the release.
+// Each Session reads the record and sends at most one acquire. The acquires are spread over the
+// WakeJitter, and one of them is granted. SPEC N4.
 func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const crowd = 100
@@ -233,7 +235,8 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// A WakeJitter that leaves no window to spread over is one. SPEC N4.
+// The smallest WakeJitter is valid, although it leaves no time over which to spread the attempts.
+// SPEC N4.
 func TestRunWithoutSpread(t *testing.T) {
 	l := &plain{ok: true}
 	if _, err := session.AcquireWait(context.Background(), l, &session.RunOptions{AcquireInterval: time.Millisecond, WakeJitter: 1}); err != nil {
@@ -241,7 +244,7 @@ func TestRunWithoutSpread(t *testing.T) {
 	}
 }
 
-// RunOptions out of range are refused with the field, its value and the bound. SPEC H22.
+// If RunOptions are out of range, the error names the field, its value and the bound. SPEC H22.
 func TestRunOptions(t *testing.T) {
 	for _, c := range []struct {
 		o                   session.RunOptions

@@ -16,14 +16,15 @@ import (
 
 var errShutdown = errors.New("the operator shuts it down")
 
-// In every case, Run returns an error of one line that matches exactly the wanted errors. If Run has
-// nothing to add to the error of the function, it returns that error unchanged. SPEC N1, N3.
+// In every case, Run returns an error of one line that matches exactly the wanted errors. If Run
+// has nothing to add to the error of the function, Run returns the error of the function unchanged.
+// SPEC N1, N3.
 func TestWhatRunReturns(t *testing.T) {
 	const s = time.Second
 	type setting struct {
 		n     *network
 		h     *holder
-		other *holder // of the same lease
+		other *holder // another holder of the same lease
 		stop  context.CancelCauseFunc
 	}
 	untilDone := func(err error) func(setting, context.Context) error {
@@ -40,9 +41,9 @@ func TestWhatRunReturns(t *testing.T) {
 		lease.ErrReleased, lease.ErrEpochLimit, lease.ErrNotHeld}
 	for _, c := range []struct {
 		name   string
-		before func(x setting) // is called before Run
+		before func(x setting) // the test calls before, and then Run
 		f      func(x setting, ctx context.Context) error
-		again  bool // after the first term
+		again  bool // whether Again returns true after the first term
 		want   []error
 	}{
 		{name: "nil", f: returns(nil)},
@@ -155,8 +156,8 @@ func TestWhatRunReturns(t *testing.T) {
 	}
 }
 
-// AcquireWait and TryRun that the caller stops return an error of one line that matches the
-// context's error and its cause.
+// If the caller stops AcquireWait or TryRun, the function returns an error of one line that matches
+// the context's error and its cause.
 func TestCallerStopsContending(t *testing.T) {
 	for what, contend := range map[string]func(context.Context, *holder) error{
 		"AcquireWait": func(ctx context.Context, h *holder) error {
@@ -223,8 +224,8 @@ func TestReleaseThatFailsLikeItsAcquire(t *testing.T) {
 	}
 }
 
-// A run is taken over while its function stops within the stop window. The run ends, although Again
-// would let it contend again.
+// Another Session takes the lease over while the function of Run stops within the stop window. Run
+// returns, although Again would let it contend again.
 func TestRunThatIsTakenOverWhileItStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -243,7 +244,7 @@ func TestRunThatIsTakenOverWhileItStops(t *testing.T) {
 				}
 				<-ctx.Done()
 				close(stopped)
-				time.Sleep(4 * time.Second) // stops within the stop window
+				time.Sleep(4 * time.Second) // the function stops within the stop window
 				return nil
 			}, &session.RunOptions{Again: func(error) bool { return true }})
 		}()

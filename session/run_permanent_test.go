@@ -14,7 +14,7 @@ import (
 
 var errTable = errors.New("no such table")
 
-// failWith fails every request at once with an error.
+// The fault failWith fails every request at once with an error.
 func failWith(err error) fault {
 	return func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
 		return lease.Result{}, err
@@ -23,8 +23,8 @@ func failWith(err error) fault {
 
 func idle(context.Context, lease.Token) error { return nil }
 
-// Run and AcquireWait end with a permanent error once it has come unchanged for 30 s. An error that
-// is not marked never ends them.
+// If a permanent error repeats unchanged for 30 s, Run and AcquireWait return it. They never return
+// because of an error that is not marked as permanent.
 func TestPermanentErrorEndsContending(t *testing.T) {
 	for name, contend := range contenders {
 		for _, c := range []struct {
@@ -57,8 +57,8 @@ func TestPermanentErrorEndsContending(t *testing.T) {
 	}
 }
 
-// A permanent error ends contending only if nothing else came for 30 s: another permanent error,
-// an ordinary one, and a refusal each begin that time again.
+// Run and AcquireWait return a permanent error only if no other result came for 30 s. A different
+// permanent error, an ordinary error and a refusal each restart the 30 s.
 func TestPermanentErrorThatChanges(t *testing.T) {
 	other := lease.Permanent(errors.New("permission denied"))
 	for what, between := range map[string]fault{
@@ -87,7 +87,7 @@ func TestPermanentErrorThatChanges(t *testing.T) {
 	}
 }
 
-// TryRun tries once: it returns a permanent error at once.
+// TryRun tries once, so it returns a permanent error at once.
 func TestTryRunOfAPermanentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -104,7 +104,7 @@ func TestTryRunOfAPermanentError(t *testing.T) {
 	})
 }
 
-// A lease that is held is renewed until U, even if every renewal fails with a permanent error.
+// A Session tries to renew its lease until U, even if every renewal fails with a permanent error.
 func TestPermanentErrorOfARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -114,7 +114,7 @@ func TestPermanentErrorOfARenewal(t *testing.T) {
 		u := until(t, h)
 		time.Sleep(time.Until(u) - time.Millisecond)
 		h.alive(t, true)
-		if n.count(lease.ActionRenew) < 7 { // at most 2.5 s apart, for 20 s
+		if n.count(lease.ActionRenew) < 7 { // the renewals are at most 2.5 s apart, for 20 s
 			t.Errorf("renewed %d times", n.count(lease.ActionRenew))
 		}
 		time.Sleep(time.Millisecond)
@@ -122,7 +122,7 @@ func TestPermanentErrorOfARenewal(t *testing.T) {
 			t.Errorf("lost: %v", e)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // and one that passes is no loss
+	synctest.Test(t, func(t *testing.T) { // if the permanent error stops in time, the lease is not lost
 		n := overMemory()
 		h := n.open(t, nil)
 		h.acquire(t)
@@ -135,8 +135,8 @@ func TestPermanentErrorOfARenewal(t *testing.T) {
 	})
 }
 
-// While the same error repeats the pause doubles up to 10 s, or up to AcquireInterval if that is
-// longer. Any other answer resets it.
+// While the same error repeats, the pause doubles, up to 10 s or up to AcquireInterval, whichever
+// is longer. Any other result resets the pause.
 func TestPauseBetweenTries(t *testing.T) {
 	pauses := func(t *testing.T, o *session.RunOptions, f func(try int) fault, d time.Duration) (list []time.Duration) {
 		n := overMemory()

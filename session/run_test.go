@@ -16,8 +16,8 @@ import (
 
 var errWork = errors.New("the work failed")
 
-// The function runs only while the lease is held, under its token; then the lease is released,
-// and the error is the function's. SPEC N1, N2.
+// Run calls the function only while the lease is held, with the token of the lease. Run then
+// releases the lease and returns the error of the function. SPEC N1, N2.
 func TestRun(t *testing.T) {
 	for _, want := range []error{nil, errWork} {
 		synctest.Test(t, func(t *testing.T) {
@@ -44,8 +44,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A loss ends the function's context, with itself as the cause, and is told. Run waits for the
-// function. SPEC N1, N2.
+// A loss ends the context of the function. The loss is the cause of the context and is part of the
+// error of Run. Run waits for the function. SPEC N1, N2.
 func TestRunLoses(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -71,7 +71,7 @@ func TestRunLoses(t *testing.T) {
 					returned = true
 					return c.own
 				}, nil)
-				if c.reason == lease.ErrStopWindow { // while the function was stopping
+				if c.reason == lease.ErrStopWindow { // the lease was lost while the function was stopping
 					h.lostOnce(t, lease.ErrExpired)
 				} else {
 					h.lostOnce(t, c.reason)
@@ -97,13 +97,13 @@ func TestRunLoses(t *testing.T) {
 			return fmt.Errorf("stopped: %w", context.Cause(ctx))
 		}, nil)
 		if want := "stopped: " + h.lostOnce(t, lease.ErrBroken).Error(); err.Error() != want {
-			t.Errorf("run: %v, want %v", err, want) // the loss once, not twice
+			t.Errorf("run: %v, want %v", err, want) // the error has the loss once, not twice
 		}
 	})
 }
 
-// A process that was stopped while the function ran has lost the lease though no timer has run:
-// that is told too. SPEC N2, H9.
+// If a process is suspended while the function runs, the lease is lost although no timer has fired.
+// Run returns this loss too. SPEC N2, H9.
 func TestRunOfAProcessThatWasStopped(t *testing.T) {
 	for _, own := range []error{nil, errWork} {
 		synctest.Test(t, func(t *testing.T) {
@@ -123,13 +123,14 @@ func TestRunOfAProcessThatWasStopped(t *testing.T) {
 	}
 }
 
-// timerless is a Clock that returns the time, but whose timers never fire.
+// The type timerless is a Clock that returns the time, but whose timers never fire.
 type timerless struct{}
 
 func (timerless) Now() time.Time                       { return time.Now() }
 func (timerless) After(time.Duration) <-chan time.Time { return nil }
 
-// A function may give the lease up under its own context, which ends by that. SPEC N2, H17.
+// The function of Run may call Release or HandOver with its own context. The call ends the context.
+// SPEC N2, H17.
 func TestRunGivesUpInTheFunction(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -155,7 +156,7 @@ func TestRunGivesUpInTheFunction(t *testing.T) {
 					h, to := n.open(t, nil), n.open(t, nil)
 					n.meet(c.act, f.fault(n))
 					_ = session.Run(t.Context(), h, func(ctx context.Context, _ lease.Token) error {
-						ctx, cancel := context.WithCancel(ctx) // it may be one that follows from the function's
+						ctx, cancel := context.WithCancel(ctx) // a context that is derived from the function's context
 						defer cancel()
 						began := time.Now()
 						err := c.give(ctx, h, to)
@@ -175,8 +176,8 @@ func TestRunGivesUpInTheFunction(t *testing.T) {
 	}
 }
 
-// A context that ends while the function runs ends the function's context and nothing else:
-// the lease is renewed until the function has returned, and then released. SPEC N2, N3.
+// If the context of Run ends while the function runs, only the function's context ends. Run renews
+// the lease until the function has returned, and then releases it. SPEC N2, N3.
 func TestRunContextEndsInTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -199,8 +200,8 @@ func TestRunContextEndsInTheFunction(t *testing.T) {
 	})
 }
 
-// A context that ends while Run contends ends it, with its error, and leaves nothing behind.
-// SPEC N3.
+// If the context ends while Run contends, Run returns the error of the context and leaves no lease
+// locked. SPEC N3.
 func TestRunContextEndsBefore(t *testing.T) {
 	never := func(context.Context, lease.Token) error { panic("called") }
 	synctest.Test(t, func(t *testing.T) {
@@ -222,7 +223,7 @@ func TestRunContextEndsBefore(t *testing.T) {
 			cancel()
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // just as the lease is granted
+	synctest.Test(t, func(t *testing.T) { // the context ends just as the lease is granted
 		n := overMemory()
 		h := n.open(t, nil)
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -233,7 +234,7 @@ func TestRunContextEndsBefore(t *testing.T) {
 			t.Errorf("the record is %+v", n.record(t))
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // lost, or released, before the function was called
+	synctest.Test(t, func(t *testing.T) { // the lease is lost or released before Run calls the function
 		n := overMemory()
 		h := n.open(t, nil)
 		l := justAcquired{h.Session, func() { h.release(t) }}
@@ -246,7 +247,7 @@ func TestRunContextEndsBefore(t *testing.T) {
 	})
 }
 
-// justReleased is released before the first use of its context.
+// The type justReleased is a Session whose lease is released before the first use of its context.
 type justReleased struct{ *session.Session }
 
 func (l justReleased) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -255,7 +256,7 @@ func (l justReleased) WhileHeld(ctx context.Context) (context.Context, context.C
 	return held, cancel
 }
 
-// A function that releases the lease itself has not lost it. SPEC N2.
+// If the function of Run releases the lease itself, Run reports no loss. SPEC N2.
 func TestRunReleasesItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := overMemory().open(t, nil)
@@ -270,7 +271,7 @@ func TestRunReleasesItself(t *testing.T) {
 	})
 }
 
-// justAcquired does something just after a granted acquire.
+// The type justAcquired calls the function do just after a granted Acquire.
 type justAcquired struct {
 	*session.Session
 	do func()
@@ -284,7 +285,7 @@ func (l justAcquired) AcquireWithToken(ctx context.Context) (lease.Token, bool, 
 	return tok, ok, err
 }
 
-// A panic or a Goexit leaves no lease behind. SPEC N3.
+// If the function panics or calls runtime.Goexit, Run still releases the lease. SPEC N3.
 func TestRunPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -313,8 +314,8 @@ func TestRunPanics(t *testing.T) {
 	})
 }
 
-// A release that fails is told, and an authority that hangs holds Run up for its ReleaseTimeout
-// only.
+// If the release fails, Run returns its error. If the authority hangs, Run waits for the
+// ReleaseTimeout only.
 func TestRunReleaseFails(t *testing.T) {
 	work := func(context.Context, lease.Token) error { return errWork }
 	synctest.Test(t, func(t *testing.T) {
@@ -334,8 +335,8 @@ func TestRunReleaseFails(t *testing.T) {
 	})
 }
 
-// Again decides after every term whether to contend once more, and others get their turn
-// between. SPEC N1, N4.
+// After every term, Again decides whether Run contends again. Other holders get their turn between
+// two terms. SPEC N1, N4.
 func TestRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -375,7 +376,7 @@ func TestRunAgain(t *testing.T) {
 			t.Errorf("%d terms, asked %d times", len(order), len(errs))
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // ended between two terms
+	synctest.Test(t, func(t *testing.T) { // the context ends between two terms
 		n := overMemory()
 		h := n.open(t, nil)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -388,7 +389,7 @@ func TestRunAgain(t *testing.T) {
 			t.Errorf("run: %v", err)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // ended while another holder has the lease
+	synctest.Test(t, func(t *testing.T) { // the context ends while another holder has the lease
 		n := overMemory()
 		h := n.open(t, nil)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -402,7 +403,7 @@ func TestRunAgain(t *testing.T) {
 			t.Errorf("run: %v", err)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // before the next one begins
+	synctest.Test(t, func(t *testing.T) { // the context ends before the next term begins
 		l := &plain{ok: true}
 		ctx, cancel := context.WithCancel(context.Background())
 		err := session.Run(ctx, l, func(context.Context, lease.Token) error { return nil },
@@ -413,7 +414,8 @@ func TestRunAgain(t *testing.T) {
 	})
 }
 
-// A Run that gives up contending returns why the last try failed, if it did. SPEC N3.
+// If Run gives up contending and its last attempt failed, Run returns the error of the attempt.
+// SPEC N3.
 func TestRunTellsTheLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
@@ -434,7 +436,8 @@ func TestRunTellsTheLastError(t *testing.T) {
 	})
 }
 
-// An untold is a Lease that tells no cause when it is lost, as Akka's may.
+// An untold is a Lease that passes no cause to its handlers when it is lost, as a Lease of Akka may
+// do.
 type untold struct{ s *session.Session }
 
 func (u untold) Acquire(ctx context.Context) (bool, error) { return u.s.Acquire(ctx) }
@@ -442,7 +445,7 @@ func (u untold) Release(ctx context.Context) error         { return u.s.Release(
 func (u untold) CheckAlive() bool                          { return u.s.CheckAlive() }
 func (u untold) OnLost(f func(error)) func() bool          { return u.s.OnLost(func(error) { f(nil) }) }
 
-// SPEC N1: Run hides no loss, whichever Lease it is given.
+// SPEC N1: Run reports every loss of every kind of Lease.
 func TestRunTellsUntoldLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := overMemory()
@@ -464,7 +467,8 @@ func TestRunTellsUntoldLoss(t *testing.T) {
 	})
 }
 
-// A Run inside another tells its own loss only.
+// If the function of Run calls Run with another lease, each Run reports only the loss of its own
+// lease.
 func TestRunInsideRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := overMemory()
@@ -494,8 +498,8 @@ func TestRunInsideRun(t *testing.T) {
 	})
 }
 
-// A Run whose function loses another lease by a take-over asks Again, because its own lease was not
-// taken over. SPEC N1.
+// If the function of Run loses another lease by a take-over, Run calls Again, because its own lease
+// was not taken over. SPEC N1.
 func TestRunWhoseInnerLeaseIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outer, shared := overMemory().open(t, nil), overMemory()
@@ -515,10 +519,10 @@ func TestRunWhoseInnerLeaseIsTakenOver(t *testing.T) {
 	})
 }
 
-// When TryRun returns, an attempt that was granted is released, whatever cause has ended the context,
-// and also if the grant came too late. SPEC N3.
+// If an attempt of TryRun was granted but the context has ended or the grant came too late, TryRun
+// releases the lease before it returns. The cause of the context does not matter. SPEC N3.
 func TestTryRunReleases(t *testing.T) {
-	// grantedTooLate takes all that is left of a grant.
+	// The fault grantedTooLate leaves no remaining time of a grant.
 	grantedTooLate := func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 		res, err := send(ctx)
 		res.MinRemaining = 0
@@ -526,7 +530,7 @@ func TestTryRunReleases(t *testing.T) {
 	}
 	for what, c := range map[string]struct {
 		answer fault
-		cause  error // the cause with which the context ends after a second; nil: it does not end
+		cause  error // the cause with which the context ends after a second; if nil, the context does not end
 	}{
 		"a cause without a code": {slow(0, 2*time.Second), errWork},
 		"a cause with a code":    {slow(0, 2*time.Second), lease.ErrReleased},

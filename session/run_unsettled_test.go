@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// contenders are the two ways to contend.
+// The functions in contenders are the two ways to contend for a lease.
 var contenders = map[string]func(context.Context, lease.Lease, *session.RunOptions) error{
 	"Run": func(ctx context.Context, l lease.Lease, o *session.RunOptions) error {
 		return session.Run(ctx, l, func(context.Context, lease.Token) error { panic("called") }, o)
@@ -37,7 +37,7 @@ func TestContextEndsAfterAnUnknownTry(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					n := overMemory()
 					h := n.open(t, &session.Options{Duration: lease.Infinite})
-					if i == 1 { // also if the ID was told
+					if i == 1 { // also if Session.ID has returned the ID
 						h.ID()
 					}
 					n.meet(lease.ActionAcquire, c.fault)
@@ -57,7 +57,7 @@ func TestContextEndsAfterAnUnknownTry(t *testing.T) {
 	}
 }
 
-// ends is a Lease whose Acquire has failed just before its context ends.
+// The type ends is a Lease whose context ends just after its Acquire has failed.
 type ends struct {
 	lease.TokenAcquirer
 	cancel context.CancelFunc
@@ -68,8 +68,8 @@ func (l ends) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	return l.TokenAcquirer.AcquireWithToken(ctx)
 }
 
-// The context ends together with a try of unknown outcome, whatever the error of the try is. The try
-// is still released. SPEC N3.
+// The context ends together with an attempt of unknown outcome. The contender releases the lease,
+// no matter which error the attempt returned. SPEC N3.
 func TestContextEndsWithAnUnknownTry(t *testing.T) {
 	for name, f := range map[string]fault{"another error": failAnswer, "the context's error": func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 		_, _ = send(ctx)
@@ -98,7 +98,8 @@ func TestContextEndsWithAnUnknownTry(t *testing.T) {
 	}
 }
 
-// Of a try that failed before the context ended, Run tells what it could not release. SPEC N3.
+// If an attempt failed before the context ended, and the release of its ID fails, Run returns the
+// error of the release. SPEC N3.
 func TestRunTellsWhatItCouldNotReleaseInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -113,8 +114,8 @@ func TestRunTellsWhatItCouldNotReleaseInTheEnd(t *testing.T) {
 	})
 }
 
-// A context that ends an Acquire ends Run at once. The Session undoes the request of the Acquire
-// later. SPEC N3, H2.
+// If the context ends during an Acquire, Run returns at once. The Session undoes the request of the
+// Acquire later. SPEC N3, H2.
 func TestContextEndsATry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -135,8 +136,8 @@ func TestContextEndsATry(t *testing.T) {
 	})
 }
 
-// A try that was unknown may be granted after a later one was refused for certain: it is still
-// released. SPEC N3, H3.
+// An attempt of unknown outcome may be granted after a later attempt was certainly refused. The
+// contender still releases the lease. SPEC N3, H3.
 func TestContextEndsAfterARefusalOfARepeatedTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -144,7 +145,7 @@ func TestContextEndsAfterARefusalOfARepeatedTry(t *testing.T) {
 		n.meet(lease.ActionAcquire, late(10*time.Second))
 		time.AfterFunc(time.Millisecond, func() { a.acquire(t) })
 		time.AfterFunc(9*time.Second, func() {
-			n.keep(lease.ActionRead, n.hang) // so that b does not see it
+			n.keep(lease.ActionRead, n.hang) // so that b does not see the release
 			a.release(t)
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
@@ -160,7 +161,8 @@ func TestContextEndsAfterARefusalOfARepeatedTry(t *testing.T) {
 	})
 }
 
-// A release that Run could not make is told, for an infinite lease does not end. SPEC N3.
+// If Run cannot release an infinite lease, Run returns the error of the release, because an
+// infinite lease does not end by itself. SPEC N3.
 func TestRunTellsWhatItCouldNotRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -181,8 +183,9 @@ func TestRunTellsWhatItCouldNotRelease(t *testing.T) {
 	})
 }
 
-// Under a context that is done already nothing is asked for, nothing released, and neither
-// another Acquire nor the ID that a lease may be handed over to is given up. SPEC H2.
+// If the context is done before the call, a contender sends no acquire and no release. It does not
+// end an Acquire of another call, and does not change the ID to which another holder may hand the
+// lease over. SPEC H2.
 func TestContendUnderADoneContext(t *testing.T) {
 	done := done(context.Background())
 	for how, contend := range contenders {
@@ -218,7 +221,8 @@ func TestContendUnderADoneContext(t *testing.T) {
 	}
 }
 
-// A contender that gives up with a Session leaves alone what another has with it, or tries. SPEC H2.
+// If a contender gives up, it does not release a lease that another call has acquired with the same
+// Session, and does not end an attempt of another call. SPEC H2.
 func TestContendBesideAnotherCall(t *testing.T) {
 	for what, faults := range map[string][]fault{
 		"its own try under way":                        {slow(0, 3*time.Second)},
@@ -253,8 +257,9 @@ func TestContendBesideAnotherCall(t *testing.T) {
 	}
 }
 
-// A contender gives up while another call tries the same ID. If that call is refused, the Session
-// releases the ID, because no other call would release it. SPEC N3.
+// A contender gives up while another call tries to acquire the lease under the same ID. If the
+// other call is refused, the Session releases the ID, because no other call would release it.
+// SPEC N3.
 func TestContendBesideATryThatIsRefused(t *testing.T) {
 	for how, contend := range contenders {
 		t.Run(how, func(t *testing.T) {
@@ -266,7 +271,7 @@ func TestContendBesideATryThatIsRefused(t *testing.T) {
 				var other sync.WaitGroup
 				other.Go(func() {
 					time.Sleep(time.Second)
-					h.refused(t) // and told so after the first try was granted
+					h.refused(t) // the refusal arrives after the first attempt was granted
 				})
 				time.AfterFunc(1500*time.Millisecond, func() { before.release(t) })
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -283,8 +288,9 @@ func TestContendBesideATryThatIsRefused(t *testing.T) {
 	}
 }
 
-// A contender that gives up while a release is in flight does not retire the ID that was disclosed
-// since, because another holder may hand the lease over to it. SPEC H2, H14.
+// If a contender gives up while a release is in flight, the Session keeps an ID that it has
+// disclosed since the release, because another holder may hand the lease over to the ID. SPEC H2,
+// H14.
 func TestContendBesideARelease(t *testing.T) {
 	for how, contend := range contenders {
 		t.Run(how, func(t *testing.T) {
@@ -349,7 +355,7 @@ func TestContendBesideAHandOver(t *testing.T) {
 	}
 }
 
-// A contender that gives up also detects that its lease is over. SPEC N3, H15.
+// A contender that gives up also detects that the lease of its Session has ended. SPEC N3, H15.
 func TestContendWithALeaseThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -365,8 +371,9 @@ func TestContendWithALeaseThatIsOver(t *testing.T) {
 	})
 }
 
-// Acquire returns at once when its context ends, whatever has ended the context, and does not wait
-// for the release of the unknown try. The outcome of this release is not reported. SPEC H2, N3.
+// Acquire returns at once when its context ends, no matter what has ended the context. Acquire does
+// not wait for the release of an attempt of unknown outcome, and does not report the outcome of the
+// release. SPEC H2, N3.
 func TestAcquireThatGivesUpWaitsForNoRelease(t *testing.T) {
 	for name, end := range map[string]func(*testing.T) context.Context{
 		"cancelled": func(t *testing.T) context.Context {
@@ -402,7 +409,8 @@ func TestAcquireThatGivesUpWaitsForNoRelease(t *testing.T) {
 	}
 }
 
-// Run waits for the release of an unknown try, but for its ReleaseTimeout only. SPEC N3.
+// Run waits for the release of an attempt of unknown outcome, but only for the ReleaseTimeout.
+// SPEC N3.
 func TestRunThatGivesUpWaitsForItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -419,10 +427,10 @@ func TestRunThatGivesUpWaitsForItsTimeout(t *testing.T) {
 	})
 }
 
-// The context may end together with the pause before an attempt, which then sends no request. Even
-// so, the lease is released in case an earlier attempt is granted. SPEC N3.
+// If the context ends together with the pause before an attempt, the attempt sends no request. The
+// contender still releases the lease, in case an earlier attempt is granted. SPEC N3.
 func TestContextEndsWithThePause(t *testing.T) {
-	for range 50 { // each of the two may be noticed first
+	for range 50 { // the end of the context or the end of the pause may be noticed first
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
 			h := n.open(t, &session.Options{Duration: lease.Infinite})
@@ -438,7 +446,7 @@ func TestContextEndsWithThePause(t *testing.T) {
 	}
 }
 
-// ending is a Clock that ends a context when it is waited for, which it need not be.
+// The type ending is a Clock that ends a context when its method After is called.
 type ending struct{ cancel context.CancelFunc }
 
 func (ending) Now() time.Time { return time.Now() }
@@ -450,7 +458,8 @@ func (c ending) After(time.Duration) <-chan time.Time {
 	return up
 }
 
-// A Lease that asks although the context is done is released if that is unknown. SPEC N3.
+// If a Lease sends a request although the context is done, and the outcome is unknown, the
+// contender releases the Lease. SPEC N3.
 func TestUnknownTryUnderADoneContext(t *testing.T) {
 	for how, contend := range contenders {
 		l := &refusing{err: errNet}
@@ -460,8 +469,9 @@ func TestUnknownTryUnderADoneContext(t *testing.T) {
 	}
 }
 
-// A Lease whose try is unknown, and the next refused forever, is released; if that fails, it is
-// told. SPEC N3.
+// One attempt has an unknown outcome, and an error of the next attempt shows that no attempt can
+// ever be granted. The contender releases the lease, and returns the error of the release if the
+// release fails. SPEC N3.
 func TestHopelessTellsWhatItCouldNotRelease(t *testing.T) {
 	for how, contend := range contenders {
 		synctest.Test(t, func(t *testing.T) {
@@ -477,7 +487,7 @@ func TestHopelessTellsWhatItCouldNotRelease(t *testing.T) {
 	}
 }
 
-// No release is sent for what was certainly refused. SPEC N3.
+// If an attempt was certainly refused, the contender sends no release. SPEC N3.
 func TestContextEndsAfterARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -494,8 +504,8 @@ func TestContextEndsAfterARefusal(t *testing.T) {
 	})
 }
 
-// After a try with a certain outcome, no Release is called, whichever Lease it is. A permanent
-// error is returned unchanged. SPEC N3.
+// After an attempt with a certain outcome, a contender does not call Release, for any kind of
+// Lease. A contender returns a permanent error unchanged. SPEC N3.
 func TestNoReleaseAfterACertainTry(t *testing.T) {
 	for _, refusal := range []error{nil, lease.ErrDuration} {
 		synctest.Test(t, func(t *testing.T) {
@@ -513,7 +523,7 @@ func TestNoReleaseAfterACertainTry(t *testing.T) {
 	}
 }
 
-// refusing is a Lease that is never granted.
+// The type refusing is a Lease that is never granted.
 type refusing struct {
 	lease.Lease
 	err      error
@@ -523,8 +533,8 @@ type refusing struct {
 func (l *refusing) Acquire(context.Context) (bool, error) { return false, l.err }
 func (l *refusing) Release(context.Context) error         { l.released = true; return nil }
 
-// A lease that is handed over to a receiver that never takes it is released with the receiver.
-// SPEC H14, H17.
+// If a lease is handed over to a receiver that never acquires it, the Release or Close of the
+// receiver releases the lease. SPEC H14, H17.
 func TestReceiverThatNeverTakes(t *testing.T) {
 	for what, end := range map[string]func(*holder, context.Context) error{
 		"Release": func(h *holder, ctx context.Context) error { return h.Release(ctx) },
@@ -547,8 +557,8 @@ func TestReceiverThatNeverTakes(t *testing.T) {
 	}
 }
 
-// A lease that is handed over to an ID that the receiver has given up meanwhile is released when the
-// receiver finds it. SPEC H7, H14.
+// If a lease is handed over to an ID that the receiver no longer uses, the receiver releases the
+// lease when an Acquire finds it. SPEC H7, H14.
 func TestHandOverToARetiredID(t *testing.T) {
 	for name, retire := range map[string]func(*testing.T, *network, *holder) lease.ID{
 		"abandoned": func(t *testing.T, n *network, h *holder) lease.ID {
@@ -592,7 +602,7 @@ func TestHandOverToARetiredID(t *testing.T) {
 	}
 }
 
-// abandonAcquire lets an Acquire be answered when its context has ended.
+// abandonAcquire makes an Acquire whose answer arrives after its context has ended.
 func abandonAcquire(t *testing.T, n *network, h *holder) {
 	t.Helper()
 	n.meet(lease.ActionAcquire, slow(0, time.Second))
@@ -635,13 +645,14 @@ func TestNothingIsReleasedInVain(t *testing.T) {
 	})
 }
 
-// An ID was acquired by two requests, of which the first is still in the network. However the
-// ID ends: if the first is granted then, the ID does not exclude its own holder. SPEC H1, H3, H7.
+// Two requests acquire the lease under one ID, and the first request is still in the network when
+// the use of the ID ends. If the first request is granted after this end, the ID does not keep its
+// own holder from acquiring the lease. SPEC H1, H3, H7.
 func TestRequestThatOutlivesItsID(t *testing.T) {
 	const arrives = 24 * time.Hour
 	for _, c := range []struct {
 		name string
-		end  func(t *testing.T, n *network, h *holder) // acquires, too
+		end  func(t *testing.T, n *network, h *holder) // the function end also acquires the lease
 		lost lease.Code
 	}{
 		{"released", func(t *testing.T, _ *network, h *holder) {

@@ -20,17 +20,17 @@ import (
 
 // A Session is a holder of one lease. A Session acquires its lease from a [lease.Authority], renews
 // it in the background, and releases it. A Session implements [lease.TokenAcquirer] and
-// [lease.Waiter]. All methods are safe for use by several goroutines at once. Handlers may call them
-// too.
+// [lease.Waiter]. All methods are safe for use by several goroutines at once. Handlers may call the
+// methods of a Session too.
 //
 // A Session renews its lease until Release or Close is called, even if the program no longer refers
 // to the Session. After a release or a loss, the Session can acquire the lease again, any number of
 // times. Each grant begins a new incarnation with an ID of its own. A late answer to a request of one
 // incarnation does not affect a later incarnation.
 type Session struct {
-	// The type machine makes all decisions of a Session. For each input, the Session locks its mutex,
-	// reads the clock, and passes the input to the machine. The Session then takes the list of
-	// actions from the machine, unlocks the mutex, and performs the actions.
+	// The field machine makes all decisions of a Session. For each input, the Session locks its
+	// mutex, reads the clock, and passes the input to the machine. The Session then takes the list
+	// of actions from the machine, unlocks the mutex, and performs the actions.
 
 	o         *Options // with every default filled in
 	authority lease.Authority
@@ -39,13 +39,13 @@ type Session struct {
 	mu       sync.Mutex // held for one input of the machine; guards the fields of this block
 	machine  machine
 	calls    table.Table[caller] // the calls that have no answer yet
-	watching context.CancelFunc  // stops the watch of the held record; nil if there is none
-	last     *belief             // a belief of the last incarnation; nil if there was none
+	watching context.CancelFunc  // stops the watch of the held record; nil if no record is watched
+	last     *belief             // a belief of the last incarnation; nil if there was no incarnation
 	holder   string              // the owner in the last refusal of an Acquire
 
-	takenOver *lease.LostError // the last loss to a Session that took the lease over; nil if there was none
+	takenOver *lease.LostError // the last loss to a Session that took the lease over; nil if there was no such loss
 
-	// These fields have locks of their own. They may be used without holding mu.
+	// The following fields have locks of their own, and may be used without holding mu.
 	contexts cancel.Set // the contexts of WhileHeld
 	alarm    timing.Alarm
 	onLost   handlers.Set[error]
@@ -56,9 +56,9 @@ type Session struct {
 	watches  tasks.Count // the watches that were requested and have not begun
 }
 
-// New returns a Session for the lease with the given name at the given authority. It sends no
-// request. New returns an error if authority is nil, if name is malformed ([lease.CheckName]), or if
-// an option is out of range. The error wraps a [*lease.FieldError].
+// New returns a Session for the lease with the given name at the given authority. New sends no
+// request. New returns an error if authority is nil, if name is malformed ([lease.CheckName]), or
+// if an option is out of range. The error wraps a [*lease.FieldError].
 func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	if authority == nil {
 		return nil, lease.Missing("New.authority")
@@ -76,7 +76,7 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 		id := s.machine.random.ID()
 		s.machine.unique, o.Owner = true, hex.EncodeToString(id[:8])
 	}
-	s.alarm.Ring = func() { s.tasks.Run(func() { s.step((*machine).advance) }) } // as a task, so that Close waits for its hooks
+	s.alarm.Ring = func() { s.tasks.Run(func() { s.step((*machine).advance) }) } // runs as a task, so that Close waits for the hooks that the alarm calls
 	s.log.To = o.Logger
 	return s, nil
 }
@@ -96,17 +96,18 @@ func (s *Session) checkedOptions() *Options {
 	return s.o
 }
 
-// CheckAlive reports whether the lease is certainly still held. CheckAlive compares the clock with U,
-// the time until which the Session may rely on the lease. It takes no lock, does not block and
-// allocates nothing. For an infinite lease, the time U exists only after the Session has learned of a
-// break. Use [Session.LastConfirmed] to find out when an infinite lease was last confirmed.
+// CheckAlive reports whether the lease is certainly still held. CheckAlive compares the clock with
+// U, the time until which the Session may rely on the lease. CheckAlive takes no lock, does not
+// block and allocates nothing. For an infinite lease, the time U exists only after the Session has
+// learned of a break. Use [Session.LastConfirmed] to find out when an infinite lease was last
+// confirmed.
 func (s *Session) CheckAlive() bool {
 	_, held := s.current()
 	return held
 }
 
-// Token returns the fencing token of the held incarnation. If nothing is held, it returns the empty
-// Token.
+// Token returns the fencing token of the held incarnation. If nothing is held, Token returns the
+// empty Token.
 func (s *Session) Token() lease.Token {
 	b, _ := s.current()
 	return b.token
@@ -120,18 +121,19 @@ func (s *Session) Until() (time.Time, bool) {
 	return b.until(), held
 }
 
-// LastConfirmed returns the time at which the last confirmed request was sent. A request is confirmed
-// if its answer says that the Session holds the lease. If nothing is held, LastConfirmed returns
-// false. While the authority answers every request, the returned time is no older than RenewInterval
-// plus RequestTimeout. If RequestTimeout is longer than RenewInterval, the returned time is no older
-// than twice RequestTimeout. During a break, U follows from the answer to one request. LastConfirmed
-// then returns the time at which that request was sent.
+// LastConfirmed returns the time at which the last confirmed request was sent. A request is
+// confirmed if its answer says that the Session holds the lease. If nothing is held, LastConfirmed
+// returns false. While the authority answers every request, the returned time is no older than
+// RenewInterval plus RequestTimeout. If RequestTimeout is longer than RenewInterval, the returned
+// time is no older than twice RequestTimeout. During a break, the time U follows from the answer to
+// one request, and LastConfirmed returns the time at which that request was sent.
 func (s *Session) LastConfirmed() (time.Time, bool) {
 	b, held := s.current()
 	return b.sent, held
 }
 
-// current returns the belief if it has not ended. Otherwise it returns the zero belief.
+// The method current returns the belief if it has not ended. If the belief has ended, the method
+// current returns the zero belief.
 func (s *Session) current() (b belief, held bool) {
 	p := s.belief.Load()
 	if p == nil || p.left(s.o, s.o.Clock.Now()) <= 0 {
@@ -140,8 +142,8 @@ func (s *Session) current() (b belief, held bool) {
 	return *p, true
 }
 
-// step gives the machine one input and performs the effects. Every use of the machine that changes
-// it goes through step. The caller must hold no lock.
+// The method step gives the machine one input and performs the effects. Every change of the machine
+// goes through the method step. The caller must hold no lock.
 func (s *Session) step(input func(m *machine, now time.Time)) {
 	s.checkedOptions()
 	s.mu.Lock()
@@ -161,16 +163,16 @@ func (s *Session) jitter(d time.Duration) time.Duration {
 }
 
 // When the authority refuses an Acquire, the Session stores the owner of the lease. lastHolder
-// returns the owner that was stored last. If the owner is not known, lastHolder returns the empty
-// string.
+// returns the owner that the Session stored last. If the owner is not known, lastHolder returns the
+// empty string.
 func (s *Session) lastHolder() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holder
 }
 
-// takeOverOf returns the loss of the incarnation with the given token, if another Session took that
-// lease over. Otherwise takeOverOf returns nil.
+// takeOverOf returns the loss of the incarnation with the given token if another Session took the
+// lease over. If no Session took the lease over, takeOverOf returns nil.
 func (s *Session) takeOverOf(tok lease.Token) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

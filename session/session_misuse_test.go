@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A nil context is a mistake in the program. Every method panics, with a sentence, before it has
-// changed anything.
+// A nil context is a mistake in the program. Every method panics with an explanation before it
+// changes anything.
 func TestNilContext(t *testing.T) {
 	var none context.Context
 	for what, call := range map[string]func(h *holder){
@@ -57,13 +57,13 @@ func TestNilContext(t *testing.T) {
 				time.Sleep(time.Hour)
 				h.alive(t, true)
 				h.release(t)
-				h.acquire(t) // it is not closed
+				h.acquire(t) // the Session is not closed
 			})
 		})
 	}
 }
 
-// A Session that is closed has no ID, and no hand-over accepts what ID returns then.
+// A closed Session has no ID, and HandOver does not accept the zero ID that it returns.
 func TestIDOfAClosedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -85,8 +85,8 @@ func TestIDOfAClosedSession(t *testing.T) {
 	})
 }
 
-// The record carries the owner of the holder, also after a take-over. After a hand-over it carries
-// the owner of the giver until the receiver acquires. SPEC, section H.
+// The record has the owner of the holder, also after a take-over. After a hand-over, the record has
+// the owner of the sender until the receiver acquires the lease. SPEC, section H.
 func TestRecordCarriesTheOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -109,8 +109,8 @@ func TestRecordCarriesTheOwner(t *testing.T) {
 	})
 }
 
-// Wait at an authority that always answers that a nanosecond is left does not look again at once,
-// forever. SPEC H21.
+// If the authority always answers that one nanosecond is left, Wait pauses between its reads.
+// SPEC H21.
 func TestWaitForANanosecond(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -136,15 +136,15 @@ func TestWaitForANanosecond(t *testing.T) {
 			if err := wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("wait: %v", err)
 			}
-			if looks := n.count(lease.ActionRead); looks > 2*3600/2.5 { // in the end a RetryDelay apart
+			if looks := n.count(lease.ActionRead); looks > 2*3600/2.5 { // at the end, the reads are one RetryDelay apart
 				t.Errorf("%d looks in an hour", looks)
 			}
 		})
 	}
 }
 
-// A nil context is a bug of the caller, and panics as in package context, but it must not
-// leave the Session locked for those who recover.
+// A method panics if its context is nil, as package context does. After the panic, the mutex of the
+// Session must not stay locked, because the caller may recover.
 func TestReleaseOfNilContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := session.New(overMemory(), name, nil)
@@ -169,7 +169,7 @@ func TestReleaseOfNilContext(t *testing.T) {
 	})
 }
 
-// A Session that New did not make says so, every time.
+// If New did not make a Session, each call of a method panics with a text that says so.
 func TestZeroSession(t *testing.T) {
 	var s session.Session
 	for what, call := range map[string]func(){

@@ -8,7 +8,7 @@ import (
 
 // A term is the state of one incarnation, from a granted Acquire to its release or loss.
 type term struct {
-	number  uint64  // counts the incarnations, so that an answer for an earlier one is detected
+	number  uint64  // counts the incarnations, so that the machine detects an answer for an earlier incarnation
 	belief  *belief // nil if nothing is held
 	renewal renewal
 	notice  *notice // nil until the handlers of OnBreaking are called
@@ -20,31 +20,34 @@ type term struct {
 // renewal is in flight, no other renewal is sent.
 type renewal struct {
 	inFlight bool
-	again    bool // another renewal is due as soon as the one in flight is answered, unless that one fails
+	again    bool // another renewal is due at the answer to the renewal in flight, unless the renewal in flight fails
 
 	// at is the time at which the next renewal is due. After a granted request or an answer that
-	// reports a break, the method pace computes this time. After a failed renewal, the method retry
-	// sets it. After a signal of a watch, the method hasten sets it.
+	// reports a break, the method pace computes the time. After a failed renewal, the method retry
+	// sets the time. After a signal of a watch, the method hasten sets the time.
 	at time.Time
 
 	sent time.Time // when the last renewal was sent, or the Acquire if there was no renewal
 }
 
-// hasten makes a renewal due now. If a renewal is in flight, the next one is due as soon as the
-// answer comes. But if the renewal in flight fails, the next one is due after the usual RetryDelay.
+// The method hasten makes a renewal due now. If a renewal is in flight, the next renewal is due as
+// soon as the answer comes. But if the renewal in flight fails, the next renewal is due after the
+// usual RetryDelay.
 func (r *renewal) hasten(now time.Time) { r.at, r.again = now, r.inFlight }
 
-// retry makes a renewal due after a pause.
+// The method retry makes a renewal due after a pause.
 func (r *renewal) retry(now time.Time, pause time.Duration) { r.at, r.again = now.Add(pause), false }
 
-// A notice is the last answer about a break. Its times are times of the authority.
+// A notice is the last answer of the authority that reports a break. The times in a notice are
+// times of the authority.
 type notice struct {
 	at   time.Time     // the time of the answer
 	left time.Duration // how long the lease certainly lasts after the answer
 	end  time.Time     // the end of the break that the handlers of OnBreaking know
 }
 
-// begin begins an incarnation. From then on, no other ID of this holder is in force.
+// The method begin begins an incarnation. While the incarnation is held, no other ID of this holder
+// is in force.
 func (m *machine) begin(b *belief) {
 	m.ledger.find(b.id).phase = held
 	m.ledger.settleAllBut(b.id)
@@ -69,9 +72,10 @@ func (m *machine) lost(reason lease.Code, err error) *lease.LostError {
 }
 
 // stopReason returns the error that tells the work why it must stop in the stop window. If the last
-// answered renewal has failed, the result wraps the error of that renewal. Otherwise, if the lease is
-// breaking, the result wraps [lease.ErrBroken]. In all other cases, for example after a suspension of
-// the process, the result wraps no error.
+// answered renewal has failed, the result wraps the error of that renewal. If the last renewal has
+// not failed and the lease is breaking, the result wraps [lease.ErrBroken]. If the last renewal has
+// not failed and the lease is not breaking, for example after a suspension of the process, the
+// result wraps no error.
 func (m *machine) stopReason() *lease.LostError {
 	err := m.term.failed
 	if err == nil && m.term.notice != nil {
@@ -80,14 +84,14 @@ func (m *machine) stopReason() *lease.LostError {
 	return m.lost(lease.ErrStopWindow, err)
 }
 
-// lose ends the incarnation with a loss. If the answer to a renewal or to an earlier Acquire did not
-// come, the authority might have granted that request. The machine then releases the ID, so that the
-// lease does not stay locked for a whole Duration. If work under a context of WhileHeld is still
-// running, the release is deferred. The machine sends a deferred release when all work under the
-// contexts of WhileHeld has stopped. If the lease is finite and has certainly expired, the machine
-// sends the deferred release even if the work has not stopped. To compute when the lease has
-// certainly expired, the machine assumes that the last request was granted at the end of its
-// RequestTimeout.
+// The method lose ends the incarnation with a loss. If the answer to a renewal or to an earlier
+// Acquire did not come, the authority might have granted the unanswered request. The machine
+// therefore releases the ID, so that the lease does not stay locked for a whole Duration. If work
+// under a context of WhileHeld is still running, the release is deferred. The machine sends a
+// deferred release when all work under the contexts of WhileHeld has stopped. If the lease is
+// finite and has certainly expired, the machine sends the deferred release even if the work has not
+// stopped. To compute when the lease has certainly expired, the machine assumes that the last
+// request was granted at the end of its RequestTimeout.
 func (m *machine) lose(reason lease.Code, err error) {
 	lost, c := m.lost(reason, err), m.ledger.newest(held)
 	switch {
@@ -105,8 +109,8 @@ func (m *machine) lose(reason lease.Code, err error) {
 	m.report(lost)
 }
 
-// tickTerm ends the incarnation if the belief has ended. Otherwise it begins the stop window if that
-// is due, and sends a renewal if one is due.
+// tickTerm ends the incarnation if the belief has ended. If the belief has not ended, tickTerm
+// begins the stop window if the stop window is due, and sends a renewal if a renewal is due.
 func (m *machine) tickTerm(now time.Time) {
 	t := &m.term
 	if t.belief == nil {
@@ -148,17 +152,17 @@ func (m *machine) sleepTerm(now time.Time) time.Duration {
 	return wait
 }
 
-// pace returns when the next renewal is due. The previous request was sent at the time sentAt. This
-// request was an Acquire or a renewal. It was granted, or its answer reports that the lease is
-// breaking. The next renewal is due one delay after sentAt. The delay is the RenewInterval or half of
-// the time for which the belief lasts, whichever is shorter. The delay is shortened at random, by up
-// to nine tenths before the first renewal and by up to one tenth before every other renewal. The
-// first delay varies the most, so that leases that were acquired at the same time are renewed at
-// different times.
+// The method pace returns when the next renewal is due. The parameter sentAt is the time at which
+// the previous Acquire or renewal was sent. The previous request was granted, or its answer reports
+// that the lease is breaking. The next renewal is due one delay after sentAt. The delay is the
+// RenewInterval or half of the time for which the belief lasts, whichever is shorter. The method
+// pace shortens the delay at random, by up to nine tenths before the first renewal and by up to one
+// tenth before every later renewal. The first delay varies the most, so that leases that were
+// acquired at the same time are renewed at different times.
 //
-// If half of the time for which the belief lasts is shorter than one Margin, pace uses the Margin
-// instead. A store can assume a larger clock drift than the Session does. If there were no minimum,
-// such a store could make the delays shorter and shorter.
+// If half of the time for which the belief lasts is shorter than one Margin, the method pace uses
+// the Margin instead. If the delay had no minimum, a store that assumes a larger clock drift than
+// the Session could make the delays shorter and shorter.
 func (m *machine) pace(sentAt time.Time, shorten float64) time.Time {
 	d := min(m.o.RenewInterval, max(m.term.belief.budget/2, m.o.Margin))
 	return sentAt.Add(m.random.Shorten(d, shorten))
@@ -184,10 +188,10 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 	inForce := own && rec.State == lease.Leased
 	switch {
 	case inForce && (err == nil || code.Refusal() && b.left(m.o, now) > t.belief.left(m.o, now)):
-		// There are two possibilities. The renewal was granted, or it was refused with an answer that
-		// extends the belief. An answer extends the belief if it shows that our ID is in force for
-		// longer than the belief lasts. Such a refusal proves that the authority has granted an
-		// earlier renewal whose answer was lost.
+		// The renewal was granted, or it was refused with an answer that extends the belief. An
+		// answer extends the belief if it shows that our ID is in force for longer than the belief
+		// lasts. A refusal that extends the belief proves that the authority has granted an earlier
+		// renewal whose answer was lost.
 		t.belief, t.notice, t.failed = &b, nil, nil
 		t.stopped = t.stopped && b.left(m.o, now) <= m.o.window()
 		t.renewal.at = m.pace(r.sent, 0.1)
@@ -220,10 +224,10 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 	}
 }
 
-// breaking records that the lease ends when a break is over. If several answers report different ends
-// of the lease, the belief uses the earliest of these ends. The handlers of OnBreaking are called for
-// the first answer that reports the break. The handlers are called again if a later answer shortens
-// the break by more than Margin.
+// The method breaking records that the lease ends when a break is over. If several answers report
+// different ends of the lease, the belief uses the earliest end. The machine reports the break to
+// the handlers of OnBreaking at the first answer that shows the break. The machine reports the
+// break again if a later answer moves the end of the break to an earlier time, by more than Margin.
 func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 	t := &m.term
 	if b.left(m.o, now) < t.belief.left(m.o, now) {
@@ -242,20 +246,21 @@ func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 	t.notice = &news
 }
 
-// endsEarlier reports whether the new answer n shortens the break by more than margin. The handlers
-// of OnBreaking know of a break that ends at last.end. The method endsEarlier compares n.end with
-// last.end. Some authorities do not tell when the break ends, but only how much time remains. So
-// endsEarlier also compares n.left with last.left, the remaining times in the last two answers.
-// Between these answers, the remaining time should fall by the time that has passed (elapsed). The
-// clocks can run at different rates. So a fall of at most elapsed + elapsed/8 + margin does not show
-// that the break was shortened.
+// endsEarlier reports whether the notice n moves the end of the break to an earlier time, by more
+// than margin. The handlers of OnBreaking know that the break ends at last.end. The method
+// endsEarlier compares n.end with last.end. Some authorities do not tell when the break ends, but
+// only how much time remains, so endsEarlier also compares the remaining times n.left and
+// last.left. From the notice last to the notice n, the remaining time should fall by the time that
+// has passed (elapsed). Because clocks can run at different rates, a fall of at most elapsed +
+// elapsed/8 + margin does not show that the end of the break has moved.
 func (n *notice) endsEarlier(last *notice, margin time.Duration) bool {
 	elapsed := n.at.Sub(last.at)
 	return n.end.Before(last.end.Add(-margin)) || n.left < last.left-elapsed-elapsed/8-margin
 }
 
-// looked handles a record that watchHeld has read. If the record does not say that this Session holds
-// the lease, a renewal is due at once. The answer to this renewal decides whether the lease is lost.
+// looked handles a record that watchHeld has read. If the record does not say that this Session
+// holds the lease, a renewal is due at once. The answer to the renewal decides whether the lease is
+// lost.
 func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
 	m.tick(now)
 	ours := rec.State == lease.Leased && (rec.ID == id || rec.ID.IsZero())

@@ -10,8 +10,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A holder that learns of a break keeps the lease until the break's certain end, is told, and
-// then loses it as broken. SPEC H13.
+// A holder that learns of a break keeps the lease for as long as the lease is certainly locked. The
+// holder calls its OnBreaking handlers, and then loses the lease with the Reason ErrBroken.
+// SPEC H13.
 func TestBreakingWithGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -52,7 +53,7 @@ func TestBreakingWithGrace(t *testing.T) {
 	})
 }
 
-// A release during the grace ends the break early, and is no loss. SPEC H13, H15.
+// A Release during the grace period ends the break early, and is not a loss. SPEC H13, H15.
 func TestReleaseWhileBreaking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -70,7 +71,8 @@ func TestReleaseWhileBreaking(t *testing.T) {
 	})
 }
 
-// A break that is shortened is told again, with its new end. SPEC H13.
+// If a break is shortened, the Session calls the OnBreaking handlers again, with the new end.
+// SPEC H13.
 func TestShortenedBreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -93,14 +95,15 @@ func TestShortenedBreak(t *testing.T) {
 	})
 }
 
-// A break that ends later than the belief does is told with the end of the belief. SPEC H13.
+// If a break ends later than the belief, the OnBreaking handlers get the end of the belief.
+// SPEC H13.
 func TestBreakLongerThanTheBelief(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
 		h.acquire(t)
 		u := until(t, h)
-		n.act(t, lease.Request{Action: lease.ActionBreak}) // when what is left has passed
+		n.act(t, lease.Request{Action: lease.ActionBreak}) // the break ends when the remaining time of the lease has passed
 		time.Sleep(10 * time.Second)
 		if told := h.breaks(); len(told) != 1 || !told[0].Equal(u) {
 			t.Errorf("told %v, U was %v", told, u)
@@ -110,7 +113,7 @@ func TestBreakLongerThanTheBelief(t *testing.T) {
 	})
 }
 
-// An infinite lease gets its U with the break. SPEC H13.
+// An infinite lease gets a time U when it is broken. SPEC H13.
 func TestBreakOfAnInfiniteLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -128,8 +131,8 @@ func TestBreakOfAnInfiniteLease(t *testing.T) {
 	})
 }
 
-// Where the end of a break is not told, or there is none left, the lease is lost at once.
-// SPEC H13.
+// If the authority does not report the end of a break, or the break has ended, the lease is lost at
+// once. SPEC H13.
 func TestBreakWithoutGrace(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -186,8 +189,9 @@ func TestBreakingThenSilence(t *testing.T) {
 	})
 }
 
-// An elapsing is the client of an authority that tells how long a lease stays locked, and no
-// point in time: that counts from the answer, and what is sure from the sending.
+// An elapsing is the client of an authority that reports how long a lease stays locked, but not
+// when it ends. The client counts the reported time from the answer, and counts MinRemaining from
+// the sending.
 type elapsing struct{ *network }
 
 func (e elapsing) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
@@ -202,8 +206,8 @@ func (e elapsing) Do(ctx context.Context, name string, req lease.Request) (lease
 	return res, err
 }
 
-// A break that was shortened by as much as its answer took on its way back ends later than before,
-// by the time of the answer: no more than what is sure is believed. SPEC H13, A5.
+// A break is shortened by as much time as the answer took. Counted from the answer, the break seems
+// to end later than before. The Session believes only the time that is certain. SPEC H13, A5.
 func TestShortenedBreakWithASlowAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -219,7 +223,7 @@ func TestShortenedBreakWithASlowAnswer(t *testing.T) {
 		if u, _ := s.Until(); time.Until(u) > 24*time.Second || time.Until(u) < 23*time.Second {
 			t.Fatalf("U is in %v", time.Until(u))
 		}
-		n.breaks(t, 20*time.Second) // not 24
+		n.breaks(t, 20*time.Second) // 20 s, not 24 s
 		over := time.Now().Add(20 * time.Second)
 		n.keep(lease.ActionRenew, slow(0, 4500*time.Millisecond))
 		time.Sleep(time.Until(over) - time.Second)

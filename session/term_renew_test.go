@@ -11,7 +11,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A held lease renews itself for as long as it is held, under one token. SPEC H9, H11.
+// A Session renews its lease for as long as it holds the lease, and the token stays the same.
+// SPEC H9, H11.
 func TestRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -37,7 +38,8 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
-// CheckAlive is false from U on, and U counts from before the request. SPEC H9.
+// CheckAlive returns false from U on. U is counted from the time just before the request was sent.
+// SPEC H9.
 func TestCheckAliveEndsAtU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -68,8 +70,8 @@ func TestCheckAliveEndsAtU(t *testing.T) {
 	})
 }
 
-// A loss is told at U though a request hangs, and not again when the request comes back.
-// SPEC H15, H11.
+// The Session reports a loss at U even if a request hangs, and does not report the loss again when
+// the request returns. SPEC H15, H11.
 func TestLossThoughARenewalHangs(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -89,7 +91,7 @@ func TestLossThoughARenewalHangs(t *testing.T) {
 				h.notLost(t)
 				time.Sleep(time.Nanosecond)
 				h.lostOnce(t, lease.ErrExpired)
-				if n.count(lease.ActionRenew) != 2 { // the first was given up
+				if n.count(lease.ActionRenew) != 2 { // the Session gave up the first renewal
 					t.Errorf("%d renewals were sent", n.count(lease.ActionRenew))
 				}
 				n.heal()
@@ -103,7 +105,7 @@ func TestLossThoughARenewalHangs(t *testing.T) {
 	}
 }
 
-// A renewal that errs is tried again, with jitter, until U. SPEC H11.
+// If a renewal fails, the Session retries the renewal until U, with jitter. SPEC H11.
 func TestRenewalIsRetried(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -156,7 +158,7 @@ func TestRenewalIsRetried(t *testing.T) {
 	})
 }
 
-// The time between renewals is drawn each time. SPEC N4.
+// The Session draws the time between two renewals at random for each renewal. SPEC N4.
 func TestRenewalsAreJittered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -174,8 +176,8 @@ func TestRenewalsAreJittered(t *testing.T) {
 	})
 }
 
-// A refusal is a loss, told at once, unless the record that came with it shows the holder's
-// own ID in force. SPEC H11.
+// If a renewal is refused, the Session reports a loss at once. But if the record in the refusal
+// shows that the Session's own ID is in force, the lease is not lost. SPEC H11.
 func TestRefusedRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -230,13 +232,14 @@ func TestRefusalThatShowsLittle(t *testing.T) {
 	})
 }
 
-// A renewal never resurrects an incarnation that ended, and one that commits after the loss
-// is released by its ID. SPEC H12.
+// A granted renewal does not restore an incarnation that has ended. If a renewal is carried out
+// after the loss, the Session releases its ID. SPEC H12.
 func TestRenewalAfterTheLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Rand: newSteady()})
-		// It arrives while the lease is still leased, and after the release at the loss failed.
+		// The renewal arrives while the record is still Leased, and after the release at the loss
+		// has failed.
 		n.keep(lease.ActionRelease, failRequest)
 		n.keep(lease.ActionRenew, failRequest)
 		n.meet(lease.ActionRenew, slow(19_950*time.Millisecond, time.Second))
@@ -261,7 +264,8 @@ func TestRenewalAfterTheLoss(t *testing.T) {
 	})
 }
 
-// The answer to a renewal of a dead incarnation does not reach the next one. SPEC H19, H12.
+// The answer to a renewal of an incarnation that has ended does not affect the next incarnation.
+// SPEC H19, H12.
 func TestAnswerOfADeadIncarnation(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -311,7 +315,7 @@ func TestAnswerOfADeadIncarnation(t *testing.T) {
 					if h.Token() != second || len(h.losses()) != c.lost {
 						t.Errorf("holds %v, not %v; lost %v", h.Token(), second, h.losses())
 					}
-					if n.together(lease.ActionRenew) > 2 { // one of each incarnation
+					if n.together(lease.ActionRenew) > 2 { // one renewal of each incarnation
 						t.Error("renewals of one incarnation overlapped")
 					}
 				})
@@ -320,8 +324,8 @@ func TestAnswerOfADeadIncarnation(t *testing.T) {
 	}
 }
 
-// A lease that expired for its holder is released, so that no contender waits for an orphan.
-// SPEC H12.
+// If the belief ends because no renewal was granted, the Session releases the lease, so that no
+// contender waits for an orphan. SPEC H12.
 func TestExpiredLeaseIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -344,8 +348,8 @@ func TestExpiredLeaseIsReleased(t *testing.T) {
 	})
 }
 
-// An infinite lease has no U, but is asked about, and how old the knowledge is can be told.
-// SPEC H9.
+// An infinite lease has no U, but the Session still renews it, and LastConfirmed returns when it
+// was last confirmed. SPEC H9.
 func TestInfiniteLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -374,8 +378,8 @@ func TestInfiniteLease(t *testing.T) {
 	})
 }
 
-// A lease that is granted for less than was asked is renewed in time nevertheless.
-// SPEC H9, H11.
+// If the authority grants a shorter duration than requested, the Session still renews the lease in
+// time. SPEC H9, H11.
 func TestGrantForLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -393,7 +397,7 @@ func TestGrantForLess(t *testing.T) {
 	})
 }
 
-// A renewal that is granted for less time than its answer took is a loss. SPEC H9.
+// If a renewal is granted for less time than its answer took, the lease is lost. SPEC H9.
 func TestRenewalAnsweredTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

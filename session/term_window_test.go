@@ -15,8 +15,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The default of StopWindow is a sixth of the duration or 5 s, or what the other options leave if
-// that is less, but at least half of the first. SPEC H22.
+// The usual default of StopWindow is a sixth of the Duration, but at most 5 s. If the other options
+// leave less time, the default is the time that they leave, but at least half of the usual default.
+// SPEC H22.
 func TestStopWindowByDefault(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
@@ -28,7 +29,7 @@ func TestStopWindowByDefault(t *testing.T) {
 		{&session.Options{Duration: 12 * s}, 2 * s},
 		{&session.Options{Duration: 300 * time.Millisecond}, 50 * time.Millisecond},
 		{&session.Options{Duration: lease.Infinite}, 5 * s},
-		{&session.Options{RenewInterval: 14 * s}, 30*s - 60*time.Millisecond - s/1000 - 26500*time.Millisecond}, // the remaining time
+		{&session.Options{RenewInterval: 14 * s}, 30*s - 60*time.Millisecond - s/1000 - 26500*time.Millisecond}, // the time that the other options leave
 		{&session.Options{RenewInterval: s}, 5 * s},
 		{&session.Options{StopWindow: 3 * s}, 3 * s},
 		{&session.Options{StopWindow: -1}, -1},
@@ -38,7 +39,7 @@ func TestStopWindowByDefault(t *testing.T) {
 			t.Errorf("%+v: %v", c.o, err)
 			continue
 		}
-		if o.StopWindow < c.want || o.StopWindow > c.want+time.Millisecond { // of the exact drift
+		if o.StopWindow < c.want || o.StopWindow > c.want+time.Millisecond { // the want is computed with the exact drift
 			t.Errorf("%+v: %v, want %v", c.o, o.StopWindow, c.want)
 		}
 		again, err := o.Complete()
@@ -46,7 +47,7 @@ func TestStopWindowByDefault(t *testing.T) {
 			t.Errorf("%+v: completed twice it is %v, %v", c.o, again, err)
 		}
 	}
-	for _, o := range []*session.Options{ // that leave exactly the least, or a nanosecond more
+	for _, o := range []*session.Options{ // the options leave exactly the least time, or a nanosecond more
 		{Duration: 30 * s, MaxClockDrift: 1e-12, Margin: s, RenewInterval: 10 * s, RequestTimeout: 8 * s, RetryDelay: s/2 - 2},
 		{Duration: 30 * s, MaxClockDrift: 1e-12, Margin: s, RenewInterval: 10 * s, RequestTimeout: 8 * s, RetryDelay: s/2 - 1},
 	} {
@@ -56,19 +57,19 @@ func TestStopWindowByDefault(t *testing.T) {
 	}
 }
 
-// A StopWindow that is too long is refused with the longest that fits. If the default does not fit,
-// the field that was given is refused.
+// If a StopWindow is too long, the error states the longest StopWindow that fits. If the default
+// StopWindow does not fit, the error names a field that the caller has set.
 func TestStopWindowThatDoesNotFit(t *testing.T) {
 	const s = time.Second
 	fits := 30*s - 10*s - 10*s - 2500*time.Millisecond - time.Millisecond // less the drift
 	for _, c := range []struct {
 		o       session.Options
-		refused string // the field
+		refused string // the field that the error names
 	}{
 		{session.Options{StopWindow: fits}, "Options.StopWindow"},
 		{session.Options{StopWindow: fits - 60*time.Millisecond}, ""},
 		{session.Options{StopWindow: lease.Infinite - 1}, "Options.StopWindow"},
-		{session.Options{RenewInterval: 14900 * time.Millisecond}, ""}, // the default gives way
+		{session.Options{RenewInterval: 14900 * time.Millisecond}, ""}, // the default StopWindow is shorter than usual
 		{session.Options{RenewInterval: 17 * s}, "Options.RenewInterval"},
 		{session.Options{RenewInterval: 17 * s, StopWindow: s / 4}, ""},
 		{session.Options{RenewInterval: 18 * s}, "Options.RenewInterval"},
@@ -89,8 +90,9 @@ func TestStopWindowThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// The context of WhileHeld ends a StopWindow before U, with a loss as its cause that carries the
-// error of the last renewal. CheckAlive stays true until U, and there is the loss. SPEC H20a.
+// The context of WhileHeld ends one StopWindow before U. Its cause is a LostError that has the
+// error of the last renewal. CheckAlive returns true until U, and the lease is lost at U.
+// SPEC H20a.
 func TestStopWindow(t *testing.T) {
 	for _, c := range []struct {
 		given, want time.Duration
@@ -133,7 +135,7 @@ func TestStopWindow(t *testing.T) {
 	}
 }
 
-// Work that is to begin inside the window does not begin.
+// Work does not begin inside the stop window.
 func TestWhileHeldInsideTheStopWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -150,8 +152,8 @@ func TestWhileHeldInsideTheStopWindow(t *testing.T) {
 	})
 }
 
-// A renewal that is granted inside the window keeps the lease, and does not bring the context back.
-// Acquire returns the same incarnation until the lease is released. SPEC H20a.
+// A renewal that is granted inside the stop window keeps the lease, but the ended context stays
+// ended. Until the lease is released, Acquire returns the same incarnation. SPEC H20a.
 func TestRenewalInsideTheStopWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -183,8 +185,8 @@ func TestRenewalInsideTheStopWindow(t *testing.T) {
 	})
 }
 
-// Run returns the loss whenever the library ended the context of its function, even if the
-// function returned nil and the lease was then released in time. SPEC N1.
+// If the Session ended the context of the function, Run returns a LostError, even if the function
+// returned nil and Run released the lease in time. SPEC N1.
 func TestRunInsideTheStopWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -205,14 +207,15 @@ func TestRunInsideTheStopWindow(t *testing.T) {
 		if !errors.Is(err, lease.ErrLost) || !errors.Is(err, lease.ErrStopWindow) || !errors.Is(err, errNet) || asked != 1 {
 			t.Errorf("run: %v; asked %d times", err, asked)
 		}
-		h.notLost(t) // it was released in time
+		h.notLost(t) // the lease was released in time
 		if n.record(t).State != lease.Available {
 			t.Errorf("the record is %+v", n.record(t))
 		}
 	})
 }
 
-// A break ends the context a StopWindow before its end, or at once if less is left. SPEC H20a, H13.
+// If the lease is broken, the context ends one StopWindow before the end of the break. If less than
+// one StopWindow is left, the context ends at once. SPEC H20a, H13.
 func TestBreakAndTheStopWindow(t *testing.T) {
 	for _, d := range []time.Duration{30 * time.Second, lease.Infinite} {
 		for _, grace := range []time.Duration{3 * time.Second, 20 * time.Second} {
@@ -223,7 +226,8 @@ func TestBreakAndTheStopWindow(t *testing.T) {
 					h.acquire(t)
 					held, cancel := h.WhileHeld(t.Context())
 					defer cancel()
-					// Half an interval after a renewal: a look that the renewal caused delays no other any more.
+					// The time is half an interval after a renewal, so a read that the renewal
+					// caused no longer delays another read.
 					if time.Sleep(time.Hour + 5*time.Second); held.Err() != nil {
 						t.Fatalf("ended without a break: %v", context.Cause(held))
 					}
@@ -250,12 +254,12 @@ func TestBreakAndTheStopWindow(t *testing.T) {
 	}
 }
 
-// A deferral is a holder that has lost its lease while its work is still running, and whose last
-// renewal was granted without an answer: its ID is in force.
+// A deferral is a holder that has lost its lease while its work is still running. Its last renewal
+// was granted, but the answer was lost, so its ID is in force.
 type deferral struct {
 	*holder
 	n    *network
-	back context.CancelFunc // gives the context of the work back
+	back context.CancelFunc // the function that WhileHeld returned for the work
 	lost time.Time
 }
 
@@ -273,7 +277,8 @@ func deferred(t *testing.T, o *session.Options) *deferral {
 	return d
 }
 
-// inForce expects the ID to be in force, or to have been released.
+// The method inForce expects that the ID is in force if want is true, or was released if want is
+// false.
 func (d *deferral) inForce(t *testing.T, want bool) {
 	t.Helper()
 	synctest.Wait()
@@ -283,8 +288,8 @@ func (d *deferral) inForce(t *testing.T, want bool) {
 	}
 }
 
-// After a loss the ID is released once the work has stopped, or at Release, HandOver or Close, and
-// not before. SPEC H20c.
+// After a loss, the Session releases the ID when the work has stopped, or at a call of Release,
+// HandOver or Close, but not before. SPEC H20c.
 func TestReleaseAfterALossIsDeferred(t *testing.T) {
 	for what, end := range map[string]func(d *deferral) error{
 		"the context is given back": func(d *deferral) error { d.back(); return nil },
@@ -304,7 +309,7 @@ func TestReleaseAfterALossIsDeferred(t *testing.T) {
 					t.Errorf("%d releases", d.n.count(lease.ActionRelease))
 				}
 				d.back()
-				d.back() // it may be called more than once
+				d.back() // the function back may be called more than once
 				if synctest.Wait(); d.n.count(lease.ActionRelease) != 1 {
 					t.Errorf("%d releases", d.n.count(lease.ActionRelease))
 				}
@@ -313,7 +318,8 @@ func TestReleaseAfterALossIsDeferred(t *testing.T) {
 	}
 }
 
-// A lease with several contexts is released when the last one is given back.
+// If a lease has several contexts, the Session releases the lease when the work under the last
+// context has stopped.
 func TestReleaseAfterALossWaitsForEveryContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -332,8 +338,8 @@ func TestReleaseAfterALossWaitsForEveryContext(t *testing.T) {
 	})
 }
 
-// Work that never stops keeps the release back for as long as the last renewal may have been
-// granted for, and no longer. SPEC H20c.
+// Work that never stops delays the release until the lease has ended by itself, even if the last
+// renewal was granted as late as possible. SPEC H20c.
 func TestReleaseAfterALossIsDeferredWithABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := deferred(t, nil)
@@ -351,8 +357,8 @@ func TestReleaseAfterALossIsDeferredWithABound(t *testing.T) {
 	})
 }
 
-// An infinite lease that was lost by a break, while an earlier Acquire of its ID is in doubt, is
-// released only when the context is given back, or at Release. SPEC H20c.
+// An infinite lease was lost by a break while an earlier Acquire of its ID is in doubt. The Session
+// releases it only when the work has stopped, or at a call of Release. SPEC H20c.
 func TestReleaseOfAnInfiniteLeaseIsDeferred(t *testing.T) {
 	infinite := session.Options{Duration: lease.Infinite}
 	for what, c := range map[string]struct {
@@ -362,7 +368,7 @@ func TestReleaseOfAnInfiniteLeaseIsDeferred(t *testing.T) {
 		"the context is given back": {infinite, func(_ *holder, back func()) error { back(); return nil }},
 		"Release":                   {infinite, func(h *holder, _ func()) error { return h.Release(context.Background()) }},
 		"Close":                     {infinite, func(h *holder, _ func()) error { return h.Close(context.Background()) }},
-		"292 years": { // on another clock this takes longer than the longest Duration
+		"292 years": { // on another clock, these years take longer than the longest Duration
 			session.Options{Duration: lease.Infinite - 1, RenewInterval: 10 * time.Second, RequestTimeout: 5 * time.Second, StopWindow: time.Second},
 			func(_ *holder, back func()) error { back(); return nil },
 		},
@@ -373,7 +379,7 @@ func TestReleaseOfAnInfiniteLeaseIsDeferred(t *testing.T) {
 				h := n.open(t, &c.o)
 				n.meet(lease.ActionAcquire, late(time.Hour))
 				h.unknown(t, errNet)
-				h.acquire(t) // the same ID
+				h.acquire(t) // the Acquire uses the same ID
 				_, back := h.WhileHeld(t.Context())
 				defer back()
 				n.breaks(t, 0)
@@ -394,7 +400,7 @@ func TestReleaseOfAnInfiniteLeaseIsDeferred(t *testing.T) {
 	}
 }
 
-// HandOver, Release and Close of a lease that is held send at once, whatever work is running.
+// HandOver, Release and Close of a held lease send their request at once, even if work is running.
 // SPEC H20c.
 func TestGivingUpWaitsForNoWork(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -428,8 +434,8 @@ func TestGivingUpWaitsForNoWork(t *testing.T) {
 	}
 }
 
-// An Acquire that finds the deferred ID in force is an error, and does not release it. Wait treats
-// the lease as locked until it is released. SPEC H7b.
+// An Acquire that finds an ID with a deferred release in force returns an error, and does not
+// release the ID. Wait treats the lease as locked until it is released. SPEC H7b.
 func TestAcquireBesideADeferredRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := deferred(t, nil)
@@ -458,8 +464,8 @@ func TestAcquireBesideADeferredRelease(t *testing.T) {
 	})
 }
 
-// A Session that watches has a context of its own for that. It does not count as work: the release
-// after a loss is sent at once. SPEC H20c.
+// A Session that watches the record has a context for the watch. The context of the watch does not
+// count as work, so the Session sends the release after a loss at once. SPEC H20c.
 func TestWatchDefersNoRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -474,8 +480,9 @@ func TestWatchDefersNoRelease(t *testing.T) {
 	})
 }
 
-// Work that stops within its window has stopped before the work of another holder begins, whether
-// the clean-up release gets through or not; also work that takes longer, if the release waits.
+// If work stops within its stop window, it has stopped before the work of another holder begins,
+// whether or not the release arrives. If the last renewal was granted without an answer, even work
+// that takes longer has stopped in time, because the release is deferred.
 func TestNoOverlap(t *testing.T) {
 	for _, c := range []struct {
 		stops   time.Duration
@@ -484,7 +491,7 @@ func TestNoOverlap(t *testing.T) {
 	}{
 		{5 * time.Second, failRequest, false},
 		{5 * time.Second, failAnswer, false},
-		{15 * time.Second, failAnswer, false}, // the lease was renewed, and is in force meanwhile
+		{15 * time.Second, failAnswer, false}, // the lease was renewed, and is in force until the work stops
 		{40 * time.Second, failRequest, true}, // only the guard can help
 	} {
 		t.Run(fmt.Sprint(c.stops), func(t *testing.T) {
@@ -526,8 +533,8 @@ type aheadClock struct{ ahead *atomic.Int64 }
 func (f aheadClock) Now() time.Time                         { return time.Now().Add(time.Duration(f.ahead.Load())) }
 func (f aheadClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// A loss and the begin of the stop window are noticed in one step. The cause of the contexts is the
-// loss.
+// If the Session notices a loss and the beginning of the stop window in one step, the cause of the
+// contexts is the loss.
 func TestLossAndStopWindowAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

@@ -10,11 +10,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A timeoutError reports that a time limit of the Session or of Run has ended a request. The request
-// fails with an error that matches context.DeadlineExceeded or context.Canceled. A timeoutError
-// matches neither error of package context. A program may ignore those errors when its own context
-// has ended, and would then ignore a lost lease too. A timeoutError matches everything else that err
-// matches.
+// A timeoutError reports that a time limit of the Session or of Run has ended a request. The error
+// of the request (err) matches context.DeadlineExceeded or context.Canceled, but a timeoutError
+// matches neither of them. A program that ignores the errors of package context when its own
+// context has ended would otherwise also ignore a lost lease. A timeoutError matches every other
+// error that err matches.
 type timeoutError struct {
 	option string // the option that set the time limit
 	limit  time.Duration
@@ -27,7 +27,7 @@ func timedOut(ctx context.Context, option string, limit time.Duration, err error
 	if ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	if op, ok := err.(*lease.OpError); ok { // the operation and the name stay in front
+	if op, ok := err.(*lease.OpError); ok { // keep the operation and the name at the front of the text
 		return &lease.OpError{Op: op.Op, Name: op.Name, Err: &timeoutError{option, limit, op.Err}}
 	}
 	return &timeoutError{option, limit, err}

@@ -19,7 +19,7 @@ import (
 // errNoAnswer stands for the error of a request that a time limit of the Session or of Run has ended.
 var errNoAnswer = errors.New("no answer within")
 
-// matches is errors.Is, which also knows errNoAnswer.
+// The function matches is like errors.Is, but also accepts errNoAnswer.
 func matches(err, want error) bool {
 	if want == errNoAnswer {
 		return err != nil && strings.Contains(err.Error(), want.Error()) &&
@@ -28,25 +28,26 @@ func matches(err, want error) bool {
 	return errors.Is(err, want)
 }
 
-// explained waits for the end of the context, and says so as a store does.
+// The fault explained waits for the end of the context, and returns an error text as a store does.
 func explained(ctx context.Context, _ func(context.Context) (lease.Result, error)) (lease.Result, error) {
 	<-ctx.Done()
 	return lease.Result{}, &lease.OpError{Op: "renew", Name: name, Err: fmt.Errorf("store: see that it is up: %w; %w", errNet, ctx.Err())}
 }
 
-// The random pauses of a longest are all as long as they may be. Its IDs are random.
+// A longest is a source of randomness that makes every random pause as long as possible. The IDs
+// from a longest are random.
 type longest struct{ *rand.ChaCha8 }
 
 func (l longest) Read(p []byte) (int, error) {
-	if len(p) == 8 { // for a number
+	if len(p) == 8 { // the bytes are for a number
 		clear(p)
 		return len(p), nil
 	}
 	return l.ChaCha8.Read(p)
 }
 
-// README.md states how long an outage may be that stops no leader. The first renewals are sent 10 s
-// and 20 s after the grant at the latest.
+// README.md states how long an outage may last without stopping a leader. The first renewals are
+// sent 10 s and 20 s after the grant at the latest.
 func TestOutageThatStopsNoLeader(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{})
 	for _, c := range []struct {
@@ -54,7 +55,7 @@ func TestOutageThatStopsNoLeader(t *testing.T) {
 		fault  fault
 		lasts  time.Duration
 		pauses io.Reader
-		stops  bool // some leader
+		stops  bool // whether some leader stops
 	}{
 		{"silent", loseRequest, 7 * time.Second, random, false},
 		{"silent, longest pauses", loseRequest, 7 * time.Second, longest{random}, false},
@@ -94,7 +95,7 @@ func TestOutageThatStopsNoLeader(t *testing.T) {
 // A program that is stopped while the store is silent waits for two requests: the release of Run, and
 // the release of Close. README.md states this time.
 func TestStopWithSilentStore(t *testing.T) {
-	for _, stop := range []time.Duration{time.Second, 8 * time.Second, 12 * time.Second} { // before, near and in a renewal
+	for _, stop := range []time.Duration{time.Second, 8 * time.Second, 12 * time.Second} { // before a renewal, close to a renewal, and during a renewal
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
 			h := n.open(t, nil)
@@ -126,8 +127,8 @@ func TestStopWithSilentStore(t *testing.T) {
 	}
 }
 
-// A program may ignore the errors of its own context when it stops. So a lease that is lost because the
-// store is silent does not match them.
+// A program that stops may ignore the errors of its own context. If a lease is lost because the
+// store is silent, the error therefore does not match these errors.
 func TestRequestTimeoutIsNoEndOfAContext(t *testing.T) {
 	for _, c := range []struct {
 		fault fault

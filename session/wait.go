@@ -13,17 +13,17 @@ import (
 // holder may acquire it first. Wait returns nil in each of these cases:
 //
 //   - the lease is not locked;
-//   - the lease is locked, but this Session may still acquire it, because it is locked under an ID
-//     of the Session or because of TakeOver;
+//   - the lease is locked, but the Session may still acquire it, because the lease is locked under
+//     an ID of the Session or because TakeOver is set;
 //   - Release or Close was called, or HandOver has ended the incarnation;
-//   - the record could not be read, and about a RetryDelay has passed since.
+//   - the record could not be read, and about one RetryDelay has passed since the failed read.
 //
 // If ctx ends, Wait returns the error of ctx, even if the authority does not answer.
 //
 // If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease expires.
-// Without a watch, Wait reads the record repeatedly. After each read, it waits for at most one
-// RenewInterval, shortened at random by up to half. After a watch is lost, Wait also reads the record
-// repeatedly, until a new watch begins.
+// Without a watch, Wait reads the record repeatedly. After each read, Wait sleeps for at most one
+// RenewInterval, shortened at random by up to half. After a watch is lost, Wait also reads the
+// record repeatedly, until a new watch begins.
 func (s *Session) Wait(ctx context.Context) error {
 	_, err := s.wait(ctx, func(lease.Result) bool { return false })
 	if err == lease.ErrReleased {
@@ -32,12 +32,13 @@ func (s *Session) Wait(ctx context.Context) error {
 	return err
 }
 
-// When the machine answers a call of Wait, the context of this call ends with the cause errAnswered.
+// When the machine answers a call of Wait, the context of the call ends with the cause errAnswered.
 var errAnswered = errors.New("the lease was given up")
 
-// The method wait is like Wait, with two differences. If Release, HandOver or Close was called, it
-// returns ErrReleased. While the lease is locked and this Session cannot acquire it, the method
-// passes each answer of the authority to isEnough. If isEnough returns true, the method returns true.
+// The method wait is like Wait, with two differences. If Release, HandOver or Close was called, the
+// method wait returns ErrReleased. While the lease is locked and the Session cannot acquire it, the
+// method wait passes each answer of the authority to the function isEnough, and returns true if
+// isEnough returns true.
 func (s *Session) wait(ctx context.Context, isEnough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	n := s.begin(caller{ctx, func(outcome) { end(errAnswered) }}, (*machine).await)
@@ -71,9 +72,9 @@ func (s *Session) wait(ctx context.Context, isEnough func(lease.Result) bool) (b
 	return false, s.opError("wait", ctx.Err())
 }
 
-// watchHeld watches the record until ctx ends. It reads the record at the beginning and after each
-// signal of the watch, and passes the record to the state machine. If the watch is lost, watchHeld
-// waits for at most one RenewInterval, and then begins a new watch.
+// watchHeld watches the record until ctx ends. The method watchHeld reads the record at the
+// beginning and after each signal of the watch, and passes the record to the state machine. If the
+// watch is lost, watchHeld waits for at most one RenewInterval, and then begins a new watch.
 func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	f := s.follower()
 	defer f.Unwatch()
@@ -87,9 +88,9 @@ func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	}
 }
 
-// follower returns a reader of the record. The machine does not wait for reads and watches, and does
-// not count them as stuck requests. So a read or a watch that hangs does not keep the Session from
-// sending commands.
+// The method follower returns a reader of the record. The machine does not wait for reads and
+// watches, and does not count them as stuck requests. A read or a watch that hangs therefore does
+// not keep the Session from sending commands.
 func (s *Session) follower() *follow.Follower {
 	return &follow.Follower{
 		Authority: s.authority, Name: s.Name(), Clock: s.o.Clock, Jitter: s.jitter,

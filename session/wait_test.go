@@ -12,10 +12,10 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// blind is an authority without Watch.
+// The type blind is an authority without Watch.
 type blind struct{ lease.Authority }
 
-// waits returns how long Wait waits, for at most an hour.
+// The method waits returns how long a call of Wait takes, with a limit of one hour.
 func (h *holder) waits(t testing.TB) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
@@ -29,7 +29,7 @@ func (h *holder) waits(t testing.TB) time.Duration {
 	return took
 }
 
-// Wait returns when it may be worth asking, with a watch or without. SPEC H21.
+// Wait returns when an Acquire may be granted, with a watch and without a watch. SPEC H21.
 func TestWait(t *testing.T) {
 	const polled = 10 * time.Second // RenewInterval
 	theirs := func(d time.Duration) lease.Request {
@@ -38,8 +38,8 @@ func TestWait(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		begin  func(t *testing.T, n *network, h *holder)
-		watch  time.Duration // how long it waits
-		most   time.Duration // without a watch: at most
+		watch  time.Duration // how long Wait waits with a watch
+		most   time.Duration // how long Wait waits without a watch, at most
 		option *session.Options
 	}{
 		{"not locked", func(*testing.T, *network, *holder) {}, 0, 0, nil},
@@ -122,7 +122,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// Wait ends with its context, whatever the authority does. SPEC H21.
+// Wait returns when its context ends, no matter what the authority does. SPEC H21.
 func TestWaitContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -162,7 +162,7 @@ func TestWaitWithoutIDs(t *testing.T) {
 	})
 }
 
-// An authority that cannot be watched is looked at. SPEC H21.
+// If the authority is not a Watcher, Wait reads the record repeatedly. SPEC H21.
 func TestWaitOnAnAuthorityWithoutWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := session.New(blind{overMemory()}, name, nil)
@@ -175,7 +175,7 @@ func TestWaitOnAnAuthorityWithoutWatch(t *testing.T) {
 	})
 }
 
-// A Wait has one watch, which ends with it. SPEC H21.
+// A call of Wait has one watch, which ends with the call. SPEC H21.
 func TestWaitEndsItsWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -189,12 +189,12 @@ func TestWaitEndsItsWatch(t *testing.T) {
 	})
 }
 
-// watching is an authority whose watches are lost after a time.
+// The type watching is an authority whose watches are lost after a time.
 type watching struct {
 	lease.Authority
 	lost    time.Duration
 	watches atomic.Int32
-	ctx     context.Context // of the last
+	ctx     context.Context // the context of the last watch
 }
 
 func (w *watching) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
@@ -205,7 +205,8 @@ func (w *watching) Watch(ctx context.Context, _ string) (<-chan struct{}, error)
 	return ch, nil
 }
 
-// A watch that is lost is replaced by looking from time to time, and set up again. SPEC H21, S7.
+// If a watch is lost, Wait reads the record from time to time, and begins a new watch. SPEC H21,
+// S7.
 func TestWaitLosesItsWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -223,8 +224,8 @@ func TestWaitLosesItsWatch(t *testing.T) {
 	})
 }
 
-// Wait ends with its context, and at a Release or Close, though the authority neither answers nor
-// heeds a context. SPEC H21, H18.
+// Wait returns when its context ends, and at a Release or Close, even if the authority never
+// answers and ignores its context. SPEC H21, H18.
 func TestWaitOnAnAuthorityThatHangs(t *testing.T) {
 	for _, asked := range []string{"to look", "to watch"} {
 		for _, c := range []struct {
@@ -236,12 +237,12 @@ func TestWaitOnAnAuthorityThatHangs(t *testing.T) {
 			{"released", func(h *holder, _ context.CancelFunc) error { return h.Release(context.Background()) }, nil},
 			{"closed", func(h *holder, _ context.CancelFunc) error {
 				ctx, cancel := context.WithCancel(context.Background())
-				cancel() // it would wait for what hangs
+				cancel() // Close would wait for requests that hang
 				_ = h.Close(ctx)
 				return nil
 			}, nil},
 		} {
-			for _, after := range []time.Duration{0, time.Second, 6 * time.Second} { // in the request, and in the pause after it
+			for _, after := range []time.Duration{0, time.Second, 6 * time.Second} { // during the request, and during the pause after it
 				t.Run(asked+", "+c.name+" after "+after.String(), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						n := overMemory()
@@ -275,11 +276,12 @@ func TestWaitOnAnAuthorityThatHangs(t *testing.T) {
 	}
 }
 
-// hanging is an authority whose Watch neither answers nor heeds its context, until it is healed.
+// The type hanging is an authority whose Watch never answers and ignores its context, until the
+// authority is healed.
 type hanging struct {
 	lease.Authority
 	healed chan struct{}
-	given  chan context.Context // nil: they are forgotten
+	given  chan context.Context // if nil, the contexts are not kept
 }
 
 func (a hanging) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
@@ -291,7 +293,7 @@ func (a hanging) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
 	return nil, errNet
 }
 
-// A Watch that hangs is done without, and told to end. SPEC H21.
+// If Watch hangs, Wait works without a watch, and ends the context of Watch. SPEC H21.
 func TestWaitWithoutAWatchThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -301,7 +303,7 @@ func TestWaitWithoutAWatchThatHangs(t *testing.T) {
 		h := n.open(t, nil)
 		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
 		time.AfterFunc(10*time.Minute, func() {
-			for i := len(a.given); i > 1; i-- { // of all but the last, which may be asked for now
+			for i := len(a.given); i > 1; i-- { // the contexts of all watches but the last, whose call may be running
 				if ctx := <-a.given; ctx.Err() == nil {
 					t.Error("a watch that was given up goes on")
 				}
@@ -328,7 +330,7 @@ func TestWaitOfOneWhoIsClosed(t *testing.T) {
 	})
 }
 
-// chatty is an authority that sends a signal after every request, even after a read.
+// The type chatty is an authority that sends a signal after every request, even after a read.
 type chatty struct {
 	lease.Authority
 	signals chan struct{}
@@ -346,8 +348,8 @@ func (a chatty) Do(ctx context.Context, name string, req lease.Request) (lease.R
 
 func (a chatty) Watch(context.Context, string) (<-chan struct{}, error) { return a.signals, nil }
 
-// A Wait whose looks cause signals pauses between them; the first signal of a change is followed
-// at once. SPEC H21.
+// If the reads of Wait cause signals, Wait pauses between the reads. After the first signal of a
+// change, Wait reads the record at once. SPEC H21.
 func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -356,7 +358,7 @@ func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
 		theirs := lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite}
 		n.act(t, theirs)
 		time.AfterFunc(time.Minute, func() { n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}}) })
-		if took := h.waits(t); took < time.Minute || took > time.Minute+time.Second { // a tenth of the RenewInterval
+		if took := h.waits(t); took < time.Minute || took > time.Minute+time.Second { // the pause is a tenth of the RenewInterval
 			t.Errorf("waited %v", took)
 		}
 		if looks := n.count(lease.ActionRead); looks < 60 || looks > 122 {
@@ -367,7 +369,7 @@ func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
 		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
-		for i := range 10 { // each is a change
+		for i := range 10 { // each renewal changes the record
 			time.AfterFunc(time.Second+time.Duration(i)*time.Millisecond, func() {
 				n.breaks(t, time.Hour-time.Duration(i)*time.Minute)
 			})
@@ -379,7 +381,8 @@ func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
 	})
 }
 
-// losesFirst is a watcher that loses its first watch, and calls second when the second one begins.
+// The type losesFirst is a Watcher that loses its first watch, and calls the function second when
+// the second watch begins.
 type losesFirst struct {
 	lease.Authority
 	watches *atomic.Uint32
@@ -398,8 +401,8 @@ func (a losesFirst) Watch(ctx context.Context, name string) (<-chan struct{}, er
 	return a.Authority.(lease.Watcher).Watch(ctx, name)
 }
 
-// The first signal of a watch that was begun again is followed at once: nothing was needless.
-// SPEC H21.
+// After the first signal of a new watch, Wait reads the record at once, because no read was
+// needless before it. SPEC H21.
 func TestWaitFollowsASecondWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -418,7 +421,8 @@ func TestWaitFollowsASecondWatch(t *testing.T) {
 	})
 }
 
-// The first signal is followed at once, though the look before it failed. SPEC H21.
+// After the first signal, Wait reads the record at once, even if the read before the signal failed.
+// SPEC H21.
 func TestWaitFollowsTheFirstSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -432,8 +436,8 @@ func TestWaitFollowsTheFirstSignal(t *testing.T) {
 	})
 }
 
-// Looks that cause signals and fail, all or every other, are no reason to look forever.
-// SPEC H13, H21.
+// If reads cause signals, and all reads or every other read fails, the Session still pauses between
+// the reads. SPEC H13, H21.
 func TestPausesBetweenLooksThatFail(t *testing.T) {
 	for what, f := range map[string]fault{"all": failAnswer, "every other": everyOther(failAnswer)} {
 		t.Run(what, func(t *testing.T) {
@@ -448,7 +452,7 @@ func TestPausesBetweenLooksThatFail(t *testing.T) {
 				for ctx.Err() == nil {
 					_ = waits.Wait(ctx)
 				}
-				if looks := n.count(lease.ActionRead); looks < 60 || looks > 300 { // a tenth of the RenewInterval, and half of that, each
+				if looks := n.count(lease.ActionRead); looks < 60 || looks > 300 { // the pauses are from half of a tenth of the RenewInterval to a tenth
 					t.Errorf("looked %d times in a minute", looks)
 				}
 			})
@@ -456,7 +460,8 @@ func TestPausesBetweenLooksThatFail(t *testing.T) {
 	}
 }
 
-// An authority that never answers, not even when the context ends, has at most 64 reads under way.
+// If the authority never answers, not even when the context ends, at most 64 reads are running at a
+// time.
 func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()

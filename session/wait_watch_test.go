@@ -14,8 +14,9 @@ import (
 )
 
 // A holder that watches learns at once of a break whose grace period is shorter than its
-// RenewInterval. It keeps the lease for the grace period, and no other holder has the lease in that
-// time. A holder that does not watch learns of the break too late. SPEC H13.
+// RenewInterval. A holder that watches keeps the lease for the grace period, and no other holder
+// has the lease during the grace period. A holder that does not watch learns of the break too late.
+// SPEC H13.
 func TestWatchLearnsOfABreak(t *testing.T) {
 	for _, watch := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestWatchLearnsOfABreak(t *testing.T) {
 	}
 }
 
-// A holder that watches learns at once that another has taken its lease.
+// A holder that watches learns at once that another holder has taken its lease over.
 func TestWatchLearnsOfATakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -56,8 +57,8 @@ func TestWatchLearnsOfATakeOver(t *testing.T) {
 	})
 }
 
-// A break that takes effect after a renewal, and is signalled before the renewal is answered,
-// is learned of as soon as it is.
+// A break takes effect after a renewal, and the signal of the break arrives before the answer to
+// the renewal. The holder learns of the break as soon as the renewal is answered.
 func TestWatchDuringARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -74,7 +75,8 @@ func TestWatchDuringARenewal(t *testing.T) {
 	})
 }
 
-// A watch that is lost is begun again after a RenewInterval, and shows what happened meanwhile.
+// If a watch is lost, the Session begins a new watch after one RenewInterval, and reads the changes
+// that it has missed.
 func TestWatchIsBegunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lossy := leasefault.Lossy(lease.NewAuthority(memory.New(nil)), leasefault.CloseWatch(2*time.Second))
@@ -94,8 +96,8 @@ func TestWatchIsBegunAgain(t *testing.T) {
 	})
 }
 
-// In good order a holder that watches sends what one that does not sends, and looks; it leaves
-// nothing behind.
+// If nothing fails, a holder that watches sends as many renewals as a holder that does not watch,
+// and at most one read for each renewal. After a release, the holder sends no request.
 func TestWatchCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -114,7 +116,7 @@ func TestWatchCosts(t *testing.T) {
 		if after := n.count(lease.ActionRenew, lease.ActionRead); after != before {
 			t.Errorf("%d requests after the release", after-before)
 		}
-		h.acquire(t) // and watches again
+		h.acquire(t) // the holder watches the record again
 		n.breaks(t, time.Second)
 		synctest.Wait()
 		if len(h.breaks()) != 1 {
@@ -123,7 +125,7 @@ func TestWatchCosts(t *testing.T) {
 	})
 }
 
-// A look that fails, or shows nothing, changes nothing.
+// A read that fails, or returns no record or no ID, changes nothing.
 func TestWatchThatShowsNothing(t *testing.T) {
 	for name, f := range map[string]fault{"failed": failRequest, "empty": refuse(0, lease.Result{}), "no ID": hideIDs} {
 		synctest.Test(t, func(t *testing.T) {
@@ -139,8 +141,8 @@ func TestWatchThatShowsNothing(t *testing.T) {
 	}
 }
 
-// A record that was read for one incarnation does not affect the next. Close waits for a read that is
-// in flight. Once the lease is released, the Session reads no record. SPEC H18, H19.
+// A record that was read for one incarnation does not affect the next incarnation. Close waits for
+// a read that is in flight. Once the lease is released, the Session reads no record. SPEC H18, H19.
 func TestWatchEndsWithItsIncarnation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -148,7 +150,7 @@ func TestWatchEndsWithItsIncarnation(t *testing.T) {
 		h.acquire(t)
 		synctest.Wait()
 		looks := n.count(lease.ActionRead)
-		n.keep(lease.ActionRelease, slow(1, 0)) // it changes the record when the watch has ended
+		n.keep(lease.ActionRelease, slow(1, 0)) // the release changes the record when the watch has ended
 		n.meet(lease.ActionRead, slow(time.Second, 2*time.Second))
 		n.act(t, lease.Request{Action: lease.ActionBreak}) // the record changes
 		synctest.Wait()
@@ -175,8 +177,8 @@ func TestWatchEndsWithItsIncarnation(t *testing.T) {
 	})
 }
 
-// Where there is nothing to watch with, Watch costs nothing, and where a watch lasts, no
-// jitter: none is drawn but for renewals.
+// The option Watch draws no random numbers while a watch lasts or if the authority is not a
+// Watcher. Only renewals draw random numbers.
 func TestWatchDrawsNothing(t *testing.T) {
 	for _, lasts := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -207,7 +209,7 @@ func TestWatchDrawsNothing(t *testing.T) {
 	}
 }
 
-// A watch that ignores its context keeps no Close waiting. SPEC H18.
+// Close does not wait for a watch that ignores its context. SPEC H18.
 func TestWatchThatGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -222,14 +224,15 @@ func TestWatchThatGoesOn(t *testing.T) {
 	})
 }
 
-// A look that makes the next renewal urgent says nothing of the next incarnation's. SPEC H19.
+// A read can make a renewal of its incarnation due at once, but not a renewal of the next
+// incarnation. SPEC H19.
 func TestUrgencyEndsWithItsIncarnation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, &session.Options{Watch: true, Rand: newSteady()})
 		h.acquire(t)
 		n.meet(lease.ActionRenew, slow(0, 4*time.Second))
-		time.Sleep(10 * time.Second) // a renewal is under way
+		time.Sleep(10 * time.Second) // a renewal is in flight
 		n.breaks(t, 10*time.Second)
 		synctest.Wait()
 		h.release(t)
@@ -241,7 +244,7 @@ func TestUrgencyEndsWithItsIncarnation(t *testing.T) {
 	})
 }
 
-// counted is a source of bytes, each as any other.
+// The type counted is a source of bytes that counts its reads.
 type counted struct{ n int }
 
 func (c *counted) Read(p []byte) (int, error) {
@@ -252,7 +255,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A holder whose looks cause signals pauses between them. SPEC H13.
+// If the reads of a holder cause signals, the holder pauses between the reads. SPEC H13.
 func TestWatchOfWhatSignalsLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -272,7 +275,7 @@ func TestWatchOfWhatSignalsLooks(t *testing.T) {
 	})
 }
 
-// A lost watch frees its resources at once.
+// The Session frees the resources of a lost watch at once.
 func TestLostWatchIsFreed(t *testing.T) {
 	for _, holds := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -297,7 +300,7 @@ func TestLostWatchIsFreed(t *testing.T) {
 	}
 }
 
-// losing is an authority that loses every watch after a second.
+// The type losing is an authority that loses every watch after a second.
 type losing struct {
 	lease.Authority
 	begun, ended atomic.Int32

@@ -13,20 +13,20 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A world is some holders of one lease. Each has a network and a clock of its own, which fail as a
-// schedule says. The promises of the holders are checked all the time.
+// A world contains some holders of one lease. Each holder has its own network and its own clock,
+// which fail as a schedule says. The world checks the promises of the holders all the time.
 type world struct {
-	store    *network // of no holder: for reading and for breaking
-	rate     float64  // of the store's clock
+	store    *network // belongs to no holder; reads and breaks the lease
+	rate     float64  // the rate of the store's clock
 	subjects []*subjectState
-	excused  map[lease.ID]bool // broken or changed by another client: their holders may believe wrongly
+	excused  map[lease.ID]bool // IDs that another client broke or changed, so that their holders may believe wrongly
 	tokens   map[lease.Token]bool
 	mu       sync.Mutex
 	err      error // the first violation
 	running  sync.WaitGroup
 }
 
-// A subject is a Session that is tested, or a type that looks like one.
+// A subject is a Session that is tested, or a type with the same methods.
 type subject interface {
 	lease.TokenAcquirer
 	ID() lease.ID
@@ -45,17 +45,17 @@ type subjectState struct {
 	losses map[lease.Token]int
 }
 
-// A setup is how a world begins.
+// A setup describes how a world begins.
 type setup struct {
 	sessions int
-	infinite bool    // the last one leases without end
-	takeOver bool    // the first two are one owner, of which the second takes over
-	rates    []uint8 // of the clocks, the store's first: 0 is 1-e, 255 is 1+e
+	infinite bool    // whether the last holder requests an infinite lease
+	takeOver bool    // whether the first two holders have one owner, and the second takes over
+	rates    []uint8 // the rates of the clocks, first the store's clock: 0 is 1-e, 255 is 1+e
 	steps    []step
 	variant  variant
 }
 
-// A step is one thing that happens.
+// A step is one event in a world.
 type step struct {
 	op  uint8
 	who uint8
@@ -77,7 +77,8 @@ const (
 	worldRate     = 0.05
 )
 
-// simulate runs a world and returns the first violation. It needs a bubble.
+// The function simulate runs a world and returns the first violation. It must be called in a
+// bubble.
 func simulate(set setup) error {
 	clock := newSkewed(set.rates[0])
 	w := &world{rate: clock.rate, excused: map[lease.ID]bool{}, tokens: map[lease.Token]bool{}}
@@ -162,14 +163,14 @@ func (w *world) add(set setup, i int, store lease.Authority) {
 	w.subjects = append(w.subjects, st)
 }
 
-// fail notes a violation. It must be called with mu held.
+// The method fail records a violation. The caller must hold mu.
 func (w *world) fail(format string, args ...any) {
 	if w.err == nil {
 		w.err = fmt.Errorf(format, args...)
 	}
 }
 
-// sample looks ten times a second, also while a step sleeps.
+// The method sample calls the method look ten times a second, also while a step sleeps.
 func (w *world) sample() (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -188,7 +189,8 @@ func (w *world) sample() (stop func()) {
 	return func() { close(done); wg.Wait() }
 }
 
-// look checks that each Session that believes has the lease, except for the excused IDs.
+// The method look checks that each Session that believes that it holds the lease really has it,
+// except for the excused IDs.
 func (w *world) look() {
 	believers := 0
 	for i, s := range w.subjects {
@@ -201,7 +203,7 @@ func (w *world) look() {
 			panic(err)
 		}
 		if !s.CheckAlive() || s.ID() != id || s.Token() != tok {
-			continue // it changed while we looked
+			continue // the belief changed during the check
 		}
 		w.mu.Lock()
 		if !w.excused[id] {
@@ -216,7 +218,7 @@ func (w *world) look() {
 	}
 }
 
-// step carries out one step. Nothing else runs when it begins.
+// The method step carries out one step. When the step begins, no other goroutine is running.
 func (w *world) step(st step) {
 	s := w.subjects[int(st.who)%len(w.subjects)]
 	ctx := context.Background()
@@ -274,7 +276,7 @@ func (w *world) step(st step) {
 		} else {
 			s.net.keep(lease.ActionRenew, nil)
 		}
-	case 11: // an answer that takes long, and then none
+	case 11: // one slow answer, and then no answer
 		s.net.meet(lease.ActionRenew, slow(0, time.Duration(st.a)*20*time.Millisecond))
 		for range 20 {
 			s.net.meet(lease.ActionRenew, failRequest)
@@ -283,14 +285,15 @@ func (w *world) step(st step) {
 	time.Sleep(time.Duration(st.b) * 40 * time.Millisecond)
 }
 
-// done is a context that is done: for a call whose outcome does not matter.
+// The function done returns a context that is done, for a call whose outcome does not matter.
 func done(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return ctx
 }
 
-// gives ends what a subject holds, on its own will.
+// The method gives calls f, which releases or hands over the lease of a subject, and records how
+// the incarnation ended.
 func (s *subjectState) gives(how string, w *world, f func()) {
 	tok := s.Token()
 	if tok != "" && s.CheckAlive() {
@@ -308,7 +311,8 @@ func (s *subjectState) gives(how string, w *world, f func()) {
 	}
 }
 
-// breaks revokes the lease. Its holder is excused if it cannot learn of the break in time.
+// The method breaks breaks the lease. If the holder cannot learn of the break in time, its ID is
+// excused.
 func (w *world) breaks(period time.Duration) {
 	before, err := lease.Inspect(context.Background(), w.store.Authority, name)
 	if err != nil {
@@ -332,14 +336,14 @@ func (w *world) breaks(period time.Duration) {
 	}
 }
 
-// end closes everything and settles the account of the losses.
+// The method end closes every holder, and checks that each loss was reported once.
 func (w *world) end() {
 	for _, s := range w.subjects {
 		s.clock.pause(false)
 		s.gate.pause(false)
 		s.net.heal()
 	}
-	time.Sleep(time.Minute) // for requests in flight, and for losses that are due
+	time.Sleep(time.Minute) // wait for requests in flight, and for losses that are due
 	synctest.Wait()
 	w.running.Wait()
 	w.look()
@@ -363,7 +367,7 @@ func (w *world) end() {
 	}
 }
 
-// granted is told of every incarnation as it begins.
+// The world calls the method granted at the beginning of every incarnation.
 func (w *world) granted(s *subjectState, tok lease.Token) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,9 +14,9 @@
 //
 // Two weaknesses of the elector remain. A process that was suspended notices the end of its lease
 // only after it resumes. If LeaderElectionReleaseOnCancel is set, the elector releases the lease
-// before the work of the leader has stopped. A Lock fixes two other weaknesses. A Lock rejects
-// answers of the authority that arrive too late. A Lock never releases the lease of another
-// elector.
+// before the work of the leader has stopped. A Lock removes two weaknesses that the locks of
+// client-go have: a Lock rejects answers of the authority that arrive too late, and never releases
+// the lease of another elector.
 //
 // A [Runnable] is the safer way. A Runnable runs a function while its Session holds the lease. Turn
 // off the leader election of the manager:
@@ -31,8 +31,8 @@
 // The context of the function is canceled before another process can acquire the lease, even if
 // answers of the authority are late or lost. In four cases, the context can be canceled too late:
 // the process is suspended, a clock is stepped, the store loses the record, or a break is over
-// before the Session learns of the break. In these four cases, only the token protects the data from
-// late writes.
+// before the Session learns of the break. If the context is canceled too late, only the token
+// protects the data from late writes.
 //
 // # Moving from client-go
 //

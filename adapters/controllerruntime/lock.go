@@ -19,7 +19,7 @@ import (
 	"github.com/fencedlease/lease/internal/dice"
 )
 
-// A Lock lets an elector of client-go use any [lease.Authority]. It implements
+// A Lock lets an elector of client-go use any [lease.Authority]. A Lock implements
 // resourcelock.Interface. Each elector needs its own Lock. Only one goroutine at a time may call
 // Create or Update. Any number of goroutines may call the other methods.
 //
@@ -37,11 +37,11 @@ type Lock struct {
 	grant grant
 }
 
-// A grant is the state of the lease as a Lock knows it.
+// A grant contains what a Lock knows about the state of the lease.
 type grant struct {
-	id        lease.ID      // the proposed ID, or zero if there is none
-	released  bool          // a release of the ID was sent, and its outcome is unknown
-	held      bool          // the ID was granted, and no later request released or refused it
+	id        lease.ID      // the proposed ID, or zero if no ID is proposed
+	released  bool          // whether a release of the ID was sent and its outcome is unknown
+	held      bool          // whether the ID was granted, and no later request released or refused it
 	requested time.Duration // the duration in the last granted acquire
 	token     lease.Token   // the token of the last granted acquire
 }
@@ -108,9 +108,9 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 			record.RenewTime = metav1.NewTime(r.Until.Add(-r.Duration))
 		}
 	}
-	// The elector compares the raw bytes with the bytes from its last call of Get. It notices a
-	// renewal only if the bytes differ. A renewal changes the lease record of the authority, but not
-	// always the election record. So the raw bytes are made from both.
+	// The elector compares the raw bytes with the bytes from its last call of Get, and notices a
+	// renewal only if the bytes differ. A renewal changes the lease record of the authority, but
+	// not always the election record. Get therefore makes the raw bytes from both records.
 	raw, err := json.Marshal([]any{record, undisclosed(r)})
 	return record, raw, err
 }
@@ -121,9 +121,9 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 // ID, unless the state is Available.
 type undisclosed lease.Record
 
-// seconds returns d in seconds, rounded up. The result is at most math.MaxInt32, so it fits into an
-// int of 32 bits. An elector multiplies the result by time.Second, and the product fits into a
-// time.Duration.
+// The function seconds returns d in seconds, rounded up. The result is at most math.MaxInt32, so it
+// fits into an int of 32 bits. An elector multiplies the result by time.Second, and the product
+// fits into a time.Duration.
 func seconds(d time.Duration) int {
 	s := d / time.Second
 	if d%time.Second > 0 {
@@ -157,7 +157,7 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	default:
 		return fmt.Errorf("controllerruntime: an elector with identity %q uses the Lock of %q", record.HolderIdentity, l.identity)
 	}
-	if lease.CodeOf(err).Refusal() { // After any other error the ID might be in force.
+	if lease.CodeOf(err).Refusal() { // After an error that is not a refusal, the ID might be in force.
 		g = grant{}
 		err = apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, l.name, err)
 	}
@@ -167,8 +167,8 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return err
 }
 
-// The method hold acquires the lease with the duration d. If this Lock already holds the lease with
-// the same duration, the method renews the lease instead.
+// The method hold acquires the lease with the duration d. If the Lock already holds the lease with
+// the duration d, the method hold renews the lease.
 func (l *Lock) hold(ctx context.Context, g *grant, d time.Duration) error {
 	if g.released { // A release that arrives late must not find a lease in force under its ID.
 		if err := l.release(ctx, g); err != nil {
@@ -181,9 +181,9 @@ func (l *Lock) hold(ctx context.Context, g *grant, d time.Duration) error {
 	return l.acquire(ctx, g, d)
 }
 
-// acquire proposes an ID. If the outcome of the request is unknown, the next call of acquire
-// proposes the same ID. An authority that granted the first request also grants the second request,
-// because both requests propose the same ID.
+// The method acquire proposes an ID. If the outcome of the request is unknown, the next call of the
+// method acquire proposes the same ID. An authority that granted the first request also grants the
+// second request, because both requests propose the same ID.
 func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
 	if g.id.IsZero() {
 		g.id = dice.Dice{Reader: &rand.Reader}.ID()
@@ -219,8 +219,8 @@ func (l *Lock) release(ctx context.Context, g *grant) error {
 	return err
 }
 
-// checkInTime returns an error if the lease could end while the elector still leads. The request was
-// sent at the time sentAt.
+// checkInTime returns an error if the lease could end while the elector still leads. The parameter
+// sentAt is the time at which the request was sent.
 func (l *Lock) checkInTime(sentAt time.Time, res lease.Result) error {
 	took := time.Since(sentAt)
 	if left := res.MinRemaining - took; left < l.leadsFor {

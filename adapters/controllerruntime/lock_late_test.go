@@ -14,8 +14,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A release whose outcome is unknown may arrive late. It does not end the lease that the same Lock has
-// acquired since.
+// If a release with an unknown outcome arrives late, it does not end a lease that the same Lock has
+// acquired since the release was sent.
 func TestLateReleaseEndsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := memory.New(nil).Authority()

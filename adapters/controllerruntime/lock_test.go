@@ -22,7 +22,7 @@ import (
 
 const name = "leader"
 
-// The defaults of controller-runtime.
+// The constants are the defaults of controller-runtime.
 const (
 	duration = 15 * time.Second
 	deadline = 10 * time.Second
@@ -38,8 +38,8 @@ func newLock(t testing.TB, a lease.Authority, identity string) *controllerruntim
 	return l
 }
 
-// elect runs an elector with a lock until ctx ends. It calls began when it leads, and ended when it
-// does not any more.
+// The function elect runs an elector with a lock until ctx ends. It calls the function began when
+// the elector begins to lead, and the function ended when the elector no longer leads.
 func elect(ctx context.Context, t testing.TB, lock resourcelock.Interface, releaseOnCancel bool, began, ended func()) {
 	t.Helper()
 	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -61,8 +61,8 @@ func inspect(t testing.TB, a lease.Authority) lease.Record {
 	return res.Record
 }
 
-// Two electors have one leader. It renews, and keeps its token; when it has released or died, the
-// other leads with a newer one.
+// Of two electors, one leads. The leader renews its lease and keeps its token. When the leader has
+// released the lease or crashed, the other elector leads with a newer token.
 func TestElectorsOverALock(t *testing.T) {
 	for _, end := range []string{"releases", "dies"} {
 		t.Run(end, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestElectorsOverALock(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 					synctest.Wait()
 				}
-				most := retry + retry*6/5 // it tries each RetryPeriod, jittered
+				most := retry + retry*6/5 // an elector tries once in each RetryPeriod, with jitter
 				if end == "dies" {
 					most += duration
 				}
@@ -122,8 +122,9 @@ func TestElectorsOverALock(t *testing.T) {
 	}
 }
 
-// A Lock is what an elector expects of one: a refusal is a conflict, an unknown outcome is asked for
-// again with the same ID, and nothing but what was granted is released.
+// A Lock behaves as an elector expects. For a refusal, Update returns a conflict error. After an
+// unknown outcome, the Lock sends the request again with the same ID. The Lock releases only a
+// lease that was granted to it.
 func TestLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := memory.New(nil).Authority()
@@ -209,7 +210,8 @@ func TestInfiniteLeaseBesideAnElector(t *testing.T) {
 	})
 }
 
-// A record has whole seconds. Get rounds up, so that the lease does not appear to end too early.
+// The record of an elector has whole seconds. Get rounds the duration up, so that the lease does
+// not appear to end too early.
 func TestRecordRoundsUp(t *testing.T) {
 	for d, want := range map[time.Duration]int{time.Second: 1, time.Second + 1: 2, 2*time.Second - 1: 2} {
 		a := heldByOther(t, d)
@@ -228,7 +230,7 @@ func TestNewLock(t *testing.T) {
 	expectField(t, second(controllerruntime.NewLock(a, "", "x", nil)), "Name", lease.ErrName)
 	expectField(t, second(controllerruntime.NewLock(a, name, "", nil)), "Owner", lease.ErrOwner)
 	expectField(t, second(controllerruntime.NewLock(a, name, "x", options(0, -1))), "LockOptions.RetryPeriod", lease.ErrOption)
-	for range 20 { // the order of the checks does not change
+	for range 20 { // the order of the checks is the same in every call
 		expectField(t, second(controllerruntime.NewLock(a, name, "x", options(-1, -1))), "LockOptions.RenewDeadline", lease.ErrOption)
 	}
 }
@@ -243,7 +245,7 @@ func expectField(t testing.TB, err error, field string, code lease.Code) {
 
 func second[T any](_ T, err error) error { return err }
 
-// hidingIDs reports no ID to a read, as azlease does.
+// The type hidingIDs is an authority that reports no ID to a read, as azlease does.
 type hidingIDs struct{ lease.Authority }
 
 func (h hidingIDs) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
@@ -254,7 +256,7 @@ func (h hidingIDs) Do(ctx context.Context, name string, req lease.Request) (leas
 	return res, err
 }
 
-// An elector takes over from one that has crashed, even if a read does not report the ID of the lease.
+// An elector takes over from a crashed elector, even if a read does not report the ID of the lease.
 func TestLockWithoutIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)

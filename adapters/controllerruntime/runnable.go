@@ -13,15 +13,16 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Runnable runs a function while its Session holds a lease. Add it to a manager whose own leader
-// election is off. A Runnable implements manager.Runnable and manager.LeaderElectionRunnable.
+// A Runnable runs a function while its Session holds a lease. Add a Runnable to a manager whose own
+// leader election is off. A Runnable implements manager.Runnable and
+// manager.LeaderElectionRunnable.
 //
 // The function gets a context and the fencing token of the lease. After the context is canceled, at
 // least the StopWindow of the Session passes before another process can acquire the lease. In four
 // cases, the context can be canceled too late: the process is suspended, a clock is stepped, the
-// store loses the record, or a break has a short grace period. A grace period is short if it is less
-// than the sum of RenewInterval, RequestTimeout and StopWindow. In these four cases, only the
-// fencing token protects the data from late writes.
+// store loses the record, or a break has a short grace period. A grace period is short if it is
+// less than the sum of RenewInterval, RequestTimeout and StopWindow. If the context is canceled too
+// late, only the fencing token protects the data from late writes.
 //
 // By default, a Runnable that has lost its lease waits until it can acquire the lease again. The
 // manager keeps running while the Runnable waits. If another process with the same owner has taken
@@ -40,12 +41,13 @@ type Runnable struct {
 
 // NewRunnable returns a Runnable. The Runnable passes the options to session.Run. If o is nil, the
 // defaults apply. If the option Again is nil, a Runnable that has lost the lease waits until it can
-// acquire the lease again. It also waits for the lease again if f returns an error that matches
-// [fencing.ErrStale], because a guard can notice the loss of the lease before the Session does. If
-// another process with the same owner has taken the lease over ([lease.ErrTakenOver]), the Runnable
-// and the manager end. The Runnable and the manager also end if f returns any other error while the
-// Session holds the lease. The Runnable closes the Session when it ends. NewRunnable returns a
-// [*lease.FieldError] if the Session or the function is nil.
+// acquire the lease again. The Runnable also waits for the lease again if f returns an error that
+// matches [fencing.ErrStale], because a guard can notice the loss of the lease before the Session
+// notices the loss. If another process with the same owner has taken the lease over
+// ([lease.ErrTakenOver]), the Runnable and the manager end. The Runnable and the manager also end
+// if f returns an error that does not match fencing.ErrStale while the Session holds the lease. The
+// Runnable closes the Session when it ends. NewRunnable returns a [*lease.FieldError] if the
+// Session or the function is nil.
 func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error, o *session.RunOptions) (*Runnable, error) {
 	if l == nil {
 		return nil, lease.Missing("NewRunnable.l")
@@ -71,7 +73,7 @@ func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error,
 // error of session.Run matches ctx.Err(), Start leaves out the error of session.Run. Start must be
 // called only once.
 func (r *Runnable) Start(ctx context.Context) (err error) {
-	defer func() { // runs even if the function ends its goroutine
+	defer func() { // this runs even if the function ends its goroutine
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		err = errors.Join(err, r.lease.Close(closing))
@@ -101,10 +103,10 @@ func (r *Runnable) run(ctx context.Context, tok lease.Token) error {
 // NeedLeaderElection returns false, because a Runnable does its own leader election.
 func (r *Runnable) NeedLeaderElection() bool { return false }
 
-// Healthz is a healthz.Checker for AddHealthzCheck. Healthz returns an error if three conditions are
-// true at the same time: the context of the function has ended, the function is still running, and
-// CheckAlive of the Session returns false. In that state, another process might work at the same
-// time. If the check fails, the kubelet restarts the container.
+// Healthz is a healthz.Checker for AddHealthzCheck. Healthz returns an error if three conditions
+// are true at the same time: the context of the function has ended, the function is still running,
+// and CheckAlive of the Session returns false. If all three conditions are true, another process
+// might work at the same time. If the check fails, the kubelet restarts the container.
 func (r *Runnable) Healthz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,8 +118,8 @@ func (r *Runnable) Healthz(*http.Request) error {
 }
 
 // Readyz is a healthz.Checker for AddReadyzCheck. Readyz returns an error if the function is not
-// running, or if the context of the function has ended. Use Readyz if only the leader should receive
-// requests. With Readyz, all other replicas are not ready.
+// running, or if the context of the function has ended. Use Readyz if only the leader should
+// receive requests. With Readyz, only the replica of the leader is ready.
 func (r *Runnable) Readyz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,14 +31,15 @@ func newRunnable(t testing.TB, a lease.Authority, f func(context.Context, lease.
 	return r
 }
 
-// The answer to a renewal comes 9 s late, and then the way to the authority is cut. An elector counts
-// from the answer, so that two lead if its lock believes the answer. A Lock does not, and the function
-// of a Runnable has stopped before.
+// The answer to a renewal comes 9 s late, and then the connection to the authority is cut. An
+// elector counts the time from the answer, so two electors lead if the lock believes the late
+// answer. A Lock does not believe the late answer. The function of a Runnable has stopped before
+// another contender leads.
 func TestLateAnswer(t *testing.T) {
-	// overlap runs two contenders, of which the first one has that way to the authority. It returns
-	// for how long both led.
+	// The function overlap runs two contenders, of which the first has the bad connection to the
+	// authority. It returns the longest time for which both contenders led.
 	overlap := func(t *testing.T, start func(ctx context.Context, a lease.Authority, identity string, began, ended func())) (longest time.Duration) {
-		for shift := range 20 { // they do not meet in the same moments
+		for shift := range 20 { // each shift changes the times at which the requests of the contenders meet
 			synctest.Test(t, func(t *testing.T) {
 				a := memory.New(nil).Authority()
 				bad := leasefault.Script(a, leasefault.Nth(5, lease.ActionRenew, leasefault.DelayAnswer(9*time.Second)),
@@ -66,7 +67,7 @@ func TestLateAnswer(t *testing.T) {
 		}
 		return longest
 	}
-	// Without the two times a Lock knows nothing of what an elector does after an answer.
+	// Without the two LockOptions, a Lock cannot know how long an elector leads after an answer.
 	const none = 1
 	var lead [2]time.Duration
 	for i, o := range []*controllerruntime.LockOptions{{RenewDeadline: none, RetryPeriod: none}, nil} {
@@ -99,8 +100,9 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// A Runnable leads, reports it, and ends without an error when its manager ends. After a loss it
-// contends again; any other error ends it.
+// A Runnable leads, and its health checks report that it leads. It ends without an error when its
+// manager ends. After a loss, it contends for the lease again. After an error of its function that
+// is not a loss, the Runnable ends.
 func TestRunnable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := memory.New(nil).Authority()
@@ -131,7 +133,7 @@ func TestRunnable(t *testing.T) {
 		if _, err := lease.Break(ctx, a, name, lease.Grace(0)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(duration) // until it knows
+		time.Sleep(duration) // until the Runnable has noticed the loss
 		if r.Readyz(nil) == nil || r.Healthz(nil) == nil {
 			t.Error("the lease is lost, the function does not return, and the checks find nothing")
 		}

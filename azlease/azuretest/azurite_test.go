@@ -27,8 +27,8 @@ const azurite = "azurite@3.37.0"
 
 var installed = sync.OnceValues(install)
 
-// install returns a folder with Azurite, installed once for all runs of a user. The folder gets its name
-// when it is complete.
+// install returns a folder with Azurite, installed once for all runs of a user. When the folder is
+// complete, install renames the folder to its final name.
 func install() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -60,9 +60,9 @@ func install() (string, error) {
 	return "", errors.Join(errors.New("Azurite was installed, and is not in its place"), err)
 }
 
-// startAzurite starts Azurite and returns a client of a container at it. Azurite ends with the test, or
-// when this process ends in any way. Without node and npm the test fails, because a skipped test proves
-// nothing.
+// startAzurite starts Azurite and returns a client of a container at it. Azurite ends with the
+// test, or with this process. If node or npm is missing, the test fails, because a skipped test
+// proves nothing.
 func startAzurite(t *testing.T) *container.Client {
 	t.Helper()
 	modules, err := installed()
@@ -124,8 +124,9 @@ func startAzurite(t *testing.T) *container.Client {
 	return c
 }
 
-// The life of a lease at Azurite, without waiting for its end: all operations, tokens over an upload and a
-// deletion, the fence, and a list; and then contention and the suite.
+// The test runs azlease at Azurite, without waiting for the end of a lease. It runs all operations,
+// checks the tokens after an upload and a deletion, the fence and a list. It then runs contending
+// processes and the conformance suite.
 func TestAzurite(t *testing.T) {
 	t.Parallel()
 	c := startAzurite(t)
@@ -188,7 +189,8 @@ func TestAzurite(t *testing.T) {
 	}
 }
 
-// contendAtAzurite has four processes contend: one at a time is granted, and all tokens differ.
+// contendAtAzurite lets four processes contend. Only one process at a time has the lease, and all
+// tokens differ.
 func contendAtAzurite(t *testing.T, c *container.Client) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -232,8 +234,9 @@ func contendAtAzurite(t *testing.T, c *container.Client) {
 	}
 }
 
-// conformAtAzurite holds azlease at Azurite to the suite of authorities, in real time. CanUse is missing,
-// because Azurite answers a use with the ID of a lease that is over with another code than the service.
+// conformAtAzurite runs the suite of authorities for azlease at Azurite, in real time. The options
+// do not have CanUse: if a read or a write carries the ID of a lease that has ended, Azurite
+// answers with another code than the service.
 func conformAtAzurite(t *testing.T, c *container.Client) {
 	o := suiteOptions()
 	o.Bubble = false
@@ -242,12 +245,12 @@ func conformAtAzurite(t *testing.T, c *container.Client) {
 	leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return &mended{Container: open(t, c), last: map[string]lease.ID{}} }, o)
 }
 
-// A mended authority refuses what Azurite grants and the service does not: a renewal of an expired lease
-// under another ID, which revives the lease under its own.
+// A mended authority refuses a request that Azurite grants but the service refuses: a renewal of an
+// expired lease under another ID. Azurite revives the expired lease under its own ID.
 type mended struct {
 	*azlease.Container
 	mu   sync.Mutex
-	last map[string]lease.ID // that was granted, by name
+	last map[string]lease.ID // the ID that was granted last, by name
 }
 
 func (m *mended) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {

@@ -14,8 +14,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// compare measures ours and theirs in turns, and in the other order in every second round, so that both
-// meet the same machine. It returns the median of each.
+// compare measures the functions ours and theirs in turns, so that the load of the machine is the
+// same for both. The order alternates from round to round. compare returns the median of each
+// function.
 func compare(rounds int, ours, theirs func()) (our, their time.Duration) {
 	var a, z []time.Duration
 	timed := func(f func()) time.Duration {
@@ -37,9 +38,9 @@ func compare(rounds int, ours, theirs func()) (our, their time.Duration) {
 	return a[len(a)/2], z[len(z)/2]
 }
 
-// TestCosts compares with the SDK's own lease client, and with a blob that is replaced on the condition of
-// its ETag, as Akka.Coordination.Azure does, over loopback connections. A renewal takes at most 1.25 times
-// as long as that of the SDK.
+// TestCosts compares azlease with the SDK's own lease client, and with a blob that is replaced if
+// its ETag has not changed, as in Akka.Coordination.Azure. All connections are loopback
+// connections. A renewal of azlease takes at most 1.25 times as long as a renewal of the SDK.
 func TestCosts(t *testing.T) {
 	s := server(t)
 	sdk, err := container.NewClientFromConnectionString("AccountName="+s.Account+";AccountKey="+s.Key+";BlobEndpoint="+s.URL+";", box, nil)
@@ -73,7 +74,7 @@ func TestCosts(t *testing.T) {
 		rounds = 200
 	}
 	best := 100.0
-	for range 3 { // on a busy machine one run can be bad luck
+	for range 3 { // on a busy machine, a single run can be slow
 		our, their := compare(rounds, func() { do(renew(idA)) }, func() { _, err := theirs.RenewLease(ctx, nil); check(err) })
 		ratio := float64(our) / float64(their)
 		t.Logf("renewal: ours %v, the SDK's %v: %.2f", our, their, ratio)
@@ -104,7 +105,8 @@ func TestCosts(t *testing.T) {
 	t.Logf("acquire and release: ours %v, a record read and replaced by ETag twice %v: %.2f", our, their, float64(our)/float64(their))
 }
 
-// An etagLease is a record of a lease in a blob that is replaced on the condition of its ETag.
+// An etagLease stores the record of a lease in a blob, and replaces the blob only if its ETag has
+// not changed.
 type etagLease struct {
 	t    testing.TB
 	blob *blockblob.Client

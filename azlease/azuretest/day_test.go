@@ -21,9 +21,10 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A day of three holders of one lease, on the manual clock of the double, while every fault of
-// leasefault happens on the way of their requests. A holder believes only while the double has its ID in
-// force, the guard admits no stale write, and the service none without the lease.
+// Three holders contend for one lease for a day on the manual clock of the double. Every fault of
+// leasefault happens to their requests. A holder believes that it holds the lease only while its ID
+// is in force at the double. The guard admits no stale write, and the service admits no write
+// without the lease.
 func TestDay(t *testing.T) {
 	const most = 24 * time.Hour
 	length := most
@@ -52,7 +53,7 @@ func TestDay(t *testing.T) {
 
 const tick = 500 * time.Millisecond
 
-// A day is the world of TestDay.
+// A day holds the servers, the holders and the counters of TestDay.
 type day struct {
 	double
 	seed    uint64
@@ -66,15 +67,15 @@ type day struct {
 
 	terms, losses, writes, stale, uploads, refused atomic.Int64
 	breaks                                         atomic.Int64
-	abrupt                                         atomic.Pointer[time.Time] // of the last break that ended sooner than a holder learns of it
+	abrupt                                         atomic.Pointer[time.Time] // of the last break that ended before a holder could learn of it
 	believed                                       int
 }
 
 // A dayHolder is a process: a session whose network fails.
 type dayHolder struct {
 	*session.Session
-	down atomic.Bool              // its network is cut
-	id   atomic.Pointer[lease.ID] // that was granted last
+	down atomic.Bool              // the network of the holder is cut
+	id   atomic.Pointer[lease.ID] // the ID that was granted last
 	over lease.Authority
 }
 
@@ -105,7 +106,8 @@ func newDay(t *testing.T, seed uint64) *day {
 	return d
 }
 
-// way is the network of a holder: one request in ten meets a fault, and sometimes it is cut.
+// way is the network of a holder. A fault happens to one request in ten, and sometimes the network
+// is cut.
 func (d *day) way(t *testing.T, h *dayHolder, i uint64) policy.Transporter {
 	gate := leasefault.NewGate()
 	any := func(p float64, faults ...leasefault.Fault) leasefault.Line[lease.Action] {
@@ -113,7 +115,7 @@ func (d *day) way(t *testing.T, h *dayHolder, i uint64) policy.Transporter {
 	}
 	return faulty(t, d.transport(),
 		leasefault.Always(leasefault.Any, leasefault.If(h.down.Load, leasefault.LoseRequest)),
-		leasefault.Nth(40, lease.ActionRenew, gate.HoldRequest), // is overtaken by the next release
+		leasefault.Nth(40, lease.ActionRenew, gate.HoldRequest), // the next release overtakes this request
 		leasefault.From(1, lease.ActionRelease, gate.OpenAfter),
 		leasefault.Nth(20, lease.ActionRenew, leasefault.Before(func() { d.broken(0) })),
 		leasefault.Nth(90, lease.ActionAcquire, leasefault.After(func() { d.broken(5 * time.Second) })),
@@ -126,14 +128,14 @@ func (d *day) way(t *testing.T, h *dayHolder, i uint64) policy.Transporter {
 	)
 }
 
-// broken breaks the lease as an operator does.
+// broken breaks the lease in the way of an operator.
 func (d *day) broken(grace time.Duration) {
 	d.breaks.Add(1)
 	if grace < 30*time.Second {
 		now := d.Clock().Now()
 		d.abrupt.Store(&now)
 	}
-	_, _ = lease.Break(context.Background(), d.admin, "job", lease.Grace(grace)) // there may be none
+	_, _ = lease.Break(context.Background(), d.admin, "job", lease.Grace(grace)) // there may be no lease to break
 }
 
 // work returns the work of a holder. The holder writes behind the guard. Sometimes it also uploads the
@@ -163,7 +165,7 @@ func (d *day) work(t *testing.T, h *dayHolder, r *rand.Rand) func(context.Contex
 			if r.IntN(20) == 0 {
 				_, err := sdk.UploadBuffer(context.WithoutCancel(ctx), []byte(tok), &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(id)})
 				in := d.current("job")
-				justBroken := d.Clock().Now().Equal(*d.abrupt.Load()) // perhaps between the upload and the look
+				justBroken := d.Clock().Now().Equal(*d.abrupt.Load()) // the break was perhaps between the upload and this check
 				if err == nil && !justBroken && (!in.State.Locked() || in.ID != id) {
 					t.Errorf("an upload under %s was accepted, and the lease is %+v", id, in)
 				}
@@ -182,10 +184,10 @@ func (d *day) work(t *testing.T, h *dayHolder, r *rand.Rand) func(context.Contex
 	}
 }
 
-// pass lets a tick pass, and looks at what the holders believe.
+// pass lets a tick pass, and then checks whether each holder believes that it holds the lease.
 func (d *day) pass(t *testing.T) {
 	d.Clock().Advance(tick)
-	time.Sleep(tick) // in the bubble: for the faults
+	time.Sleep(tick) // in the bubble, so that faults can happen
 	synctest.Wait()
 	in := d.current("job")
 	for i, h := range d.holders {
@@ -202,12 +204,13 @@ func (d *day) pass(t *testing.T) {
 	case 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12:
 		h.down.Store(false)
 	case 13:
-		// With grace, so that the holder knows in time: a break at once ends a lease while it believes.
+		// The break has a grace period, so that the holder learns of the break in time. After a break
+		// without a grace period, a holder still believes that it holds the lease.
 		d.broken(45 * time.Second)
 	}
 }
 
-// end ends the day: everything runs until all have stopped.
+// end ends the day, and returns when all goroutines have stopped.
 func (d *day) end(t *testing.T) {
 	d.stop()
 	closed := make(chan struct{})
@@ -232,7 +235,7 @@ func (d *day) end(t *testing.T) {
 	}
 }
 
-// noting notes the ID that was granted.
+// A noting authority notes the ID that was granted.
 type noting struct {
 	lease.Authority
 	h *dayHolder

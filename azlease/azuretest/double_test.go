@@ -22,13 +22,13 @@ import (
 
 const box = "box" // the container of all tests
 
-// A double is a blobtest handler in process, without a network, so that it can live in a synctest
-// bubble.
+// A double is a blobtest handler in this process, without a network, so that it can run in a
+// synctest bubble.
 type double struct {
 	*blobtest.Handler
 }
 
-// newDouble makes a double whose clock runs with package time, unless o has another.
+// newDouble makes a double. If o has no clock, the clock of the double runs with package time.
 func newDouble(t testing.TB, o *blobtest.Options) double {
 	t.Helper()
 	if o == nil {
@@ -45,7 +45,7 @@ func newDouble(t testing.TB, o *blobtest.Options) double {
 	return double{h}
 }
 
-// current returns the record of the lease of a blob, as only the double knows it.
+// current returns the double's own record of the lease of a blob.
 func (d double) current(name string) lease.Record {
 	res, err := lease.Inspect(context.Background(), d.Authority(), blobtest.LeaseName(blobtest.DefaultAccount, box, name))
 	if err != nil {
@@ -54,14 +54,15 @@ func (d double) current(name string) lease.Record {
 	return res.Record
 }
 
-// transport is the way of an SDK's requests to the double.
+// transport returns a transport that sends the requests of an SDK to the double.
 func (d double) transport() policy.Transporter { return &http.Client{Transport: d.Handler} }
 
-// url is the address of the container at the double. The SDK takes the first segment of the path for the
-// account only if the host is an IP address.
+// url returns the address of the container at the double. The host is an IP address, because only
+// then does the SDK take the first segment of the path as the account.
 func (d double) url() string { return "http://127.0.0.1:10000/" + blobtest.DefaultAccount + "/" + box }
 
-// client makes a client of the SDK for the container at url, whose requests go the way of send.
+// client makes a client of the SDK for the container at url. The client sends its requests through
+// the transport send.
 func client(t testing.TB, url string, send policy.Transporter) *container.Client {
 	t.Helper()
 	cred, err := container.NewSharedKeyCredential(blobtest.DefaultAccount, blobtest.DefaultKey)
@@ -75,7 +76,7 @@ func client(t testing.TB, url string, send policy.Transporter) *container.Client
 	return c
 }
 
-// open makes a Container of a client.
+// open makes a Container that uses the client.
 func open(t testing.TB, c *container.Client) *azlease.Container {
 	t.Helper()
 	leases, err := azlease.New(c, nil)
@@ -85,14 +86,14 @@ func open(t testing.TB, c *container.Client) *azlease.Container {
 	return leases
 }
 
-// leases makes a Container at a new double.
+// newLeases makes a Container at a new double.
 func newLeases(t testing.TB) (*azlease.Container, double) {
 	t.Helper()
 	d := newDouble(t, nil)
 	return open(t, client(t, d.url(), d.transport())), d
 }
 
-// A counter counts the requests that go its way.
+// A counter is a transport that counts its requests.
 type counter struct {
 	policy.Transporter
 	n atomic.Int64
@@ -109,7 +110,7 @@ func (c *counter) Do(r *http.Request) (*http.Response, error) {
 	return c.Transporter.Do(r)
 }
 
-// count returns what was sent while f ran.
+// count returns the requests that were sent while f ran.
 func (c *counter) count(f func()) []string {
 	c.mu.Lock()
 	before := len(c.what)
@@ -120,7 +121,7 @@ func (c *counter) count(f func()) []string {
 	return c.what[before:]
 }
 
-// what names the operation of a request.
+// what returns the name of the operation of a request.
 func what(r *http.Request) string {
 	switch comp := r.URL.Query().Get("comp"); {
 	case comp == "lease":
@@ -149,7 +150,8 @@ func bare(t testing.TB, c *container.Client, name string, id lease.ID) *azl.Blob
 	return b
 }
 
-// canonical returns the headers of a request of the SDK, which does not use canonical names.
+// canonical returns the headers of a request with canonical names, because the SDK does not use
+// canonical names.
 func canonical(r *http.Request) http.Header {
 	h := http.Header{}
 	for name, values := range r.Header {

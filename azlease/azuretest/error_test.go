@@ -19,8 +19,8 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// Every error names the blob or the container and says what to do. Those that no retry mends are
-// permanent.
+// Every error names the blob or the container and says what to do. If no retry can remove the cause
+// of an error, the error is permanent.
 func TestErrors(t *testing.T) {
 	d := newDouble(t, nil)
 	put := func(name, key, value string) {
@@ -92,17 +92,18 @@ func TestErrors(t *testing.T) {
 			}
 		})
 	}
-	// The error of the SDK can still be found.
+	// errors.As can still find the error of the SDK.
 	_, err = open(t, elsewhere).Do(t.Context(), "job", acquire(idB, time.Minute))
 	if !bloberror.HasCode(err, bloberror.ContainerNotFound) {
 		t.Errorf("%v does not unwrap to the error of the SDK", err)
 	}
-	// Removing the metadata, as the error says, mends it: tokens go on.
+	// After the metadata is removed, as the error says, the lease works again, and tokens continue to
+	// rise.
 	if _, err := good.NewBlobClient("epoch").SetMetadata(t.Context(), nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	must(t, open(t, good), "epoch", acquire(idB, time.Minute))
-	// One corrupt record does not end a list.
+	// A corrupt record does not end a list.
 	corrupt, sound := 0, 0
 	for e, err := range open(t, good).List(t.Context(), "") {
 		switch {
@@ -132,7 +133,7 @@ func withKey(t *testing.T, d double, key string) *container.Client {
 	return c
 }
 
-// The README's permissions are enough, and none of them can be missing.
+// The permissions in the README are enough, and each of them is needed.
 func TestPermissions(t *testing.T) {
 	d := newDouble(t, nil)
 	leases := func(p sas.ContainerPermissions) *azlease.Container {
@@ -189,7 +190,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A fault of the network is not permanent, and neither granted nor refused.
+// After a fault of the network, the error is not permanent, and the request counts as neither
+// granted nor refused.
 func TestUnknownOutcomes(t *testing.T) {
 	d := newDouble(t, nil)
 	leases := open(t, client(t, d.url(), faulty(t, d.transport(), leasefault.From(1, leasefault.Any, leasefault.FailRequest))))

@@ -23,7 +23,7 @@ func server(t testing.TB) *blobtest.Server {
 	return s
 }
 
-// built builds an example.
+// built builds an example program.
 func built(t *testing.T, name string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), name)
@@ -35,7 +35,7 @@ func built(t *testing.T, name string) string {
 	return program
 }
 
-// example builds an example and runs it against a server.
+// example builds an example program and runs it against a server.
 func example(t *testing.T, name string) string {
 	t.Helper()
 	s := server(t)
@@ -48,7 +48,7 @@ func example(t *testing.T, name string) string {
 	return string(out)
 }
 
-// Two processes in real time, of which the one that holds is killed.
+// The example starts two processes in real time, and kills the process that holds the lease.
 func TestExampleTakeover(t *testing.T) {
 	t.Parallel()
 	out := example(t, "takeover")
@@ -65,7 +65,8 @@ func TestExampleFence(t *testing.T) {
 	}
 }
 
-// Without a service, an example says what to start. The client of the service tries for 10 s.
+// Without a service, an example program says which program to start. The client of the service
+// tries to connect for 10 s.
 func TestExamplesSayWhatToStart(t *testing.T) {
 	for _, name := range []string{"takeover", "fence"} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ type trip func(*http.Request) (*http.Response, error)
 func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 func (f trip) Do(r *http.Request) (*http.Response, error)        { return f(r) }
 
-// No error contains the signature of the client, for any cause of the failure.
+// Whatever the cause of a failure is, the error does not contain the signature of the client.
 func TestNoErrorHasTheSignature(t *testing.T) {
 	d := newDouble(t, nil)
 	signed, err := client(t, d.url(), d.transport()).GetSASURL(sas.ContainerPermissions{Read: true, Write: true, List: true}, time.Now().Add(time.Hour), nil)
@@ -56,14 +56,14 @@ func TestNoErrorHasTheSignature(t *testing.T) {
 			t.Errorf("list: %v", err)
 		}
 	}
-	// The time-out is that of the client, as of a dial.
+	// The http.Client causes the time-out, like a time-out of a dial.
 	silent.Timeout = time.Millisecond
 	if _, err := leases.Do(t.Context(), "job", renew(idA)); !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "sig=") {
 		t.Errorf("a time-out of the client: %v", err)
 	}
 }
 
-// A proxy may remove ETags. Nothing panics.
+// If a proxy removes ETags, azlease does not panic.
 func TestAnswersWithoutETag(t *testing.T) {
 	d := newDouble(t, nil)
 	good := open(t, client(t, d.url(), d.transport()))
@@ -104,7 +104,7 @@ func TestAnswersWithoutETag(t *testing.T) {
 	}
 }
 
-// An answer that is no list is an error.
+// If the answer to a list request is no list, List yields an error.
 func TestListWithoutBlobs(t *testing.T) {
 	d := newDouble(t, nil)
 	bad := trip(func(r *http.Request) (*http.Response, error) {
@@ -157,7 +157,7 @@ func TestTimeLeftIsNotThatOfASuccessor(t *testing.T) {
 	}
 }
 
-// An acquire that fails under an ID in force does not end the lease of that ID.
+// If an acquire under an ID in force fails, the lease of the ID does not end.
 func TestFailedAcquireEndsNoLease(t *testing.T) {
 	d := newDouble(t, nil)
 	var cut atomic.Bool
@@ -178,8 +178,8 @@ func TestFailedAcquireEndsNoLease(t *testing.T) {
 	}
 }
 
-// A process acquires a lease under an ID that another process holds, and cannot read the blob after that.
-// The failed acquire does not end the lease of the other process.
+// A process acquires a lease under an ID that another process holds, and then fails to read the
+// blob. The failed acquire does not end the lease of the other process.
 func TestFailedReadEndsNoLease(t *testing.T) {
 	d := newDouble(t, nil)
 	must(t, open(t, client(t, d.url(), d.transport())), "job", acquire(idA, time.Minute))
@@ -192,8 +192,9 @@ func TestFailedReadEndsNoLease(t *testing.T) {
 	}
 }
 
-// A change is repeated after an upload has removed the token of its first grant. The answer has that
-// token, the new ID can be renewed, and the next grant has a newer token.
+// A change is repeated after an upload has removed the token of its first grant. The answer to the
+// repeated change has the token of the first grant, the new ID can be renewed, and the next grant
+// has a newer token.
 func TestRepeatedChangeAfterUpload(t *testing.T) {
 	d := newDouble(t, nil)
 	sdk := client(t, d.url(), d.transport())
@@ -214,7 +215,8 @@ func TestRepeatedChangeAfterUpload(t *testing.T) {
 	}
 }
 
-// Two processes share an ID, and an upload removes the newest token. The next grant is newer all the same.
+// Two processes share an ID, and an upload removes the newest token. The next grant still has a
+// newer token than all earlier grants.
 func TestTokensOfASharedID(t *testing.T) {
 	d := newDouble(t, nil)
 	sdk := client(t, d.url(), d.transport())

@@ -17,7 +17,7 @@ import (
 	"github.com/fencedlease/lease/leasetest/linearize"
 )
 
-// SPEC A2: every history of several processes is linearizable to the machine.
+// SPEC A2: every history of several processes is linearizable with respect to the state machine.
 func TestHistories(t *testing.T) {
 	runs := 1000
 	if testing.Short() {
@@ -26,7 +26,8 @@ func TestHistories(t *testing.T) {
 	histories(t, runs, 0)
 }
 
-// The same while requests and answers are lost, delayed, repeated and late, on the way of each process.
+// Histories are linearizable while the requests and answers of each process are lost, delayed or
+// repeated.
 func TestHistoriesUnderFaults(t *testing.T) {
 	runs := 100
 	if testing.Short() {
@@ -50,7 +51,7 @@ func histories(t *testing.T, runs int, faults float64) {
 	}
 }
 
-// TestHistoriesFindWhatIsWrong plants bugs. Each must be found in some history.
+// TestHistoriesFindWhatIsWrong plants bugs. Some history must find each bug.
 func TestHistoriesFindWhatIsWrong(t *testing.T) {
 	for what, wrong := range map[string]func(lease.Authority) lease.Authority{
 		"a refusal is answered as a grant": func(a lease.Authority) lease.Authority {
@@ -91,25 +92,26 @@ func TestHistoriesFindWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A tally counts what histories had.
+// A tally counts the events of several histories.
 type tally struct {
 	mu                                sync.Mutex
 	requests, grants, unknown, undone int
 	tokens                            []issued
 }
 
-// issued is a token that a request got.
+// issued holds the token that a request got, and the times of the call and the return of the
+// request.
 type issued struct {
 	epoch     uint64
 	call, ret time.Time
 }
 
-// history runs four processes in a bubble and checks what they were answered.
+// history runs four processes in a bubble and checks the answers that they get.
 func history(t *testing.T, seed uint64, faults float64, wrong func(lease.Authority) lease.Authority, sum *tally) (err error) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDouble(t, nil)
 		sum.tokens = nil
-		// The service counts whole seconds, so a lease or a break may be shorter by almost one.
+		// The service counts whole seconds, so a lease or a break can be shorter by almost one second.
 		rec, failed := linearize.NewRecorder(&linearize.Options{Observed: true, Epsilon: time.Second})
 		if failed != nil {
 			t.Fatal(failed)
@@ -134,7 +136,7 @@ func history(t *testing.T, seed uint64, faults float64, wrong func(lease.Authori
 	return err
 }
 
-// acting counts grants, and marks the exchanges of a request with it.
+// acting is an authority that counts grants, and marks the exchanges of a request with the request.
 type acting struct {
 	lease.Authority
 	sum *tally
@@ -157,8 +159,9 @@ func (a acting) Do(ctx context.Context, name string, req lease.Request) (lease.R
 	return res, err
 }
 
-// rising returns an error unless a grant that began after another had returned has a newer token. Two
-// grants have the same token only if a change was sent again, which grants nothing new.
+// rising returns an error if a grant that began after another grant had returned has no newer
+// token. Two overlapping grants can have the same token if a change was sent again, because a
+// repeated change grants nothing new.
 func (s *tally) rising() error {
 	for _, a := range s.tokens {
 		for _, b := range s.tokens {
@@ -170,8 +173,8 @@ func (s *tally) rising() error {
 	return nil
 }
 
-// undoing records the releases that azlease itself sends after an acquire that failed, as requests of
-// another client.
+// undoing records the releases that azlease itself sends after a failed acquire. It records each of
+// these releases as a request of another client.
 type undoing struct {
 	policy.Transporter
 	rec    *linearize.Recorder

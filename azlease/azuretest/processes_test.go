@@ -22,11 +22,12 @@ import (
 	"github.com/fencedlease/lease/internal/check/processes"
 )
 
-// fast is how many times as fast as real time the server's clock runs, so that a lease of 15 seconds, the
-// shortest of the service, is one of a second to the processes.
+// fast is the rate of the server's clock, compared with real time. At this rate, the shortest lease
+// of the service, which lasts 15 seconds, lasts one second for the processes.
 const fast = 15
 
-// asServer is the variable that makes a process a server: the address to listen on.
+// asServer is an environment variable. If it is set, the process runs as a server. The value is the
+// address to listen on.
 const asServer = "AZURETEST_SERVER"
 
 func TestMain(m *testing.M) {
@@ -46,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve is a server process.
+// serve is the main function of a server process.
 func serve(address string) error {
 	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: blobtest.NewFastClock(time.Now(), fast), Containers: []string{box}})
 	if err != nil {
@@ -63,7 +64,7 @@ func serve(address string) error {
 	return h.Serve(s, l)
 }
 
-// openFast opens the container at an address for a process whose time is the real one.
+// openFast opens the container at an address for a process that runs in real time.
 func openFast(address string) (slowed, error) {
 	cred, err := container.NewSharedKeyCredential(blobtest.DefaultAccount, blobtest.DefaultKey)
 	if err != nil {
@@ -78,7 +79,7 @@ func openFast(address string) (slowed, error) {
 	return slowed{leases}, err
 }
 
-// A slowed authority shows the time of the fast clock in real time.
+// A slowed authority converts the times of the fast clock to real time.
 type slowed struct{ leases *azlease.Container }
 
 func (s slowed) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
@@ -101,7 +102,7 @@ func (s slowed) Do(ctx context.Context, name string, req lease.Request) (lease.R
 	return res, err
 }
 
-// A slowedStore is what a process holds at.
+// A slowedStore is the store of a process that holds a lease.
 type slowedStore struct{ slowed }
 
 func (s slowedStore) Authority() lease.Authority { return s.slowed }
@@ -173,9 +174,9 @@ func (p *proxy) cut() {
 	}
 }
 
-// SPEC G1, G2, H9: the server is stopped and continued and connections are cut, while three processes that
-// hold a lease in turns are stopped, continued and killed: no stale write passes the guard, and no holder
-// believes while another holds.
+// SPEC G1, G2, H9: the server is paused and resumed, and connections are cut, while three processes
+// that hold a lease in turns are paused, resumed and killed. No stale write passes the guard, and
+// no holder believes that it holds the lease while another holder has it.
 func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	rounds := 60

@@ -18,7 +18,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// holder makes a Session at a Container, closed at the end of the test.
+// holder makes a Session at a Container. The Session is closed at the end of the test.
 func holder(t testing.TB, leases *azlease.Container, owner string, d time.Duration) *session.Session {
 	t.Helper()
 	s, err := leases.Lease("job", &session.Options{Owner: owner, Duration: d, Logger: slog.New(slog.DiscardHandler)})
@@ -42,12 +42,13 @@ func mustAcquire(t testing.TB, s *session.Session) lease.Token {
 	return tok
 }
 
-// SPEC H13. A holder learns of a break at its next renewal, keeps the lease until two seconds before the
-// end of the grace at most, is warned once, and warned again if the break is shortened.
+// SPEC H13. A holder learns of a break at its next renewal. It keeps the lease at least until two
+// seconds before the end of the grace period. It is warned once, and again if a second break
+// shortens the grace period.
 func TestBreakWithGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases, d := newLeases(t)
-		// It asks often, and gives nothing away each time.
+		// The holder renews often, and loses no time of the grace period with any renewal.
 		s, err := leases.Lease("job", &session.Options{Duration: time.Minute, RenewInterval: 3 * time.Second, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +73,7 @@ func TestBreakWithGrace(t *testing.T) {
 			t.Errorf("warned of %v, and the break ends at %v", warned, real)
 		}
 		mu.Unlock()
-		for i := 0; s.CheckAlive(); i++ { // however often it asks
+		for i := 0; s.CheckAlive(); i++ { // however often the holder renews
 			time.Sleep(100 * time.Millisecond)
 		}
 		if ended := time.Now(); ended.After(real) || ended.Before(real.Add(-3*time.Second)) {
@@ -100,7 +101,7 @@ func TestBreakWithGrace(t *testing.T) {
 	})
 }
 
-// SPEC H14. A lease is handed over by a change of its ID, and the receiver has a newer token.
+// SPEC H14. A hand-over changes the ID of the lease, and the receiver gets a newer token.
 func TestHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDouble(t, nil)
@@ -122,8 +123,9 @@ func TestHandOver(t *testing.T) {
 	})
 }
 
-// SPEC H3. A grant that arrives after its acquire was given up is not believed, and undone: whichever of
-// its exchanges is late, and although no answer shows the ID in force.
+// SPEC H3. If an acquire was given up, and its grant arrives later, the holder does not believe the
+// grant, and the grant is undone. The test delays each exchange of the acquire in turn. The service
+// never reports the ID in force.
 func TestLateGrants(t *testing.T) {
 	for _, action := range []lease.Action{lease.ActionAcquire, lease.ActionRead, lease.ActionWrite} {
 		for n := 1; n <= 3; n++ {
@@ -136,7 +138,7 @@ func TestLateGrants(t *testing.T) {
 				defer cancel()
 				ok, err := s.Acquire(ctx)
 				switch {
-				case ok: // the late exchange was not one of this acquire
+				case ok: // the acquire did not send the delayed exchange
 					if err := s.Release(t.Context()); err != nil {
 						t.Fatal(err)
 					}
@@ -153,8 +155,8 @@ func TestLateGrants(t *testing.T) {
 	}
 }
 
-// The service itself refuses a write to the blob once the lease is not in force: after a break, and after
-// another has the lease.
+// If the lease is not in force, the service itself refuses a write to the blob. The test writes
+// after a break, and after another holder has acquired the lease.
 func TestFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases, d := newLeases(t)

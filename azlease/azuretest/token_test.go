@@ -32,7 +32,7 @@ func acquire(id lease.ID, d time.Duration) lease.Request {
 func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
 func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
 
-// must makes a request that must be granted.
+// must sends a request that must be granted.
 func must(t testing.TB, a lease.Authority, name string, req lease.Request) lease.Result {
 	t.Helper()
 	res, err := a.Do(t.Context(), name, req)
@@ -42,14 +42,14 @@ func must(t testing.TB, a lease.Authority, name string, req lease.Request) lease
 	return res
 }
 
-// TestExchanges counts what each request sends.
+// TestExchanges counts the requests that each operation sends to the service.
 func TestExchanges(t *testing.T) {
 	d := newDouble(t, nil)
 	count := &counter{Transporter: d.transport()}
 	leases := open(t, client(t, d.url(), count))
 	other := open(t, client(t, d.url(), d.transport()))
 	const first, name = "first", "job"
-	must(t, leases, first, acquire(idA, time.Minute)) // makes the floor blob
+	must(t, leases, first, acquire(idA, time.Minute)) // creates the floor blob
 	check := func(what string, f func(), want ...string) {
 		t.Helper()
 		if got := count.count(f); !slices.Equal(got, want) {
@@ -87,8 +87,8 @@ func TestExchanges(t *testing.T) {
 	}, "GET list")
 }
 
-// Tokens rise over everything that can happen to a blob: releases, expiry, changes, an upload that
-// replaces its metadata, its deletion, and a grant whose token was lost on the way.
+// Tokens rise after every event of a blob: a release, the end of a lease, a change, an upload that
+// replaces the metadata, a deletion, and a grant whose answer was lost.
 func TestTokensNeverFall(t *testing.T) {
 	d := newDouble(t, nil)
 	sdk := client(t, d.url(), d.transport())
@@ -191,7 +191,8 @@ func TestLastTokenOfAGeneration(t *testing.T) {
 	}
 }
 
-// Acquires of many new names at once take few generations from the floor blob, and all have a token.
+// Many acquires of new names at the same time take only a few generations from the floor blob, and
+// each acquire gets a token.
 func TestFloorIsShared(t *testing.T) {
 	d := newDouble(t, nil)
 	count := &counter{Transporter: d.transport()}
@@ -213,7 +214,8 @@ func TestFloorIsShared(t *testing.T) {
 	}
 }
 
-// A token that cannot be written is not granted: the lease is released, and the outcome is unknown.
+// If a token cannot be written, the acquire is not granted: azlease releases the lease, and the
+// outcome is unknown.
 func TestTokenThatCannotBeWritten(t *testing.T) {
 	d := newDouble(t, nil)
 	way := faulty(t, d.transport(), leasefault.Nth(3, lease.ActionWrite, leasefault.FailRequest))
@@ -228,8 +230,8 @@ func TestTokenThatCannotBeWritten(t *testing.T) {
 	must(t, leases, "job", acquire(idB, time.Minute))
 }
 
-// The metadata says who holds the lease, in words for people, and does not disclose the ID. The
-// entries of other programs stay in the metadata.
+// The metadata names the holder in a readable form, and does not disclose the ID. The entries of
+// other programs stay in the metadata.
 func TestMetadata(t *testing.T) {
 	d := newDouble(t, nil)
 	sdk := client(t, d.url(), d.transport())
@@ -266,8 +268,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// A renewal by a process that has not seen the grant finds its token in the metadata. An ID that was
-// acquired past azlease has none.
+// A renewal by a process that has not seen the grant finds its token in the metadata. An ID that
+// was acquired without azlease has no token.
 func TestTokenOfAnotherProcess(t *testing.T) {
 	d := newDouble(t, nil)
 	sdk := client(t, d.url(), d.transport())
@@ -288,8 +290,8 @@ func TestTokenOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// The release of a lease whose token could not be written may arrive late. It does not end the lease if
-// that was acquired again under the same ID.
+// The release of a lease whose token could not be written may arrive late. If the lease was
+// acquired again under the same ID, the late release does not end it.
 func TestLateReleaseEndsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDouble(t, nil)
@@ -309,7 +311,8 @@ func TestLateReleaseEndsNoLease(t *testing.T) {
 	})
 }
 
-// A token that is written late, when newer ones were granted under the same ID, is not written.
+// If the write of a token arrives late, and newer tokens were granted under the same ID, the
+// service refuses the late write.
 func TestLateTokenIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDouble(t, nil)
@@ -334,8 +337,8 @@ func TestLateTokenIsNotWritten(t *testing.T) {
 	})
 }
 
-// A lease that is broken before its token is written is not granted, and the acquire is not refused
-// either: the service had carried it out.
+// If a lease is broken before its token is written, the acquire is neither granted nor refused,
+// because the service had already carried out the acquire.
 func TestBrokenBeforeItsToken(t *testing.T) {
 	d := newDouble(t, nil)
 	admin := open(t, client(t, d.url(), d.transport()))

@@ -20,8 +20,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// A leased is a blob or a container in the Azure SDK for Go. Each method makes one call, and returns the lease
-// ID and the time of the answer, if there are any.
+// A leased is a blob or a container in the Azure SDK for Go. Each method makes one call. It returns
+// the lease ID and the remaining time from the answer, if the answer has them.
 type leased interface {
 	acquire(ctx context.Context, id string, seconds int32) (string, error)
 	renew(ctx context.Context, id string) (string, error)
@@ -135,7 +135,8 @@ func deref[T any](p *T) (v T) {
 	return v
 }
 
-// Every cell of the tables has its outcome through the Azure SDK for Go, on blobs and on containers.
+// Through the Azure SDK for Go, every cell of the tables has the expected outcome, for blobs and
+// for containers.
 func TestGoSDK(t *testing.T) {
 	cells := readCells(t)
 	srv := startDouble(t, nil)

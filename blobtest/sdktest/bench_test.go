@@ -6,9 +6,9 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// BenchmarkLease sends lease operations to the double and to Azurite, over loopback, with the same client,
-// signature and requests. It reports the time of the double as a part of Azurite's time. The goal is at
-// most a tenth.
+// BenchmarkLease sends lease operations to the double and to Azurite, over loopback, with the same
+// client, signature and requests. It reports the time of the double as a part of Azurite's time.
+// The goal is at most a tenth of Azurite's time.
 func BenchmarkLease(b *testing.B) {
 	p := newPair(b)
 	srv, err := blobtest.NewServer(nil, nil)

@@ -13,7 +13,7 @@ type cell struct {
 	Status                     int
 }
 
-// readCells reads the cells of the double's own tests.
+// readCells reads the cells from the file that the double's own tests write.
 func readCells(t *testing.T) (cells []cell) {
 	t.Helper()
 	data, err := os.ReadFile("../testdata/cells.json")

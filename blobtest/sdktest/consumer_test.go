@@ -16,8 +16,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 )
 
-// A program that was written for the service works: it guards a counter in metadata with a lease, and uses
-// blocks, copies, snapshots and lists through the Azure SDK for Go.
+// A program that was written for the service works with the double. The program guards a counter in
+// metadata with a lease, and uses blocks, copies, snapshots and lists through the Azure SDK for Go.
 func TestConsumer(t *testing.T) {
 	ctx := t.Context()
 	must := func(err error) {
@@ -112,7 +112,7 @@ func TestConsumer(t *testing.T) {
 	_, err = b.SetMetadata(ctx, count, &blob.SetMetadataOptions{AccessConditions: holding})
 	code(err, bloberror.LeaseLost)
 	_, err = l.RenewLease(ctx, nil)
-	must(err) // no request changed it
+	must(err) // no request changed the blob
 	_, err = b.Delete(ctx, &blob.DeleteOptions{AccessConditions: holding, DeleteSnapshots: to.Ptr(blob.DeleteSnapshotsOptionTypeInclude)})
 	must(err)
 	old, err := b.WithSnapshot(*snap.Snapshot)

@@ -26,8 +26,8 @@ type pair struct {
 	sas     string
 	double  func() (*blobtest.Server, error)
 
-	// turns limits how many sequences run at once, except those that wait. If Azurite had too many
-	// requests, its answers would take longer than the leases last.
+	// turns limits how many sequences run at once, except those that wait. If Azurite had to answer
+	// too many requests at once, its answers would take longer than the leases last.
 	turns chan struct{}
 }
 
@@ -75,9 +75,9 @@ var errSlow = errors.New("the machine is too slow to compare")
 
 const maxLag = 2 * time.Second // less than the shortest wait, lease or break
 
-// run runs a sequence until its end, or until a difference after which the sides are in different states. It
-// returns the name of the difference that the last step shows, if any. It repeats a sequence that was too
-// slow.
+// run runs a sequence until its end, or until a difference after which the sides are in different
+// states. If the last step shows a known difference, run returns the name of this difference. If a
+// sequence was too slow, run repeats it.
 func (p *pair) run(ctx context.Context, name string, ops []op) (last string, err error) {
 	for i := range 5 {
 		last, err = p.try(ctx, name+"-"+strconv.Itoa(i), ops)
@@ -183,7 +183,7 @@ func compare(s step, seen [2]answer, before [2]string) (diffs []string) {
 	}
 	if s.ours.status < 300 && s.theirs.status < 300 {
 		a, b := s.ours.header.Get("x-ms-lease-id"), s.theirs.header.Get("x-ms-lease-id")
-		if s.verb == "acquire" && s.id == "" { // the server made the ID up
+		if s.verb == "acquire" && s.id == "" { // the server generated the ID
 			a, b = strconv.FormatBool(a != ""), strconv.FormatBool(b != "")
 		}
 		differs("lease ID", a, b)
@@ -204,7 +204,7 @@ func compare(s step, seen [2]answer, before [2]string) (diffs []string) {
 	return diffs
 }
 
-// The example of every known difference shows it.
+// The example of every known difference shows the difference.
 func TestNamedDifferences(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -231,8 +231,8 @@ func TestNamedDifferences(t *testing.T) {
 	})
 }
 
-// Generated sequences on blobs and on containers have the same outcome on both sides, except for the known
-// differences.
+// Random sequences of requests on blobs and on containers have the same outcome on both sides,
+// except for the known differences.
 func TestSequences(t *testing.T) {
 	t.Parallel()
 	seed := *seedFlag
@@ -270,7 +270,7 @@ func TestSequences(t *testing.T) {
 	t.Logf("seed %d; sequences by their last difference: %v", seed, counts)
 }
 
-// each runs all sequences at once, because they mostly wait.
+// each runs all sequences at the same time, because the sequences mostly wait.
 func each(t *testing.T, n int, f func(ctx context.Context, i int) error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

@@ -47,7 +47,8 @@ func sdk(t testing.TB, srv *blobtest.Server) *azblob.Client {
 	return client
 }
 
-// signature returns an account's shared access signature for everything, valid for a day.
+// signature returns a shared access signature of an account, with all permissions. The signature is
+// valid for a day.
 func signature(t testing.TB, account, key string) string {
 	t.Helper()
 	cred, err := azblob.NewSharedKeyCredential(account, key)

@@ -17,7 +17,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// The SDK for Go shows the errors that no cell of the tables has.
+// The SDK for Go reports the errors that are in no cell of the tables.
 func TestGoSDKErrors(t *testing.T) {
 	srv := startDouble(t, nil)
 	client := sdk(t, srv)
@@ -74,7 +74,7 @@ func check(t *testing.T, what string, err error, want bloberror.Code) {
 	}
 }
 
-// An old is the policy of a client that sends an old version.
+// An old is a policy with which a client sends an old version.
 type old string
 
 func (v old) Do(req *policy.Request) (*http.Response, error) {

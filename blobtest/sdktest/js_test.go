@@ -52,8 +52,8 @@ func startProgram(t *testing.T, args ...string) (p program) {
 	return p
 }
 
-// Every cell of the tables has its outcome through the JavaScript SDK, on blobs and on containers. The test
-// moves the clock of the command over HTTP.
+// Through the JavaScript SDK, every cell of the tables has the expected outcome, for blobs and for
+// containers. The test moves the clock of the command over HTTP.
 func TestJavaScriptSDK(t *testing.T) {
 	p := startProgram(t)
 	out, err := exec.CommandContext(t.Context(), "node", "testdata/cells.mjs", modules, "../testdata/cells.json", p.connection, p.clock).CombinedOutput()

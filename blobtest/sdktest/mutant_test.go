@@ -66,7 +66,7 @@ func (c changing) Do(ctx context.Context, name string, req lease.Request) (lease
 	return c.Authority.Do(ctx, name, c.change(req))
 }
 
-// The comparison finds every mutant, as a difference that is not known.
+// The comparison finds every mutant, because the mutant causes a difference that is not known.
 func TestMutantsAreFound(t *testing.T) {
 	t.Parallel()
 	base := newPair(t)

@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// A difference is a known difference between the double and Azurite, in which the double does what the
-// service does. Any other difference fails the tests. A known difference that its example no longer shows
-// fails them, too.
+// A difference is a known difference between the double and Azurite, in which the double does what
+// the service does. The tests fail if there is a difference that is not known. They also fail if
+// the example of a known difference no longer shows the difference.
 //
-// There are four kinds of evidence: a recording of the service that its SDK teams published (REC), one of
-// their tests that runs against the service (TEST), documentation (DOC), or an issue that shows what the
-// service answers (ISS).
+// There are four kinds of evidence: a recording of the service that Microsoft's SDK teams published
+// (REC), a test of the SDK teams that runs against the service (TEST), documentation (DOC), and an
+// issue that shows an answer of the service (ISS).
 type difference struct {
 	name     string
 	evidence string
 	example  []op // the last step shows the difference
 	is       func(s step) bool
 	parts    bool // the two sides are in different states afterward
-	chance   bool // Azurite does not always show it
+	chance   bool // Azurite does not always show the difference
 }
 
 // A step is an op in a state, with the answers and the states afterward of both sides.
 type step struct {
 	op
 	container    bool
-	snapshots    bool   // there are snapshots
+	snapshots    bool   // the blob has snapshots
 	state        string // of the double, before: available, ..., or absent
 	ours, theirs answer
 	left         [2]string     // the states afterward
-	lag          time.Duration // the most by which Azurite's clock can be ahead of the double's
+	lag          time.Duration // the maximum time by which Azurite's clock is ahead of the double's
 }
 
 func (s step) lease() bool { return strings.Contains(s.target, "comp=lease") }

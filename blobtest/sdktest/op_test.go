@@ -12,8 +12,8 @@ import (
 
 // An op is one step of a sequence: a wait, or a request that both sides get.
 type op struct {
-	name   string // with its arguments, for messages
-	verb   string // the name without them
+	name   string // the verb with its arguments, for messages
+	verb   string // the name without the arguments
 	id     string // the lease ID that is sent or proposed: A, B, ... or empty
 	method string
 	target string // follows the address of the container; begins with / for a blob
@@ -22,7 +22,8 @@ type op struct {
 	wait   time.Duration
 }
 
-// idOf returns a lease ID by its letter. n is A in another format of a GUID.
+// idOf returns a lease ID by its letter. The letter n stands for the ID of A in another format of a
+// GUID.
 func idOf(letter string) string {
 	if letter == "n" {
 		return strings.ReplaceAll(idA, "-", "")
@@ -77,7 +78,7 @@ func wait(seconds int) op {
 	return op{name: fmt.Sprint("wait ", seconds), verb: "wait", wait: time.Duration(seconds) * time.Second}
 }
 
-// use is an op that sends a lease ID and is not a lease operation.
+// use returns an op that sends a lease ID, but is not a lease operation.
 func use(verb, id, method, target, body string, h ...string) op {
 	if id != "" {
 		h = append(h, "x-ms-lease-id", idOf(id))
@@ -108,7 +109,7 @@ func block(id string) op {
 
 func get(id string) op { return use("get", id, "GET", "/blob", "") }
 
-// blobOps draws one step on a blob.
+// blobOps returns a random step on a blob.
 func blobOps(r *rand.Rand) op {
 	id := pick(r, "", "A", "A", "B")
 	held := pick(r, "A", "A", "B")
@@ -154,7 +155,7 @@ func blobOps(r *rand.Rand) op {
 	}
 }
 
-// containerOps draws one step on a container.
+// containerOps returns a random step on a container.
 func containerOps(r *rand.Rand) op {
 	id := pick(r, "", "A", "A", "B")
 	held := pick(r, "A", "A", "B")
@@ -193,7 +194,7 @@ type side struct {
 	wait func(context.Context, time.Duration) error
 }
 
-// An answer is the part of a response that is compared.
+// An answer is the part of a response that the tests compare.
 type answer struct {
 	status int
 	header http.Header
@@ -224,5 +225,5 @@ func (s *side) do(ctx context.Context, o op) (answer, error) {
 	return answer{res.StatusCode, res.Header, string(body)}, err
 }
 
-// client keeps enough connections for all sequences that run at once.
+// client keeps enough connections for all sequences that run at the same time.
 var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 2 * time.Minute}

@@ -77,8 +77,8 @@ var (
 	breakHeaders   = []string{"x-ms-lease-action", "break"}
 )
 
-// Account signatures that the SDK makes are checked for permissions, resource types, times, protocol and
-// address.
+// The server checks the permissions, resource types, times, protocol and address of account
+// signatures that the SDK makes.
 func TestAccountSignatures(t *testing.T) {
 	s := newSigned(t)
 	const permission, resource = "AuthorizationPermissionMismatch", "AuthorizationResourceTypeMismatch"
@@ -124,7 +124,7 @@ func TestAccountSignatures(t *testing.T) {
 	s.want("NoAuthenticationInformation", 401, "GET", "/box/blob", "")
 }
 
-// A signature expires on the test's clock.
+// A signature expires by the clock that the test moves.
 func TestSignaturesExpire(t *testing.T) {
 	s := newSigned(t)
 	read := s.account(sas.AccountSignatureValues{Permissions: "r", ResourceTypes: "o"})
@@ -134,7 +134,7 @@ func TestSignaturesExpire(t *testing.T) {
 	s.want("AuthenticationFailed", 403, "GET", "/box/blob", read)
 }
 
-// Service signatures that the SDK makes are checked for a container, a blob and a snapshot.
+// The server checks service signatures that the SDK makes for a container, a blob and a snapshot.
 func TestServiceSignatures(t *testing.T) {
 	s := newSigned(t)
 	const permission, scope, failed = "AuthorizationPermissionMismatch", "AuthorizationFailure", "AuthenticationFailed"
@@ -143,7 +143,7 @@ func TestServiceSignatures(t *testing.T) {
 	s.want("", 201, "PUT", "/box/blob?comp=lease", ofBlob, acquireHeaders...)
 	s.want("", 200, "GET", "/box/blob", ofBlob)
 	s.want(failed, 403, "GET", "/box/other", ofBlob)
-	s.want(failed, 403, "DELETE", "/box?restype=container", ofBlob) // it is the signature of another name
+	s.want(failed, 403, "DELETE", "/box?restype=container", ofBlob) // the signature is for another name
 	readBlob := s.blob(sas.BlobSignatureValues{ContainerName: "box", BlobName: "blob", Permissions: "r"})
 	s.want("", 200, "GET", "/box/blob", readBlob)
 	s.want(permission, 403, "PUT", "/box/blob?comp=lease", readBlob, breakHeaders...)

@@ -14,8 +14,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// compare measures ours and the peer's in turns, so that both meet the same machine, and reports
-// the median of each and their ratio.
+// compare measures the functions ours and theirs in turns, so that the load of the machine is the
+// same for both. It reports the median of each function and the ratio of the medians.
 func compare(b *testing.B, peer string, ours, theirs func()) {
 	var a, z []time.Duration
 	for b.Loop() {
@@ -39,7 +39,7 @@ func must(b *testing.B, err error) {
 	}
 }
 
-// BenchmarkRenew is a renewal against what etcd itself takes for a compare and swap.
+// BenchmarkRenew compares a renewal with a bare compare and swap in etcd.
 func BenchmarkRenew(b *testing.B) {
 	c := client(b, shared.Client)
 	ctx := context.Background()
@@ -48,7 +48,7 @@ func BenchmarkRenew(b *testing.B) {
 	res, err := c.Put(ctx, b.Name(), "")
 	must(b, err)
 	revision := res.Header.Revision
-	value := fmt.Sprintf("%0150d", 0) // as long as a lease is
+	value := fmt.Sprintf("%0150d", 0) // as long as the value of a lease
 	compare(b, "txn", func() {
 		_, err := a.Do(ctx, b.Name(), renew(idA))
 		must(b, err)
@@ -62,8 +62,8 @@ func BenchmarkRenew(b *testing.B) {
 	})
 }
 
-// BenchmarkAcquireRelease is against the Lock and Unlock of a Mutex whose Session is there
-// already.
+// BenchmarkAcquireRelease compares an acquire and a release with the Lock and Unlock of a Mutex
+// whose Session already exists.
 func BenchmarkAcquireRelease(b *testing.B) {
 	c := client(b, shared.Client)
 	ctx := context.Background()
@@ -87,8 +87,8 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	})
 }
 
-// BenchmarkTakeOver is the time from the crash of a holder to the grant of a contender who waits,
-// with a lease and a Session of two seconds each. Run it with -benchtime 5x.
+// BenchmarkTakeOver measures the time from the crash of a holder to the grant of a waiting
+// contender, with a lease and a Session of two seconds each. Run the benchmark with -benchtime 5x.
 func BenchmarkTakeOver(b *testing.B) {
 	const term = 2 * time.Second
 	ctx := context.Background()

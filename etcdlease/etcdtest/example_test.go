@@ -23,7 +23,7 @@ func takeover(t *testing.T) string {
 	return program
 }
 
-// The example does what it says.
+// The example program does what its documentation says.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), takeover(t), "-endpoints", shared.Client).CombinedOutput()
@@ -37,7 +37,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// Without a server it says what is wrong.
+// Without a server, the example program says what is wrong.
 func TestExampleSaysWhatFails(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), takeover(t), "-endpoints", "127.0.0.1:1").CombinedOutput()
@@ -49,8 +49,9 @@ func TestExampleSaysWhatFails(t *testing.T) {
 	}
 }
 
-// Two processes that know nothing of each other: one holds, is killed without warning, and the
-// other takes over with a newer token; and so on, with processes that are started later.
+// Two processes share only the store. The process that holds the lease is killed without warning,
+// and the second process takes over with a newer token. The test then starts a new process, and
+// kills the new holder, again and again.
 func TestProcessesTakeOver(t *testing.T) {
 	t.Parallel()
 	program := takeover(t)

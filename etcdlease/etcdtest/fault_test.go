@@ -19,7 +19,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// harmServer does one of the things that happen to a server, and says which.
+// harmServer injects a random fault into a server, and returns the name of the fault.
 func harmServer(t *testing.T, r *rand.Rand, server *child, p *proxy) string {
 	t.Helper()
 	switch r.IntN(3) {
@@ -35,7 +35,7 @@ func harmServer(t *testing.T, r *rand.Rand, server *child, p *proxy) string {
 	return "cut connections"
 }
 
-// harmCluster does one of the things that happen to a cluster, and says which.
+// harmCluster injects a random fault into a cluster, and returns the name of the fault.
 func harmCluster(t *testing.T, r *rand.Rand, members []*member) string {
 	t.Helper()
 	if r.IntN(2) == 0 {
@@ -120,8 +120,8 @@ func mend(m *member, members []*member) {
 	}
 }
 
-// A holder at a member that is cut off stops believing before one at the majority takes over,
-// with a newer token.
+// A holder at a member that is cut off stops believing that it holds the lease. Only then does a
+// contender at the majority take over, with a newer token.
 func TestCutHolder(t *testing.T) {
 	t.Parallel()
 	members := newCluster(t)
@@ -140,7 +140,7 @@ func TestCutHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer contender.Close(context.Background())
-	if ok, err := contender.Acquire(t.Context()); ok || err != nil { // its first sight
+	if ok, err := contender.Acquire(t.Context()); ok || err != nil { // its first read
 		t.Fatal(ok, err)
 	}
 	cut(minority, members)
@@ -157,7 +157,7 @@ func TestCutHolder(t *testing.T) {
 	}
 }
 
-// A crash of the leader is no loss, if it is shorter than the lease.
+// If the leader of etcd is down for less time than the lease lasts, the lease is not lost.
 func TestLeaderCrashIsNoLoss(t *testing.T) {
 	t.Parallel()
 	members := newCluster(t)
@@ -189,7 +189,8 @@ func TestLeaderCrashIsNoLoss(t *testing.T) {
 	}
 }
 
-// A write that timed out may still be applied: a holder who asks again finds out.
+// The server can still apply a write that timed out. A holder that asks again finds out whether it
+// was applied.
 func TestTimedOutWriteIsApplied(t *testing.T) {
 	server := newChild(t)
 	a := store(t, client(t, server.Client), nil).Authority()
@@ -282,7 +283,7 @@ func (p *proxy) cut() {
 	}
 }
 
-// silence has all connections die without a sign. New ones live.
+// silence lets all connections die silently. New connections work.
 func (p *proxy) silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -295,8 +296,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// A client as ClientConfig makes it recovers from a connection that dies without a sign, and the
-// store warns meanwhile.
+// A client with the settings of ClientConfig recovers from a connection that dies silently. Until
+// the client has recovered, the store logs a warning.
 func TestSilentDeath(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, shared.Client)
@@ -315,7 +316,8 @@ func TestSilentDeath(t *testing.T) {
 	}
 }
 
-// A client as ClientConfig makes it is back within two seconds once etcd can be reached again.
+// When etcd can be reached again, a client with the settings of ClientConfig recovers within two
+// seconds.
 func TestRecoveryAfterCuts(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, shared.Client)
@@ -343,7 +345,7 @@ func TestRecoveryAfterCuts(t *testing.T) {
 	}
 }
 
-// logged is what was logged.
+// logged holds the log records.
 type logged struct {
 	mu   sync.Mutex
 	text strings.Builder

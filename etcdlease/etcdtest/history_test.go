@@ -11,8 +11,9 @@ import (
 	"github.com/fencedlease/lease/internal/check/histories"
 )
 
-// clients are some clients of one lease. Every second history is of the authorities that the
-// stores recommend, which remember: then what is exchanged is seen on the wire.
+// clients are several clients of one lease. In every second history, the clients use the
+// authorities of their stores, which remember records. The exchanges of such an authority are
+// recorded on the wire.
 type clients struct {
 	stores      []lease.Store
 	authorities []lease.Authority
@@ -21,7 +22,8 @@ type clients struct {
 	requests    int
 }
 
-// newClients makes a client for each endpoint, who gives up after a while.
+// newClients makes a client for each endpoint. A client gives up a request when its patience is
+// over.
 func newClients(t *testing.T, endpoints []string, patience time.Duration) *clients {
 	t.Helper()
 	c := new(clients)
@@ -53,7 +55,7 @@ func (c *clients) run(t *testing.T, seed uint64, i, requests int, d time.Duratio
 	c.requests += requests * len(c.stores)
 }
 
-// SPEC A2, A4, in the order of the swaps.
+// SPEC A2, A4: histories are linearizable in the order of the swaps.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	runs := 2000
@@ -68,7 +70,8 @@ func TestHistories(t *testing.T) {
 	t.Logf("%d histories of %d requests and %d exchanges are linearizable", runs, c.requests, c.exchanges)
 }
 
-// The server is stopped and continued, killed and started again, and connections are cut.
+// Histories are linearizable while the server is paused and resumed, killed and started again, and
+// while connections are cut.
 func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
@@ -76,17 +79,19 @@ func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 	underFaults(t, 120, []string{p.url, p.url, server.Client, server.Client}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
 }
 
-// The leader crashes and comes back, and members are cut off, in a cluster of three.
+// In a cluster of three members, histories are linearizable while the leader crashes and comes
+// back, and while members are cut off.
 func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
 	t.Parallel()
 	members := newCluster(t)
 	underFaults(t, 40, endpoints(members), func(r *rand.Rand) string { return harmCluster(t, r, members) })
 }
 
-// underFaults checks histories of clients, each at an endpoint of his own, while harm is done.
+// underFaults checks histories while the function harm injects faults. Each client uses its own
+// endpoint.
 func underFaults(t *testing.T, runs int, endpoints []string, harm func(*rand.Rand) string) {
 	if testing.Short() {
-		runs /= 20 // of either kind
+		runs /= 20 // of each kind of history
 	}
 	c := newClients(t, endpoints, 200*time.Millisecond)
 	seed := rand.Uint64()
@@ -110,7 +115,8 @@ func underFaults(t *testing.T, runs int, endpoints []string, harm func(*rand.Ran
 	}
 }
 
-// impatient gives up after a while, without knowing what became of the request.
+// An impatient authority gives up a request after a while, without knowing whether etcd carried it
+// out.
 type impatient struct {
 	lease.Authority
 	patience time.Duration
@@ -122,7 +128,8 @@ func (a impatient) Do(ctx context.Context, name string, req lease.Request) (leas
 	return a.Authority.Do(ctx, name, req)
 }
 
-// impatientStore does that with every exchange.
+// An impatientStore gives up an exchange after a while, without knowing whether etcd carried it
+// out.
 type impatientStore struct {
 	lease.Store
 	patience time.Duration

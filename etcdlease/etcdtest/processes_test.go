@@ -13,7 +13,7 @@ import (
 // term is the duration of the leases of a group.
 const term = time.Second
 
-// hold has processes hold a lease at the endpoints, which are harmed.
+// hold lets processes hold a lease at the endpoints, while the function harm injects faults.
 func hold(t *testing.T, rounds int, endpoints []string, harm func(*rand.Rand) string) {
 	if testing.Short() {
 		rounds = 8
@@ -21,9 +21,9 @@ func hold(t *testing.T, rounds int, endpoints []string, harm func(*rand.Rand) st
 	processes.Prove(t, processes.Options{Name: t.Name(), Endpoints: endpoints, Duration: term}, rounds, harm)
 }
 
-// SPEC G1, G2, H9: the server is stopped and continued, killed and started again, and
-// connections are cut, while holders are stopped, continued and killed: no stale write passes
-// the guard, and no holder believes while another holds.
+// SPEC G1, G2, H9: the server is paused and resumed, killed and started again, and connections are
+// cut, while holders are paused, resumed and killed. No stale write passes the guard, and no holder
+// believes that it holds the lease while another holder has it.
 func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
@@ -31,16 +31,16 @@ func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	hold(t, 120, []string{p.url, p.url, server.Client}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
 }
 
-// SPEC G1, G2, H9: the same in a cluster of three, whose leader crashes and comes back, and
-// whose members are cut off.
+// SPEC G1, G2, H9: in a cluster of three members, no stale write passes the guard while the leader
+// crashes and comes back, and while members are cut off.
 func TestHoldersAtAClusterUnderFaults(t *testing.T) {
 	t.Parallel()
 	members := newCluster(t)
 	hold(t, 80, endpoints(members), func(r *rand.Rand) string { return harmCluster(t, r, members) })
 }
 
-// Groups of processes find what is planted. With -short the store that trusts silence is left out: it
-// is found in 5 to 100 s.
+// Groups of processes find planted bugs. With -short, the test leaves out the store that takes
+// silence for success, because the processes need 5 to 100 s to find this bug.
 func TestProcessesFindWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range processes.Wrongs() {

@@ -25,10 +25,11 @@ import (
 	"github.com/fencedlease/lease/internal/check/processes"
 )
 
-// asServer is the variable that makes the test binary a server: the JSON of a member.
+// asServer is an environment variable. If it is set, the test binary runs as a server. The value is
+// a member as JSON.
 const asServer = "ETCDTEST_MEMBER"
 
-// shared is the server of the tests that do no harm to it.
+// shared is the server of all tests that do not harm their server.
 var shared *member
 
 func TestMain(m *testing.M) {
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(func() int {
-		lastPort.Store(rand.Uint32()) // others may test beside us
+		lastPort.Store(rand.Uint32()) // other tests may run on this machine
 		dir, err := os.MkdirTemp("", "etcdtest")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -63,7 +64,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// openStore makes a store of its own for a holder in a process of its own.
+// openStore makes the store of a holder that runs in a separate process.
 func openStore(endpoint string) (processes.Store, error) {
 	c, err := newClient(endpoint)
 	if err != nil {
@@ -72,18 +73,19 @@ func openStore(endpoint string) (processes.Store, error) {
 	return etcdlease.New(c, nil)
 }
 
-// A member is one of a cluster, in this process.
+// A member is a member of a cluster of etcd, and runs in this process.
 type member struct {
 	Name, Dir, Client, Peer, Cluster string
 
 	etcd *embed.Etcd
 }
 
-// lastPort is the last that was handed out, counted from the first there is.
+// lastPort is the port that freeAddress returned last, counted from the first port that it can
+// return.
 var lastPort atomic.Uint32
 
-// freeAddress returns an address that is free, and stays so while the member that has it is down: a
-// port is handed out once, and is none of those that a system takes for connections.
+// freeAddress returns an address that is free, and stays free while its member is down. It returns
+// each port only once, and no port that the system uses for outgoing connections.
 func freeAddress() (string, error) {
 	const first, ports = 15_000, 15_000
 	for range ports {
@@ -95,7 +97,7 @@ func freeAddress() (string, error) {
 	return "", errors.New("there is no free port")
 }
 
-// newMembers prepares a cluster on free ports of the loopback.
+// newMembers prepares a cluster on free ports of the loopback interface.
 func newMembers(dir string, n int) ([]*member, error) {
 	members := make([]*member, n)
 	cluster := ""
@@ -120,7 +122,8 @@ func newMembers(dir string, n int) ([]*member, error) {
 	return members, nil
 }
 
-// start starts the member, also again over what it has kept, and returns when it is ready.
+// start starts the member, and returns when the member is ready. A member can be started again with
+// the data that it has stored.
 func (m *member) start() error {
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir, cfg.LogLevel, cfg.UnsafeNoFsync = m.Name, m.Dir, "panic", true
@@ -133,7 +136,7 @@ func (m *member) start() error {
 	cfg.TickMs, cfg.ElectionMs = 20, 200
 	etcd, err := embed.StartEtcd(cfg)
 	for until := time.Now().Add(10 * time.Second); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(until); {
-		time.Sleep(100 * time.Millisecond) // a connection may still have the port
+		time.Sleep(100 * time.Millisecond) // a connection may still use the port
 		etcd, err = embed.StartEtcd(cfg)
 	}
 	if err != nil {
@@ -151,13 +154,13 @@ func (m *member) start() error {
 
 func (m *member) stop() { m.etcd.Close() }
 
-// crash is the end of a member that leaves no time for anything.
+// crash ends a member at once, like a crash.
 func (m *member) crash() {
 	m.etcd.Server.HardStop()
 	m.etcd.Close()
 }
 
-// serve is the life of a child: it runs a member for as long as it is needed.
+// serve is the main function of a child. It runs a member until the tests no longer need it.
 func serve(text string) error {
 	m := new(member)
 	if err := json.Unmarshal([]byte(text), m); err != nil {
@@ -171,8 +174,8 @@ func serve(text string) error {
 	return nil
 }
 
-// A child is a member in a process of its own, that can be stopped, continued and killed. It
-// does not outlive the tests.
+// A child is a member in a separate process, which a test can pause, resume and kill. The process
+// ends with the tests.
 type child struct {
 	*member
 	*processes.Process
@@ -190,7 +193,7 @@ func newChild(t *testing.T) *child {
 	return c
 }
 
-// start starts the child, also again, and returns when it is ready.
+// start starts the child for the first time or again, and returns when the child is ready.
 func (c *child) start(t *testing.T) {
 	t.Helper()
 	text, err := json.Marshal(c.member)
@@ -202,7 +205,7 @@ func (c *child) start(t *testing.T) {
 	}
 }
 
-// pause stops the child for a while.
+// pause pauses the child for the time d.
 func (c *child) pause(t *testing.T, d time.Duration) {
 	t.Helper()
 	if err := c.Stop(); err != nil {
@@ -214,7 +217,7 @@ func (c *child) pause(t *testing.T, d time.Duration) {
 	}
 }
 
-// client makes a client that ends with the test.
+// client makes a client that is closed at the end of the test.
 func client(t testing.TB, endpoint string, o ...grpc.DialOption) *clientv3.Client {
 	t.Helper()
 	c, err := newClient(endpoint, o...)
@@ -255,7 +258,7 @@ func (m *meter) option() grpc.DialOption {
 	})
 }
 
-// count returns how many exchanges f makes.
+// count returns the number of exchanges of f.
 func (m *meter) count(f func()) int {
 	m.mu.Lock()
 	before := m.n

@@ -60,7 +60,7 @@ func logger() (*slog.Logger, *logged) {
 	return slog.New(slog.NewTextHandler(said, nil)), said
 }
 
-// warns requires that the store has logged so many warnings.
+// warns requires that the store has logged the wanted number of warnings.
 func (l *logged) warns(t *testing.T, when string, want int) {
 	t.Helper()
 	synctest.Wait()
@@ -97,8 +97,8 @@ func TestWarningBeforeTheRequestEnds(t *testing.T) {
 	})
 }
 
-// A store warns once for each silence. A silence begins with the first request that gets no answer, or
-// with the last answer if other requests are still under way.
+// A store warns once for each silence. A silence begins with the first request that gets no answer.
+// If requests are still under way when etcd answers, a silence begins with that answer.
 func TestOneWarningForEachSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, said := logger()
@@ -110,7 +110,7 @@ func TestOneWarningForEachSilence(t *testing.T) {
 			}
 			return nil
 		}
-		shortly := func() { // a request that is given up after a second
+		shortly := func() { // sends a request and gives it up after a second
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -145,7 +145,7 @@ func TestOneWarningForEachSilence(t *testing.T) {
 		go list(t.Context())
 		synctest.Wait()
 		server.silent.Store(false)
-		for range 6 { // etcd answers others meanwhile
+		for range 6 { // meanwhile etcd answers other requests
 			time.Sleep(5 * time.Second)
 			if err := list(t.Context()); err != nil {
 				t.Error(err)
@@ -159,7 +159,8 @@ func TestOneWarningForEachSilence(t *testing.T) {
 	})
 }
 
-// A request that its caller cancels does not show that etcd is silent.
+// If the caller cancels a request, the store does not count the request as a sign that etcd is
+// silent.
 func TestNoWarningAfterACanceledRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, said := logger()

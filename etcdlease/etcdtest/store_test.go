@@ -27,7 +27,8 @@ func acquire(id lease.ID, d time.Duration) lease.Request {
 func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
 func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
 
-// do carries out a request that must be granted, or refused with the code.
+// do sends a request. The request must be granted if want is 0, and refused with the code want if
+// not.
 func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
 	t.Helper()
 	res, err := a.Do(t.Context(), name, req)
@@ -50,7 +51,7 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// One exchange for a renewal and a release, at most two for an uncontended acquire.
+// A renewal and a release take one exchange each. An acquire without contention takes at most two.
 func TestExchanges(t *testing.T) {
 	var m meter
 	s := store(t, client(t, shared.Client, m.option()), nil)
@@ -79,8 +80,8 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// SPEC S3: tokens keep rising after the key is deleted or restored, for a Store with any earlier
-// observations.
+// SPEC S3: tokens keep rising after the key is deleted or restored, whatever the Store has observed
+// before.
 func TestTokensOutliveTheKey(t *testing.T) {
 	c := client(t, shared.Client)
 	key, ctx := "lease/"+t.Name(), t.Context()
@@ -102,7 +103,7 @@ func TestTokensOutliveTheKey(t *testing.T) {
 	for i := range 20 {
 		granted("again", stores[i%2].Authority())
 	}
-	asleep, err := stores[1].Load(ctx, t.Name()) // a writer who has seen this life of the key
+	asleep, err := stores[1].Load(ctx, t.Name()) // a writer that has seen the key before its deletion
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestDeletedKeyIsALoss(t *testing.T) {
 	do(t, a, t.Name(), renew(idA), lease.ErrIDMismatch)
 }
 
-// SPEC S6: prefixes are told apart from names only by what is put together.
+// SPEC S6: stores with different prefixes have different leases of the same name.
 func TestPrefix(t *testing.T) {
 	c := client(t, shared.Client)
 	mine := store(t, c, &etcdlease.Options{Prefix: "mine/"}).Authority()
@@ -147,7 +148,7 @@ func TestPrefix(t *testing.T) {
 	do(t, mine, long, acquire(idB, time.Minute), lease.ErrHeldByOther)
 }
 
-// Contenders are woken: the number of their requests does not depend on how long they wait.
+// A watch wakes contenders, so the number of their requests does not depend on how long they wait.
 func TestWaitingCostsNothing(t *testing.T) {
 	var m meter
 	s := store(t, client(t, shared.Client, m.option()), nil)
@@ -180,7 +181,7 @@ func TestWaitingCostsNothing(t *testing.T) {
 	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
 }
 
-// SPEC S7: a watch follows the key over a restart of the server.
+// SPEC S7: a watch still sends signals after a restart of the server.
 func TestWatchOutlivesARestart(t *testing.T) {
 	server := newChild(t)
 	c := client(t, server.Client)
@@ -198,7 +199,7 @@ func TestWatchOutlivesARestart(t *testing.T) {
 	})
 	select {
 	case _, open := <-signals:
-		if !open { // lost, as it may be: then there is another
+		if !open { // a watch may be lost; the test then starts another watch
 			if _, err := s.Watch(t.Context(), t.Name()); err != nil {
 				t.Error(err)
 			}
@@ -208,7 +209,7 @@ func TestWatchOutlivesARestart(t *testing.T) {
 	}
 }
 
-// eventually tries f, each time for a second, until it succeeds.
+// eventually calls f, with a time limit of one second for each call, until f succeeds.
 func eventually(t testing.TB, what string, f func(context.Context) error) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -285,7 +286,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// says requires an error that leads to cause and says the words.
+// says requires that err wraps cause, and that the text of err contains the words.
 func says(t *testing.T, err, cause error, words ...string) {
 	t.Helper()
 	if err == nil || cause != nil && !strings.Contains(err.Error(), cause.Error()) && lease.CodeOf(err) != cause {

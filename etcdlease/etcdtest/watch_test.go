@@ -19,8 +19,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Under a context that has ended, Watch fails with the error of the context, and not with the Code of
-// its cause.
+// If the context has ended, Watch fails with the error of the context, and not with the Code in the
+// cause of the context.
 func TestWatchUnderADoneContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(lease.ErrReleased)
@@ -31,8 +31,8 @@ func TestWatchUnderADoneContext(t *testing.T) {
 }
 
 // SPEC S7: under a context without a deadline, Watch fails after 5 s if etcd does not confirm the
-// watch. No matter how many watches fail, they leave nothing but one stream, which all later watches
-// of the client share.
+// watch. All watches of a client share one stream. No matter how many watches fail, only this
+// stream is left.
 func TestWatchOfASilentServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -45,7 +45,7 @@ func TestWatchOfASilentServer(t *testing.T) {
 	clients := map[string]*clientv3.Client{"no word": silent, "no confirmation": unconfirmed}
 	const each = 20
 	ctx, cancel := context.WithCancel(context.Background())
-	defer time.AfterFunc(30*time.Second, cancel).Stop() // ends a Watch that has no bound
+	defer time.AfterFunc(30*time.Second, cancel).Stop() // ends a Watch that has no time limit of its own
 	var watches sync.WaitGroup
 	for what, c := range clients {
 		s := store(t, c, nil)
@@ -93,11 +93,11 @@ func TestWatchOfASilentServer(t *testing.T) {
 	})
 }
 
-// An unconfirming is a server that accepts streams of watches, and never confirms a watch.
+// An unconfirming server accepts streams of watches, and never confirms a watch.
 type unconfirming struct {
 	etcdserverpb.UnimplementedWatchServer
 
-	streams atomic.Int32 // that are open
+	streams atomic.Int32 // number of open streams
 }
 
 func (u *unconfirming) Watch(stream etcdserverpb.Watch_WatchServer) error {
@@ -107,7 +107,8 @@ func (u *unconfirming) Watch(stream etcdserverpb.Watch_WatchServer) error {
 	return nil
 }
 
-// running returns how many goroutines other than the caller's have a function in their stack.
+// running returns the number of goroutines that have the given function in their stack. The
+// goroutine of the caller does not count.
 func running(function string) (n int) {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

@@ -16,9 +16,9 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// A wire sees what clients exchange with etcd, and keeps it in a history while there is one. It
-// reads the requests and the answers themselves, and so trusts nothing but how a record is
-// written.
+// A wire sees the exchanges between clients and etcd. While a wire has a history, it adds the
+// exchanges to this history. It reads the requests and the answers themselves, so it depends only
+// on the text form of a record.
 type wire struct {
 	history atomic.Pointer[histories.History]
 }
@@ -35,7 +35,7 @@ func (w *wire) option() grpc.DialOption {
 	})
 }
 
-// read reports whether an exchange showed a version, or may have made one.
+// read reports whether an exchange showed a version, or has possibly written one.
 func read(e *histories.Exchange, req, reply any, err error) bool {
 	switch req := req.(type) {
 	case *etcdserverpb.RangeRequest:
@@ -66,7 +66,7 @@ func read(e *histories.Exchange, req, reply any, err error) bool {
 	return false
 }
 
-// shown is the version that a key is seen in.
+// shown returns the version of a key in an answer.
 func shown(kvs []*mvccpb.KeyValue) lease.Snapshot {
 	if len(kvs) == 0 {
 		return lease.Snapshot{}

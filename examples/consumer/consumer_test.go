@@ -14,7 +14,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Another holder has the lease at first. Then it is lost while the third document is put.
+// At first another holder has the lease. Index then gets the lease, and loses it during the third
+// call of put.
 func TestLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l leasetest.Fake
@@ -36,7 +37,7 @@ func TestLeaseIsLost(t *testing.T) {
 	})
 }
 
-// The third renewal is lost, and all that follow.
+// The network loses the third renewal and all renewals after it.
 func TestNetworkIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		authority := leasefault.Script(memory.New(nil).Authority(),
@@ -47,7 +48,8 @@ func TestNetworkIsCut(t *testing.T) {
 		}
 		defer l.Close(t.Context()) // a bubble must not end before its goroutines
 		n, err := Index(t.Context(), l, func(context.Context, lease.Token) error { return nil })
-		// The last renewal is at 20 s at the latest. So the lease ends at 50 s, and work stops at 45 s.
+		// The last renewal is at 20 s at the latest. Therefore the lease ends at 50 s, and work stops at
+		// 45 s.
 		if !errors.Is(err, lease.ErrStopWindow) || n > 45 {
 			t.Errorf("Index: %d, %v", n, err)
 		}

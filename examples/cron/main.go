@@ -1,14 +1,15 @@
-// Cron shows a scheduled job. A scheduler starts the job on every machine, but only one machine does
-// the work. In this program, the machines are goroutines that share a report in memory. To write such
-// a job for real machines, copy pglease/examples/job, which stores the report in PostgreSQL.
+// Cron shows a scheduled job. A scheduler starts the job on every machine, but only one machine
+// does the work. In the program Cron, the machines are goroutines that share a report in memory. To
+// write such a job for real machines, copy pglease/examples/job, which stores the report in
+// PostgreSQL.
 //
-// A lease alone is not enough for such a job. The lease prevents two machines from working at the
-// same time. However, a machine that starts after the first machine has finished gets the lease too.
-// The job therefore stores the day of the last report together with the report. The job reads and
-// writes this day only in functions that it passes to fencing.Guard.Do. The guard rejects machines
-// with older tokens. If a machine crashes during the work, the day is not stored, and the next
-// machine runs the job. Other effects of the job, such as sending a mail, can happen twice, because
-// a machine can crash before it stores the day.
+// A lease alone does not make a scheduled job run only once. The lease prevents two machines from
+// working at the same time. However, if a machine starts after another machine has finished the
+// job, it gets the lease too. The job therefore stores the day of the last report together with the
+// report. The job reads and writes the stored day only in functions that it passes to
+// fencing.Guard.Do. The guard rejects machines with older tokens. If a machine crashes during the
+// work, the day is not stored, and the next machine runs the job. Other effects of the job, such as
+// sending a mail, can happen twice, because a machine can crash before it stores the day.
 //
 // The program exits after less than two seconds.
 //
@@ -83,8 +84,8 @@ func main() {
 // renewed while work runs.
 const duration = 300 * time.Millisecond
 
-// run starts three machines within 40 ms. It starts a fourth machine after 1.2 s. In practice, a
-// machine starts the job late if its clock is slow.
+// run starts three machines within 40 ms. After 1.2 s, the function run starts a fourth machine, as
+// if the clock of this machine were slow.
 func run(out *log.Logger) error {
 	ctx := context.Background()
 	store := memory.New(nil) // In a real program, all machines share a database.

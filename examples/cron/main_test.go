@@ -12,7 +12,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// One does the job, those beside it leave it to that one, and one that comes later finds it done.
+// One machine does the job. The machines that start at the same time leave the job to this machine,
+// and a machine that starts later finds the job done.
 func TestOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
@@ -30,7 +31,7 @@ the fourth finds it done
 	})
 }
 
-// The job of a machine that died at work is done at the next start.
+// If a machine dies during the job, the next machine that starts does the job.
 func TestNextStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)

@@ -1,8 +1,8 @@
 // Daemon shows a program that runs on every machine but works only on one machine, the leader. A
 // leader that loses the lease waits for the lease again. A leader that is asked to stop finishes
-// its current work and then releases the lease. This example runs two such daemons. First an
-// operator breaks the lease of the first daemon. Then both daemons are stopped, one after the
-// other. The program exits after less than two seconds.
+// its current work and then releases the lease. The program runs two daemons. First an operator
+// breaks the lease of the first daemon. Later both daemons are stopped, one after the other. The
+// program exits after less than two seconds.
 //
 // The two daemons run in one process, so they can share a guard in memory. On many machines, the
 // guard belongs to the service or the database that stores the index: see examples/service and
@@ -27,7 +27,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// These times are short so that the example runs quickly.
+// The following times are short so that the example runs quickly.
 const (
 	duration = 300 * time.Millisecond
 	interval = 100 * time.Millisecond
@@ -42,8 +42,9 @@ type daemon struct {
 	out   *log.Logger
 }
 
-// An index is the resource that the lease protects. It stands for a service that all machines share.
-// The guard of an index rejects a write whose fencing token is older than one that it has seen.
+// An index is the resource that the lease protects. An index stands for a service that all machines
+// share. The guard of an index rejects a write whose fencing token is older than one that it has
+// seen.
 type index struct {
 	guard   fencing.Guard
 	entries int
@@ -65,7 +66,7 @@ func (d *daemon) run(ctx context.Context) error {
 	return err
 }
 
-// lead does the work of the leader. It returns when ctx is done or when a write fails.
+// lead does the work of the leader. The method lead returns when ctx is done or when a write fails.
 func (d *daemon) lead(ctx context.Context, tok lease.Token) error {
 	if err := d.index.guard.Advance(tok); err != nil { // The daemon must do this before its first read.
 		return err
@@ -88,8 +89,8 @@ func (d *daemon) lead(ctx context.Context, tok lease.Token) error {
 }
 
 // drain finishes the current work. The lease is renewed until drain returns. When lead calls drain,
-// the context of lead is already done. So drain makes a new context with lease.WhileHeld. The new
-// context is done when the lease is lost.
+// the context of lead is already done. For its work, drain therefore makes a new context with
+// lease.WhileHeld, which is done when the lease is lost.
 func (d *daemon) drain(ctx context.Context, tok lease.Token) error {
 	held, cancel := lease.WhileHeld(ctx, d.l)
 	defer cancel()

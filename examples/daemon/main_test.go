@@ -14,7 +14,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A loss ends a term and not the daemon; being told to stop ends it, when it has finished.
+// After a loss of the lease, the daemon stops its work but does not exit. When the daemon is told
+// to stop, it finishes its work and exits.
 func TestOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
@@ -37,7 +38,8 @@ the first  stops, and has finished what it had begun
 	})
 }
 
-// A lease that is lost while the daemon drains ends that, and the loss is its error.
+// If the lease is lost while the daemon drains, the daemon stops draining and returns the loss as
+// its error.
 func TestLossWhileDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
@@ -62,7 +64,8 @@ func TestLossWhileDraining(t *testing.T) {
 	})
 }
 
-// A daemon that the guard refuses contends again, and leads with the next token.
+// If the guard refuses a write of the daemon, the daemon contends for the lease again, and leads
+// with the next token.
 func TestRefusedByTheGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := memory.New(nil).Lease("indexer/leader", &session.Options{Duration: duration})

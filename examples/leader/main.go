@@ -1,6 +1,6 @@
-// Leader runs on every machine but works only on one machine. It sends its fencing token with each
-// request. A service behind a fencing.Handler rejects a request if the service has already seen a
-// newer token. The example service is such a service:
+// Leader runs on every machine but works only on one machine. Leader sends its fencing token with
+// each request. A service behind a fencing.Handler rejects a request if the service has already
+// seen a newer token. The program in examples/service is a service behind a fencing.Handler:
 //
 //	go run ./examples/service &
 //	go run ./examples/leader -url http://localhost:8080/

@@ -17,7 +17,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A service is a guarded one, which notes the token of each request that it admits.
+// A service has a guard, and notes the token of each request that the guard admits.
 type service struct {
 	*httptest.Server
 	tokens chan lease.Token
@@ -40,7 +40,8 @@ func newService(t *testing.T, guard *fencing.Guard) *service {
 	return s
 }
 
-// Of two machines one works, and when it has stopped the other works, with a newer token.
+// One of two machines works. When the first machine has stopped, the second machine works with a
+// newer token.
 func TestOneAfterTheOther(t *testing.T) {
 	s := newService(t, new(fencing.Guard))
 	store := memory.New(nil)
@@ -56,7 +57,7 @@ func TestOneAfterTheOther(t *testing.T) {
 	}
 	stopSecond := start()
 	stopFirst()
-	for tok := range s.tokens { // the first may have sent one more
+	for tok := range s.tokens { // the first machine may have sent one more request
 		if tok == lease.TokenOf(2) {
 			break
 		}
@@ -129,7 +130,7 @@ func TestErrorOfTheService(t *testing.T) {
 	}
 }
 
-// A writer passes on each text, unless too many wait.
+// A writer sends each text to its channel, but drops the text if the channel is full.
 type writer chan string
 
 func (w writer) Write(p []byte) (int, error) {
@@ -140,7 +141,8 @@ func (w writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A leader that the service refuses contends again, and works with its next token.
+// If the service refuses a request of the leader, the leader contends again, and works with its
+// next token.
 func TestRefused(t *testing.T) {
 	guard := new(fencing.Guard)
 	s := newService(t, guard)

@@ -1,8 +1,8 @@
-// Quickstart shows how a lease and its fencing tokens protect a resource when the network fails. It
-// runs in one process and needs no database. Two machines, alice and bob, contend for the lease, and
-// alice becomes the leader. Then alice loses its connection to the store. Because alice can no longer
-// renew the lease, alice stops its work before bob begins to lead. Later a delayed write from alice
-// arrives, and the guard rejects this write.
+// Quickstart shows how a lease and its fencing tokens protect a resource when the network fails.
+// Quickstart runs in one process and needs no database. Two machines, alice and bob, contend for
+// the lease, and alice becomes the leader. After a while, alice loses its connection to the store.
+// Because alice can no longer renew the lease, alice stops its work before bob begins to lead.
+// Later a delayed write from alice arrives, and the guard rejects the write.
 //
 //	go run ./examples/quickstart
 //
@@ -57,7 +57,7 @@ type machine struct {
 	cut  atomic.Bool // whether the connection to the store is cut
 }
 
-// lead runs on every machine. It returns when ctx is done or when the lease is lost.
+// lead runs on every machine. The method lead returns when ctx is done or when the lease is lost.
 func (m *machine) lead(ctx context.Context) error {
 	cable := leasefault.Script(m.store.Authority(),
 		leasefault.Always(leasefault.Any, leasefault.If(m.cut.Load, leasefault.LoseRequest)))
@@ -75,8 +75,8 @@ func (m *machine) lead(ctx context.Context) error {
 	return err
 }
 
-// work runs while the machine leads. Its ctx is canceled before another machine can become the
-// leader.
+// work runs while the machine leads. The context ctx is canceled before another machine can become
+// the leader.
 func (m *machine) work(ctx context.Context, tok lease.Token) error {
 	m.printEvent("%s leads, with token %s", m.name, short(tok))
 	m.leads <- struct{}{}

@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease/internal/dice"
 )
 
-// The program prints what README.md shows. Its times differ a little, as those of renewals do; here
-// they do not.
+// The program prints what README.md shows. The times of renewals are random, so the times that the
+// program prints differ a little from run to run, but not in this test.
 func TestOutput(t *testing.T) {
 	want, err := os.ReadFile("output.txt")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// The service refuses a token that is older than one that it has seen.
+// The service refuses a token that is older than the newest token that the service has seen.
 func TestService(t *testing.T) {
 	h, err := newHandler()
 	if err != nil {

@@ -20,7 +20,7 @@ type Context struct {
 	cancel context.CancelCauseFunc
 
 	mu    sync.Mutex
-	cause error // the cause of its cancellation, once it is decided
+	cause error // the cause of the cancellation; nil until the cause is decided
 }
 
 // New makes a Context that belongs to no Set.
@@ -29,12 +29,12 @@ func New(ctx context.Context) *Context {
 	return &Context{Context: ctx, cancel: cancel}
 }
 
-// End cancels the Context with the given cause. If the End of the Set has already decided on another
-// cause, the Context is canceled with that cause. Call End when the Context is no longer needed. The
-// caller must not hold locks. End may be called again.
+// End cancels the Context with the given cause. If the method End of the Set has already decided on
+// another cause, the Context is canceled with the cause from the Set. Call End when the Context is
+// no longer needed. The caller must not hold locks. End may be called more than once.
 func (c *Context) End(cause error) { c.cancel(c.decide(cause)) }
 
-// decide returns the cause of the cancellation. The first call decides the cause.
+// decide returns the cause of the cancellation, which is the cause in the first call of decide.
 func (c *Context) decide(cause error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,8 +59,8 @@ func (s *Set) Remove(c *Context) {
 }
 
 // End empties the Set and decides the cause for each Context that was in the Set. The returned
-// function cancels these Contexts. Its caller must not hold locks, because canceling a context may
-// call arbitrary functions.
+// function cancels the Contexts. The caller of the returned function must not hold locks, because
+// canceling a context may call arbitrary functions.
 func (s *Set) End(cause error) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

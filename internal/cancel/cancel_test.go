@@ -10,7 +10,8 @@ import (
 
 var errOne, errTwo = errors.New("one"), errors.New("two")
 
-// ended expects that a context has ended with a cause; nil: that it has not ended.
+// ended checks that the Context c has ended with the cause want. If want is nil, ended checks that
+// c has not ended.
 func ended(t *testing.T, what string, c *cancel.Context, want error) {
 	t.Helper()
 	if got := context.Cause(c); got != want {
@@ -42,7 +43,8 @@ func TestSet(t *testing.T) {
 	ended(t, "removed", removed, errTwo)
 }
 
-// The cause that was decided first counts, though the context is ended with another before.
+// If Set.End has decided the cause, the Context is canceled with this cause, even by a call of
+// Context.End with another cause.
 func TestFirstCauseCounts(t *testing.T) {
 	var s cancel.Set
 	c := cancel.New(t.Context())
@@ -55,7 +57,7 @@ func TestFirstCauseCounts(t *testing.T) {
 	ended(t, "ended again", c, errOne)
 }
 
-// A context ends with its parent, and then with the parent's cause.
+// If the parent of a Context ends first, the Context ends with the cause of the parent.
 func TestParent(t *testing.T) {
 	ctx, end := context.WithCancelCause(t.Context())
 	c := cancel.New(ctx)

@@ -15,7 +15,7 @@ import (
 
 func over(r io.Reader) dice.Dice { return dice.Dice{Reader: &r} }
 
-// full is a source that yields one byte only.
+// full is a source whose bytes are all equal.
 type full byte
 
 func (f full) Read(p []byte) (int, error) {
@@ -25,7 +25,8 @@ func (f full) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Numbers are from 0 to below 1, and durations are shortened by that much of the part.
+// Number returns at least 0 and less than 1. Shorten shortens a duration by the product of this
+// number, the part and the duration.
 func TestShorten(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range []struct {
@@ -45,7 +46,7 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// The same bytes make the same IDs, others make others.
+// Equal random bytes result in equal IDs, and different bytes result in different IDs.
 func TestID(t *testing.T) {
 	a, b := over(full(1)), over(full(2))
 	first, again, other := a.ID(), a.ID(), b.ID()
@@ -54,7 +55,7 @@ func TestID(t *testing.T) {
 	}
 }
 
-// A reader that fails costs the jitter, and no ID is made twice.
+// If the reader fails, there is no jitter, but all IDs are still different.
 func TestReaderThatFails(t *testing.T) {
 	for _, d := range []dice.Dice{
 		over(iotest.ErrReader(errors.New("bad"))), over(bytes.NewReader([]byte{1, 2, 3})),

@@ -10,14 +10,14 @@ import (
 	"github.com/fencedlease/lease/internal/timing"
 )
 
-// A Follower reads the record of a lease at every signal of a watch. Without a watch it polls. Set
-// its fields before its first use. Only one goroutine may use it. That goroutine calls Watch, Look
-// and Wait in a loop, and calls Unwatch at the end.
+// A Follower reads the record of a lease at every signal of a watch. Without a watch, a Follower
+// polls. Set the fields of a Follower before its first use. Only one goroutine may use a Follower.
+// The goroutine calls Watch, Look and Wait in a loop, and calls Unwatch at the end.
 type Follower struct {
 	Authority lease.Authority
-	Name      string // of the lease
+	Name      string // the name of the lease
 	Clock     lease.Clock
-	Timeout   time.Duration                     // of a request
+	Timeout   time.Duration                     // the longest time for a request
 	Interval  time.Duration                     // the longest time between two polls without a watch
 	Retry     time.Duration                     // the longest time to which Wait extends a shorter wait
 	Jitter    func(time.Duration) time.Duration // shortens a duration at random
@@ -25,19 +25,20 @@ type Follower struct {
 	Looks     *tasks.Count                      // counts the outstanding Looks of all Followers of the owner
 	Watches   *tasks.Count                      // counts the watches that were requested and have not begun
 
-	changed  <-chan struct{} // signals of the watch; nil: there is none
-	stop     func()          // frees what the watch needs; nil: there is none
-	lost     bool            // the watch was just lost
+	changed  <-chan struct{} // the signals of the watch; nil: there is no watch
+	stop     func()          // frees the resources of the watch; nil: there is no watch
+	lost     bool            // the watch was lost after the last call of Watch
 	signaled bool            // the watch has signaled since the last look
 	spurious bool            // after the last signal, the record was unchanged or could not be read
 	last     lease.Record    // the record that was read last
 	soonest  time.Duration   // the shortest time until the next Look
 }
 
-// mostAsking bounds the outstanding Looks of an owner, and the watches that it has requested.
+// mostAsking is the largest number of outstanding Looks of an owner, and the largest number of
+// requested watches that have not begun.
 const mostAsking = 16
 
-// Watch begins a watch if there is none and the authority is a lease.Watcher. It reports whether
+// Watch begins a watch if there is none and the authority is a lease.Watcher. Watch reports whether
 // there is a watch. After a watch is lost, Watch begins no new watch before the next Wait, because
 // the authority might lose the new watch at once.
 func (f *Follower) Watch(ctx context.Context) bool {
@@ -62,7 +63,7 @@ func (f *Follower) Unwatch() {
 	f.changed, f.stop = nil, nil
 }
 
-// Look reads the record. It returns false if the authority does not return the record.
+// Look reads the record. If the authority does not return the record, Look returns false.
 func (f *Follower) Look(ctx context.Context) (res lease.Result, known bool) {
 	res, known = ask(ctx, f, f.Looks, func(ctx context.Context) (lease.Result, error) {
 		return lease.Inspect(ctx, f.Authority, f.Name)
@@ -75,8 +76,9 @@ func (f *Follower) Look(ctx context.Context) (res lease.Result, known bool) {
 
 // Wait waits until the record may have changed, until d has passed, or until ctx is done. It
 // reports whether d has passed. Without a watch it waits for at most one jittered Interval. If Wait
-// was often called with a d shorter than Retry, it waits longer than d, but not longer than Retry.
-// The reason is that some authorities always answer that a lease is about to end.
+// is called several times in a row with a d shorter than Retry, Wait waits longer than d, up to
+// Retry. Without this limit, a Follower would ask an authority without pauses if the authority
+// always answers that the lease is about to end.
 func (f *Follower) Wait(ctx context.Context, d time.Duration) (passed bool) {
 	if f.changed == nil {
 		d = min(d, f.Jitter(f.Interval))
@@ -105,9 +107,9 @@ func (f *Follower) Wait(ctx context.Context, d time.Duration) (passed bool) {
 	return false
 }
 
-// ask returns the answer of do. It returns false if do returns an error, if do takes longer than
-// Timeout, or if ctx is done first. If do ignores its context, ask still returns when that context is
-// done.
+// ask returns the answer of do. The function ask returns false if do returns an error, if do takes
+// longer than Timeout, or if ctx is done first. If do ignores its context, ask still returns when
+// the context of do is done.
 func ask[T any](ctx context.Context, f *Follower, running *tasks.Count, do func(context.Context) (T, error)) (answer T, known bool) {
 	ctx, cancel := timing.WithTimeout(ctx, f.Clock, f.Timeout)
 	defer cancel()

@@ -26,12 +26,12 @@ const (
 // An authority answers a Follower as a test tells it to.
 type authority struct {
 	lease.Authority
-	look  func(ctx context.Context) error // before a look; nil: nothing
+	look  func(ctx context.Context) error // is called before the record is read; nil: nothing is called
 	watch func(ctx context.Context) (<-chan struct{}, error)
 
 	mu      sync.Mutex
-	watches int             // that were begun
-	last    context.Context // of the last
+	watches int             // the number of watches that were begun
+	last    context.Context // the context of the last watch
 }
 
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
@@ -54,7 +54,7 @@ func (w watcher) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
 	return w.watch(ctx)
 }
 
-// signals is a watch that never fails.
+// signals returns a function that begins a watch with the signals in c, and never fails.
 func signals(c <-chan struct{}) func(context.Context) (<-chan struct{}, error) {
 	return func(context.Context) (<-chan struct{}, error) { return c, nil }
 }
@@ -72,14 +72,14 @@ func over(watch func(context.Context) (<-chan struct{}, error)) (*authority, *fo
 	return a, f
 }
 
-// change makes the record another one.
+// change changes the record.
 func (a *authority) change(t *testing.T) {
 	if _, err := a.Do(t.Context(), name, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite}); err != nil {
 		t.Error(err)
 	}
 }
 
-// waits expects that Wait takes so long, and that d has passed or not.
+// waits checks that Wait(d) takes the time in took, and returns the value in passed.
 func waits(t *testing.T, f *follow.Follower, d, took time.Duration, passed bool) {
 	t.Helper()
 	began := time.Now()
@@ -106,7 +106,7 @@ func watches(t *testing.T, f *follow.Follower, want bool, took time.Duration) {
 	}
 }
 
-// Without a watch the record is looked at after an Interval, or what is asked for if that is less.
+// Without a watch, Wait waits for a jittered Interval, or for d if d is shorter.
 func TestWithoutAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, f := over(nil)
@@ -118,7 +118,7 @@ func TestWithoutAWatch(t *testing.T) {
 	})
 }
 
-// A signal ends a Wait, and shows what has changed.
+// A signal ends a Wait, and the following Look returns the changed record.
 func TestSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := make(chan struct{}, 1)
@@ -134,7 +134,7 @@ func TestSignal(t *testing.T) {
 			t.Errorf("the record is %+v", r)
 		}
 		c <- struct{}{}
-		waits(t, f, lease.Infinite, 0, false) // the last one showed a change: no pause
+		waits(t, f, lease.Infinite, 0, false) // the last Look showed a change, so there is no pause
 		if a.watches != 1 {
 			t.Errorf("%d watches", a.watches)
 		}
@@ -145,7 +145,7 @@ func TestSignal(t *testing.T) {
 	})
 }
 
-// After a signal that changed nothing, or a look that failed, there is a pause.
+// If the record did not change after a signal, or if a Look failed, the next Wait includes a pause.
 func TestSpuriousSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := make(chan struct{}, 1)
@@ -165,14 +165,15 @@ func TestSpuriousSignals(t *testing.T) {
 			c <- struct{}{}
 			waits(t, f, lease.Infinite, pause, false)
 			a.look = nil
-			looks(t, f, true, 0) // it shows something again
+			looks(t, f, true, 0) // the authority returns the record again
 		}
 		waits(t, f, time.Millisecond, time.Millisecond, true) // a pause is no longer than the wait
 		f.Unwatch()
 	})
 }
 
-// A watch that is lost ends a Wait, is freed, and is begun again after the next one.
+// If a watch is lost, the current Wait ends, and the resources of the watch are freed. After the
+// next Wait, a new watch begins.
 func TestLostWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed := make(chan struct{})
@@ -196,7 +197,8 @@ func TestLostWatch(t *testing.T) {
 	})
 }
 
-// A request that hangs is given up after a Timeout, and so many requests may hang and no more.
+// A Follower gives up a request that hangs for longer than its Timeout. At most 16 Looks and 16
+// requests for a watch may hang at once.
 func TestWhatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
@@ -225,7 +227,7 @@ func TestWhatHangs(t *testing.T) {
 	})
 }
 
-// An authority that always answers that the lease is about to end is not asked all the time.
+// A Follower waits longer and longer if an authority always answers that the lease is about to end.
 func TestShortWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, f := over(signals(make(chan struct{})))
@@ -243,7 +245,7 @@ func TestShortWaits(t *testing.T) {
 	})
 }
 
-// A context that ends ends a Wait, and d has not passed then.
+// If its context ends before d has passed, Wait returns false at once.
 func TestContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, f := over(nil)
@@ -256,7 +258,7 @@ func TestContextEnds(t *testing.T) {
 	})
 }
 
-// brief is a Clock that cannot count for long, as one that multiplies durations.
+// brief is a Clock that cannot measure long durations, like a clock that multiplies durations.
 type brief struct {
 	timing.System
 	t *testing.T
@@ -269,7 +271,7 @@ func (c brief) After(d time.Duration) <-chan time.Time {
 	return time.After(d)
 }
 
-// To wait forever asks nothing of the Clock, not even after a pause.
+// A Wait with lease.Infinite never calls Clock.After with a long duration, not even after a pause.
 func TestWaitForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := make(chan struct{}, 1)

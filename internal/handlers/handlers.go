@@ -24,7 +24,7 @@ type handler[T any] struct {
 	removed bool
 }
 
-// made returns the state. It creates the state if there is none. The caller holds mu.
+// made returns s.state. If s.state is nil, made first creates it. The caller must hold mu.
 func (s *Set[T]) made() *state[T] {
 	if s.state == nil {
 		s.state = new(state[T])
@@ -33,8 +33,8 @@ func (s *Set[T]) made() *state[T] {
 }
 
 // Add adds f, which must not be nil. If a function is added twice, the Set calls it twice. The
-// function remove removes f and reports whether f was still in the Set. It does not wait for a call
-// of f that has begun.
+// function remove removes f and reports whether f was still in the Set. The function remove does
+// not wait for a call of f that has begun.
 func (s *Set[T]) Add(f func(T)) (remove func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,8 +58,9 @@ func (s *Set[T]) Close() {
 }
 
 // Calls returns one function for each registered function of the Set. Each returned function calls
-// its registered function with arg. It does nothing if the registered function was removed or the
-// Set was closed in the meantime. It recovers from a panic and passes the panic to panicked.
+// its registered function with arg. A returned function does nothing if its registered function was
+// removed or the Set was closed in the meantime. If the registered function panics, the returned
+// function recovers and passes the panic to the function panicked.
 func (s *Set[T]) Calls(arg T, panicked func(any)) (calls []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

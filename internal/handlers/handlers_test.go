@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease/internal/handlers"
 )
 
-// all makes every call, and returns what panicked.
+// all calls every function in s with arg, and returns the values of the panics.
 func all(s *handlers.Set[int], arg int) (panics []any) {
 	for _, call := range s.Calls(arg, func(p any) { panics = append(panics, p) }) {
 		call()
@@ -32,7 +32,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A function that was removed is not called, not even by a call that was made before.
+// After a function was removed, it is not called, not even by a function that Calls returned before
+// the removal.
 func TestRemove(t *testing.T) {
 	var s handlers.Set[int]
 	var got []string
@@ -58,7 +59,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// After Close nothing is called.
+// After Close, no registered function is called.
 func TestClose(t *testing.T) {
 	var s handlers.Set[int]
 	called := 0
@@ -73,7 +74,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// A panic is passed on, and stops nothing else.
+// If a registered function panics, the panic is passed on, and all other functions are still
+// called.
 func TestPanic(t *testing.T) {
 	var s handlers.Set[int]
 	called := 0

@@ -19,7 +19,7 @@ type Queue struct {
 	work *work // nil: no record waits, and the Logger is not being called
 }
 
-// work is what a Queue keeps while it has records.
+// work is the state of a Queue that has records.
 type work struct {
 	waiting []record
 	dropped int           // records dropped since the last one that was passed on
@@ -33,13 +33,13 @@ type record struct {
 }
 
 const (
-	mostWaiting = 64                     // records; more are dropped
-	flushTime   = 100 * time.Millisecond // at most
+	mostWaiting = 64                     // the number of records that can wait; Log drops further records
+	flushTime   = 100 * time.Millisecond // how long Flush waits at most
 )
 
-// Log adds a record. It does not wait. If 64 records are already waiting, Log drops the new record.
-// The next record that the Logger gets has the attribute "dropped" with the number of dropped
-// records. An attribute whose value is nil is left out.
+// Log adds a record, and does not wait for the Logger. If 64 records are already waiting, Log drops
+// the new record. The next record that the Logger gets has the attribute "dropped" with the number
+// of dropped records. An attribute whose value is nil is left out.
 func (q *Queue) Log(level slog.Level, text string, args ...any) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,7 +64,7 @@ func withoutNil(args []any) (kept []any) {
 	return kept
 }
 
-// Flush waits until the Logger has every record, but for at most a tenth of a second. It is called
+// Flush waits until the Logger has every record, but for at most a tenth of a second. Call Flush
 // when the process may be about to exit.
 func (q *Queue) Flush() {
 	q.mu.Lock()
@@ -79,7 +79,7 @@ func (q *Queue) Flush() {
 	}
 }
 
-// run gives the Logger the records until none is left.
+// run passes records to the Logger until no record is left.
 func (q *Queue) run() {
 	empty := false
 	defer func() {
@@ -101,7 +101,8 @@ func (q *Queue) run() {
 	}
 }
 
-// next returns the record that has waited longest. If there is none, the work ends.
+// next removes and returns the record that has waited longest. If no record is waiting, next ends
+// the work and returns false.
 func (q *Queue) next() (r record, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -43,7 +43,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// A Logger that never returns delays neither Log nor, for long, Flush.
+// A Logger that never returns does not delay Log, and delays Flush only for a short time.
 func TestLoggerThatNeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -68,14 +68,15 @@ func TestLoggerThatNeverReturns(t *testing.T) {
 	})
 }
 
-// Records that were dropped are counted in the next one.
+// After records were dropped, the next record that is logged contains the number of dropped
+// records.
 func TestDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		free := make(chan struct{})
 		q := logqueue.Queue{To: logger(&out, func(slog.Record) { <-free })}
 		q.Log(slog.LevelInfo, "x")
-		synctest.Wait() // the Logger has it
+		synctest.Wait() // the Logger has the record
 		for range 64 + 7 {
 			q.Log(slog.LevelInfo, "x")
 		}
@@ -92,7 +93,7 @@ func TestDropped(t *testing.T) {
 	})
 }
 
-// A Logger that ends its goroutine loses one record, and no other.
+// If a Logger ends its goroutine while it logs a record, no other record is lost.
 func TestLoggerThatEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -111,7 +112,8 @@ func TestLoggerThatEndsItsGoroutine(t *testing.T) {
 	})
 }
 
-// Without a Logger records go to the default one, as it is when they are logged.
+// Without a Logger, a Queue passes each record to the Logger that slog.Default returns at the time
+// of the record.
 func TestDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -4,8 +4,8 @@ package passon
 
 import "github.com/fencedlease/lease"
 
-// Authority returns w, which wraps the authority inner, with exactly the abilities of inner. If w
-// has a method for an ability, the result uses that method. Otherwise it uses the method of inner.
+// Authority returns w, which wraps the authority inner, with exactly the abilities of inner. For an
+// ability of inner, the result uses the method of w, or the method of inner if w has no such method.
 func Authority(w, inner lease.Authority) lease.Authority {
 	watcher, watches := ability[lease.Watcher](w, inner)
 	lister, lists := ability[lease.Lister](w, inner)
@@ -30,8 +30,8 @@ func Authority(w, inner lease.Authority) lease.Authority {
 	return struct{ lease.Authority }{w}
 }
 
-// Store returns w, which wraps the store inner, with exactly the abilities of inner. If w has a
-// method for an ability, the result uses that method. Otherwise it uses the method of inner.
+// Store returns w, which wraps the store inner, with exactly the abilities of inner. For an ability
+// of inner, the result uses the method of w, or the method of inner if w has no such method.
 func Store(w, inner lease.Store) lease.Store {
 	watcher, watches := ability[lease.Watcher](w, inner)
 	lister, lists := ability[lease.Lister](w, inner)
@@ -81,8 +81,8 @@ func Store(w, inner lease.Store) lease.Store {
 	return struct{ lease.Store }{w}
 }
 
-// ability returns w as the ability if w has it, and inner otherwise. It returns false if inner
-// lacks the ability.
+// ability returns w if w has the ability T, and inner if only inner has it. If inner lacks the
+// ability, the function ability returns false.
 func ability[T any](w, inner any) (a T, has bool) {
 	if a, has = inner.(T); !has {
 		return a, false

@@ -3,7 +3,7 @@ package pipes
 
 import "net"
 
-// A Listener accepts the connections that Dial makes. It must be closed exactly once.
+// A Listener accepts the connections that Dial makes. A Listener must be closed exactly once.
 type Listener struct{ conns chan net.Conn }
 
 // Listen returns a Listener.

@@ -1,5 +1,6 @@
 // Package remember makes a fast authority for a store whose server has a clock. For each lease, the
-// authority remembers the record that it wrote last, and so saves the request that would load it.
+// authority remembers the record that it wrote last. To renew, change or release the lease, the
+// authority then needs no request that loads the record.
 package remember
 
 import (
@@ -15,18 +16,18 @@ import (
 // record has changed or the lease has ended.
 type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 
-// NewAuthority returns an authority over s. The authority has the same abilities and returns the same
-// results as the one that [lease.NewAuthority] makes, but sends fewer requests to the server. To
-// renew, change or release a lease, it computes the new record from the record in m, without loading
-// the current record first. This is safe for three reasons:
+// NewAuthority returns an authority over s. The authority has the same abilities and returns the
+// same results as the one that [lease.NewAuthority] makes, but sends fewer requests to the server.
+// To renew, change or release a lease, the authority does not load the current record first, but
+// computes the new record from the record in m. Using the record in m is safe for three reasons:
 //
 //   - The result of a change or a release does not depend on the time.
 //   - The server computes the end of a renewed lease from its own clock.
 //   - A write succeeds only if the record is unchanged and has not reached its end.
 //
-// The authority always loads the record before it refuses a request. It also loads the record
-// before it grants a request that needs no write. If a write conflicts, the authority loads the
-// record and decides again.
+// The authority always loads the record before it refuses a request. The authority also loads the
+// record before it grants a request that needs no write. If a write conflicts, the authority loads
+// the record and decides again.
 func NewAuthority(s lease.Store, renew Renewal, m *Memory) lease.Authority {
 	noting := store{s, m}
 	return passon.Authority(&authority{noting, lease.NewAuthority(passon.Store(noting, s)), renew}, lease.NewAuthority(s))
@@ -56,10 +57,11 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 }
 
 // tryRemembered applies req to the remembered record, and writes the new record with one request to
-// the server. It returns [lease.ErrConflict] if no record is remembered, if ctx is done, or if the
-// write fails with a conflict. If req on the remembered record would be refused or would need no
-// write, tryRemembered also returns [lease.ErrConflict]. The caller must then load the current
-// record, because the remembered record may be out of date.
+// the server. tryRemembered returns [lease.ErrConflict] if no record is remembered, if ctx is done,
+// or if the write fails with a conflict. tryRemembered also returns [lease.ErrConflict] if req on
+// the remembered record would be refused, or would need no write. If tryRemembered returns
+// [lease.ErrConflict], the caller must load the current record, because the remembered record may
+// be out of date.
 func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
 	old, known := a.store.memory.recall(name)
 	if !known || ctx.Err() != nil {
@@ -77,13 +79,13 @@ func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Re
 	return snap, err
 }
 
-// A store notes the result of every swap.
+// A store passes the result of every swap to its memory.
 type store struct {
 	lease.Store
 	memory *Memory
 }
 
-// Swap calls Swap of the engine and notes the result.
+// Swap calls Swap of the engine and passes the result to the memory.
 func (s store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	snap, err := s.Store.Swap(ctx, name, old, next)
 	s.memory.Note(name, snap, err)

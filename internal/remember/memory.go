@@ -6,7 +6,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// DefaultNames is how many names a store remembers unless its options say otherwise.
+// DefaultNames is the number of names for which a store remembers a record by default.
 const DefaultNames = 1 << 16
 
 // A Memory stores the last committed record of each lease name, up to a maximum number of names. It
@@ -21,8 +21,9 @@ type Memory struct {
 	byName map[string]lease.Snapshot
 }
 
-// NewMemory returns a Memory of at most the given number of names. The function unsent reports whether
-// an error of a swap proves that the swap was not sent. If unsent is nil, no error proves that.
+// NewMemory returns a Memory of at most the given number of names. The function unsent reports
+// whether an error of a swap proves that the swap was not sent. If unsent is nil, no error proves
+// that a swap was not sent.
 func NewMemory(most int, unsent func(error) bool) *Memory {
 	if unsent == nil {
 		unsent = func(error) bool { return false }
@@ -37,8 +38,10 @@ func (m *Memory) Len() int {
 	return len(m.byName)
 }
 
-// Note stores the result of a swap. If there are too many names, Note forgets another name. If the
-// swap was not sent, Note changes nothing.
+// Note stores the snapshot that a swap returned. If the swap failed or the record is not in the
+// state Leased, Note forgets the name. If m already stores its maximum number of names, Note
+// forgets one of these names to store a new name. If err proves that the swap was not sent, Note
+// changes nothing.
 func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
 	if m.unsent(err) {
 		return

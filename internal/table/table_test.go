@@ -6,7 +6,7 @@ import (
 	"github.com/fencedlease/lease/internal/table"
 )
 
-// Numbers begin at 1, and none is given out twice, not even once the Table was empty.
+// Numbers begin at 1, and Put never returns a number twice, not even after the Table was empty.
 func TestTable(t *testing.T) {
 	var tab table.Table[string]
 	if v, ok := tab.Get(0); ok || v != "" {

@@ -11,21 +11,24 @@ import (
 )
 
 var (
-	// ErrGone is the error that Guard passes on if the function exited its goroutine.
+	// ErrGone is the error that Guard passes to the function answer if the function f exits its
+	// goroutine.
 	ErrGone = errors.New("the authority ended the goroutine of the request, so the outcome is not known")
 
-	// ErrOverdue is the error that Guard passes on if the function did not return in time.
+	// ErrOverdue is the error that Guard passes to the function answer if the function f does not
+	// return in time.
 	ErrOverdue = errors.New("given up, because the authority does not return")
 )
 
-// Guard calls f with a context that lasts for d, and calls answer exactly once:
+// Guard calls f with a context that lasts for d, and calls the function answer exactly once:
 //
-//   - If f returns, answer gets the results of f.
-//   - If f exits its goroutine, answer gets ErrGone.
-//   - If f is still running when d has passed since its context ended, answer gets ErrOverdue and
-//     givenUp is set. Guard then waits for f, drops its results, and calls returned.
+//   - If f returns, Guard passes the results of f to answer.
+//   - If f exits its goroutine, Guard passes ErrGone to answer.
+//   - If f is still running when d has passed since its context ended, Guard passes ErrOverdue to
+//     answer, and true as givenUp. Guard then waits for f, drops its results, and calls the
+//     function returned.
 //
-// Guard returns after the last of these calls.
+// Guard returns after its last call of answer or returned has ended.
 func Guard[T any](
 	ctx context.Context, c lease.Clock, d time.Duration, f func(context.Context) (T, error),
 	answer func(answer T, err error, givenUp bool), returned func(),
@@ -38,7 +41,7 @@ func Guard[T any](
 	)
 	ctx, cancel := timing.WithTimeout(ctx, c, d)
 	done := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { // only now: hardly any function needs the second timer
+	stop := context.AfterFunc(ctx, func() { // the second timer starts only now, because hardly any function needs it
 		select {
 		case <-timing.After(c, d):
 		case <-done:
@@ -50,7 +53,7 @@ func Guard[T any](
 			answer(none, ErrOverdue, true)
 		}
 	})
-	defer Finally(func() { // also if f has ended the goroutine
+	defer Finally(func() { // runs even if f exits the goroutine
 		stop()
 		close(done)
 		cancel()

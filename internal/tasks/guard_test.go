@@ -19,7 +19,7 @@ import (
 // own is a clock that is not the System clock.
 type own struct{ timing.System }
 
-// log is what a Guard called, and when.
+// log contains the functions that Guard called, and the times of the calls.
 type log struct {
 	mu    sync.Mutex
 	began time.Time
@@ -32,7 +32,8 @@ func (l *log) add(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprintf("%v: %s", time.Since(l.began), fmt.Sprintf(format, args...)))
 }
 
-// Each case is a guarded function. It lists the functions that Guard calls, with a timeout of a second.
+// Each case is a function f that Guard runs with a timeout of a second, and the calls that Guard
+// makes.
 func TestGuard(t *testing.T) {
 	for name, c := range map[string]struct {
 		f    func(context.Context) (int, error)
@@ -68,8 +69,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// The news that f has returned comes after the answer has been taken, even if that takes long or
-// ends its goroutine, and Guard returns after that.
+// Guard calls the function returned only after the function answer has ended, even if answer takes
+// long or ends its goroutine. Guard returns after the call of the function returned.
 func TestGuardInOrder(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

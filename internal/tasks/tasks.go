@@ -20,7 +20,7 @@ type Group struct {
 	idle    chan struct{} // closed when no task is left; nil: no caller waits
 }
 
-// Run calls f, as a task.
+// Run calls f as a task.
 func (g *Group) Run(f func()) {
 	g.begin()
 	defer Finally(g.end)
@@ -42,7 +42,7 @@ func (g *Group) Start(f func()) (start func()) {
 // A Count counts the running calls of Ask that use it. The zero Count is zero.
 type Count struct{ n int }
 
-// Ask calls f on a new goroutine, as a task, and returns the answer of f. It returns false if f
+// Ask calls f on a new goroutine, as a task, and returns the answer of f. Ask returns false if f
 // returns an error or exits its goroutine, or if ctx is done first. If f ignores its context, Ask
 // still returns when ctx is done. If the Group is closed, if the number of running calls with the
 // same Count has reached most, or if ctx is done before the goroutine runs, Ask returns false and
@@ -73,7 +73,8 @@ func Ask[T any](ctx context.Context, g *Group, running *Count, most int, f func(
 
 // Close waits until there is a moment without a task. If ctx is done first, Close returns
 // ctx.Err(). Once Close is called, Ask no longer calls any function. Run and Start may still begin
-// tasks. Close waits for these too if other tasks are running. Close may be called again.
+// tasks. If a task begins while other tasks are running, Close also waits for the new task. Close
+// may be called more than once.
 func (g *Group) Close(ctx context.Context) error {
 	g.mu.Lock()
 	g.closed = true
@@ -128,8 +129,8 @@ func (g *Group) endAsking(running *Count) {
 	g.end()
 }
 
-// Finally is for use in a defer statement. It calls f if the surrounding function returns or exits
-// its goroutine, but not if that function panics.
+// Finally is for use in a defer statement. Finally calls f if the surrounding function returns or
+// exits its goroutine, but not if that function panics.
 func Finally(f func()) {
 	if panicked := recover(); panicked != nil {
 		panic(panicked)

@@ -20,7 +20,8 @@ func closes(t *testing.T, g *tasks.Group, after time.Duration) {
 	}
 }
 
-// Close waits for every task, also for one that begins meanwhile or ends its goroutine.
+// Close waits for every task, including a task that begins during Close and a task that ends its
+// goroutine.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g tasks.Group
@@ -47,7 +48,7 @@ func TestStart(t *testing.T) {
 	})
 }
 
-// Close ends with its context, and may be called by many.
+// Close returns when its context ends. Several goroutines may call Close.
 func TestCloseEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g tasks.Group
@@ -103,7 +104,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// So many calls are running at once and no more, and none is begun by a Group that is closed.
+// Ask limits the number of calls that run at once. After Close, Ask calls no function.
 func TestAskIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g tasks.Group
@@ -141,7 +142,7 @@ func TestAskIsBounded(t *testing.T) {
 	})
 }
 
-// Finally runs at a return and at a Goexit. After a panic, it does not.
+// Finally calls f after a return and after a Goexit, but not after a panic.
 func TestFinally(t *testing.T) {
 	for name, c := range map[string]struct {
 		f    func()

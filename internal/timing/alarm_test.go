@@ -31,7 +31,8 @@ func newRung(c lease.Clock) *rung {
 
 func (r *rung) set(d time.Duration) { r.Set(r.clock, time.Now(), d)() }
 
-// expect waits until all is quiet, and expects that the alarm rang at these times and no others.
+// expect waits until all other goroutines are blocked, and checks that the alarm rang exactly at
+// the times in want.
 func (r *rung) expect(t *testing.T, want ...time.Duration) {
 	t.Helper()
 	synctest.Wait()
@@ -62,7 +63,7 @@ func TestAlarm(t *testing.T) {
 	})
 }
 
-// An alarm that was set for never does not ring.
+// An alarm that was set with lease.Infinite does not ring.
 func TestAlarmUnset(t *testing.T) {
 	each(t, func(t *testing.T, c lease.Clock) {
 		r := newRung(c)
@@ -76,7 +77,8 @@ func TestAlarmUnset(t *testing.T) {
 	})
 }
 
-// Set again for the same time, an alarm rings once; after it rang it can be set for that time again.
+// An alarm that is set twice for the same time rings once. After it has rung, the alarm can be set
+// for the same time again.
 func TestAlarmForTheSameTime(t *testing.T) {
 	each(t, func(t *testing.T, c lease.Clock) {
 		r := newRung(c)

@@ -33,9 +33,9 @@ func Sleep(ctx context.Context, c lease.Clock, d time.Duration) error {
 	}
 }
 
-// AfterFunc calls f after d on a new goroutine, unless stop is called first. If f is already running,
-// stop does not wait for it. The caller must call stop exactly once, because stop frees the resources
-// of AfterFunc.
+// AfterFunc calls f after d on a new goroutine, unless stop is called first. If f is already
+// running, the function stop does not wait for f. The caller must call stop exactly once, because
+// stop frees the resources of AfterFunc.
 func AfterFunc(c lease.Clock, d time.Duration, f func()) (stop func()) {
 	if _, ok := c.(System); ok {
 		t := time.AfterFunc(d, f)

@@ -94,7 +94,7 @@ func TestWithTimeout(t *testing.T) {
 	})
 }
 
-// A timeout on a clock of the caller's is counted on that clock.
+// A timeout on a mock clock passes when the mock clock has advanced by the timeout.
 func TestMockClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clock.NewMock()

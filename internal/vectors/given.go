@@ -1,7 +1,7 @@
 package vectors
 
-// given has the requests that create the state in which a scenario begins, for the ID A. The times
-// count from the first request. The scenario begins at the time of the last request.
+// given contains the requests that create the state in which a scenario begins, for the ID A. The
+// times count from the first request. The scenario begins at the time of the last request.
 var given = map[string][]string{
 	"available": {},
 	"leased":    {"0s acquire proposed=A duration=60s => ok leased"},
@@ -26,7 +26,7 @@ func (s Scenario) Setup() (steps []Step) {
 	for _, text := range given[s.Given] {
 		step, err := ParseStep(text)
 		if err != nil {
-			panic(err) // they are constants, and tested
+			panic(err) // the texts are constants, and a test has parsed them
 		}
 		steps = append(steps, step)
 	}

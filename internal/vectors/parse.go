@@ -191,7 +191,7 @@ func request(words []string) (req lease.Request, err error) {
 			d, err = seconds(value)
 			req.Period = lease.Grace(d)
 		case "version":
-			var t time.Time // The date may be one that no version has.
+			var t time.Time // No version needs to have this date.
 			t, err = time.Parse(time.DateOnly, value)
 			req.Version = lease.Version(t.Year()*10000 + int(t.Month())*100 + t.Day())
 		default:

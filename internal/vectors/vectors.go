@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Vectors are the content of all files.
+// Vectors is the content of all vector files.
 type Vectors struct {
 	Rows      []Row
 	Scenarios []Scenario
@@ -23,7 +23,7 @@ type Row struct {
 	Spec    []string // clauses of SPEC.md
 	Now     time.Time
 	Pass    time.Duration
-	Request lease.Request // zero if Pass is not
+	Request lease.Request // zero if Pass is not zero
 	Cells   []Cell
 }
 
@@ -43,7 +43,7 @@ type Scenario struct {
 	Name  string
 	Spec  []string // clauses of SPEC.md
 	Needs []string
-	Given string // the state in which it begins
+	Given string // the state in which the scenario begins
 	Steps []Step
 }
 
@@ -92,8 +92,8 @@ func (r Row) In(s lease.State) (Cell, bool) {
 	return Cell{}, false
 }
 
-// Of returns the record after the outcome of a cell, at the time now. A field that the outcome does
-// not name keeps its value from r. A refusal does not change r.
+// Of returns the record r as it is after the outcome o, at the time now. A field that the outcome
+// does not name keeps its value from r. A refusal does not change r.
 func (o Outcome) Of(r lease.Record, now time.Time) lease.Record {
 	if o.Code != 0 {
 		return r
@@ -123,8 +123,8 @@ func (o Outcome) Of(r lease.Record, now time.Time) lease.Record {
 	return r
 }
 
-// Complete returns the outcome of a cell for the record r at now, with a value in every field.
-// Epoch is the amount by which the epoch rises.
+// Complete returns the outcome o with a value in every field, for a request on the record r at the
+// time now. The field Epoch is the amount by which the epoch rises.
 func (o Outcome) Complete(r lease.Record, now time.Time) Outcome {
 	next := o.Of(r, now)
 	rise, left := next.Epoch-r.Epoch, next.Remaining(now)
@@ -132,8 +132,9 @@ func (o Outcome) Complete(r lease.Record, now time.Time) Outcome {
 }
 
 // BringAbout returns requests that give a new name the record of a cell, except for the epoch. Some
-// requests can be before time 0, and none is after it. At time 0, the name has the record. BringAbout
-// returns false if no requests can do that. The record must be of a row whose Now is Noon.
+// requests can be before time 0, but no request is after time 0. At time 0, the name has the
+// record. If no requests can create the record, BringAbout returns false. The record must be of a
+// row whose Now is Noon.
 func BringAbout(r lease.Record) (steps []Step, ok bool) {
 	step := func(at time.Duration, req lease.Request) {
 		steps = append(steps, Step{At: at, Request: req, Text: fmt.Sprint(req.Action)})

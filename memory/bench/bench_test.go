@@ -27,7 +27,7 @@ var (
 	renew   = lease.Request{Action: lease.ActionRenew, ID: holder}
 )
 
-// names returns n names, in an order in which few are near the one before.
+// The function names returns n names, in an order in which few names are near the previous name.
 func names(n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -37,19 +37,20 @@ func names(n int) []string {
 	return names
 }
 
-// batch is how many operations are timed together.
+// The constant batch is the number of operations that are timed together.
 const batch = 1_000
 
-// A subject does one operation with the i-th name.
+// A subject is an implementation that is measured. It does one operation with the i-th name.
 type subject struct {
 	name string
 	do   func(i int) error
-	took []time.Duration // by batch
+	took []time.Duration // the times of the batches
 }
 
-// batches times batches of every subject in turn. All do the same numbers, which begin again after n.
+// The function batches times batches of operations of every subject in turn. All subjects use the
+// same numbers i, which begin again after n.
 func batches(b *testing.B, n int, subjects []subject) {
-	for _, s := range subjects { // all memory is there, and in the caches if it fits
+	for _, s := range subjects { // allocate all memory, and load it into the caches if it fits
 		for i := range n {
 			if err := s.do(i); err != nil {
 				b.Fatal(s.name, err)
@@ -60,7 +61,8 @@ func batches(b *testing.B, n int, subjects []subject) {
 	for i := 0; b.Loop(); i += batch {
 		for k := range subjects {
 			s := &subjects[k]
-			// The last subject may have left the caches of a core to the next one: each starts elsewhere.
+			// Each subject starts at a different name, because the previous subject may have filled
+			// the caches of the core.
 			first := i + k*n/len(subjects)
 			began := time.Now()
 			for j := first; j < first+batch; j++ {
@@ -73,7 +75,7 @@ func batches(b *testing.B, n int, subjects []subject) {
 	}
 }
 
-// median is the time of an operation in the median of the batches, in nanoseconds.
+// The method median returns the time of an operation in the median batch, in nanoseconds.
 func (s *subject) median() float64 {
 	slices.Sort(s.took)
 	return float64(s.took[len(s.took)/2]) / batch
@@ -139,8 +141,10 @@ func newLessor(b *testing.B) etcd.Lessor {
 	return le
 }
 
-// BenchmarkGrant grants names that were never used, and begins with a new store after a million. All
-// batches count but the slowest tenth: other programs interrupt some, and maps grow in the rest too.
+// BenchmarkGrant grants leases of names that were never used, and begins with a new store after a
+// million names. It leaves out the slowest tenth of the batches, because other programs interrupt
+// some batches. The times still include the growth of the maps, because maps also grow in the other
+// batches.
 func BenchmarkGrant(b *testing.B) {
 	const most = 1_000_000
 	all, ctx := names(most), context.Background()
@@ -175,7 +179,7 @@ func BenchmarkGrant(b *testing.B) {
 			fresh()
 		}
 		for turn := range grants {
-			k := (turn + i) % 2 // neither is always the one that runs into the collector
+			k := (turn + i) % 2 // alternate, so that the garbage collector does not always interrupt the same subject
 			began := time.Now()
 			for _, name := range all[next : next+batch] {
 				grants[k](name)
@@ -197,10 +201,11 @@ func BenchmarkGrant(b *testing.B) {
 	b.ReportMetric(each[0]/each[1], "x-map")
 }
 
-// BenchmarkCores renews on one core and on all there are, in turn, each goroutine with names of its own,
-// and reports how many times as much all cores do together: in one store, and with a store for each
-// core, which is what the machine can do where nothing is shared. The fastest run of each counts, as
-// the one that other programs disturbed least.
+// BenchmarkCores measures renewals on one core and on all cores, in turn. Each goroutine renews its
+// own names. The benchmark reports how many times as many renewals all cores do together. It
+// measures one shared store, and a separate store for each core, which shows what the computer can
+// do if nothing is shared. The fastest run of each kind counts, because other programs disturbed it
+// least.
 func BenchmarkCores(b *testing.B) {
 	cores := runtime.GOMAXPROCS(0)
 	if cores < 2 {
@@ -226,7 +231,7 @@ func BenchmarkCores(b *testing.B) {
 		var began time.Time
 		for c, a := range authorities {
 			wg.Go(func() {
-				for ready.Add(1); ready.Load() < int32(len(authorities)); { // until each has a core
+				for ready.Add(1); ready.Load() < int32(len(authorities)); { // until each goroutine has a core
 				}
 				if c == 0 {
 					began = time.Now()

@@ -1,5 +1,5 @@
-// Package bench compares package memory with other implementations in one run. Other load on the
-// machine then slows all of them:
+// Package bench compares package memory with other implementations in one run, so that other load
+// on the computer slows all implementations:
 //
 //	go test -bench . -cpu 2
 //
@@ -10,10 +10,10 @@
 //   - the least that any store must do, which is one mutex, one look-up in a map and one reading of
 //     the clock.
 //
-// The benchmark Grant compares the first acquire of a name with an insertion into a plain map under a
-// mutex. Both store the same amount of data. The benchmark Cores compares renewals on one core with
-// renewals on two cores.
+// The benchmark Grant compares the first acquire of a name with an insertion into a plain map under
+// a mutex. The acquire and the insertion store the same amount of data. The benchmark Cores
+// compares renewals on one core with renewals on two cores.
 //
-// The package is a module of its own, so that users of the library do not depend on the server of
+// Package bench is a separate module, so that users of the library do not depend on the server of
 // etcd.
 package bench

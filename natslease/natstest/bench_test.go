@@ -14,10 +14,11 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// compare measures ours and the peer's in turns, each of them first every other time, so that both
-// meet the same machine. It reports the median of each and their ratio, also by who was first.
+// compare measures the functions ours and theirs in turns, so that the load of the machine is the
+// same for both. The order alternates. compare reports the median of each function and the ratio of
+// the medians, for all turns and for each order.
 func compare(b *testing.B, peer string, ours, theirs func()) {
-	var times [2][2][]time.Duration // by who was first, and whose
+	var times [2][2][]time.Duration // by the function that was first, and by the measured function
 	timed := func(f func()) time.Duration {
 		began := time.Now()
 		f()
@@ -53,7 +54,8 @@ func must(b *testing.B, err error) {
 	}
 }
 
-// engines are a server that is alone, and three with the bucket on each.
+// engines calls f with a single server, and with three servers that each have a replica of the
+// bucket.
 func engines(b *testing.B, f func(b *testing.B, js jetstream.JetStream, replicas int)) {
 	b.Run("R1", func(b *testing.B) { f(b, client(b, newChild(b).url()), 1) })
 	b.Run("R3", func(b *testing.B) {
@@ -62,14 +64,14 @@ func engines(b *testing.B, f func(b *testing.B, js jetstream.JetStream, replicas
 	})
 }
 
-// BenchmarkRenew is a renewal against the Update of a key by its revision.
+// BenchmarkRenew compares a renewal with the Update of a key by its revision.
 func BenchmarkRenew(b *testing.B) {
 	engines(b, func(b *testing.B, js jetstream.JetStream, _ int) {
 		ctx := context.Background()
 		a := store(b, js, nil).Authority()
 		do(b, a, "ours", acquire(idA, time.Hour), 0)
 		kv := bucket(b, js)
-		value := fmt.Appendf(nil, "%0150d", 0) // as long as a lease is
+		value := fmt.Appendf(nil, "%0150d", 0) // as long as the value of a lease
 		revision, err := kv.Create(ctx, "theirs", value)
 		must(b, err)
 		compare(b, "update", func() {
@@ -82,8 +84,8 @@ func BenchmarkRenew(b *testing.B) {
 	})
 }
 
-// BenchmarkAcquireRelease is against what is done without a library: to create the key with a time to
-// live, and to delete it by its revision.
+// BenchmarkAcquireRelease compares an acquire and a release with a lock without a library. Such a
+// lock creates a key with a time to live, and deletes the key by its revision.
 func BenchmarkAcquireRelease(b *testing.B) {
 	engines(b, func(b *testing.B, js jetstream.JetStream, replicas int) {
 		ctx := context.Background()
@@ -110,7 +112,8 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	})
 }
 
-// BenchmarkRefusal is an acquire of a lease that another has, against a direct read of the key.
+// BenchmarkRefusal compares an acquire of a lease that another holder has with a direct read of the
+// key.
 func BenchmarkRefusal(b *testing.B) {
 	engines(b, func(b *testing.B, js jetstream.JetStream, _ int) {
 		ctx := context.Background()
@@ -128,8 +131,8 @@ func BenchmarkRefusal(b *testing.B) {
 	})
 }
 
-// BenchmarkTakeOver is the time from the crash of a holder to the grant of a contender that waits,
-// with a lease of two seconds. Run it with -benchtime 5x.
+// BenchmarkTakeOver measures the time from the crash of a holder to the grant of a waiting
+// contender, with a lease of two seconds. Run the benchmark with -benchtime 5x.
 func BenchmarkTakeOver(b *testing.B) {
 	const term = 2 * time.Second
 	ctx := context.Background()

@@ -19,13 +19,14 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A cluster is three servers in this process, with a bucket.
+// A cluster has three servers in this process, and a bucket.
 type cluster struct {
 	members []*member
-	routes  map[[2]int]*proxy // from a member to another
+	routes  map[[2]int]*proxy // from one member to another
 }
 
-// clusters bounds how many there are at a time: nine servers keep a small machine busy.
+// clusters limits how many clusters run at the same time, because nine servers keep a small machine
+// busy.
 var clusters = make(chan struct{}, 3)
 
 func newCluster(t testing.TB, replicas int) *cluster {
@@ -82,7 +83,7 @@ func (c *cluster) leader(t testing.TB) (found int) {
 	return found
 }
 
-// cut cuts a member off from the others, but not from its clients.
+// cut cuts a member off from all other members, but not from its clients.
 func (c *cluster) cut(i int) {
 	for pair, p := range c.routes {
 		if pair[0] == i || pair[1] == i {
@@ -98,7 +99,7 @@ func (c *cluster) mend() {
 	}
 }
 
-// stepDown has the leader hand its place over.
+// stepDown makes the leader of the stream step down.
 func (c *cluster) stepDown(t testing.TB, js jetstream.JetStream) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -106,8 +107,8 @@ func (c *cluster) stepDown(t testing.TB, js jetstream.JetStream) {
 	_, _ = js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+streamName, nil) // fails while there is no leader
 }
 
-// The loss of the leader is no loss of the lease, if it is shorter than that: with the bucket on
-// three servers, and the leader stopped.
+// With the bucket on three servers, the leader of the stream is stopped. If a new leader is elected
+// before the lease ends, the lease is not lost.
 func TestStoppedLeaderIsNoLoss(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -142,8 +143,8 @@ func TestStoppedLeaderIsNoLoss(t *testing.T) {
 	}
 }
 
-// With the bucket on one server, the lease is lost when that is stopped, and is there again, with
-// its token, when it is back.
+// With the bucket on one server, no lease can be renewed while the server is stopped. When the
+// server is back, the lease can be renewed, and has the same token as before.
 func TestStoppedServerWithOneReplica(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
@@ -166,9 +167,10 @@ func TestStoppedServerWithOneReplica(t *testing.T) {
 	})
 }
 
-// A holder at a leader that is cut off stops believing before a contender at the majority takes
-// over, with a newer token. SPEC S8: the old leader answers for a while as if it still led. Its
-// answers are stale, and no load believes them.
+// A holder at a leader that is cut off stops believing that it holds the lease. Only then does a
+// contender at the majority take over, with a newer token. SPEC S8: for a while, the old leader
+// answers as if it were still the leader. The answers of the old leader are stale, and no load
+// returns them.
 func TestCutLeader(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -189,7 +191,7 @@ func TestCutLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer contender.Close(context.Background())
-	if ok, err := contender.Acquire(t.Context()); ok || err != nil { // its first sight
+	if ok, err := contender.Acquire(t.Context()); ok || err != nil { // its first read
 		t.Fatal(ok, err)
 	}
 	c.cut(old)
@@ -236,9 +238,9 @@ func rawRead(js jetstream.JetStream, key string) (string, error) {
 	return string(answer.Message.Data), err
 }
 
-// SPEC S8: a direct read is answered by any replica, and one that is behind answers what is stale. A
-// store whose reads are answered so refuses the answers. It works again when the replica has caught
-// up.
+// SPEC S8: any replica can answer a direct read, and the answer of a replica that lags behind is
+// stale. If a store gets such answers to its reads, it rejects them. The store works again when the
+// replica has caught up.
 func TestDirectReadFromALaggingReplica(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -302,7 +304,8 @@ func TestDirectReadFromALaggingReplica(t *testing.T) {
 	})
 }
 
-// misled serves the API of JetStream under another prefix, and has its reads answered directly.
+// misled serves the API of JetStream under another prefix, and answers each read with the result of
+// the function direct.
 func misled(t *testing.T, js jetstream.JetStream, direct func() (*nats.Msg, error)) {
 	t.Helper()
 	relay(t, js, "MISLED.", func(subject string, m *nats.Msg) bool {
@@ -346,8 +349,8 @@ func relay(t *testing.T, js jetstream.JetStream, prefix string, handle func(subj
 	t.Cleanup(func() { _ = sub.Unsubscribe() })
 }
 
-// SPEC S7: a watch is lost with the server that its consumer lives on, and another one can be had
-// then. It notices a release.
+// SPEC S7: if the server of the consumer of a watch stops, the watch is lost. A new watch then
+// works, and sends a signal for a release.
 func TestWatchIsLostWithItsServer(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -355,7 +358,7 @@ func TestWatchIsLostWithItsServer(t *testing.T) {
 	s := store(t, client(t, endpoint.url()), nil)
 	do(t, s.Authority(), "x", acquire(idA, time.Hour), 0)
 	signals := map[int]<-chan struct{}{}
-	for i := range 12 { // on any of the servers
+	for i := range 12 { // the consumer can be on any of the servers
 		var err error
 		if signals[i], err = s.Watch(t.Context(), "x"); err != nil {
 			t.Fatal(err)

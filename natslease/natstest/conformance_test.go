@@ -1,5 +1,5 @@
-// Package natstest holds package natslease to a real NATS server. It is a module of its own so that
-// users of natslease do not depend on the server.
+// Package natstest tests package natslease against a real NATS server. Package natstest is a
+// separate module, so that users of natslease do not depend on the server.
 package natstest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// suite is what the conformance suite has to know of the stores at an endpoint.
+// suite returns the options of the conformance suite for the stores at an endpoint.
 func suite(t *testing.T, endpoint string) *leasetest.Options {
 	js := client(t, endpoint)
 	kv := bucket(t, js)
@@ -26,7 +26,7 @@ func suite(t *testing.T, endpoint string) *leasetest.Options {
 		}
 	}
 	o := &leasetest.Options{
-		Unit:             500 * time.Millisecond, // bears stalls of half a second, as a busy machine has them
+		Unit:             500 * time.Millisecond, // allows stalls of half a second, as on a busy machine
 		Can:              leasetest.Everything &^ leasetest.CanTellTime,
 		Reopen:           another,
 		Another:          another,
@@ -37,13 +37,13 @@ func suite(t *testing.T, endpoint string) *leasetest.Options {
 		Authority:        func(t testing.TB) lease.Authority { return store(t, js, nil).Authority() },
 	}
 	if testing.Short() {
-		o.Can &^= leasetest.CanServeOldVersions // of which every lease lasts a minute
+		o.Can &^= leasetest.CanServeOldVersions // in old versions, every lease lasts a minute
 	}
 	return o
 }
 
-// All suites. With -short, those that take less than a minute: what holders do depends little on the
-// store.
+// The test runs all suites. With -short, it runs the suites that take less than a minute, because
+// the behavior of holders depends little on the store.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	suites := []string{"Store", "Authority", "LoadingAuthority"}
@@ -53,7 +53,8 @@ func TestConformance(t *testing.T) {
 	conform(t, shared.url(), suites...)
 }
 
-// The same with the bucket on three servers, and a client at one that does not lead.
+// The suites also pass with the bucket on three servers, and with a client at a server that is not
+// the leader.
 func TestConformanceOfACluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -64,7 +65,7 @@ func TestConformanceOfACluster(t *testing.T) {
 	conform(t, c.members[(c.leader(t)+1)%3].url(), suites...)
 }
 
-// conform runs some of the suites.
+// conform runs the given suites.
 func conform(t *testing.T, endpoint string, suites ...string) {
 	o := suite(t, endpoint)
 	js := client(t, endpoint)
@@ -87,7 +88,7 @@ func conform(t *testing.T, endpoint string, suites ...string) {
 	}
 }
 
-// newLease makes a holder of the suite.
+// newLease makes a holder for the suite.
 func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
 	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/fencedlease/lease/natslease"
 )
 
-// says requires an error that leads to cause and says the words.
+// says requires that err wraps cause, and that the text of err contains the words.
 func says(t *testing.T, err, cause error, words ...string) {
 	t.Helper()
 	if err == nil || cause != nil && !errors.Is(err, cause) {
@@ -34,7 +34,7 @@ func says(t *testing.T, err, cause error, words ...string) {
 
 func permanent(err error) bool { return errors.As(err, new(*lease.PermanentError)) }
 
-// soon is a context for what must fail.
+// soon returns a context with a short deadline, for a request that must fail.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 	t.Cleanup(cancel)
@@ -67,9 +67,9 @@ func TestUnreachable(t *testing.T) {
 	says(t, err, nats.ErrConnectionClosed, "natslease.ConnectOptions")
 }
 
-// NATS refuses all writes of a key because another write is in progress. The error of a read says so,
-// and does not recommend to look for a server that is cut off. The error of a Swap is a conflict,
-// because nothing was written.
+// NATS refuses all writes of a key because another write is in progress. The error of a read says
+// that the key is busy, and does not recommend to look for a server that is cut off. The error of a
+// Swap is a conflict, because nothing was written.
 func TestBusyKey(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
@@ -100,8 +100,9 @@ func TestBusyKey(t *testing.T) {
 	says(t, err, lease.ErrConflict, "other writes")
 }
 
-// A watch of a name that is too long is refused. A server closes the connection of a client whose
-// subject is longer than its max_control_line, and the leases of all its names would be lost.
+// Watch refuses a name that is too long. If a client sends a subject that is longer than the
+// max_control_line of a server, the server closes the connection, and the client would lose all its
+// leases.
 func TestWatchOfALongName(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
@@ -129,7 +130,8 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// Every bucket that cannot keep leases is refused, and the error names the field.
+// New refuses every bucket that cannot keep leases, and the error names the wrong field of its
+// configuration.
 func TestWrongBuckets(t *testing.T) {
 	t.Parallel()
 	js := client(t, newChild(t).url())
@@ -187,8 +189,8 @@ func TestWrongBuckets(t *testing.T) {
 	}
 }
 
-// The permissions that the documents list are enough, and without any one of them the error names
-// it.
+// The permissions in the documents are enough. If one of these permissions is missing, the error
+// names it.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	publish := []string{
@@ -217,7 +219,7 @@ func TestPermissions(t *testing.T) {
 	if _, err := as("admin").CreateKeyValue(t.Context(), natslease.BucketConfig(natslease.DefaultBucket, 1)); err != nil {
 		t.Fatal(err)
 	}
-	// everything does all that a Store can do.
+	// everything calls all methods of a Store.
 	everything := func(js jetstream.JetStream) error {
 		ctx := func() context.Context { // a permitted request must be answered within this time
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

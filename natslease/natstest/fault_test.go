@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// harmServer does one of the things that happen to a server, and says which.
+// harmServer injects a random fault into a server, and returns the name of the fault.
 func harmServer(t *testing.T, r *rand.Rand, server *child, p *proxy) string {
 	t.Helper()
 	switch r.IntN(4) {
@@ -33,7 +33,7 @@ func harmServer(t *testing.T, r *rand.Rand, server *child, p *proxy) string {
 	return "cut connections"
 }
 
-// harmCluster does one of the things that happen to a cluster, and says which.
+// harmCluster injects a random fault into a cluster, and returns the name of the fault.
 func harmCluster(t *testing.T, r *rand.Rand, c *cluster, js jetstream.JetStream) string {
 	t.Helper()
 	leader := c.leader(t)
@@ -66,7 +66,8 @@ func harmCluster(t *testing.T, r *rand.Rand, c *cluster, js jetstream.JetStream)
 	return "leader that is cut off and lost"
 }
 
-// A write that timed out may still be applied: a holder that asks again finds out.
+// The server can still apply a write that timed out. A holder that asks again finds out whether it
+// was applied.
 func TestTimedOutWriteIsApplied(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
@@ -89,7 +90,7 @@ func TestTimedOutWriteIsApplied(t *testing.T) {
 	})
 }
 
-// A client with ConnectOptions recovers from a connection that dies without a sign.
+// A client with ConnectOptions recovers from a connection that dies silently.
 func TestSilentDeath(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, shared.Client, nil)
@@ -107,7 +108,7 @@ func TestSilentDeath(t *testing.T) {
 	}
 }
 
-// A client with ConnectOptions is back within two seconds once NATS can be reached again.
+// When NATS can be reached again, a client with ConnectOptions recovers within two seconds.
 func TestRecoveryAfterCuts(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, shared.Client, nil)
@@ -136,7 +137,7 @@ func TestRecoveryAfterCuts(t *testing.T) {
 	}
 }
 
-// SPEC S7: a watch whose connection dies silently is lost within seconds.
+// SPEC S7: if the connection of a watch dies silently, the watch is lost within seconds.
 func TestSilentWatch(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, shared.Client, nil)

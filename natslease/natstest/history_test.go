@@ -16,8 +16,9 @@ import (
 	"github.com/fencedlease/lease/internal/check/histories"
 )
 
-// clients are some clients of one lease. Every second history is of the authorities that the stores
-// recommend, which remember: then what is exchanged is seen on the wire.
+// clients are several clients of one lease. In every second history, the clients use the
+// authorities of their stores, which remember records. The exchanges of such an authority are
+// recorded on the wire.
 type clients struct {
 	stores      []lease.Store
 	authorities []lease.Authority
@@ -26,13 +27,13 @@ type clients struct {
 	requests    int
 }
 
-// newClients makes a client for each proxy, which gives up after a while. The wire reads what goes
-// through the proxies.
+// newClients makes a client for each proxy. A client gives up a request when its patience is over.
+// The wire reads all data that passes the proxies.
 func newClients(t *testing.T, w *wire, proxies []*proxy, patience time.Duration) *clients {
 	t.Helper()
 	c := &clients{wire: w}
 	for _, p := range proxies {
-		js := client(t, p.url(), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0)) // or most requests would find no connection
+		js := client(t, p.url(), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0)) // else most requests find no connection
 		s := store(t, js, nil)
 		c.stores = append(c.stores, impatientStore{s, patience})
 		c.authorities = append(c.authorities, impatient{s.Authority(), patience})
@@ -60,7 +61,7 @@ func (c *clients) run(t *testing.T, seed uint64, i, requests int, d time.Duratio
 	c.requests += requests * len(c.stores)
 }
 
-// SPEC A2, A4, in the order of the swaps.
+// SPEC A2, A4: histories are linearizable in the order of the swaps.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	runs := 2000
@@ -80,7 +81,8 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// SPEC A2, A4: the same on three servers, where a write takes longer and several are under way.
+// SPEC A2, A4: histories are linearizable on three servers, where a write takes longer and several
+// writes are under way at the same time.
 func TestHistoriesOfACluster(t *testing.T) {
 	t.Parallel()
 	runs := 1000
@@ -99,8 +101,8 @@ func TestHistoriesOfACluster(t *testing.T) {
 	}
 }
 
-// The server is stopped and continued, killed and started again, and connections are cut and die
-// silently.
+// Histories are linearizable while the server is paused and resumed, killed and started again, and
+// while connections are cut or die silently.
 func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
@@ -109,7 +111,8 @@ func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 	underFaults(t, 120, w, []*proxy{p, p, other, other}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
 }
 
-// The leader is stopped, steps down and is cut off, and others are cut off, in a cluster of three.
+// In a cluster of three members, histories are linearizable while the leader is stopped, steps down
+// or is cut off, and while another member is cut off.
 func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -126,10 +129,10 @@ func (c *cluster) proxies(t *testing.T, w *wire) (proxies []*proxy) {
 	return proxies
 }
 
-// underFaults checks histories of clients while harm is done.
+// underFaults checks histories of clients while the function harm injects faults.
 func underFaults(t *testing.T, runs int, w *wire, proxies []*proxy, harm func(*rand.Rand) string) {
 	if testing.Short() {
-		runs /= 20 // of either kind
+		runs /= 20 // of each kind of history
 	}
 	c := newClients(t, w, proxies, 200*time.Millisecond)
 	seed := rand.Uint64()
@@ -153,8 +156,8 @@ func underFaults(t *testing.T, runs int, w *wire, proxies []*proxy, harm func(*r
 	}
 }
 
-// The wire and the checker find a read that is stale and was confirmed all the same, and a write
-// that replaced another one than it was to replace.
+// The wire and the checker find a stale read that was confirmed, and a write that replaced another
+// revision than it should replace.
 func TestWireFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	const free, held = `{"state":"available","epoch":0}`, `{"state":"leased","id":"aaaaaaaa-0000-4000-8000-000000000001","duration":"1m0s","left":"1m0s","epoch":1}`
@@ -196,7 +199,7 @@ func TestWireFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A conversation puts messages on a wire, a byte at a time.
+// A conversation writes messages to a wire, one byte at a time.
 type conversation struct {
 	requests, answers *protocol
 	n                 int
@@ -230,7 +233,8 @@ func (c *conversation) confirm(revision int) {
 	c.exchange("$KV.leases.=confirm", nats.Header{jetstream.ExpectedLastSubjSeqHeader: {fmt.Sprint(revision)}, jetstream.ExpectedLastSubjSeqSubjHeader: {"$KV.leases.x"}}, "", `{"stream":"KV_leases","seq":9}`)
 }
 
-// impatient gives up after a while, without knowing what became of the request.
+// An impatient authority gives up a request after a while, without knowing whether NATS carried it
+// out.
 type impatient struct {
 	lease.Authority
 	patience time.Duration
@@ -242,7 +246,8 @@ func (a impatient) Do(ctx context.Context, name string, req lease.Request) (leas
 	return a.Authority.Do(ctx, name, req)
 }
 
-// impatientStore does that with every exchange.
+// An impatientStore gives up an exchange after a while, without knowing whether NATS carried it
+// out.
 type impatientStore struct {
 	lease.Store
 	patience time.Duration

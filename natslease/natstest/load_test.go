@@ -11,14 +11,14 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// One process holds 1,000 leases of 10 s over one connection, and none is lost: at a server that is
-// alone. With -short there are fewer.
+// One process holds 1,000 leases of 10 s at a single server, over one connection, and loses none.
+// With -short, the process holds fewer leases.
 func TestManyLeases(t *testing.T) {
 	t.Parallel()
 	manyLeases(t, newChild(t).url())
 }
 
-// The same in a cluster of three.
+// One process holds 1,000 leases in a cluster of three servers, and loses none.
 func TestManyLeasesAtACluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -74,7 +74,7 @@ func manyLeases(t *testing.T, endpoint string) {
 	t.Logf("%d leases acquired in %v, held for %v, listed in %v, none lost", leases, acquired, held, time.Since(began))
 }
 
-// together does f for 0 to n-1, some at a time.
+// together calls f with each number below n. The given number of goroutines share the calls.
 func together(workers, n int, f func(i int)) {
 	var next atomic.Int64
 	var all sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 // term is the duration of the leases of a group.
 const term = time.Second
 
-// hold has three processes hold a lease at the endpoints, which are harmed.
+// hold lets three processes hold a lease at the endpoints, while the function harm injects faults.
 func hold(t *testing.T, rounds int, endpoints []string, harm func(*rand.Rand) string) {
 	if testing.Short() {
 		rounds = 8
@@ -21,9 +21,9 @@ func hold(t *testing.T, rounds int, endpoints []string, harm func(*rand.Rand) st
 	processes.Prove(t, processes.Options{Name: t.Name(), Endpoints: endpoints, Duration: term}, rounds, harm)
 }
 
-// SPEC G1, G2, H9: the server is stopped and continued, killed and started again, and connections
-// are cut and die silently, while holders are stopped, continued and killed: no stale write passes
-// the guard, and no holder believes while another holds.
+// SPEC G1, G2, H9: the server is paused and resumed, killed and started again, and connections are
+// cut or die silently, while holders are paused, resumed and killed. No stale write passes the
+// guard, and no holder believes that it holds the lease while another holder has it.
 func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
@@ -31,8 +31,8 @@ func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	hold(t, 60, []string{p.url(), p.url(), server.url()}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
 }
 
-// SPEC G1, G2, H9: the same in a cluster of three, whose leader is stopped, steps down and is cut
-// off, and whose other members are cut off.
+// SPEC G1, G2, H9: in a cluster of three members, no stale write passes the guard while the leader
+// is stopped, steps down or is cut off, and while another member is cut off.
 func TestHoldersAtAClusterUnderFaults(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -40,9 +40,9 @@ func TestHoldersAtAClusterUnderFaults(t *testing.T) {
 	hold(t, 60, c.endpoints(), func(r *rand.Rand) string { return harmCluster(t, r, c, js) })
 }
 
-// Groups of processes find what is planted. A time-out that is taken for success is left to etcdtest:
-// such a store loads before each swap, with two exchanges, so that here it is nearly always the load
-// that a stopped server leaves without an answer.
+// Groups of processes find planted bugs. The tests of etcdtest plant the store that takes a
+// time-out for success. Here such a store would load before each swap, with two exchanges. A
+// stopped server would therefore nearly always leave the load without an answer, and not the swap.
 func TestProcessesFindWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range processes.Wrongs() {

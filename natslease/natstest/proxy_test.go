@@ -14,7 +14,7 @@ type proxy struct {
 	refuses atomic.Bool // new connections are closed at once
 
 	mu    sync.Mutex
-	conns map[net.Conn]*atomic.Bool // true: what comes is dropped
+	conns map[net.Conn]*atomic.Bool // true: the proxy drops the data that arrives
 }
 
 // newProxy starts a proxy in front of an address. The wire w reads the messages in both directions,
@@ -83,7 +83,7 @@ func (p *proxy) cut() {
 	}
 }
 
-// silence has all connections die without a sign. New ones live.
+// silence lets all connections die silently. New connections work.
 func (p *proxy) silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

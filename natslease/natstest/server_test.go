@@ -23,10 +23,11 @@ import (
 	"github.com/fencedlease/lease/natslease"
 )
 
-// asServer is the variable that makes the test binary a server: the JSON of a member.
+// asServer is an environment variable. If it is set, the test binary runs as a server. The value is
+// a member as JSON.
 const asServer = "NATSTEST_MEMBER"
 
-// shared is the server of the tests that do no harm to it. It has a bucket.
+// shared is the server of all tests that do not harm their server. The server shared has a bucket.
 var shared *member
 
 func TestMain(m *testing.M) {
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(func() int {
-		lastPort.Store(rand.Uint32()) // others may test beside us
+		lastPort.Store(rand.Uint32()) // other tests may run on this machine
 		dir, err := os.MkdirTemp("", "natstest")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -62,7 +63,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// openStore makes a store of its own for a holder in a process of its own.
+// openStore makes the store of a holder that runs in a separate process.
 func openStore(endpoint string) (processes.Store, error) {
 	js, err := connect(endpoint)
 	if err != nil {
@@ -79,22 +80,23 @@ func openStore(endpoint string) (processes.Store, error) {
 	}
 }
 
-// A member is a server: alone, or one of a cluster.
+// A member is a server. It is a single server or a part of a cluster.
 type member struct {
 	Name, Dir string
 	Client    string   // address for clients
-	Cluster   string   // address for the other members
-	Routes    []string // addresses of the other members
+	Cluster   string   // address to which all other members connect
+	Routes    []string // addresses of all other members
 	Users     []*server.User
 
 	server *server.Server
 }
 
-// lastPort is the last that was handed out, counted from the first there is.
+// lastPort is the port that freeAddress returned last, counted from the first port that it can
+// return.
 var lastPort atomic.Uint32
 
-// freeAddress returns an address that is free, and stays so while the member that has it is down: a
-// port is handed out once, and is none of those that a system takes for connections.
+// freeAddress returns an address that is free, and stays free while its member is down. It returns
+// each port only once, and no port that the system uses for outgoing connections.
 func freeAddress() (string, error) {
 	const first, ports = 15_000, 15_000
 	for range ports {
@@ -106,7 +108,7 @@ func freeAddress() (string, error) {
 	return "", errors.New("there is no free port")
 }
 
-// newMember prepares a server on a free port of the loopback.
+// newMember prepares a server on a free port of the loopback interface.
 func newMember(dir string) (*member, error) {
 	address, err := freeAddress()
 	return &member{Name: "alone", Dir: dir, Client: address}, err
@@ -120,14 +122,15 @@ func port(address string) int {
 	return n
 }
 
-// start starts the member, also again over what it has kept, and returns when clients can connect.
+// start starts the member, and returns when clients can connect. A member can be started again with
+// the data that it has stored.
 func (m *member) start() error {
 	o := &server.Options{
 		ServerName: m.Name, Host: "127.0.0.1", Port: port(m.Client), JetStream: true, StoreDir: m.Dir,
 		NoLog: true, NoSigs: true, Users: m.Users,
 	}
 	if m.Cluster != "" {
-		nowhere, err := freeAddress() // members know each other by their routes alone, which can be cut
+		nowhere, err := freeAddress() // members use only their routes, which can be cut
 		if err != nil {
 			return err
 		}
@@ -149,7 +152,7 @@ func (m *member) start() error {
 	return nil
 }
 
-// stop ends the member. A leader hands its place over before that.
+// stop ends the member. If the member is a leader, it steps down before it ends.
 func (m *member) stop() {
 	m.server.Shutdown()
 	m.server.WaitForShutdown()
@@ -175,7 +178,7 @@ func makeBucket(endpoint string, replicas int) error {
 	}
 }
 
-// serve is the life of a child: it runs a server for as long as it is needed.
+// serve is the main function of a child. It runs a server until the tests no longer need it.
 func serve(text string) error {
 	m := new(member)
 	if err := json.Unmarshal([]byte(text), m); err != nil {
@@ -189,8 +192,8 @@ func serve(text string) error {
 	return nil
 }
 
-// A child is a server in a process of its own, that can be stopped, continued and killed. It does
-// not outlive the tests.
+// A child is a server in a separate process, which a test can pause, resume and kill. The process
+// ends with the tests.
 type child struct {
 	*member
 	*processes.Process
@@ -212,7 +215,7 @@ func newChild(t testing.TB) *child {
 	return c
 }
 
-// start starts the child, also again, and returns when it is ready.
+// start starts the child for the first time or again, and returns when the child is ready.
 func (c *child) start(t testing.TB) {
 	t.Helper()
 	text, err := json.Marshal(c.member)
@@ -224,7 +227,7 @@ func (c *child) start(t testing.TB) {
 	}
 }
 
-// pause stops the child for a while.
+// pause pauses the child for the time d.
 func (c *child) pause(t testing.TB, d time.Duration) {
 	t.Helper()
 	if err := c.Stop(); err != nil {
@@ -236,7 +239,8 @@ func (c *child) pause(t testing.TB, d time.Duration) {
 	}
 }
 
-// members prepares a cluster of three. Each reaches each other through a proxy.
+// newMembers prepares a cluster of three members. Each member reaches each other member through a
+// proxy.
 func newMembers(t testing.TB) (members []*member, routes map[[2]int]*proxy) {
 	t.Helper()
 	const n = 3
@@ -264,7 +268,7 @@ func newMembers(t testing.TB) (members []*member, routes map[[2]int]*proxy) {
 	return members, routes
 }
 
-// client makes a client that ends with the test.
+// client makes a client that is closed at the end of the test.
 func client(t testing.TB, endpoint string, o ...nats.Option) jetstream.JetStream {
 	t.Helper()
 	js, err := connect(endpoint, o...)
@@ -294,7 +298,7 @@ func store(t testing.TB, js jetstream.JetStream, o *natslease.Options) *natsleas
 	return s
 }
 
-// eventually tries f, each time for two seconds, until it succeeds.
+// eventually calls f, with a time limit of two seconds for each call, until f succeeds.
 func eventually(t testing.TB, what string, f func(context.Context) error) {
 	t.Helper()
 	deadline := time.Now().Add(60 * time.Second)

@@ -27,10 +27,11 @@ func acquire(id lease.ID, d time.Duration) lease.Request {
 func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
 func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
 
-// do carries out a request that must be granted, or refused with the code.
+// do sends a request. The request must be granted if want is 0, and refused with the code want if
+// not.
 func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // bears a busy machine
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // long enough for a busy machine
 	defer cancel()
 	res, err := a.Do(ctx, name, req)
 	if lease.CodeOf(err) != want || want == 0 && err != nil {
@@ -48,7 +49,8 @@ func bucket(t testing.TB, js jetstream.JetStream) jetstream.KeyValue {
 	return kv
 }
 
-// key returns the key of a name, as the documents of natslease say it: for names in these tests.
+// key returns the key of a name, as the documents of natslease describe it. It handles only the
+// names in these tests.
 func key(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -62,7 +64,7 @@ func key(name string) string {
 	return b.String()
 }
 
-// The record is what the documents say, and `nats kv get` shows it.
+// The record has the format in the documents, and `nats kv get` shows it.
 func TestReadable(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
@@ -81,7 +83,8 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// One exchange for a renewal and a release, and for an acquire of what the store has seen last.
+// A renewal and a release take one exchange each. An acquire takes one exchange if the store has
+// seen the current version of the lease.
 func TestExchanges(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
@@ -130,8 +133,8 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// SPEC S2, S3: tokens are newer, and versions do not recur, through deletes and purges by hand and
-// the restoration of an old copy. This holds for a Store that remembers the lease and for a new
+// SPEC S2, S3: after a key is deleted or purged by hand, or restored from an old copy, new tokens
+// are newer, and no version recurs. The test checks a Store that remembers the lease, and a new
 // Store.
 func TestTokensOutliveTheKey(t *testing.T) {
 	t.Parallel()
@@ -161,14 +164,14 @@ func TestTokensOutliveTheKey(t *testing.T) {
 			return errors.Join(kv.Purge(ctx, name), err)
 		},
 	} {
-		asleep, err := stores[1].Load(ctx, name) // a writer that has seen this life of the key
+		asleep, err := stores[1].Load(ctx, name) // a writer that has seen the key before its deletion
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := remove(); err != nil {
 			t.Fatal(err)
 		}
-		if what == "restoration" { // of a lease that is held, for all that is known
+		if what == "restoration" { // the restored lease looks held
 			do(t, stores[0].Authority(), name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, 0)
 		}
 		h.grant("after "+what, stores[0])
@@ -180,8 +183,8 @@ func TestTokensOutliveTheKey(t *testing.T) {
 	}
 }
 
-// An epoch that was written by hand and is above the revision counts on for as long as the key is
-// there, and is lost with it. The documents say so.
+// If an epoch that was written by hand is above the revision, tokens rise from this epoch while the
+// key exists. If the key is deleted, the epoch is lost, as the documents say.
 func TestEpochByHandAboveTheRevision(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
@@ -201,8 +204,8 @@ func TestEpochByHandAboveTheRevision(t *testing.T) {
 	}
 }
 
-// SPEC S2, S3: a server that is killed, and one whose bucket is emptied and that is killed then,
-// counts on from where it was.
+// SPEC S2, S3: after a server is killed, its revisions continue to rise, even if the bucket was
+// emptied before.
 func TestTokensOutliveARestart(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
@@ -232,8 +235,7 @@ func TestTokensOutliveARestart(t *testing.T) {
 	}
 }
 
-// The exclusion that the documents state: a bucket that was deleted begins again, and so do the
-// tokens.
+// As the documents say, the revisions and the tokens begin again after a bucket is deleted.
 func TestTokensDoNotOutliveTheBucket(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
@@ -253,7 +255,7 @@ func TestTokensDoNotOutliveTheBucket(t *testing.T) {
 	}
 }
 
-// risings checks that tokens rise and that versions do not recur.
+// A risings checks that tokens rise and that versions do not recur.
 type risings struct {
 	t        *testing.T
 	name     string
@@ -296,7 +298,8 @@ func TestDeletedKeyIsALoss(t *testing.T) {
 	do(t, a, t.Name(), renew(idA), lease.ErrIDMismatch)
 }
 
-// SPEC S6: names of any letters, and the longest, are kept apart. So are buckets.
+// SPEC S6: different names have different leases, for all characters and for the longest names.
+// Different buckets have different leases, too.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
@@ -329,7 +332,7 @@ func TestNames(t *testing.T) {
 	do(t, mine.Authority(), strings.Repeat("n", lease.MaxLabel+1), acquire(idA, time.Minute), lease.ErrName)
 }
 
-// Contenders are woken: what they ask for does not depend on how long they wait.
+// A watch wakes contenders, so the number of their requests does not depend on how long they wait.
 func TestWaitingCostsNothing(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
@@ -362,8 +365,8 @@ func TestWaitingCostsNothing(t *testing.T) {
 	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
 }
 
-// SPEC S10: a lease that is renewed all the time, and so always moves to the end of the stream, is
-// in every list.
+// SPEC S10: each renewal moves a lease to the end of the stream. Even if a lease is renewed all the
+// time, every list contains the lease.
 func TestListMissesNothingThatMoves(t *testing.T) {
 	t.Parallel()
 	endpoint := newChild(t).url()

@@ -19,33 +19,33 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// A wire reads what clients exchange with NATS, and keeps what concerns one key in a history. It
-// reads the protocol itself, and so trusts nothing but how a record is written.
+// A wire reads the data between clients and NATS, and adds the exchanges about one key to a
+// history. It reads the protocol itself, so it depends only on the text form of a record.
 //
-// A read alone shows nothing, because it may be stale: it is the confirmation that shows that its
-// version was current.
+// A read alone does not count, because its answer can be stale. Only the confirmation of a read
+// shows that the version was current.
 type wire struct {
 	mu      sync.Mutex
 	subject string             // of the key
-	history *histories.History // nil: nothing is kept
+	history *histories.History // nil: the wire records no exchanges
 	sent    map[string]sent    // requests without an answer, by their reply subject
 	read    map[uint64]lease.Record
 }
 
-// sent is a request.
+// A sent is a request that has no answer yet.
 type sent struct {
 	histories.Exchange
-	confirms bool // and shows what was read before
+	confirms bool // the request confirms the previous read
 }
 
-// begin has the wire keep the exchanges about a key.
+// begin makes the wire record the exchanges about a key.
 func (w *wire) begin(key string, h *histories.History) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.subject, w.history, w.sent, w.read = "$KV.leases."+key, h, map[string]sent{}, map[uint64]lease.Record{}
 }
 
-// end keeps nothing more. A request without an answer has an unknown outcome.
+// end stops the recording. The outcome of a request that has no answer is unknown.
 func (w *wire) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,7 +58,8 @@ func (w *wire) end() {
 	w.history = nil
 }
 
-// connection returns what reads the two directions of a new connection.
+// connection returns two writers, to which the proxy writes the data of the two directions of a new
+// connection.
 func (w *wire) connection() (requests, answers io.Writer) {
 	if w == nil {
 		return io.Discard, io.Discard
@@ -66,7 +67,7 @@ func (w *wire) connection() (requests, answers io.Writer) {
 	return &protocol{handle: w.request}, &protocol{handle: w.answer}
 }
 
-// request takes a message of a client.
+// request handles a message from a client.
 func (w *wire) request(subject, reply string, header nats.Header, data []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +88,7 @@ func (w *wire) request(subject, reply string, header nats.Header, data []byte) {
 	w.sent[reply] = s
 }
 
-// answer takes a message of a server.
+// answer handles a message from a server.
 func (w *wire) answer(subject, _ string, header nats.Header, data []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +136,8 @@ func (w *wire) answer(subject, _ string, header nats.Header, data []byte) {
 	}
 }
 
-// version is a record at a revision. One that was just created has the epoch of that.
+// version returns the snapshot of a record at a revision. The epoch of a record that was just
+// created comes from its revision.
 func version(r lease.Record, revision uint64) lease.Snapshot {
 	if r == (lease.Record{}) {
 		r.Epoch = revision - 1
@@ -176,7 +178,8 @@ func (p *protocol) Write(b []byte) (int, error) {
 	}
 }
 
-// message takes the message that a line announces, if it does, and returns its length.
+// message handles the message that a line announces, and returns the length of the message. If the
+// line announces no message, the length is 0.
 func (p *protocol) message(words []string, rest []byte) (n int, ok bool) {
 	if len(words) == 0 {
 		return 0, true

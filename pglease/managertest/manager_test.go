@@ -1,6 +1,6 @@
-// Package managertest elects leaders among real managers of controller-runtime, in memory, in etcd and
-// in PostgreSQL. It is here because it starts PostgreSQL, and a module of its own because of what it
-// needs.
+// Package managertest elects leaders among real managers of controller-runtime, in memory, in etcd
+// and in PostgreSQL. Package managertest is in the folder of pglease because it starts PostgreSQL.
+// It is a separate module because it needs packages that pglease does not need.
 package managertest
 
 import (
@@ -41,10 +41,11 @@ const (
 	duration = 3 * time.Second
 	deadline = 2 * time.Second
 	retry    = 200 * time.Millisecond
-	soon     = time.Minute // for what should come within seconds, on a machine that is busy
+	soon     = time.Minute // the time limit for events that take seconds, even if the machine is busy
 )
 
-// stores are what open returns an authority over, as a process of its own has it.
+// stores lists the stores of the tests. The function open returns an authority over a store, like
+// that of a separate process.
 var stores = []struct {
 	name string
 	open func(t *testing.T) (process func() lease.Authority)
@@ -102,7 +103,8 @@ var stores = []struct {
 	}},
 }
 
-// newManager makes a manager that needs no API server: nothing in it has a client or a cache.
+// newManager makes a manager that needs no API server, because no part of the manager has a client
+// or a cache.
 func newManager(t *testing.T, o manager.Options) manager.Manager {
 	t.Helper()
 	m, err := tryManager(o)
@@ -120,7 +122,7 @@ func tryManager(o manager.Options) (manager.Manager, error) {
 }
 
 // newServingManager returns a manager that serves its checks, and the address of the checks. If
-// another process takes that address first, it tries another one.
+// another process takes the address first, newServingManager tries another address.
 func newServingManager(t *testing.T) (m manager.Manager, address string) {
 	t.Helper()
 	for {
@@ -141,7 +143,7 @@ func newServingManager(t *testing.T) (m manager.Manager, address string) {
 // A process is a manager that can be cut off from the store, and killed.
 type process struct {
 	cut    atomic.Bool
-	leads  chan lease.Token // when it begins to lead
+	leads  chan lease.Token // receives the token when the process begins to lead
 	cancel context.CancelFunc
 	ended  chan error
 }
@@ -161,7 +163,7 @@ func (p *process) start(t *testing.T, m manager.Manager) {
 	t.Cleanup(cancel)
 }
 
-// kill ends the process as a crash does: its later requests do not arrive.
+// kill ends the process like a crash: after kill, no request of the process arrives.
 func (p *process) kill() {
 	p.cut.Store(true)
 	p.cancel()
@@ -181,8 +183,8 @@ func (p *process) awaitLead(t *testing.T) lease.Token {
 	return ""
 }
 
-// Of two managers one leads. It is killed, and the other leads, not before the lease has ended, with a
-// newer token; with the manager's own election over a Lock, and with a Runnable.
+// One of two managers leads and is killed. After the lease has ended, the second manager leads with
+// a newer token. The test uses the manager's own election over a Lock, and also a Runnable.
 func TestManagers(t *testing.T) {
 	kinds := []struct {
 		name  string
@@ -226,7 +228,7 @@ func TestManagers(t *testing.T) {
 	}
 }
 
-// startWithLock starts a manager whose own election is at the authority.
+// startWithLock starts a manager that runs its own election over the authority.
 func startWithLock(t *testing.T, a lease.Authority, identity string) *process {
 	p := newProcess()
 	lock, err := controllerruntime.NewLock(p.authority(a), t.Name(), identity, &controllerruntime.LockOptions{RenewDeadline: deadline, RetryPeriod: retry})
@@ -247,7 +249,8 @@ func startWithLock(t *testing.T, a lease.Authority, identity string) *process {
 	return p
 }
 
-// startWithRunnable starts a manager without an election, and a Runnable in it whose checks it serves.
+// startWithRunnable starts a manager without an election. The manager has a Runnable, and serves
+// the checks of the Runnable.
 func startWithRunnable(t *testing.T, a lease.Authority, identity string) *process {
 	p := newProcess()
 	s, err := session.New(p.authority(a), t.Name(), &session.Options{Owner: identity, Duration: duration, Logger: slog.New(slog.DiscardHandler)})
@@ -273,7 +276,7 @@ func startWithRunnable(t *testing.T, a lease.Authority, identity string) *proces
 	return p
 }
 
-// get asks for a check until there is an answer.
+// get requests a check again and again, until it gets an answer.
 func get(address string) error {
 	for deadline := time.Now().Add(soon); ; time.Sleep(10 * time.Millisecond) {
 		res, err := http.Get("http://" + address)

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A cutter is a proxy for PostgreSQL. It ends a connection when the server has carried out a
-// statement, before the client has the whole answer.
+// A cutter is a proxy for PostgreSQL. A cutter ends a connection after the server has carried out a
+// statement, and before the client has the whole answer.
 type cutter struct {
 	rows atomic.Int64 // the connection that passes on this number of rows is cut; never if it is 0
 	at   byte         // the message that is not passed on: 'D' for the row itself, 'Z' for the end of the answer
@@ -48,7 +48,8 @@ func (c *cutter) listen(t *testing.T, server string) string {
 	return l.Addr().String()
 }
 
-// relay passes on the messages of the server. Each has a byte for its kind, and its length.
+// relay passes on the messages of the server. Each message begins with a byte for its kind, and its
+// length.
 func (c *cutter) relay(client, back net.Conn) {
 	defer client.Close()
 	defer back.Close()
@@ -78,8 +79,9 @@ func (c *cutter) relay(client, back net.Conn) {
 	}
 }
 
-// lib/pq says that a connection was bad, even if the server has already carried out the statement. A
-// write is then not repeated, and its outcome is unknown. SPEC S1, A3.
+// lib/pq says that a connection was bad, even if the server has already carried out the statement.
+// Therefore the store does not repeat a write whose connection was bad, and the outcome of the
+// write is unknown. SPEC S1, A3.
 func TestWritesAreNotRepeated(t *testing.T) {
 	for _, mode := range []string{"no", "yes"} {
 		for _, at := range []byte{'D', 'Z'} {
@@ -119,7 +121,7 @@ func TestWritesAreNotRepeated(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					c.rows.Store(2) // a load, because the request before had no answer, and the write
+					c.rows.Store(2) // the first row is that of a load, because the request before had no answer
 					_, err = a.Do(t.Context(), "asked", req)
 					requireUnknown(t, req.Action.String(), err)
 					c.rows.Store(0)

@@ -1,5 +1,5 @@
-// Package pqtest tests pglease over lib/pq and behind pgbouncer. It is a module of its own, so that
-// pglease does not require lib/pq.
+// Package pqtest tests pglease over lib/pq and behind pgbouncer. Package pqtest is a separate
+// module, so that pglease does not require lib/pq.
 package pqtest
 
 import (
@@ -86,7 +86,7 @@ func number(i int) lease.ID {
 	return lease.MustParseID(fmt.Sprintf("aaaaaaaa-0000-4000-8000-%012d", i+1))
 }
 
-// takeAndGive has many clients take leases, renew them and give them back at once, and returns the
+// takeAndGive lets many clients acquire, renew and release leases at the same time, and returns the
 // errors.
 func takeAndGive(t *testing.T, a lease.Authority) (failed []error) {
 	t.Helper()
@@ -116,7 +116,8 @@ func takeAndGive(t *testing.T, a lease.Authority) (failed []error) {
 	return failed
 }
 
-// Behind a pooler both drivers work as the README says, and otherwise the errors say what to set.
+// Behind a pooler, both drivers work with the settings in the README. With other settings, the
+// errors say what to set.
 func TestPooler(t *testing.T) {
 	database := shared.Database(t)
 	url := shared.Pooler(t)(database)
@@ -148,7 +149,7 @@ func TestPooler(t *testing.T) {
 	}
 }
 
-// One store listens past the pooler and is signalled by another that goes through it.
+// One store listens without the pooler, and gets a signal from another store that uses the pooler.
 func TestListenPastThePooler(t *testing.T) {
 	database := shared.Database(t)
 	url := shared.Pooler(t)(database) + "&default_query_exec_mode=exec"
@@ -186,8 +187,8 @@ func TestListenPastThePooler(t *testing.T) {
 	}
 }
 
-// A dialer makes connections that can be made to die silently: nothing is read or written any more,
-// and they are not closed.
+// A dialer makes connections that a test can let die silently: no data passes any more, but the
+// connections are not closed.
 type dialer struct {
 	dead atomic.Bool
 
@@ -251,10 +252,11 @@ func (c *mortal) Close() error {
 // deadline bounds a test of connections that die silently.
 const deadline = 200 * time.Millisecond
 
-// A request over a connection that has died silently returns when its context ends. The driver decides
-// whether it keeps the connection. pgx closes the connection and can open another, even if the number
-// of connections is limited. lib/pq keeps the connection. If the number of connections is limited,
-// lib/pq has no usable connection left in the end.
+// A request over a connection that has died silently returns when its context ends. The driver
+// decides whether to keep a connection that has died silently. pgx closes the connection and can
+// open another, even if the number of connections is limited. lib/pq keeps a connection that has
+// died silently. If the number of connections is limited, lib/pq has no usable connection left in
+// the end.
 func TestSilentDeath(t *testing.T) {
 	const size = 2
 	openSQL := func(t *testing.T, db *sql.DB, limit int) lease.Authority {
@@ -330,7 +332,7 @@ func TestSilentDeath(t *testing.T) {
 					t.Errorf("after %v: %v", time.Since(began), err)
 				}
 			}
-			d.dead.Store(false) // new connections live
+			d.dead.Store(false) // new connections work
 			if s.refuse != "" {
 				if err := renew(deadline); err == nil || !strings.Contains(err.Error(), s.refuse) {
 					t.Errorf("%v, want %q", err, s.refuse)

@@ -1,6 +1,6 @@
-// Package locktest compares redislease with the locks of redsync and redislock, in one run: how many
-// exchanges each makes, how long each takes, and what each does in a failover. It is a module of its
-// own, so that redislease does not require them.
+// Package locktest compares redislease with the locks of redsync and redislock, in one run. It
+// compares the number of exchanges, the time, and the behavior in a failover. Package locktest is a
+// separate module, so that redislease does not require redsync and redislock.
 package locktest
 
 import (
@@ -29,12 +29,13 @@ import (
 
 var rounds = flag.Int("rounds", 300, "measurements of each")
 
-// A lock is what is compared: it is taken, extended and given back.
+// A lock is a lock of one of the compared libraries. The tests take, extend and release it.
 type lock struct {
 	take, extend, give func(ctx context.Context) error
 }
 
-// kinds makes a lock of each kind over a client. Two of one kind contend for one lock.
+// kinds has a function for each library, which makes a lock over a client. Two locks of the same
+// library contend.
 var kinds = map[string]func(t testing.TB, c *redis.Client) lock{
 	"redislease":                  func(t testing.TB, c *redis.Client) lock { return leased(t, c, 0) },
 	"redislease with Replicas: 1": func(t testing.TB, c *redis.Client) lock { return leased(t, c, 1) },
@@ -105,7 +106,7 @@ func redislockLock(_ testing.TB, c *redis.Client) lock {
 	}
 }
 
-// server starts a server that ends with the test.
+// server starts a server that is stopped at the end of the test.
 func server(t testing.TB, settings ...string) *redisserver.Server {
 	t.Helper()
 	s, err := redisserver.New(t.TempDir(), settings...)
@@ -126,7 +127,7 @@ func proxy(t testing.TB, target string) *redisserver.Proxy {
 	return p
 }
 
-// replicate starts a replica behind a proxy, and returns when it has all data.
+// replicate starts a replica behind a proxy, and returns when the replica has all data.
 func replicate(t testing.TB, primary *redisserver.Server) (replica *redisserver.Server, link *redisserver.Proxy) {
 	t.Helper()
 	link = proxy(t, primary.Addr())
@@ -170,7 +171,8 @@ func (c counted) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// The exchanges and the time of each step, measured in turns so that all meet the same machine.
+// The test measures the exchanges and the time of each step. It measures the libraries in turns, so
+// that the load of the machine is the same for all.
 func TestCost(t *testing.T) {
 	for what, settings := range map[string][]string{"in memory": nil, "appendfsync always": redisserver.Durable} {
 		t.Run(what, func(t *testing.T) {
@@ -191,7 +193,7 @@ func TestCost(t *testing.T) {
 				names = append(names, name)
 			}
 			slices.Sort(names)
-			for round := range *rounds + 5 { // the first ones connect and load scripts
+			for round := range *rounds + 5 { // the first five rounds connect and load scripts
 				for i := range names {
 					m := all[names[(round+i)%len(names)]]
 					for step, f := range []func(context.Context) error{m.take, m.extend, m.give} {
@@ -224,8 +226,8 @@ func TestCost(t *testing.T) {
 // promoted.
 func TestFailover(t *testing.T) {
 	for name, want := range map[string]struct {
-		first  bool // the first is told that it has the lock
-		second bool // and the second too
+		first  bool // the first client is told that it has the lock
+		second bool // the second client is told that it has the lock
 	}{
 		"redislease":                  {true, true},
 		"redislease with Replicas: 1": {false, false},

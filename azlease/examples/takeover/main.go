@@ -1,6 +1,6 @@
 // Takeover runs two processes that compete for the lease of one blob. The program kills the process
-// that holds the lease, and shows how the other process acquires the lease with a newer token. The
-// program creates the container if the container does not exist.
+// that holds the lease, and shows how the process that still runs acquires the lease with a newer
+// token. The program creates the container if the container does not exist.
 //
 //	go run ./examples/takeover
 package main
@@ -46,7 +46,8 @@ func main() {
 	}
 }
 
-// work runs in each process of the program. It waits for the lease and then holds it.
+// work runs in each process of the program. The function work waits for the lease and then holds
+// it.
 func work() error {
 	client, err := container.NewClientFromConnectionString(*connection, *box, nil)
 	if err != nil {
@@ -115,8 +116,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// startProcess starts this program again, as another process. It returns when the new process waits
-// for the lease.
+// startProcess starts this program again, as another process. startProcess returns when the new
+// process waits for the lease.
 func startProcess(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
 	cmd.Stderr = os.Stderr

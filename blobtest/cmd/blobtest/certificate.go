@@ -63,8 +63,9 @@ func makeCertificate(host string) (pair keyPair, err error) {
 	}, nil
 }
 
-// listenTLS returns l with TLS. It uses the certificate and the key in the given files. If no files
-// are given, it makes a new certificate. The new certificate is in file until remove is called.
+// listenTLS returns l with TLS. listenTLS uses the certificate and the key in the given files. If
+// certFile is empty, listenTLS makes a new certificate, and writes it to the file with the name
+// file. The function remove deletes this file.
 func listenTLS(l net.Listener, certFile, keyFile, addr string) (secure net.Listener, file string, remove func(), err error) {
 	var cert tls.Certificate
 	remove = func() {}
@@ -89,8 +90,8 @@ func listenTLS(l net.Listener, certFile, keyFile, addr string) (secure net.Liste
 	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}}), file, remove, nil
 }
 
-// writeTemporary writes b to a new file in the directory for temporary files. If this directory does
-// not exist, as in a minimal container image, writeTemporary creates the directory.
+// writeTemporary writes b to a new file in the directory for temporary files. If the directory for
+// temporary files does not exist, as in a minimal container image, writeTemporary creates it.
 func writeTemporary(b []byte) (name string, err error) {
 	if err := os.MkdirAll(os.TempDir(), 0o777); err != nil {
 		return "", err

@@ -10,17 +10,17 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// These are the paths of the control endpoints. A path of the Blob protocol begins with the name of
-// an account. This name cannot begin with an underscore, so no control path is a path of the Blob
-// protocol.
+// Each control endpoint has one of the following paths. A path of the Blob protocol begins with the
+// name of an account. The name of an account cannot begin with an underscore, so no control path is
+// a path of the Blob protocol.
 const (
 	clockPath = "/_clock"
 	resetPath = "/_reset"
 )
 
-// A control is an [http.Handler] that serves the control endpoints. It passes every other request on
-// to the [blobtest.Handler]. Requests to the control endpoints need no signature, but the endpoints
-// refuse requests that a web page could send.
+// A control is an [http.Handler] that serves the control endpoints. A control passes every other
+// request on to the [blobtest.Handler]. Requests to the control endpoints need no signature, but
+// the endpoints refuse requests that a web page could send.
 type control struct {
 	double  *blobtest.Handler
 	trusted func(host string) bool
@@ -36,8 +36,9 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, path+" refuses requests with the header Origin, which browsers send for a page", http.StatusForbidden)
 	case !c.trusted(r.Host):
 		// A malicious web site can make its own host name resolve to this machine. If a page of that site
-		// then sends a request to this machine, the browser considers it a request to the site itself, and
-		// can omit the header Origin. Therefore the Host is checked, too.
+		// then sends a request to this machine, the browser considers it a request to the site itself,
+		// and can omit the header Origin. To detect a request of a malicious site, ServeHTTP also checks
+		// the Host.
 		http.Error(w, path+" refuses the Host "+r.Host+": use an IP address, localhost or the host of -addr", http.StatusForbidden)
 	case path == clockPath:
 		serveClock(c.double.Clock(), w, r)
@@ -77,7 +78,8 @@ func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
 	}{clock.Now()})
 }
 
-// serveReset deletes all containers and blobs. It then creates the containers of -container again.
+// serveReset deletes all containers and blobs. serveReset then creates the containers of -container
+// again.
 func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")
@@ -91,11 +93,11 @@ func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// trustedHost returns a function that checks the header Host of a request. The function returns true
-// for an IP address, localhost, a name that ends in .localhost, and the host of addr. It returns
-// false for any other name, because a malicious web site can make its own host name resolve to this
-// machine. If other machines can reach the listener, the function returns true for every Host,
-// because this machine can have names that the command does not know.
+// trustedHost returns a function that checks the header Host of a request. The function returns
+// true for an IP address, localhost, a name that ends in .localhost, and the host of addr.
+// trustedHost returns false for any other name, because a malicious web site can make its own host
+// name resolve to this machine. If other machines can reach the listener, the function returns true
+// for every Host, because this machine can have names that the command does not know.
 func trustedHost(addr string, bound net.Addr) func(host string) bool {
 	own, _, _ := net.SplitHostPort(addr)
 	tcp, ok := bound.(*net.TCPAddr)

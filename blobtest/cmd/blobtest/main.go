@@ -4,24 +4,24 @@
 //	go run github.com/fencedlease/lease/blobtest/cmd/blobtest -clock manual
 //
 // The command prints a connection string for every account, and then logs a line for every request.
-// While the command runs, two addresses control it:
+// While the command runs, a test can control it through two addresses:
 //
 //	curl http://127.0.0.1:10000/_clock                         # show the time
 //	curl -X POST 'http://127.0.0.1:10000/_clock?advance=15s'   # move the clock
 //	curl -X POST http://127.0.0.1:10000/_reset                 # delete all containers and blobs
 //
-// Requests to these two addresses need no signature, but a web page in a browser cannot send them.
-// The command refuses control requests with the header Origin. If the command listens only on the
-// loopback interface, it also refuses control requests with an unknown Host header. The Host header
-// must be an IP address, localhost, a name that ends in .localhost, or the host of -addr.
+// Requests to the two control addresses need no signature, but a web page in a browser cannot send
+// them. The command refuses control requests with the header Origin. If the command listens only on
+// the loopback interface, the Host header of a control request must be an IP address, localhost, a
+// name that ends in .localhost, or the host of -addr.
 //
 // Requests for containers and blobs need a signature. SDK clients sign their requests, and curl does
 // not. With -allow-anyone, requests need no signature, and the command does not verify bearer tokens.
 //
 // Some clients sign requests to the emulator's account in a way that the Blob service does not
-// accept. An example is hashicorp/go-azure-sdk, which Terraform uses. The command answers these
-// requests with status 403. These clients work with every account that has a name other than
-// devstoreaccount1. Use the flag -account to serve such an account.
+// accept. An example is hashicorp/go-azure-sdk, which Terraform uses. The command answers requests
+// with such a signature with status 403. Clients that sign in this way work with every account that
+// has a name other than devstoreaccount1. Use the flag -account to serve such an account.
 //
 // The Date header of each answer shows the time of this command's clock. Some clients, such as
 // rclone, warn if the Date differs from their own time.
@@ -31,8 +31,8 @@
 // 127.0.0.1, ::1, the host of -addr and the name of the machine. The certificate also covers the host
 // names that begin with an account: *.blob.localhost and *.blob.core.windows.net.
 //
-// After an interrupt, the command answers the requests in progress and then ends. It waits for at most
-// 5 s. A second interrupt ends the command at once.
+// After an interrupt, the command answers the requests in progress and then ends. The command waits
+// for the requests for at most 5 s. A second interrupt ends the command at once.
 //
 // The flags are
 //
@@ -114,7 +114,8 @@ type settings struct {
 	certificate string // file of the certificate that was made for this run
 }
 
-// run serves until the context is done. It writes the output for programs to out, and logs to log.
+// run serves until the context is done. The function run writes the output for programs to out, and
+// logs to log.
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	s, err := parse(args, log)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/fencedlease/lease/internal/pipes"
 )
 
-// A program is the command, running until the test ends.
+// A program is a process of the command, which runs until the test ends.
 type program struct {
 	t           *testing.T
 	clock       string // URLs
@@ -90,8 +90,8 @@ func (p *program) do(status int, method, url string, h ...string) *http.Response
 	return p.send(status, method, url, "", h...)
 }
 
-// send sends a request with a body, and with headers by name and value in turn. The body of the answer
-// is in its header X-Body.
+// send sends a request with a body, and with headers by name and value in turn. send stores the
+// body of the answer in the header X-Body of the answer.
 func (p *program) send(status int, method, url, body string, h ...string) *http.Response {
 	p.t.Helper()
 	r, err := http.NewRequestWithContext(p.t.Context(), method, url, strings.NewReader(body))
@@ -151,12 +151,12 @@ func TestManualClock(t *testing.T) {
 	}
 }
 
-// Moving the clock beyond its end is answered 400.
+// If a request moves the clock beyond its end, the answer has status 400.
 func TestEndOfTime(t *testing.T) {
 	clock := blobtest.NewClock(time.Now())
 	for _, want := range []int{200, 200, 400} {
 		w := httptest.NewRecorder()
-		serveClock(clock, w, httptest.NewRequest("POST", clockPath+"?advance=1281023h", nil)) // half of the time that a clock has
+		serveClock(clock, w, httptest.NewRequest("POST", clockPath+"?advance=1281023h", nil)) // half of the time until the end of a clock
 		if w.Code != want {
 			t.Errorf("%d, want %d, at %v", w.Code, want, clock.Now())
 		}
@@ -176,7 +176,7 @@ func TestParseClock(t *testing.T) {
 	}
 }
 
-// The package documentation lists the flags.
+// The package documentation lists all flags.
 func TestFlagsAreDescribed(t *testing.T) {
 	var help strings.Builder
 	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
@@ -194,7 +194,7 @@ func TestFlagsAreDescribed(t *testing.T) {
 	}
 }
 
-// Bad arguments end the program with an error that names them.
+// If an argument is not valid, the program ends with an error that names the argument.
 func TestBadArguments(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"-clock fast", "-clock fast"},
@@ -224,7 +224,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// An address that stands for all interfaces is printed as one that a client can connect to.
+// If the command listens on all interfaces, it prints an address to which a client can connect.
 func TestPrintedAddress(t *testing.T) {
 	for _, o := range []struct{ addr, bound, want string }{
 		{"127.0.0.1:0", "127.0.0.1:4711", "127.0.0.1:4711"},
@@ -262,8 +262,8 @@ func TestDefaultPort(t *testing.T) {
 
 var version = []string{"x-ms-version", "2025-11-05"}
 
-// Every account has the containers of -container from the start, and again after a reset. Everything else
-// is deleted by a reset.
+// Every account has the containers of -container from the start, and again after a reset. A reset
+// deletes all other data.
 func TestContainersAndReset(t *testing.T) {
 	p := start(t, "-container", "jobs", "-container", "$root", "-account", "one:a2V5", "-account", "two:a2V5", "-allow-anyone", "-quiet", "-clock", "manual")
 	base := p.endpoint[:strings.LastIndex(p.endpoint, "/")]
@@ -295,8 +295,8 @@ func TestLimitFlags(t *testing.T) {
 	}
 }
 
-// A page in a browser cannot move the clock or reset the double. Neither can a page whose own name resolves
-// to this machine.
+// A page in a browser cannot move the clock or reset the double. A page whose own host name
+// resolves to this machine cannot do so either.
 func TestControlRefusesPages(t *testing.T) {
 	p := start(t, "-clock", "manual", "-container", "box", "-allow-anyone", "-quiet")
 	base, _ := strings.CutSuffix(p.clock, clockPath)
@@ -315,14 +315,14 @@ func TestControlRefusesPages(t *testing.T) {
 		p.do(status, "GET", p.clock, "Host", host)
 	}
 	p.do(403, "POST", base+resetPath, "Host", "evil.example")
-	p.do(200, "HEAD", p.endpoint+"/box?restype=container", version...) // nothing was deleted
+	p.do(200, "HEAD", p.endpoint+"/box?restype=container", version...) // the container was not deleted
 	if after := now(); after != before {
 		t.Errorf("the clock was moved from %s to %s", before, after)
 	}
 }
 
-// On the loopback interface, Host must be a name of this machine. Where other machines can connect, these
-// names are unknown, and every Host is accepted.
+// On the loopback interface, Host must be a name of this machine. If other machines can connect,
+// the command accepts every Host, because it does not know all names of this machine.
 func TestHosts(t *testing.T) {
 	for _, o := range []struct {
 		bound, addr, host string
@@ -386,7 +386,7 @@ func TestOwnCertificate(t *testing.T) {
 	}
 }
 
-// With -cert and -key the command serves the certificate in these files.
+// With -cert and -key, the command serves the certificate in the given files.
 func TestGivenCertificate(t *testing.T) {
 	dir := t.TempDir()
 	pair, err := makeCertificate("localhost")
@@ -413,7 +413,7 @@ func TestGivenCertificate(t *testing.T) {
 	}
 }
 
-// On the real clock, a break is answered with its period.
+// If the clock is real, the answer to a break contains the full period of the break.
 func TestBreakOnTheRealClock(t *testing.T) {
 	p := start(t, "-allow-anyone", "-quiet", "-container", "box")
 	lease := func(status int, h ...string) *http.Response {
@@ -451,8 +451,9 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// An interrupt waits for a client that is in the middle of a request, and for a client that has sent
-// nothing. It does not wait forever, and returns no error if they do not finish.
+// After an interrupt, the command waits for a client that is in the middle of a request, and for a
+// client that has sent nothing. If such a client does not finish, the command still ends, and
+// reports no error.
 func TestInterruptedRequests(t *testing.T) {
 	for name, sent := range map[string]string{
 		"nothing":        "",

@@ -1,6 +1,6 @@
-// Package clientgo runs work under a Session and under client-go's elector, side by side, while
-// the leader's store is slow or out of reach. It shows whether a successor begins before the work
-// of the leader has stopped.
+// Package clientgo runs work under a Session and under client-go's elector, side by side, while the
+// leader's store is slow or out of reach. The package shows whether a successor begins before the
+// work of the leader has stopped.
 package clientgo
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Both have the times of client-go's defaults, as far as they have the same meaning.
+// The electors have the default times of client-go. The Sessions have the same duration.
 const (
 	duration      = 15 * time.Second
 	renewDeadline = 10 * time.Second
@@ -33,12 +33,12 @@ const (
 	stopping      = 2 * time.Second // the time that the work needs to stop
 )
 
-// A link is the way of one process to the store. While it is out, requests are held up until their
-// context ends, or until the link is mended.
+// A link is the connection of one process to the store. While the link is cut for a kind of
+// request, each request of this kind waits until its context ends or the link is mended.
 type link struct {
 	mu      sync.Mutex
 	out     map[kind]bool
-	answers bool // while it is out requests are carried out, and only their answers are held up
+	answers bool // while the link is cut, the store executes requests, and only their answers wait
 	mended  chan struct{}
 }
 
@@ -59,7 +59,7 @@ func (l *link) cut(kinds ...kind) {
 	}
 }
 
-// cutAnswers is cut, but the requests are carried out.
+// cutAnswers cuts the link only for answers: the store still executes the requests.
 func (l *link) cutAnswers(kinds ...kind) {
 	l.cut(kinds...)
 	l.mu.Lock()
@@ -75,7 +75,8 @@ func (l *link) mend() {
 	l.mended = make(chan struct{})
 }
 
-// pass carries a request out, or fails with the error of ctx.
+// pass executes a request over the link. If ctx ends while the link is cut, pass returns the error
+// of ctx.
 func (l *link) pass(ctx context.Context, k kind, do func() error) error {
 	l.mu.Lock()
 	out, answers, mended := l.out[k], l.answers, l.mended
@@ -98,11 +99,11 @@ func (l *link) pass(ctx context.Context, k kind, do func() error) error {
 	return do()
 }
 
-// A contest is two processes that contend with one kind of elector. The link is the first one's.
-// When ctx ends, so do both.
+// A contest runs two processes that contend with one kind of elector. The link l is the link of the
+// first process. When ctx ends, both processes end.
 type contest func(ctx context.Context, t *testing.T, l *link, work func(ctx context.Context, process int))
 
-// withSession is the contest of two Sessions in Run, over a store in memory.
+// withSession is the contest of two Sessions that call session.Run, over a store in memory.
 func withSession(ctx context.Context, t *testing.T, l *link, work func(context.Context, int)) {
 	store := memory.New(nil)
 	silent := slog.New(slog.DiscardHandler)
@@ -123,14 +124,14 @@ func withSession(ctx context.Context, t *testing.T, l *link, work func(context.C
 			}, &session.RunOptions{Logger: silent})
 			closing, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			_ = s.Close(closing) // may fail while the link is out
+			_ = s.Close(closing) // may fail while the link is cut
 		})
 		synctest.Wait()
 	}
 	processes.Wait()
 }
 
-// linked is an Authority at the end of a link.
+// linked is an authority that the caller reaches over a link.
 type linked struct {
 	lease.Authority
 	link *link
@@ -181,19 +182,19 @@ func withElector(releaseOnCancel bool) contest {
 	}
 }
 
-// A lockStore keeps one record of client-go, by compare and swap.
+// A lockStore stores one record of client-go, which changes by compare and swap.
 type lockStore struct {
 	mu      sync.Mutex
 	record  resourcelock.LeaderElectionRecord
-	version int // 0: there is none
+	version int // 0: there is no record
 }
 
-// A lock is one process's side of a lockStore.
+// A lock gives one process access to a lockStore.
 type lock struct {
 	store    *lockStore
 	link     *link
 	identity string
-	version  int // of the last record that was read or written
+	version  int // the version of the record that the process last read or wrote
 }
 
 var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
@@ -235,10 +236,10 @@ func (l *lock) RecordEvent(string) {}
 func (l *lock) Identity() string   { return l.identity }
 func (l *lock) Describe() string   { return l.identity }
 
-// An outcome is what came of a scenario.
+// An outcome is the result of a contest.
 type outcome struct {
-	kept    bool          // the first went on
-	overlap time.Duration // for which both worked; negative: neither did
+	kept    bool          // the first process continued to work
+	overlap time.Duration // the time for which both processes worked; negative: the time for which neither process worked
 }
 
 func (o outcome) String() string {
@@ -251,7 +252,8 @@ func (o outcome) String() string {
 	return "gap " + (-o.overlap).Round(100*time.Millisecond).String()
 }
 
-// worst is the outcome with the longest overlap of 50 tries, since the electors draw their pauses.
+// worst runs a contest 50 times, because the electors draw their pauses at random. The function
+// worst returns the outcome with the longest overlap.
 func worst(t *testing.T, c contest, harm func(l *link)) (o outcome) {
 	o = try(t, c, harm)
 	for range 49 {
@@ -262,7 +264,7 @@ func worst(t *testing.T, c contest, harm func(l *link)) (o outcome) {
 	return o
 }
 
-// try runs a contest. Once the first works, the link fails as harm does.
+// try runs a contest. When the first process works, try calls harm with the link of this process.
 func try(t *testing.T, c contest, harm func(l *link)) (o outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -300,9 +302,10 @@ func try(t *testing.T, c contest, harm func(l *link)) (o outcome) {
 	return o
 }
 
-// Work that needs two seconds to stop has stopped before another process begins, under a Session,
-// whatever becomes of the clean-up release. Under client-go's elector it has if the elector does
-// not release the lease; one that does releases it before it tells the work to stop.
+// In TestOverlap, the work needs two seconds to stop. Under a Session, the work stops before
+// another process begins, even if the store loses the release. Under the elector of client-go, the
+// work stops in time if ReleaseOnCancel is false. If ReleaseOnCancel is true, the elector releases
+// the lease before it tells the work to stop.
 func TestOverlap(t *testing.T) {
 	contests := []struct {
 		name    string

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// checker checks modules for one system. Two modules that depend on the same version of a package share
-// its types.
+// checker checks modules for one system. Two modules that depend on the same version of a package
+// share the types of the package.
 type checker struct {
 	system, processor string
 	sizes             types.Sizes
@@ -39,7 +39,7 @@ func (c *checker) module(folder string) error {
 	own := 0
 	for _, p := range packages {
 		if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") {
-			continue // the second is the main program of a test, which the go command writes
+			continue // a path that ends in .test is a main program that the go command writes for tests
 		}
 		if !p.DepOnly {
 			own++
@@ -54,7 +54,7 @@ func (c *checker) module(folder string) error {
 	return nil
 }
 
-// check checks one package. The packages that it imports have been checked.
+// check checks one package. The packages that p imports must already have been checked.
 func (c *checker) check(p listed, checked map[string]*types.Package) (*types.Package, error) {
 	key := c.key(p, checked)
 	if known := c.shared[key]; known != nil {
@@ -87,7 +87,8 @@ func (c *checker) check(p listed, checked map[string]*types.Package) (*types.Pac
 	return pkg, nil
 }
 
-// key tells a package from the same package with other imports, or checked with the bodies of functions.
+// key returns the key of a package in c.shared. The key is different if the package has different
+// imports, or if the bodies of its functions are checked.
 func (c *checker) key(p listed, checked map[string]*types.Package) string {
 	var key strings.Builder
 	fmt.Fprint(&key, p.Dir, " ", p.ImportPath, " ", p.DepOnly)
@@ -99,7 +100,7 @@ func (c *checker) key(p listed, checked map[string]*types.Package) string {
 
 // importer finds the packages that one package imports.
 type importer struct {
-	paths   map[string]string // where the path in the source is not the path of the package
+	paths   map[string]string // the path of a package by the path in the source, if the two differ
 	checked map[string]*types.Package
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// listed is what "go list" prints of a package.
+// listed contains what "go list" prints about a package.
 type listed struct {
 	Dir, ImportPath   string
 	Standard, DepOnly bool
@@ -20,8 +20,8 @@ type listed struct {
 	Error             *struct{ Err string }
 }
 
-// list returns the packages and tests of the module in a folder and all that they import. Each package
-// comes after its imports.
+// list returns the packages and tests of the module in a folder, and all packages that they import.
+// Each package comes after its imports.
 func list(folder, system, processor string) ([]listed, error) {
 	cmd := exec.Command("go", "list", "-e", "-deps", "-test",
 		"-json=Dir,ImportPath,Standard,DepOnly,GoFiles,Imports,ImportMap,Module,Error", "./...")

@@ -1,11 +1,12 @@
-// Cross checks that the packages and tests of modules compile for another system, and compiles
-// nothing.
+// Cross checks that the packages and tests of modules can be compiled for another system, without
+// compiling them.
 //
 //	go run ./internal/check/cross windows/amd64 . pglease
 //
-// It checks the types from the sources, as the compiler does first. In packages of other modules it
-// leaves out the bodies of functions. "go vet" needs the compiled dependencies of a module instead.
-// With an empty build cache, to compile them for three systems took 36 minutes on two cores.
+// Cross checks the types in the sources, which is the first step of a compiler. In packages of
+// other modules, Cross does not check the bodies of functions. In contrast, "go vet" needs the
+// compiled dependencies of a module. With an empty build cache, compiling the dependencies for
+// three systems took 36 minutes on two cores.
 package main
 
 import (
@@ -26,7 +27,7 @@ func main() {
 	}
 }
 
-// run checks the modules in the folders, and returns the errors of all.
+// run checks the modules in the folders, and returns the errors of all modules.
 func run(target string, folders []string) error {
 	system, processor, ok := strings.Cut(target, "/")
 	if !ok {

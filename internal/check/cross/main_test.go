@@ -47,7 +47,7 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// Modules share the types of what they import, but not of packages that differ.
+// Two modules share the types of the packages that both import, but not of packages that differ.
 func TestModulesSideBySide(t *testing.T) {
 	right := module(t, map[string]string{"a.go": "package a\n\nimport \"a/b\"\n\nvar A int = b.B\n", "b/b.go": "package b\n\nimport \"time\"\n\nvar B = time.Now().Day()\n"})
 	wrong := module(t, map[string]string{"a.go": "package a\n\nimport \"a/b\"\n\nvar A int = b.B\n", "b/b.go": "package b\n\nimport \"time\"\n\nvar B = time.Now().String()\n"})

@@ -49,8 +49,8 @@ func longConditions(set *token.FileSet, f *ast.File) (places []string) {
 	return places
 }
 
-// operators returns the number of && and || operators of a condition, without those of the functions
-// that it contains.
+// operators returns the number of && and || operators of a condition, without the operators in
+// function literals.
 func operators(condition ast.Expr) (count int) {
 	ast.Inspect(condition, func(n ast.Node) bool {
 		if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.LAND || b.Op == token.LOR) {
@@ -62,7 +62,8 @@ func operators(condition ast.Expr) (count int) {
 	return count
 }
 
-// The check counts each operator once, also in parentheses, and looks into functions.
+// longConditions counts each operator once, even in parentheses, and also finds conditions in
+// function literals.
 func TestLongConditions(t *testing.T) {
 	const source = `package p
 

@@ -20,7 +20,8 @@ import (
 
 const root = "../../.."
 
-// files returns the paths under the root that match, without hidden folders and foreign code.
+// files returns the paths under the root for which match returns true, except paths in hidden
+// folders and in foreign code.
 func files(t *testing.T, match func(path string) bool) (found []string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(root), ".", func(file string, d fs.DirEntry, err error) error {
@@ -41,8 +42,8 @@ func files(t *testing.T, match func(path string) bool) (found []string) {
 	return found
 }
 
-// Every exported name of every module has a comment of its own. The names of a group of constants may
-// share the comment of the group if they have a type: then they are the values of that type.
+// Every exported name of every module has a comment of its own. The names of a group of constants
+// may share the comment of the group if the constants have a type.
 func TestExportedNamesHaveDocs(t *testing.T) {
 	folders := map[string]bool{}
 	for _, file := range files(t, func(file string) bool {
@@ -80,8 +81,8 @@ func TestExportedNamesHaveDocs(t *testing.T) {
 	}
 }
 
-// undocumented returns the exported names of a package that have no comment, "package" if the package
-// itself has none.
+// undocumented returns the exported names of a package that have no comment. If the package has no
+// comment, the result contains "package".
 func undocumented(t *testing.T, set *token.FileSet, files []*ast.File) (names []string) {
 	t.Helper()
 	p, err := doc.NewFromFiles(set, files, "example.org/p")
@@ -99,7 +100,7 @@ func undocumented(t *testing.T, set *token.FileSet, files []*ast.File) (names []
 	}
 	values := func(groups []*doc.Value) {
 		for _, g := range groups {
-			typed := false // the values of a type, with the comment of the group
+			typed := false // whether a name of the group has a type
 			for _, s := range g.Decl.Specs {
 				s := s.(*ast.ValueSpec)
 				typed = typed || s.Type != nil
@@ -134,7 +135,7 @@ func undocumented(t *testing.T, set *token.FileSet, files []*ast.File) (names []
 	return names
 }
 
-// single is the comment of a declaration of one name, which is also the name's.
+// single returns the comment of a declaration if the declaration has only one name.
 func single(g *doc.Value) string {
 	if len(g.Names) == 1 {
 		return g.Doc
@@ -142,7 +143,7 @@ func single(g *doc.Value) string {
 	return ""
 }
 
-// own is the comment of a line, if the line has one name. Then the comment is also the name's.
+// own returns the comments of a line if the line has only one name.
 func own(names []*ast.Ident, comments ...*ast.CommentGroup) (text string) {
 	if len(names) == 1 {
 		for _, c := range comments {
@@ -152,7 +153,8 @@ func own(names []*ast.Ident, comments ...*ast.CommentGroup) (text string) {
 	return text
 }
 
-// members asks for the comments of exported fields, and of the methods of an interface.
+// members calls need with the comment of each exported field of a struct, or of each exported
+// method of an interface.
 func members(s *ast.TypeSpec, need func(name, comment string)) {
 	var list *ast.FieldList
 	switch typ := s.Type.(type) {
@@ -172,7 +174,7 @@ func members(s *ast.TypeSpec, need func(name, comment string)) {
 	}
 }
 
-// The check finds each kind of name without a comment, and no name with one.
+// undocumented finds each kind of name that has no comment, and no name that has a comment.
 func TestUndocumented(t *testing.T) {
 	const source = `package p
 
@@ -232,7 +234,7 @@ func q() {}
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-// The links of every document that point into the repository have targets.
+// Every link in a document that points into the repository has a target.
 func TestLinks(t *testing.T) {
 	checked := 0
 	for _, file := range files(t, func(file string) bool { return strings.HasSuffix(file, ".md") }) {
@@ -300,7 +302,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// hasTest reports whether a folder has a test whose name the pattern matches, as that of "go test -run".
+// hasTest reports whether the pattern matches the name of a test in a folder, by the rules of "go
+// test -run".
 func hasTest(t *testing.T, folder, pattern string) bool {
 	t.Helper()
 	run := regexp.MustCompile(pattern)
@@ -324,7 +327,7 @@ func hasTest(t *testing.T, folder, pattern string) bool {
 
 var testFunction = regexp.MustCompile(`(?m)^func (Test\w*|Fuzz\w*|Example\w*)\(`)
 
-// The check of commands tells a test from none.
+// hasTest returns true if the pattern matches a test, and false if it matches no test.
 func TestHasTest(t *testing.T) {
 	if !hasTest(t, ".", "HasTe|Nothing") || hasTest(t, ".", "Nothing$") {
 		t.Error("it does not tell TestHasTest from a test that is not there")

@@ -4,11 +4,11 @@
 //
 //	go run ./internal/check/figures -in pglease -- go test -run 'Histories$' .
 //
-// For "go test" it stores the number of passed tests and the logs of the tests of the first two
-// levels. For a benchmark it stores the metrics that are ratios (x-...) or allocations, and no times.
-// For any other command it stores the output. The file has one block for each command. A
-// new block replaces the earlier block of the same command, or is added at the end. If a command
-// fails, the file is not changed.
+// For "go test", Figures stores the number of passed tests and the logs of the tests of the first
+// two levels. For a benchmark, Figures stores the metrics that are ratios (x-...) or allocations,
+// but no times. For any other command, Figures stores the output. The file has one block for each
+// command. A new block replaces the old block of the same command. If the file has no block of the
+// command, Figures adds the new block at the end. If a command fails, the file is not changed.
 package main
 
 import (
@@ -53,7 +53,7 @@ func run(file, in, title string, command []string) error {
 	return store(file, title, body)
 }
 
-// store puts a block into the file. A second file, which exists only meanwhile, keeps other
+// store puts a block into the file. A lock file, which exists only while store runs, keeps other
 // processes from changing the file at the same time.
 func store(file, title, body string) error {
 	lock := file + ".lock"
@@ -95,7 +95,7 @@ func line(in string, command []string) string {
 	return s
 }
 
-// execute runs the command and returns its figures, one a line.
+// execute runs the command and returns its figures, one on each line.
 func execute(in string, command []string) (string, error) {
 	tests := len(command) > 1 && command[0] == "go" && command[1] == "test"
 	if tests {
@@ -131,18 +131,18 @@ var (
 	kept     = regexp.MustCompile(`\S+ (?:x-|allocs/)\S+`)
 )
 
-// mostLogged bounds the number of lines that the subtests of one test may log. If there are more,
-// Figures keeps none of them.
+// mostLogged is the largest number of lines that the subtests of one test may log. If the subtests
+// log more lines, Figures stores no line of the subtests.
 const mostLogged = 24
 
-// summarize returns the logs of the tests and the metrics of the benchmarks, the number of those that
-// passed, and the output of failed tests.
+// summarize returns the logs of the tests and the metrics of the benchmarks, the number of tests
+// and benchmarks that passed, and the output of failed tests.
 func summarize(stream []byte) (body string, passed int, failures string) {
 	type test struct {
 		name    string
-		passes  int // with -count, a test runs more than once; the logs are those of its first run
+		passes  int // with -count, a test runs more than once; logs has the logs of the first run
 		inside  int
-		below   int // lines that tests inside logged, at any depth
+		below   int // the number of lines that subtests logged, at any depth
 		logs    []string
 		sublogs []string
 	}

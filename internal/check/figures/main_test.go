@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A stream of two tests, one with two tests inside, and of one that fails.
+// stream is the output of two tests that pass. One of the two tests has subtests.
 const stream = `{"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: 3 things, 0 wrong\n"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"        and a second line\n"}
@@ -60,8 +60,8 @@ TestB passed 2 times
 	}
 }
 
-// A benchmark has a line of its ratios and allocations. Its times are left out, because they depend on the
-// machine. A benchmark that reports only times has no line.
+// The summary of a benchmark is a line with its ratios and allocations. The line has no times,
+// because times depend on the computer. A benchmark that reports only times has no line.
 func TestSummarizeBenchmarks(t *testing.T) {
 	const stream = `{"Action":"run","Package":"p","Test":"BenchmarkA"}
 {"Action":"output","Package":"p","Test":"BenchmarkA","Output":"BenchmarkA\n"}
@@ -135,7 +135,8 @@ func TestEveryFigureIsShown(t *testing.T) {
 	}
 }
 
-// A row of RELIABILITY.md says in a few words what was tried. The reasons stand below its table.
+// A row of a table in RELIABILITY.md says in a few words what was tested. The reasons are below the
+// table.
 func TestRowsAreShort(t *testing.T) {
 	document, err := os.ReadFile("../../../RELIABILITY.md")
 	if err != nil {
@@ -152,7 +153,7 @@ func TestRowsAreShort(t *testing.T) {
 	}
 }
 
-// Every command that RELIABILITY.md shows in a table is one that .ci/deep runs.
+// The script .ci/deep runs every command that RELIABILITY.md shows in a table.
 func TestEveryShownCommandIsRun(t *testing.T) {
 	document, err := os.ReadFile("../../../RELIABILITY.md")
 	if err != nil {
@@ -178,7 +179,7 @@ func TestEveryShownCommandIsRun(t *testing.T) {
 		t.Fatal("RELIABILITY.md has no rows with commands")
 	}
 	for _, m := range rows {
-		command := strings.ReplaceAll(m[1], `\|`, "|") // as a table has to write it
+		command := strings.ReplaceAll(m[1], `\|`, "|") // a table must write | as \|
 		if !run[command] {
 			t.Errorf(".ci/deep does not run %q", command)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An answer is a request with the answer of an authority.
+// An answer is a request and the answer of an authority to the request.
 type answer struct {
 	call, ret time.Time
 	req       lease.Request
@@ -46,7 +46,7 @@ func (c *checker) answered(seen []Exchange, answers []answer) {
 }
 
 // wasSo reports whether an answer fits a version that can have been current during the call. A
-// version cannot if a newer version was returned before the call.
+// version cannot have been current if a newer version was returned before the call.
 func (c *checker) wasSo(a answer, latest int64) bool {
 	writes := !c.OwnClock && a.err == nil && (a.req.Action == lease.ActionAcquire || a.req.Action == lease.ActionRenew)
 	for v, r := range c.records {

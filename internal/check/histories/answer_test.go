@@ -36,7 +36,7 @@ func (s *flaky) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, err
 }
 
-// A trusting store takes a time-out for success.
+// A trusting store returns success for a swap that timed out.
 type trusting struct{ lease.Store }
 
 func (s trusting) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
@@ -47,7 +47,8 @@ func (s trusting) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return snap, err
 }
 
-// A remembering authority refuses what it would have refused the last time.
+// A remembering authority refuses a request if the record of its last answer leads to a refusal,
+// even if the store has a newer record.
 type remembering struct {
 	lease.Authority
 	last lease.Result

@@ -1,11 +1,12 @@
 // Package histories checks whether the results that several clients got for one lease are
-// linearizable. It checks a [lease.Store] that they use at the same time, and the answers of
-// authorities over that store.
+// linearizable. The package checks a [lease.Store] that several clients use at the same time, and
+// the answers of authorities over the store.
 //
-// In general, such a check needs a search over all orders. Here every state has a version that
-// never recurs, and every swap names the version that it replaced. So the versions determine the
-// order. The package checks that the versions form one sequence, and that the times of all calls
-// agree with it. Each version must end with a number that rises with every swap.
+// In general, a check of linearizability needs a search over all orders of the requests. In this
+// package, the versions of the records determine the order: a version never recurs, and every swap
+// names the version that it replaced. The package checks that the versions form one sequence, and
+// that the times of all calls agree with this sequence. Each version must end with a number that
+// rises with every swap.
 package histories
 
 import (
@@ -21,20 +22,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A History records the exchanges of several clients for one name. The zero History is empty. It is
-// safe for use by several goroutines at once.
+// A History records the exchanges of several clients for one name. The zero History is empty. A
+// History is safe for use by several goroutines at once.
 type History struct {
 	mu      sync.Mutex
 	seen    []Exchange
 	answers []answer
 }
 
-// An Exchange is a load or a swap. It returned a version, or it may have made one.
+// An Exchange is a load that returned a version, or a swap that may have made a version.
 type Exchange struct {
 	Call, Return time.Time
 	Swap         bool
-	Old          lease.Snapshot // of a swap
-	Next         lease.Record   // of a swap
+	Old          lease.Snapshot // the snapshot that a swap replaces
+	Next         lease.Record   // the record that a swap writes
 	Snap         lease.Snapshot // the result; for a successful swap, the version that it made
 	Err          error
 }
@@ -79,11 +80,11 @@ func (w *watched) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 
 // Options describe the store.
 type Options struct {
-	OwnClock bool // the store has a clock, so all clients get the same ends, and times are in order
+	OwnClock bool // the store has a clock, so all clients see the same end of a lease, and the times never go back
 }
 
-// Check returns nil if the history is linearizable. Otherwise its error lists everything that is
-// wrong.
+// Check returns nil if the history is linearizable. If the history is not linearizable, the error
+// lists all violations.
 func (h *History) Check(o Options) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,7 +109,7 @@ type checker struct {
 	errs     []error
 	records  map[int64]lease.Record // the records that were seen, by version
 	made     map[int64]Exchange     // the swaps that committed, by the version that they made
-	replaced map[int64]Exchange     // and by the one that they replaced
+	replaced map[int64]Exchange     // the swaps that committed, by the version that they replaced
 }
 
 func (c *checker) bad(format string, args ...any) {
@@ -146,8 +147,8 @@ func (c *checker) shown(s Exchange) {
 }
 
 // committed checks that each version is made only once, and is replaced only once, by a swap of
-// exactly that version. An engine may compute Until itself. It may also compute the epoch of a
-// record that it deletes.
+// exactly that version. An engine may compute Until itself. An engine may also compute the epoch of
+// a record that it deletes.
 func (c *checker) committed(s Exchange) {
 	put := s.Next
 	if put.Until = s.Snap.Record.Until; !put.ID.IsZero() && put != s.Snap.Record {
@@ -194,9 +195,9 @@ func (c *checker) chain() {
 }
 
 // applied checks the effects of failed grants. If a grant failed with a conflict, it must never
-// appear in the history. If it failed otherwise, it may appear at most once. Each grant has an ID
-// of its own. If all processes agree on the end of a lease, a retry of the same grant also differs
-// from the first attempt.
+// appear in the history. If a grant failed with another error, it may appear at most once. Each
+// grant has an ID of its own. If all processes agree on the end of a lease, a retry of the same
+// grant also differs from the first attempt.
 func (c *checker) applied(seen []Exchange) {
 	if !c.OwnClock {
 		return
@@ -219,8 +220,8 @@ func (c *checker) applied(seen []Exchange) {
 	}
 }
 
-// time checks that no exchange returned an older state than another exchange that had returned
-// before the call.
+// time checks that no exchange returned an older state than an exchange that had ended before its
+// call.
 func (c *checker) time(seen []Exchange) {
 	var order []Exchange
 	for _, s := range seen {

@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/internal/check/histories"
 )
 
-// A register is the dumbest store there is, over a slow network, and with one thing wrong with it.
+// A register is a very simple store behind a slow network, and can have one error.
 type register struct {
 	mu      sync.Mutex
 	rand    *rand.Rand
@@ -105,7 +105,7 @@ func TestRight(t *testing.T) {
 	}
 }
 
-// The checker finds what is wrong, and how often it takes to look.
+// For each error, the checker must find a violation in at least 20 of 100 histories.
 func TestWrong(t *testing.T) {
 	for _, wrong := range []string{
 		"it reads what is stale", "it does not compare", "it applies what conflicts", "it loses what it acknowledged",

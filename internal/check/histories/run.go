@@ -21,8 +21,8 @@ func Run(ctx context.Context, seed uint64, name string, stores []lease.Store, re
 	return h
 }
 
-// Run is like the function Run, but its clients use authorities, and it records their answers. The
-// caller must record the exchanges of these authorities in the history.
+// Run is like the function Run, but the clients use authorities, and the history records the
+// answers. The caller must record the exchanges of the authorities in the history.
 func (h *History) Run(ctx context.Context, seed uint64, name string, authorities []lease.Authority, requests int, d time.Duration) {
 	var all sync.WaitGroup
 	for i, a := range authorities {
@@ -35,7 +35,7 @@ func (h *History) Run(ctx context.Context, seed uint64, name string, authorities
 				res, err := a.Do(ctx, name, req)
 				h.answer(answer{call, time.Now(), req, res, err})
 				if req.Action == lease.ActionAcquire && err != nil && lease.CodeOf(err) == 0 {
-					mine = req.Proposed // unknown: it may have it
+					mine = req.Proposed // the outcome is unknown, so the client may hold the lease with this ID
 				}
 				if err == nil && (req.Action == lease.ActionAcquire || req.Action == lease.ActionChange) {
 					mine = res.Record.ID

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Acquires that came late, were abandoned, or had no clear outcome.
+// TestAcquire re-enacts acquires that came late, were abandoned, or had no clear outcome.
 //
 // SPEC H1, H2, H3, H4, H6, H7, M4.
 func TestAcquire(t *testing.T) {
@@ -25,7 +25,7 @@ func TestAcquire(t *testing.T) {
 			defer cancel()
 			ok, err := h.Acquire(ctx)
 			s.want(!ok && errors.Is(err, context.DeadlineExceeded), "the caller's own deadline, not %v, %v", ok, err)
-			s.after(1500 * time.Millisecond) // the grant has landed
+			s.after(1500 * time.Millisecond) // the store has granted the lease
 			s.want(!h.CheckAlive(), "a late win is not believed")
 			s.after(time.Second)
 			s.want(!s.record().State.Locked(), "a late win is undone, not %+v", s.record())
@@ -39,7 +39,7 @@ func TestAcquire(t *testing.T) {
 				s.want(!ok, "the acquire is superseded")
 				result <- err
 			}()
-			<-gate.Reached() // it is granted, and its answer is on the way
+			<-gate.Reached() // the acquire is granted, and its answer is on the way
 			released := make(chan error, 1)
 			go func() { released <- h.Release(s.ctx) }()
 			s.want(errors.Is(<-result, lease.ErrReleased), "the acquire ends at once, as released")
@@ -79,7 +79,7 @@ func TestAcquire(t *testing.T) {
 			h := s.hold(s.script(leasefault.Nth(1, lease.ActionAcquire, leasefault.LoseAnswer)), &session.Options{Duration: lease.Infinite})
 			ok, err := h.Acquire(s.ctx)
 			s.want(!ok && err != nil, "unknown, not %v, %v", ok, err)
-			tok := s.take(h) // proposes the same ID again, which the table grants
+			tok := s.take(h) // the acquire proposes the same ID again, so the authority grants it
 			s.want(tok.Validate() == nil && h.CheckAlive(), "held after asking again")
 			s.want(h.Release(s.ctx) == nil && !s.record().State.Locked(), "and free again")
 		}},
@@ -111,7 +111,7 @@ func TestAcquire(t *testing.T) {
 			h := s.hold(s.script(leasefault.Nth(1, lease.ActionAcquire, leasefault.LoseAnswer)), nil)
 			_, err := h.Acquire(ctx)
 			s.want(errors.Is(err, context.DeadlineExceeded), "the context's error, not %v", err)
-			s.after(6 * time.Second) // the attempt settles at its own time-out, and is undone
+			s.after(6 * time.Second) // the attempt ends at its own time-out, and the Session undoes it
 			s.want(!s.record().State.Locked(), "the orphan is released by its ID, not %+v", s.record())
 		}},
 		{"bsm/redislock#93", "the fencing token was to be minted apart from the grant, so that it could be of another one", func(s *stage) {

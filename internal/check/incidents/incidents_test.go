@@ -14,15 +14,16 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An incident is one thread: its name, what happened there, and what happens here.
+// An incident contains the name of a public report, what happened according to the report, and a
+// test of what happens with this library.
 type incident struct {
 	thread string
 	there  string
 	here   func(*stage)
 }
 
-// play runs every incident in a bubble of its own, which also ends only when nothing is
-// left running.
+// play runs every incident in a synctest bubble of its own. A bubble ends only when all its
+// goroutines have ended.
 func play(t *testing.T, incidents []incident) {
 	for _, i := range incidents {
 		t.Run(i.thread, func(t *testing.T) {
@@ -34,7 +35,7 @@ func play(t *testing.T, incidents []incident) {
 	}
 }
 
-// A stage is a store and the holders over it.
+// A stage is a store, to which an incident adds holders.
 type stage struct {
 	*testing.T
 	ctx   context.Context
@@ -52,12 +53,12 @@ func newStage(t *testing.T) *stage {
 	return &stage{T: t, ctx: t.Context(), store: store, auth: lease.NewAuthority(store)}
 }
 
-// script is the authority with faults at chosen calls.
+// script returns the authority of the stage, with faults at chosen calls.
 func (s *stage) script(lines ...leasefault.Line[lease.Action]) lease.Authority {
 	return leasefault.Script(s.auth, lines...)
 }
 
-// hold makes a holder, which is closed when the incident is over.
+// hold returns a new Session. At the end of the incident, a cleanup function closes the Session.
 func (s *stage) hold(auth lease.Authority, o *session.Options) *session.Session {
 	s.Helper()
 	h, err := session.New(auth, name, o)
@@ -72,7 +73,7 @@ func (s *stage) hold(auth lease.Authority, o *session.Options) *session.Session 
 	return h
 }
 
-// take acquires, which must be granted.
+// take acquires the lease. If the authority does not grant the lease, the test fails.
 func (s *stage) take(h *session.Session) lease.Token {
 	s.Helper()
 	tok, ok, err := h.AcquireWithToken(s.ctx)
@@ -82,7 +83,7 @@ func (s *stage) take(h *session.Session) lease.Token {
 	return tok
 }
 
-// losses counts what OnLost is told, and keeps the last.
+// losses counts the losses that h reports to OnLost, and stores the error of the last loss.
 func (s *stage) losses(h *session.Session) (count *atomic.Int32, last *atomic.Pointer[lease.LostError]) {
 	count, last = new(atomic.Int32), new(atomic.Pointer[lease.LostError])
 	h.OnLost(func(err error) {
@@ -96,13 +97,13 @@ func (s *stage) losses(h *session.Session) (count *atomic.Int32, last *atomic.Po
 	return count, last
 }
 
-// after lets time pass, and returns when all goroutines that were woken have run.
+// after returns when d has passed, and all goroutines that woke up are blocked again.
 func (s *stage) after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// record is what the store has.
+// record returns the record in the store.
 func (s *stage) record() lease.Record {
 	s.Helper()
 	res, err := lease.Inspect(context.Background(), s.auth, name)
@@ -112,7 +113,7 @@ func (s *stage) record() lease.Record {
 	return res.Record
 }
 
-// want is an assertion in words.
+// want fails the test if ok is false. The text says what the test wants.
 func (s *stage) want(ok bool, format string, args ...any) {
 	s.Helper()
 	if !ok {
@@ -120,8 +121,8 @@ func (s *stage) want(ok bool, format string, args ...any) {
 	}
 }
 
-// ignoring is an authority that does not keep to its context for a kind of request: it
-// answers when it is let go.
+// ignoring returns an authority that ignores the context of a request with the given action. The
+// authority answers such a request when letGo is closed.
 func ignoring(a lease.Authority, action lease.Action, letGo <-chan struct{}) lease.Authority {
 	return deaf{a, action, letGo}
 }

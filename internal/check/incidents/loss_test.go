@@ -12,7 +12,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Losses that were noticed late, twice, or never; callbacks; releases.
+// TestLoss re-enacts losses that were noticed late, twice or never, and incidents with callbacks
+// and releases.
 //
 // SPEC H14, H15, H16, H17, H18, H20, N1, N2, N4, S6.
 func TestLoss(t *testing.T) {
@@ -43,7 +44,7 @@ func TestLoss(t *testing.T) {
 			clock := leasefault.NewClock()
 			h := s.hold(s.auth, &session.Options{Clock: clock})
 			s.take(h)
-			clock.Pause() // nothing of the holder runs
+			clock.Pause() // no timer of the holder fires
 			s.after(term)
 			s.want(!h.CheckAlive(), "the clock is compared at the call")
 			clock.Resume()
@@ -70,7 +71,7 @@ func TestLoss(t *testing.T) {
 				done <- session.Run(ctx, h, func(ctx context.Context, _ lease.Token) error {
 					working.Store(true)
 					<-ctx.Done()
-					time.Sleep(2 * time.Minute) // it takes its time to stop, longer than a lease
+					time.Sleep(2 * time.Minute) // the work needs longer to stop than a lease lasts
 					working.Store(false)
 					return nil
 				}, nil)
@@ -99,7 +100,7 @@ func TestLoss(t *testing.T) {
 				count, _ := s.losses(h)
 				s.take(h)
 				until, _ := h.Until()
-				s.after(time.Until(until) + offset) // around the deadline
+				s.after(time.Until(until) + offset) // shortly before or after the deadline
 				_, _ = lease.Break(s.ctx, s.auth, name, lease.Grace(0))
 				gate.Open()
 				s.after(term)

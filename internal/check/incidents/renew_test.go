@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Renewals that failed, hung, or were granted without an answer.
+// TestRenew re-enacts renewals that failed, hung, or were granted without an answer.
 //
 // SPEC H11, H12, H15, H19, H22.
 func TestRenew(t *testing.T) {
@@ -148,7 +148,7 @@ func TestRenew(t *testing.T) {
 	})
 }
 
-// nothingLeft answers renewals with success and no time.
+// nothingLeft answers every renewal with success, but with no time left.
 type nothingLeft struct{ lease.Authority }
 
 func (a nothingLeft) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {

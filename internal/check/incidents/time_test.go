@@ -14,7 +14,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Clocks that differed, stopped or were set; what only the resource can refuse.
+// TestTime re-enacts incidents with clocks that differed, stopped or were set, and with writes that
+// only the resource can refuse.
 //
 // SPEC H9, H10, A2, A7, M13, R2, G1, G2, S4.
 func TestTime(t *testing.T) {
@@ -99,8 +100,8 @@ func TestTime(t *testing.T) {
 			data := "empty"
 			old := s.take(a)
 			_ = guard.Advance(old)
-			alive := a.CheckAlive() // it looks,
-			clock.Pause()           // and is stopped before it acts
+			alive := a.CheckAlive() // the holder checks its lease
+			clock.Pause()           // and is paused before it writes
 			tok, err := session.AcquireWait(s.ctx, b, nil)
 			s.want(err == nil && alive, "the other acquires: %v", err)
 			_ = guard.Advance(tok)
@@ -135,8 +136,9 @@ func TestTime(t *testing.T) {
 	})
 }
 
-// Two incidents with clocks that have a monotonic reading. In a bubble they have none, so
-// these run outside; no time needs to pass.
+// TestMachineClock re-enacts two incidents with times that have a monotonic clock reading.
+// TestMachineClock uses no synctest bubble, because times in a bubble have no monotonic reading.
+// The test does not need to wait.
 //
 // SPEC H10, S4.
 func TestMachineClock(t *testing.T) {
@@ -176,14 +178,16 @@ func TestMachineClock(t *testing.T) {
 	})
 }
 
-// A machine has package time's clock, with a wall clock that can be ahead of it.
+// A machine is a clock with the monotonic readings of package time, and a wall clock that can be
+// ahead of package time.
 type machine struct{ ahead atomic.Int64 }
 
 func (m *machine) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// Now moves the wall clock of a time that has a monotonic reading, and not that reading.
-// There is no other way to what is read after a sleep. The wall seconds are in the bits from
-// 30 up of the first word.
+// Now returns a time with a changed wall clock and an unchanged monotonic reading, like a time that
+// a program reads after the computer has slept. Now has to change the memory of the time, because
+// package time has no function for such a change. The seconds of the wall clock are in the bits of
+// the first word from bit 30 on.
 func (m *machine) Now() time.Time {
 	now := time.Now()
 	(*[3]uint64)(unsafe.Pointer(&now))[0] += uint64(m.ahead.Load()/int64(time.Second)) << 30

@@ -1,4 +1,4 @@
-// Package kubeserver runs a real Kubernetes API server over an etcd of its own, for tests. Both are
-// processes that can be stopped, continued and killed. There is no kubelet, no scheduler and no
-// controller, so nothing runs in the cluster.
+// Package kubeserver runs a real Kubernetes API server over an etcd of its own, for tests. A test
+// can stop, continue and kill the processes of the API server and of etcd. The cluster has no
+// kubelet, no scheduler and no controller, so no workload runs in it.
 package kubeserver

@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// lock locks a file against other processes. It waits until they have unlocked the file.
+// lock locks a file against other processes. If another process has locked the file, lock waits
+// until the file is unlocked.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.Create(path)
 	if err != nil {

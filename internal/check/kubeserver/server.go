@@ -48,8 +48,8 @@ const Admin = "admin"
 // Users are the users that start without permissions.
 var Users = []string{"worker", "reader", "creator", "updater", "watcher", "lister"}
 
-// Start starts an etcd and an API server that store their files in a folder. It returns when the
-// API server is ready. Call Stop at the end.
+// Start starts an etcd and an API server that store their files in the folder dir. Start returns
+// when the API server is ready. Call Stop at the end.
 func Start(ctx context.Context, dir string, flags ...string) (*Server, error) {
 	s, err := Etcd(ctx, dir)
 	if err != nil {
@@ -69,7 +69,7 @@ func Start(ctx context.Context, dir string, flags ...string) (*Server, error) {
 	return s, nil
 }
 
-// Etcd starts an etcd alone.
+// Etcd starts an etcd without an API server.
 func Etcd(ctx context.Context, dir string) (*Server, error) {
 	binaries, err := Binaries(ctx)
 	if err != nil {
@@ -108,8 +108,8 @@ func (s *Server) writeFiles() error {
 	)
 }
 
-// StartEtcd starts the etcd and returns when it is ready. It can start the etcd again with the data
-// of an earlier start.
+// StartEtcd starts the etcd and returns when it is ready. After the etcd has ended, StartEtcd can
+// start it again with its old data.
 func (s *Server) StartEtcd(ctx context.Context) (err error) {
 	peer, err := FreeAddress()
 	if err != nil {
@@ -123,7 +123,8 @@ func (s *Server) StartEtcd(ctx context.Context) (err error) {
 	return s.ready(ctx, "etcd", s.Etcd, s.EtcdURL+"/health")
 }
 
-// StartAPI starts the API server and returns when it is ready. It can start the API server again.
+// StartAPI starts the API server and returns when it is ready. After the API server has ended,
+// StartAPI can start it again.
 func (s *Server) StartAPI(ctx context.Context) (err error) {
 	_, port, err := net.SplitHostPort(s.Address)
 	if err != nil {
@@ -154,10 +155,10 @@ func (s *Server) Stop() {
 	}
 }
 
-// Compact makes etcd drop all versions except the newest one of each key. Older watches and lists
-// then get the answer 410 Gone.
+// Compact makes etcd drop all versions except the newest one of each key. A watch or a list that
+// asks for an old version then gets the answer 410 Gone.
 func (s *Server) Compact(ctx context.Context) error {
-	// An empty range is an error that comes with the newest revision; a read of no key is not.
+	// The answer to a read of a key that does not exist contains the newest revision.
 	_, answer, err := get(ctx, http.MethodPost, s.EtcdURL+"/v3/kv/range", `{"key":"AA=="}`)
 	if err != nil {
 		return err
@@ -168,7 +169,7 @@ func (s *Server) Compact(ctx context.Context) error {
 		return fmt.Errorf("kubeserver: etcd does not show its revision: %s", answer)
 	}
 	status, answer, err := get(ctx, http.MethodPost, s.EtcdURL+"/v3/kv/compaction", `{"revision":"`+revision+`","physical":true}`)
-	compacted := strings.Contains(answer, "has been compacted") // nothing was written since the last time
+	compacted := strings.Contains(answer, "has been compacted") // nothing was written since the last call of Compact
 	if err == nil && status != http.StatusOK && !compacted {
 		err = fmt.Errorf("kubeserver: a compaction at %s is answered with %d: %s", revision, status, answer)
 	}
@@ -189,7 +190,8 @@ func (s *Server) run(program string, args ...string) (*processes.Process, error)
 
 func (s *Server) log(program string) string { return filepath.Join(s.dir, program+".log") }
 
-// patience is how long a process may take to become ready. On an idle machine it is 2 seconds.
+// patience is how long a process may take to become ready. On an idle computer, a process becomes
+// ready in 2 seconds.
 const patience = 2 * time.Minute
 
 // ready waits until a request to the URL returns status 200.
@@ -241,7 +243,7 @@ var lastPort atomic.Uint32
 // for outgoing connections.
 func FreeAddress() (string, error) {
 	const first, ports = 15_000, 15_000
-	lastPort.CompareAndSwap(0, mathrand.Uint32()) // other processes may start servers, too
+	lastPort.CompareAndSwap(0, mathrand.Uint32()) // the first port is random, because other processes may start servers, too
 	for range ports {
 		address := fmt.Sprint("127.0.0.1:", first+lastPort.Add(1)%ports)
 		if l, err := net.Listen("tcp", address); err == nil {

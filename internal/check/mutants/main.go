@@ -1,14 +1,14 @@
 // Mutants changes lines of the code, one at a time, and runs the tests of the package after each
-// change. If a mutant passes all tests, it survives. Then either a test is missing, or the change
-// makes no difference.
+// change. If a mutant passes all tests, it survives. If a mutant survives, a test is missing, or
+// the change makes no difference.
 //
 //	go run ./internal/check/mutants -since HEAD~20 -budget 15m
 //
-// It mutates the lines that were changed by commits since a base. It skips test files, and packages
-// whose tests take more than a minute. The order is random and depends on a seed, so that a small
-// budget is still spent on all packages. The budget begins when the tests of all packages have been
-// measured. Mutants does not change any file of the tree, because it passes each mutant to the build
-// as an overlay.
+// Mutants changes only the lines that commits since a base have changed. Mutants skips test files,
+// and packages whose tests take more than a minute. The order of the mutants is random and depends
+// on a seed, so that a small budget is still spent on all packages. The time of the budget begins
+// when Mutants has measured the tests of all packages. Mutants does not change any file of the
+// tree, because it passes each mutant to the build as an overlay.
 package main
 
 import (
@@ -53,12 +53,12 @@ const (
 	hung      verdict = "timed out"
 	notBuilt  verdict = "does not compile"
 	lived     verdict = "lived"
-	slowest           = time.Minute // of the tests of a package
+	slowest           = time.Minute // the longest time that the tests of a package may take
 	workers           = 2
 	testFlags         = "-short"
 )
 
-// A pack is a package and how long its tests take.
+// A pack is a package and the time that its tests take.
 type pack struct {
 	dir  string
 	took time.Duration
@@ -159,8 +159,8 @@ func sortedKeys(packs map[string]*pack) (keys []string) {
 	return keys
 }
 
-// measure measures how long the tests of a package take. It returns nil if the package has no
-// tests, or if its tests fail or take too long.
+// measure measures how long the tests of a package take. The function measure returns nil if the
+// package has no tests, or if its tests fail or take too long.
 func measure(dir string) *pack {
 	compiling, cancel := context.WithTimeout(context.Background(), 5*slowest)
 	defer cancel()
@@ -186,7 +186,7 @@ func test(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// try runs the tests over one mutant.
+// try runs the tests of the package p with the mutant m.
 func try(m *mutant, p *pack) (verdict, error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {

@@ -91,7 +91,8 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// A mutant that a test sees is killed, one that no test sees lives, and the rest is told apart.
+// A mutant that fails a test is killed, and a mutant that passes all tests lives. A mutant that
+// does not compile gets another verdict.
 func TestTry(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

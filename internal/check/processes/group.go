@@ -10,8 +10,8 @@ import (
 
 // Options are the settings of a group. All fields except Wrong are required.
 type Options struct {
-	Name      string   // of the lease, which no other group may use
-	Endpoints []string // a holder for each, at a store of its own
+	Name      string   // the name of the lease, which no other group may use
+	Endpoints []string // each endpoint gets one holder, with a store of its own
 	Duration  time.Duration
 	Seed      uint64
 	Wrong     Wrong
@@ -27,7 +27,7 @@ type Group struct {
 	processes int
 }
 
-// New starts a group. Its processes end at the end of the test or earlier.
+// New starts a group. The processes of the group end at the end of the test or earlier.
 func New(t testing.TB, o Options) *Group {
 	t.Helper()
 	r, err := newResource(o.Wrong)
@@ -65,9 +65,9 @@ func (c *Group) start(i int) error {
 	return err
 }
 
-// Harm harms one process, usually the holder of the lease. It kills the process and starts another,
-// or it stops the process and continues it after a while. It returns a description of the harm. Any
-// goroutine may call Harm, but only one at a time.
+// Harm harms one process, usually the holder of the lease. Harm either kills the process and starts
+// another process, or stops the process and continues it after a while. Harm returns a description
+// of the harm. Any goroutine may call Harm, but only one goroutine at a time.
 func (c *Group) Harm(r *rand.Rand) string {
 	c.t.Helper()
 	what, err := c.harm(r)
@@ -93,7 +93,7 @@ func (c *Group) harm(r *rand.Rand) (what string, err error) {
 	if err := c.holders[i].Stop(); err != nil {
 		return "nothing", err
 	}
-	pause := time.Duration(r.Int64N(int64(c.o.Duration))) // after which it may hold still
+	pause := time.Duration(r.Int64N(int64(c.o.Duration))) // after a pause shorter than the duration, the process may still hold the lease
 	if r.IntN(2) == 0 {
 		pause += c.o.Duration
 	}
@@ -109,7 +109,7 @@ func (c *Group) End() Report {
 	c.t.Helper()
 	for _, p := range c.holders {
 		if p == nil {
-			continue // it could not be started
+			continue // the process could not be started
 		}
 		if err := p.End(); err != nil {
 			c.t.Error(err)

@@ -18,14 +18,14 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Store has the authority that a store of leases recommends. It may also be a lease.Store. The
-// bugs Trusting and Early can only be planted if it is.
+// A Store has the authority that a store of leases recommends. A test can plant the bugs Trusting
+// and Early only if the Store is also a lease.Store.
 type Store interface {
 	Authority() lease.Authority
 }
 
-// asHolder is the name of the environment variable that makes a process a holder. Its value is the
-// JSON of an orders.
+// asHolder is the name of the environment variable that makes a process a holder. The value of the
+// variable is the JSON text of the type orders.
 const asHolder = "CREW_HOLDER"
 
 // orders are the instructions for a holder.
@@ -58,7 +58,7 @@ func Hold(open func(endpoint string) (Store, error)) bool {
 type holder struct {
 	orders
 	rand *rand.Rand
-	http *http.Client // to the resource, which always answers: no request of it is ever given up
+	http *http.Client // the client for the resource; the holder never gives up a request to the resource, because the resource always answers
 	l    *session.Session
 }
 
@@ -91,7 +91,7 @@ func (h *holder) work(open func(string) (Store, error)) error {
 	}
 	closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_ = h.l.Close(closing) // A lease that is left ends by itself.
+	_ = h.l.Close(closing) // A lease that is not released ends by itself.
 	return nil
 }
 
@@ -101,9 +101,9 @@ func (h *holder) release() {
 	_ = h.l.Release(ctx)
 }
 
-// term reads the counter and then writes for a while, even if the holder no longer believes. This
-// simulates a program that checks its lease, is stopped, and then writes. term ends early if the
-// guard refuses a request.
+// term reads the counter and then writes for a while, without a call of CheckAlive before a write.
+// A write can therefore be late, like a write of a program that checks its lease, is stopped, and
+// then writes. If the guard refuses a request or ctx is done, term ends early.
 func (h *holder) term(ctx context.Context, tok lease.Token) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -130,8 +130,8 @@ func (h *holder) term(ctx context.Context, tok lease.Token) error {
 
 func (h *holder) think(most time.Duration) { time.Sleep(time.Duration(h.rand.Int64N(int64(most)))) }
 
-// look repeats a check until the term is over. The check fails if the holder believes after a newer
-// token was admitted.
+// look repeats a check until the channel over is closed. The check fails if CheckAlive returns true
+// after the guard has admitted a newer token.
 func (h *holder) look(over chan struct{}, tok lease.Token) {
 	believed := false
 	for {
@@ -152,7 +152,8 @@ func (h *holder) look(over chan struct{}, tok lease.Token) {
 	}
 }
 
-// count reads the counter. It is the first request of a holder and sends its token to the guard.
+// count reads the counter. The read of the counter is the first request of a holder to the guard,
+// and sends the holder's token.
 func (h *holder) count(tok lease.Token) (n int, err error) {
 	path := "/count"
 	if h.Wrong == NoAdvance {
@@ -176,7 +177,7 @@ func (h *holder) bad(format string, args ...any) {
 	}
 }
 
-// do sends a request to the resource. It sends a token if one is given.
+// do sends a request to the resource. If tok is not empty, do sends tok with the request.
 func (h *holder) do(method, path string, tok lease.Token, body string) (string, error) {
 	q, err := http.NewRequest(method, h.Resource+path, strings.NewReader(body))
 	if err != nil {

@@ -18,8 +18,8 @@ type Process struct {
 	ended chan struct{}
 }
 
-// Start starts a copy of this program. An environment variable makes the copy do something else.
-// Start returns when the copy has called [Ready].
+// Start starts a copy of this program. The environment variable in the argument makes the copy do
+// something else. Start returns when the copy has called [Ready].
 func Start(variable string) (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -81,7 +81,7 @@ func Ready() context.Context {
 	return ctx
 }
 
-// Ended is closed when the process has ended.
+// Ended returns a channel that is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Kill kills the process, even if it is stopped or has ended.
@@ -91,7 +91,7 @@ func (p *Process) Kill() {
 	p.stdin.Close()
 }
 
-// End asks the process to end, and kills it if it does not.
+// End asks the process to end, and kills the process if it does not end.
 func (p *Process) End() error {
 	_ = p.Continue()
 	p.stdin.Close()

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 func tick(path string) {
 	f, err := os.Create(path)
 	if err != nil {
-		return // and is never ready
+		return // the process never calls Ready
 	}
 	for ctx := Ready(); ctx.Err() == nil; {
 		if _, err := f.Write([]byte{'.'}); err != nil {

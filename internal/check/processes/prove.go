@@ -9,8 +9,8 @@ import (
 
 // Prove runs a group for the given number of rounds. In each round it harms a process of the group
 // and also calls harm, which harms the engine. If the report is too small to prove anything, Prove
-// runs more rounds. It fails the test if the report has a violation. It chooses the Seed of the
-// Options at random.
+// runs more rounds. If the report has a violation, Prove fails the test. Prove chooses the Seed of
+// the Options at random.
 func Prove(t *testing.T, o Options, rounds int, harm func(*rand.Rand) string) {
 	t.Helper()
 	o.Seed = rand.Uint64()

@@ -26,18 +26,18 @@ type resource struct {
 
 	mu     sync.Mutex
 	count  int
-	newest lease.Token            // admitted, for a read or a write
-	shown  map[lease.Token]string // by which holder
+	newest lease.Token            // the newest token that was admitted for a read or a write
+	shown  map[lease.Token]string // the holder that showed each token
 	report Report
 }
 
 // A Report has the counts and the violations of a group.
 type Report struct {
-	Grants   int // tokens that were admitted
-	Admitted int // writes
-	Refused  int // requests under a token that was too old
-	Looks    int // at whether a holder believes
-	Believed int // of these
+	Grants   int // the number of tokens that were admitted
+	Admitted int // the number of writes that were admitted
+	Refused  int // the number of requests that the guard refused, because their token was too old
+	Looks    int // the number of requests for the newest token
+	Believed int // the number of these requests before which CheckAlive had returned true
 	Bad      []string
 }
 
@@ -70,7 +70,7 @@ func newResource(wrong Wrong) (*resource, error) {
 		return nil, err
 	}
 	r.url, r.http = "http://"+l.Addr().String(), &http.Server{Handler: mux}
-	r.done.Go(func() { _ = r.http.Serve(l) }) // ends with close
+	r.done.Go(func() { _ = r.http.Serve(l) }) // ends when close is called
 	return r, nil
 }
 
@@ -79,7 +79,7 @@ func (r *resource) close() {
 	r.done.Wait()
 }
 
-// watched counts refusals.
+// watched counts the requests that the guard refused.
 type watched struct {
 	http.ResponseWriter
 	r *resource
@@ -136,7 +136,8 @@ func (r *resource) write(w http.ResponseWriter, q *http.Request) {
 	r.count = next
 }
 
-// look returns the newest token, and counts whether the holder believed at its previous look.
+// look returns the newest token. The method look also counts the requests before which CheckAlive
+// of the holder had returned true.
 func (r *resource) look(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

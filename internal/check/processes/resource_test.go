@@ -10,15 +10,15 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// The record of the resource finds what passes, and nothing else.
+// The resource reports each violation that the guard lets pass, and no other violation.
 func TestResource(t *testing.T) {
 	const a, b = "a", "b"
 	old, newer := lease.TokenOf(7), lease.TokenOf(8)
 	type request struct {
 		holder string
 		tok    lease.Token
-		body   string // of a write; empty for a read
-		stale  bool   // is refused as that
+		body   string // the body of a write; empty for a read
+		stale  bool   // whether the guard refuses the request as stale
 	}
 	read := func(h string, tok lease.Token) request { return request{h, tok, "", false} }
 	write := func(h string, tok lease.Token, body string) request { return request{h, tok, body, false} }
@@ -26,7 +26,7 @@ func TestResource(t *testing.T) {
 	for what, c := range map[string]struct {
 		wrong    Wrong
 		requests []request
-		bad      string // "": nothing
+		bad      string // the violation that the resource reports; empty if there is no violation
 	}{
 		"in turns":      {"", []request{read(a, old), write(a, old, "0 1"), read(b, newer), write(b, newer, "1 2"), refused(write(a, old, "1 2"))}, ""},
 		"a stale write": {NoGuard, []request{read(a, old), read(b, newer), write(a, old, "0 1")}, "a stale write passed"},

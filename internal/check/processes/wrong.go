@@ -22,10 +22,11 @@ const (
 	Early      Wrong = "contenders wait for a quarter of the duration"
 )
 
-// Wrongs are all of them.
+// Wrongs returns all bugs that a test can plant.
 func Wrongs() []Wrong { return []Wrong{NoGuard, NoAdvance, NoDeadline, Trusting, Early} }
 
-// authority returns an authority over a store, with the bug if there is one.
+// authority returns an authority over a store. If w is Trusting or Early, the authority has this
+// bug.
 func (w Wrong) authority(s Store) lease.Authority {
 	switch w {
 	case Trusting:
@@ -36,8 +37,8 @@ func (w Wrong) authority(s Store) lease.Authority {
 	return s.Authority()
 }
 
-// trustAfter is how long a trusting store waits for an answer. A load and a swap together take less
-// than the RequestTimeout of a holder.
+// trustAfter is how long a trusting store waits for an answer. The time for a load and a swap
+// together is shorter than the RequestTimeout of a holder.
 const trustAfter = 30 * time.Millisecond
 
 // A trusting store treats a missing answer as a success. If a load gets no answer in time, it returns

@@ -29,8 +29,8 @@ func (c change) String() string {
 	return fmt.Sprintf("%s: %s: %s", kind, c.Package, c.Message)
 }
 
-// compare returns the changes of the API between two trees. It covers all modules and packages that
-// programs outside of the repository can import.
+// compare returns the changes of the API between two trees. compare covers all modules and packages
+// that programs outside of the repository can import.
 func compare(before, after string) (changes []change, err error) {
 	was, err := load(before)
 	if err != nil {

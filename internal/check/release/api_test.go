@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The comparison finds what breaks a program and what does not, and leaves out internal packages and
-// commands.
+// The command api reports the changes that break programs and the changes that do not, and ignores
+// internal packages and commands.
 func TestCompare(t *testing.T) {
 	before, after := t.TempDir(), t.TempDir()
 	for _, folder := range []string{before, after} {

@@ -10,13 +10,13 @@ var (
 	// beforeRelease matches the lines of a document that are right only until the first release.
 	beforeRelease = regexp.MustCompile(`(?ms)^<!-- unreleased -->\n.*?^<!-- /unreleased -->\n`)
 
-	// unreleasedText matches what a document of a release must not say.
+	// unreleasedText matches the statements that a document of a release must not contain.
 	unreleasedText = regexp.MustCompile(`(?i)\b(nothing|no|not)\s[^.:;]*\breleased?\s+yet\b|\byet\s+(been\s+)?released\b|\bedit\s+-replace\b|(?m)^<!-- /?unreleased -->$`)
 )
 
 // releaseDocument returns the text of a document for a release. The lines between the markers
-// "unreleased" become the command that adds the module to a program. It returns an error if the rest
-// still says that there is no release.
+// "unreleased" become the command that adds the module to a program. If the other lines still say
+// that there is no release, releaseDocument returns an error.
 func releaseDocument(text, modulePath, version string) (string, error) {
 	text = beforeRelease.ReplaceAllLiteralString(text, "In your module, run\n\n    go get "+modulePath+"@"+version+"\n")
 	if at := unreleasedText.FindStringIndex(text); at != nil {

@@ -22,8 +22,8 @@ func TestReleaseDocument(t *testing.T) {
 	}
 }
 
-// A document that says outside of the markers that there is no release is refused, in upper or lower
-// case and across lines.
+// releaseDocument returns an error if a document says outside of the markers that there is no
+// release. releaseDocument finds this statement in upper and lower case, and across lines.
 func TestDocumentsThatAreWrongInARelease(t *testing.T) {
 	for _, text := range []string{
 		"There is no release yet.",

@@ -5,16 +5,17 @@
 //	release api -old FOLDER [-new FOLDER] [-changelog FILE] [-last v0.1.0 -next v0.2.0]
 //
 // In the tree of a release, every module requires the other modules of the repository at its own
-// version and has no replace line. So a program can require the modules, and "go install" can build
-// their commands. In its documents, the lines between the markers "<!-- unreleased -->" and
-// "<!-- /unreleased -->" become a go get command. "tree" fails if another line of a document says that
-// there is no release yet. On the branch the modules keep their replace lines, and the documents their
-// text. The script .ci/release makes a commit of the tree.
+// version and has no replace line. Programs can therefore require the modules, and "go install" can
+// build their commands. In the documents of a release, the lines between the markers "<!--
+// unreleased -->" and "<!-- /unreleased -->" become a go get command. "tree" fails if another line
+// of a document says that there is no release yet. On the branch, the modules keep their replace
+// lines, and the documents keep their text. The script .ci/release makes a commit of the tree.
 //
-// "api" prints the changes of exported names in packages that are not internal. It fails if a
-// program for the old tree may no longer compile. It does not fail if the section "Unreleased" of
-// the changelog has a heading "### Incompatible", or if the next version announces the change.
-// Before v1 a new minor version announces it, and later a new major version.
+// "api" prints the changes of exported names in packages that are not internal. The command "api"
+// fails if a program for the old tree may no longer compile. An incompatible change is allowed if
+// the section "Unreleased" of the changelog has a heading "### Incompatible", or if the number of
+// the next version announces the change. Before v1, a new minor version announces an incompatible
+// change. From v1 on, only a new major version does.
 package main
 
 import (

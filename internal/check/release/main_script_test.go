@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A clone is a repository of its own with the files of the checkout, committed.
+// A clone is a separate repository with one commit of the files of the checkout.
 type clone struct {
 	*testing.T
 	folder string
@@ -36,8 +36,9 @@ func newClone(t *testing.T) *clone {
 	return c
 }
 
-// small reports whether a file is in the clone with -short. To compare all packages takes minutes, so
-// that clone has a few packages of the root and one more module, which requires no other packages.
+// small reports whether the clone contains a file if the flag -short is set. Comparing all packages
+// takes minutes, so the clone then has only a few packages of the root module, and one more module,
+// which requires no other packages.
 func small(files []string, file string) bool {
 	switch moduleOf(files, file) {
 	case ".":
@@ -73,7 +74,7 @@ func (c *clone) commit(subject string) {
 	c.must("git", "commit", "--quiet", "-m", subject)
 }
 
-// refuses checks that a command fails and says why.
+// refuses checks that a command fails, and that its output contains the text in want.
 func (c *clone) refuses(want string, command ...string) {
 	c.Helper()
 	out, err := c.run(command...)
@@ -100,8 +101,9 @@ func (c *clone) edit(file, old, text string) {
 	write(c.T, filepath.Join(c.folder, file), text)
 }
 
-// The script tags a commit beside the branch whose modules have no replace lines. From then on a change
-// of the API that breaks programs has to be announced.
+// The script .ci/release tags a commit that is not on the branch. The modules in the commit have no
+// replace lines. After the first release, a change of the API that breaks programs has to be
+// announced.
 func TestScripts(t *testing.T) {
 	c := newClone(t)
 	if out := c.must(".ci/api"); out != "there is no release to compare with" {

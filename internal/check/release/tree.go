@@ -26,7 +26,7 @@ const rootPath = "github.com/fencedlease/lease"
 type tree struct {
 	folder  string
 	version string
-	modules []*mod // each after those that it requires
+	modules []*mod // each module comes after the modules that it requires
 }
 
 // A mod is one module of a tree.
@@ -34,10 +34,10 @@ type mod struct {
 	path   string // such as github.com/fencedlease/lease/pglease
 	folder string // within the tree, such as pglease; "." for the root
 	file   *modfile.File
-	lines  []string // of go.sum, for the modules that require this one
+	lines  []string // the lines of go.sum for the modules that require this module
 }
 
-// tag is the name of the git tag for the module.
+// tag returns the name of the git tag for the module.
 func (m *mod) tag(version string) string {
 	return strings.TrimPrefix(path.Join(m.folder, version), "./")
 }
@@ -45,8 +45,8 @@ func (m *mod) tag(version string) string {
 // internal reports whether programs outside of the repository cannot import the module.
 func (m *mod) internal() bool { return slices.Contains(strings.Split(m.folder, "/"), "internal") }
 
-// makeTree copies a checkout into a new folder and gives all modules the version. It copies the
-// files that git tracks or would add, and changes the documents to those of a release.
+// makeTree copies a checkout into a new folder and gives all modules the version. makeTree copies
+// the files that git tracks or would add, and changes the documents to documents of a release.
 func makeTree(checkout, folder, version string) (*tree, error) {
 	if !semver.IsValid(version) || semver.Canonical(version) != version || semver.Build(version) != "" {
 		return nil, fmt.Errorf("-version is %q, and must be of the form v1.2.3", version)
@@ -81,8 +81,8 @@ func makeTree(checkout, folder, version string) (*tree, error) {
 	return t, nil
 }
 
-// documents changes the documents of the tree to those of a release. Its error names all documents
-// that are wrong in a release.
+// documents changes the documents of the tree to documents of a release. The error names all
+// documents that would still be wrong in a release.
 func (t *tree) documents(files []string) error {
 	var wrong []error
 	for _, file := range files {
@@ -167,7 +167,7 @@ func modules(folder string, files []string) (ordered []*mod, err error) {
 		all[m.path], paths = m, append(paths, m.path)
 	}
 	slices.Sort(paths)
-	state := map[string]int{} // 1 while its requirements are visited, 2 then
+	state := map[string]int{} // 1 while the requirements of the module are visited, 2 after that
 	var visit func(p string) error
 	visit = func(p string) error {
 		switch m := all[p]; {
@@ -205,7 +205,8 @@ func (t *tree) module(p string) *mod {
 }
 
 // release changes a module so that it requires the other modules at the version, with their sums,
-// and has no replace lines. The modules that it requires must be done already.
+// and has no replace lines. The method release must already have changed the modules that m
+// requires.
 func (t *tree) release(m *mod) error {
 	sums := map[string]bool{}
 	sumFile := filepath.Join(t.folder, m.folder, "go.sum")
@@ -261,7 +262,8 @@ func (t *tree) release(m *mod) error {
 	if m.folder == "." {
 		return nil
 	}
-	// A module is published with its license. Git gives nested modules that of the root anyway.
+	// A published module must contain its license. The go command also adds the license of the root
+	// to a nested module that it gets from git.
 	return copyFile(filepath.Join(t.folder, "LICENSE"), filepath.Join(t.folder, m.folder, "LICENSE"))
 }
 
@@ -270,8 +272,8 @@ func (t *tree) zip(w io.Writer, m *mod) error {
 	return modzip.CreateFromDir(w, module.Version{Path: m.path, Version: t.version}, filepath.Join(t.folder, m.folder))
 }
 
-// sums returns the lines of go.sum for a module that is done. It computes them once, because nearly
-// every module requires the root.
+// sums returns the lines of go.sum for a module that the method release has changed. The method
+// sums computes the lines only once, because nearly every module requires the root module.
 func (t *tree) sums(m *mod) (lines []string, err error) {
 	if m.lines != nil {
 		return m.lines, nil
@@ -306,7 +308,8 @@ func (t *tree) sums(m *mod) (lines []string, err error) {
 	return m.lines, nil
 }
 
-// proxy writes the modules as a module proxy into a folder, for GOPROXY=file://FOLDER.
+// proxy writes the modules into a folder in the layout of a module proxy, for
+// GOPROXY=file://FOLDER.
 func (t *tree) proxy(folder string) error {
 	for _, m := range t.modules {
 		escaped, err := module.EscapePath(m.path)

@@ -18,15 +18,15 @@ import (
 
 const version = "v0.1.0"
 
-// A user is a machine that knows nothing of the checkout: its GOPATH is empty, and it finds the
-// modules of the repository at a proxy.
+// A user simulates a computer without the checkout: its GOPATH is empty, and it gets the modules of
+// the repository from a module proxy.
 type user struct {
 	*testing.T
 	env []string
 }
 
-// newUser makes a user of a release. All other modules come from the module cache of this machine or,
-// if it does not have them, from its proxy.
+// newUser makes a user of a release. All other modules come from the module cache of this computer.
+// If the cache lacks a module, the module comes from the computer's module proxy.
 func newUser(t *testing.T, r *tree) *user {
 	t.Helper()
 	proxy := t.TempDir()
@@ -42,7 +42,7 @@ func newUser(t *testing.T, r *tree) *user {
 		"GOPATH="+t.TempDir(), "GOMODCACHE=", "GOBIN=", "GOWORK=off",
 		"GOPROXY="+strings.Join([]string{"file://" + filepath.ToSlash(proxy), "file://" + filepath.ToSlash(cache) + "/cache/download", others}, ","),
 		"GONOSUMDB="+rootPath+","+rootPath+"/*",
-		"GOFLAGS=-modcacherw -trimpath", // so that folders can be removed, and that what was compiled is found again
+		"GOFLAGS=-modcacherw -trimpath", // so that the test can remove folders, and can reuse compiled packages
 	)}
 	return u
 }
@@ -59,7 +59,7 @@ func (u *user) run(folder string, command ...string) string {
 	return string(out)
 }
 
-// program makes a module of files of the release, and adds what they require.
+// program makes a module from files of the release, and adds the modules that the files require.
 func (u *user) program(r *tree, folder string, files ...string) (own string) {
 	u.Helper()
 	own = u.TempDir()
@@ -84,9 +84,9 @@ func (u *user) program(r *tree, folder string, files ...string) (own string) {
 	return own
 }
 
-// A user with an empty GOPATH can get each module, build its packages and install its commands, and
-// the programs in examples and those of README.md run without a replace line. With -short there is the
-// root module.
+// A user with an empty GOPATH can get each module, build its packages and install its commands. The
+// programs in the folders examples and in README.md run without a replace line. With -short, the
+// test covers only the root module.
 func TestRehearsal(t *testing.T) {
 	r, err := makeTree(root, filepath.Join(t.TempDir(), "tree"), version)
 	if err != nil {
@@ -106,8 +106,9 @@ func TestRehearsal(t *testing.T) {
 			if got := strings.TrimSpace(u.run(own, "go", "list", "-m", m.path)); got != m.path+" "+version {
 				t.Errorf("the user has %s", got)
 			}
-			// Only the packages of the module itself: a nested module has the same prefix.
-			// A package of tests alone is none that a user can build, and go list calls that an error.
+			// The list must contain only packages of the module itself, but the packages of a
+			// nested module have the same prefix. The list must not contain a package that has only
+			// tests, because go list reports an error for it, and a user cannot build it.
 			list := u.run(own, "go", "list", "-e", "-f", "{{if and .Module .GoFiles}}{{.Module.Path}} {{.Name}} {{.ImportPath}}{{end}}", m.path+"/...")
 			imports := ""
 			for line := range strings.Lines(list) {
@@ -139,7 +140,7 @@ func TestRehearsal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// On a slow machine the times differ, and the story is the same.
+		// On a slow computer, the times differ, but the events are the same.
 		if got := u.run(own, "go", "run", "."); !strings.Contains(got, "bob leads, with token 2\n") || !strings.Contains(got, "is refused") {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
@@ -186,7 +187,7 @@ func (u *user) binary(own string) string {
 	return name
 }
 
-// leads checks that the leader of a folder sends its token.
+// leads checks that the leader program in a folder sends its token.
 func (u *user) leads(own string) {
 	tokens := make(chan string, 1)
 	service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -214,7 +215,8 @@ func (u *user) leads(own string) {
 	_ = cmd.Wait()
 }
 
-// serves checks that the service of a folder accepts a write with a token and refuses an older one.
+// serves checks that the service in a folder accepts a write with a token, and refuses a write with
+// an older token.
 func (u *user) serves(own string) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -240,7 +242,8 @@ func (u *user) serves(own string) {
 	_ = cmd.Wait()
 }
 
-// send sends a write with a token to a service, again until the service has started.
+// send sends a write with a token to a service, and repeats the write until the service has
+// started.
 func send(ctx context.Context, url, token string) (status int, err error) {
 	for {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
@@ -259,7 +262,7 @@ func send(ctx context.Context, url, token string) (status int, err error) {
 	}
 }
 
-// complains checks that the program of a folder says what is wrong if there is no database.
+// complains checks that the program in a folder prints what is wrong if there is no database.
 func (u *user) complains(own string) {
 	ctx, cancel := context.WithTimeout(u.Context(), time.Minute)
 	defer cancel()

@@ -25,8 +25,9 @@ const root = "../../.."
 // unreleased matches a requirement of a module of this library without a version.
 var unreleased = regexp.MustCompile(`fencedlease/lease\S* v0\.0\.0\n`)
 
-// In the tree of a release no module has a replace line or requires a module of this library at
-// v0.0.0, and what a module requires has its sums in go.sum. The documents say how to get a module.
+// In the tree of a release, no module has a replace line or requires a module of this library at
+// v0.0.0. The go.sum of each module has the sums of the modules that it requires. The documents say
+// how to get a module.
 func TestTree(t *testing.T) {
 	r, err := makeTree(root, filepath.Join(t.TempDir(), "tree"), "v0.1.0")
 	if err != nil {

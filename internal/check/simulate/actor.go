@@ -29,19 +29,19 @@ type actor struct {
 	who     string
 	lease   Holder
 	clock   *leasefault.Clock
-	network atomic.Pointer[callFault] // the fault of its calls; nil if there is none
-	hasty   atomic.Bool               // it gives its calls no time
+	network atomic.Pointer[callFault] // the fault of the actor's calls; nil if there is no fault
+	hasty   atomic.Bool               // the contexts of its calls may end at any point
 
 	work, contest, requests, reads, watches, storage *dice
 
-	newest          lease.Token // that it has acquired; under the world's mutex, as the next two
-	working, prompt bool        // it works now, and stops as soon as its context ends
+	newest          lease.Token // the newest token that the actor has acquired; the world's mutex guards newest, working and prompt
+	working, prompt bool        // the actor works now; it stops as soon as its context ends
 
 	mu      sync.Mutex
-	paused  chan struct{} // closed when it resumes; nil: it runs
-	resumed time.Time     // when it last did
+	paused  chan struct{} // closed when the actor resumes; nil if the actor is not paused
+	resumed time.Time     // when the actor last resumed
 	told    map[lease.Token]int
-	ended   map[lease.Token]bool // that were released, and not lost
+	ended   map[lease.Token]bool // the tokens of leases that were released, and not lost
 }
 
 func newActor(w *world, i int, rate float64, store lease.Store) *actor {
@@ -78,8 +78,9 @@ func (a *actor) interleave(ctx context.Context, c *leasefault.Call) error {
 	return leasefault.DelayRequest(a.storage.upTo(latency/4))(ctx, c)
 }
 
-// transport sends a call to the authority and returns the answer. Each way takes some time. A
-// paused holder neither sends nor receives. A fault of the network may be applied too.
+// transport sends a call to the authority and returns the answer. The call and its answer both take
+// some time. A paused actor neither sends calls nor receives answers. If the actor's network has a
+// fault, transport may apply the fault to the call.
 func (a *actor) transport(ctx context.Context, c *leasefault.Call) error {
 	d := a.requests
 	if c.Op == lease.ActionRead.String() {
@@ -100,8 +101,8 @@ func (a *actor) transport(ctx context.Context, c *leasefault.Call) error {
 	return err
 }
 
-// loseSignals is a fault of watches. It loses every second signal on average, delays the others,
-// and ends each watch after some time.
+// loseSignals is a leasefault.WatchFault. loseSignals drops about half of the signals, delays the
+// other half, and ends each watch after some time.
 func (a *actor) loseSignals(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 	for _, f := range []leasefault.WatchFault{
 		leasefault.CloseWatch(a.watches.upTo(10 * duration)),
@@ -145,7 +146,8 @@ func (a *actor) resume() {
 	}
 }
 
-// sleep waits. If the actor is paused, sleep does not return before the actor resumes.
+// sleep waits for a random time of at most most, or until ctx is done. If the actor is paused,
+// sleep does not return before the actor resumes, unless ctx is done.
 func (a *actor) sleep(ctx context.Context, most time.Duration) bool {
 	select {
 	case <-a.clock.After(a.work.upTo(most)):
@@ -158,7 +160,7 @@ func (a *actor) sleep(ctx context.Context, most time.Duration) bool {
 // react waits for the reaction time of the actor.
 func (a *actor) react() { time.Sleep(a.work.upTo(reaction)) }
 
-// run acquires, works and releases, again and again.
+// run repeatedly acquires the lease, works under the lease, and releases the lease.
 func (a *actor) run(ctx context.Context) {
 	for a.sleep(ctx, 5*time.Second) {
 		within, cancel := a.callContext(ctx)
@@ -169,7 +171,8 @@ func (a *actor) run(ctx context.Context) {
 	}
 }
 
-// callContext returns the context of a call. If the actor is hasty, it may end at any point.
+// callContext returns the context of a call. If the actor is hasty, the context may end at any
+// point of the call.
 func (a *actor) callContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if a.hasty.Load() {
 		return context.WithTimeout(ctx, a.work.upTo(4*latency))
@@ -177,7 +180,7 @@ func (a *actor) callContext(ctx context.Context) (context.Context, context.Cance
 	return context.WithCancel(ctx)
 }
 
-// term does the work and then releases the lease.
+// term works under the lease, and then releases the lease.
 func (a *actor) term(ctx context.Context, tok lease.Token) {
 	held, done := a.lease.WhileHeld(ctx)
 	defer done()
@@ -192,11 +195,11 @@ func (a *actor) term(ctx context.Context, tok lease.Token) {
 	}
 	lost := (*lease.LostError)(nil)
 	if errors.As(context.Cause(held), &lost) && !(lost.Reason == lease.ErrStopWindow && a.lease.CheckAlive()) {
-		a.expectReport(lost.Token) // if not before, at U
+		a.expectReport(lost.Token) // the loss must have been reported by now
 	}
 	within, cancel := a.callContext(ctx)
 	defer cancel()
-	_ = a.lease.Release(within) // its outcome may be unknown; the belief ends all the same
+	_ = a.lease.Release(within) // even if the outcome of the release is unknown, CheckAlive must return false
 	if a.lease.CheckAlive() {
 		a.violate(otherwise, "%s: alive after a release", a.who)
 	}
@@ -205,7 +208,7 @@ func (a *actor) term(ctx context.Context, tok lease.Token) {
 	}
 }
 
-// released records that a release took effect before any loss.
+// released records that the lease with the token tok was released before it was lost.
 func (a *actor) released(tok lease.Token) {
 	a.mu.Lock()
 	a.ended[tok] = true
@@ -215,15 +218,16 @@ func (a *actor) released(tok lease.Token) {
 	}
 }
 
-// lossesReported returns how often the loss of that token was reported.
+// lossesReported returns how often the loss of the lease with the token tok was reported.
 func (a *actor) lossesReported(tok lease.Token) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.told[tok]
 }
 
-// readAndWrite reads, waits and writes under the lease for a while. A careless holder does not
-// check whether it still holds the lease. The guard is there for that case.
+// readAndWrite reads, waits and writes under the lease for a while. Before about half of its
+// writes, the actor does not check whether it still holds the lease. If the lease is lost, the
+// guard must refuse such a write.
 func (a *actor) readAndWrite(ctx context.Context, tok lease.Token, prompt bool) {
 	if !a.NoAdvance && a.resource.guard.Advance(tok) != nil {
 		return
@@ -232,7 +236,7 @@ func (a *actor) readAndWrite(ctx context.Context, tok lease.Token, prompt bool) 
 		seen := a.resource.read()
 		thinking := ctx
 		if !prompt {
-			thinking = context.WithoutCancel(ctx) // it does not listen while it thinks
+			thinking = context.WithoutCancel(ctx) // the actor does not notice while it waits that its context has ended
 		}
 		if !a.sleep(thinking, duration/2) {
 			return
@@ -245,7 +249,8 @@ func (a *actor) readAndWrite(ctx context.Context, tok lease.Token, prompt bool) 
 	a.sleep(ctx, duration)
 }
 
-// expectReport checks that the handlers were called for a loss that ended the context.
+// expectReport checks that the handlers of OnLost were called for the loss of the lease with the
+// token tok.
 func (a *actor) expectReport(tok lease.Token) {
 	time.Sleep(time.Nanosecond) // the handlers run at the same instant
 	a.mu.Lock()

@@ -31,7 +31,7 @@ func (w *world) count(p Promise, format string, args ...any) {
 	}
 }
 
-// sample checks the beliefs of all holders at random times.
+// sample calls look at random times.
 func (w *world) sample(ctx context.Context) {
 	steps := w.dice(samples, 0)
 	for ctx.Err() == nil {
@@ -41,8 +41,9 @@ func (w *world) sample(ctx context.Context) {
 	}
 }
 
-// look compares all beliefs with the store at one instant. In a synctest bubble no time passes
-// during look. A belief does not count if a release ends it at the same instant.
+// look calls CheckAlive of all holders, and compares the results with the store at one instant. In
+// a synctest bubble, no time passes during look. If a holder releases the lease at the same
+// instant, its result does not count.
 func (w *world) look(step time.Duration) {
 	var believers []*actor
 	for _, a := range w.actors {
@@ -68,9 +69,8 @@ func (w *world) look(step time.Duration) {
 	w.report.Held += step * time.Duration(len(believers))
 }
 
-// heal ends all faults and waits until an actor acquires the lease. It waits at most for the rest
-// of the granted duration, which a delayed copy of a request can extend, plus the time for another
-// acquire.
+// heal ends all faults, and waits until actors have acquired the lease twice. The wait for each
+// acquire must not be longer than ten durations of the lease.
 func (w *world) heal(ctx context.Context) {
 	for _, a := range w.actors {
 		a.network.Store(nil)
@@ -86,7 +86,7 @@ func (w *world) heal(ctx context.Context) {
 		return w.report.Acquired
 	}
 	const bound = 10 * duration
-	for range 2 { // In the second round the faults have no effect any more.
+	for range 2 { // Before the second acquire, no fault has any effect any more.
 		before := grants()
 		for waited := time.Duration(0); grants() == before; waited += time.Second {
 			if waited > bound {

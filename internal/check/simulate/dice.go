@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Things that may draw at the same instant have separate dice. So the draws of one do not change
-// the draws of another, and a run can be repeated.
+// A dice is a source of random numbers for one purpose. Two goroutines that may draw numbers at the
+// same instant have separate dice, so that a run can be repeated.
 type dice struct {
 	mu  sync.Mutex
 	rng *rand.Rand
 }
 
-// dice returns the dice for a purpose. If several actors share the purpose, of is the number of the
-// actor. Other faults in the Config result in other dice.
+// dice returns the dice for a purpose. If several actors share the purpose, the parameter named of
+// is the number of the actor. A Config with other faults has other dice.
 func (c *Config) dice(p purpose, of int) *dice {
 	h := fnv.New64a()
 	for _, f := range c.Faults {
@@ -28,15 +28,15 @@ func (c *Config) dice(p purpose, of int) *dice {
 type purpose uint64
 
 const (
-	clocks   purpose = iota // at which rate they run
-	samples                 // when beliefs are looked at
-	schedule                // when a fault comes and goes, and whom it befalls
+	clocks   purpose = iota // the rates of the clocks
+	samples                 // the times at which CheckAlive is compared with the store
+	schedule                // when a fault begins and ends, and which actor it affects
 	work                    // the actions of an actor and their times
-	contest                 // when it asks for the lease
-	identity                // the random numbers of its Session
-	requests                // how long they and their answers travel, and what befalls them
-	reads                   // the same of those that look
-	watches                 // when they end, and when signals arrive
+	contest                 // when an actor tries to acquire the lease
+	identity                // the random numbers of an actor's Session
+	requests                // how long requests and their answers take, and which faults affect them
+	reads                   // like requests, but for requests that read the record
+	watches                 // when watches end, and when their signals arrive
 	storage                 // how long the store takes
 )
 

@@ -9,13 +9,13 @@ import (
 )
 
 // A Promise is one of the promises that the simulation checks. A fault may exclude a promise that
-// does not hold under that fault. A violation is reported for one promise.
+// does not hold under that fault. Each violation is a violation of exactly one promise.
 type Promise uint8
 
 const (
-	belief    Promise = 1 << iota // of the holder: no holder believes while another's ID is in force
+	belief    Promise = 1 << iota // CheckAlive of a holder does not return true while another ID is in force
 	order                         // tokens rise with every grant
-	otherwise                     // nothing excludes these: the guard, told once, live again
+	otherwise                     // the promises that no fault excludes, for example the promise of the guard
 )
 
 // A Fault is something that goes wrong for a while.
@@ -81,8 +81,9 @@ var Faults = []*Fault{
 	}},
 }
 
-// network is a fault between one holder and the authority. It affects some of the calls. Each
-// affected call gets its own delay, from zero to longer than a lease.
+// network returns a fault of the network between one holder and the authority. The fault affects
+// some of the holder's calls. Each of these calls gets its own delay, from zero to longer than a
+// lease.
 func network(name string, f func(w *world, d time.Duration) leasefault.Fault) *Fault {
 	return &Fault{Name: name, begin: func(w *world, d *dice) func() {
 		a := w.actors[d.one(holders)]

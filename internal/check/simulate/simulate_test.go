@@ -23,13 +23,14 @@ var (
 	long  = flag.Duration("for", 10*time.Minute, "how long there are faults in a run")
 )
 
-// run carries out one Config, in a bubble of its own.
+// run runs one simulation in a synctest bubble of its own.
 func run(t *testing.T, c Config) (r Report) {
 	synctest.Test(t, func(t *testing.T) { r = Run(t, c) })
 	return r
 }
 
-// checked is run of what may violate nothing, and says how to do it again.
+// checked runs a simulation that must not violate a promise. If the simulation violates a promise,
+// checked logs a command that repeats the run.
 func checked(t *testing.T, c Config) Report {
 	r := run(t, c)
 	for _, v := range r.Violations {
@@ -52,7 +53,7 @@ func title(faults []*Fault) (s string) {
 	return s
 }
 
-// schedules are every fault alone and every pair of them.
+// schedules returns every single fault and every pair of faults.
 func schedules() (s [][]*Fault) {
 	for i, f := range Faults {
 		s = append(s, []*Fault{f})
@@ -63,8 +64,8 @@ func schedules() (s [][]*Fault) {
 	return s
 }
 
-// Every fault alone and every pair of them: nothing that a schedule does not exclude is
-// ever violated.
+// TestFaults runs simulations with every single fault and with every pair of faults. No run may
+// violate a promise that its faults do not exclude.
 //
 // SPEC A2, H1, H3, H9, H11, H12, H13, H15, H19, G1, G2, M4.
 func TestFaults(t *testing.T) {
@@ -87,8 +88,9 @@ func TestFaults(t *testing.T) {
 	t.Logf("%d schedules, %d seeds each from %d: %v", len(schedules), *seeds, *seed, total)
 }
 
-// The same seed gives the same run, so that a violation can be looked at again. Not after a
-// pause: all that came due in it happens at one instant, in no order.
+// The same seed gives the same run, so that a violation can be repeated. A run in which a holder is
+// paused cannot be repeated, because all events that the pause delays happen at one instant, in no
+// fixed order.
 func TestRepeated(t *testing.T) {
 	for i, f := range Faults {
 		pair := []*Fault{f, Faults[(i+1)%len(Faults)]}
@@ -104,8 +106,9 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// A year of held leases, summed over the holders, under faults and pairs of them drawn from
-// the seed, one series of runs a core. The default is a day of it; this is the year:
+// TestYear runs simulations with random faults and pairs of faults until holders have held leases
+// for a given time in total. Each core makes one series of runs. The default time is a day. The
+// following command runs a year:
 //
 //	go test -run Year ./internal/check/simulate -held 8760h
 //
@@ -141,7 +144,7 @@ func TestPlantedBugs(t *testing.T) {
 		name   string
 		faults []string
 		plant  func(*Config)
-		belief bool // the bug must violate the belief; if false, any violation counts
+		belief bool // the bug must violate the promise belief; if false, any violation counts
 	}{
 		{"belief is longer than the grant", []string{"holder paused"}, func(c *Config) { c.Authority = overstate }, true},
 		{"a flag instead of the clock", []string{"holder paused"}, func(c *Config) { c.Holder = flagged }, true},
@@ -190,14 +193,14 @@ func named(t *testing.T, names ...string) (faults []*Fault) {
 	return faults
 }
 
-// include takes a fault's exclusions away.
+// include makes the faults of a Config exclude no promise.
 func include(c *Config) {
 	for _, f := range c.Faults {
 		f.Excludes = 0
 	}
 }
 
-// overstate grants less than it says.
+// overstate returns an authority that grants a shorter duration than its answers say.
 func overstate(a lease.Authority) lease.Authority { return overstating{a} }
 
 type overstating struct{ lease.Authority }
@@ -215,7 +218,8 @@ func (a overstating) Do(ctx context.Context, name string, req lease.Request) (le
 	return res, err
 }
 
-// flagged says what its last event said.
+// flagged returns a holder whose CheckAlive returns a flag. Only an acquire, a release or a
+// reported loss changes the flag.
 func flagged(h Holder) Holder {
 	f := &stuck{Holder: h}
 	h.OnLost(func(error) { f.alive.Store(false) })
@@ -240,7 +244,7 @@ func (f *stuck) Release(ctx context.Context) error {
 	return f.Holder.Release(ctx)
 }
 
-// blind takes its time to swap, and does not compare.
+// blind returns a store whose Swap takes some time, and does not compare versions.
 func blind(s lease.Store) lease.Store { return blindStore{s} }
 
 type blindStore struct{ lease.Store }
@@ -255,14 +259,14 @@ func (s blindStore) Swap(ctx context.Context, name string, old lease.Snapshot, n
 	return s.Store.Swap(ctx, name, now, next)
 }
 
-// endless grants every lease forever.
+// endless returns a store in which every lease is infinite, and no release has an effect.
 func endless(s lease.Store) lease.Store { return endlessStore{s} }
 
 type endlessStore struct{ lease.Store }
 
 func (s endlessStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if next.State == lease.Available {
-		return old, nil // and forgets what was released
+		return old, nil // the release has no effect
 	}
 	if next.State == lease.Leased {
 		next.Duration, next.Until = lease.Infinite, time.Time{}
@@ -273,7 +277,7 @@ func (s endlessStore) Swap(ctx context.Context, name string, old lease.Snapshot,
 func twice(h Holder) Holder { return telling{h, 2} }
 func never(h Holder) Holder { return telling{h, 0} }
 
-// telling tells a loss that often.
+// telling is a holder that reports each loss as often as times says.
 type telling struct {
 	Holder
 	times int
@@ -287,7 +291,7 @@ func (h telling) OnLost(f func(error)) func() bool {
 	})
 }
 
-// later tells the third loss, and all that follow, twice.
+// later returns a holder that reports its third loss and all following losses twice.
 func later(h Holder) Holder { return &forgetful{Holder: h} }
 
 type forgetful struct {
@@ -304,7 +308,7 @@ func (h *forgetful) OnLost(f func(error)) func() bool {
 	})
 }
 
-// alarmed tells what it has released as lost.
+// alarmed returns a holder that reports a loss after it has released the lease.
 func alarmed(h Holder) Holder { return &alarming{Holder: h} }
 
 type alarming struct {
@@ -333,7 +337,7 @@ func (h *alarming) Release(ctx context.Context) error {
 	return err
 }
 
-// unbound gives work a context that does not end with the lease.
+// unbound returns a holder whose WhileHeld returns a context that does not end with the lease.
 func unbound(h Holder) Holder { return free{h} }
 
 type free struct{ Holder }

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// A prompt holder stops its work as soon as its context ends, well within the stop window. So its
-// work has stopped before the work of another holder begins. A paused holder is excused, because a
-// paused process cannot stop its work. The overlap is then counted, and the guard must refuse the
-// writes.
+// A prompt holder stops its work well within the stop window, and therefore before the work of
+// another holder begins. A paused holder is excused, because a paused process cannot stop its work.
+// If the work of a paused holder overlaps the work of another holder, the simulation only counts
+// the overlap, and the guard must refuse the writes.
 
-// stopTime is the longest time that a prompt holder needs to stop its work. It is well within the
-// default stop window of 5 s.
+// stopTime is the longest time that a prompt holder needs to stop its work. stopTime is well within
+// the default stop window of 5 s.
 const stopTime = 2 * time.Second
 
 // wakeUp is the longest time after a pause until a holder notices that its lease has ended.
@@ -49,7 +49,8 @@ func (a *actor) pausedLately() bool {
 }
 
 // stop waits for the time that the work needs to stop after its context has ended. A prompt holder
-// needs less than the stop window. Other holders often need longer, and then lose the lease.
+// needs less than the stop window. Holders that are not prompt often need longer, and then lose the
+// lease.
 func (a *actor) stop(held context.Context, prompt bool) {
 	switch {
 	case held.Err() == nil:

@@ -21,33 +21,34 @@ const (
 	holders   = 3
 	duration  = 30 * time.Second
 	clockRate = 0.001
-	latency   = 20 * time.Millisecond // at most, each way
-	reaction  = time.Millisecond      // at most: nothing else happens at the instant at which one wakes
+	latency   = 20 * time.Millisecond // the longest time that a call takes, and that its answer takes
+	reaction  = time.Millisecond      // the longest time until an actor reacts; it makes two actors act at different instants
 )
 
-// A Config is one run.
+// A Config contains the settings of one run.
 type Config struct {
 	Seed   uint64
-	For    time.Duration // with faults; after that comes a time without any
+	For    time.Duration // how long the run has faults; after this time, the run continues without faults
 	Faults []*Fault
 
-	// Bugs to plant. They wrap what the run is made of; nil: as it is.
+	// The functions Store, Authority and Holder plant bugs: each of them wraps a part of the
+	// simulation. If a function is nil, the part is unchanged.
 	Store      func(lease.Store) lease.Store
 	Authority  func(lease.Authority) lease.Authority
 	Holder     func(Holder) Holder
-	StopWindow time.Duration // of the sessions; 0: the default
-	Unguarded  bool          // writes go past the guard
+	StopWindow time.Duration // the stop window of the sessions; 0: the default
+	Unguarded  bool          // writes bypass the guard
 	NoAdvance  bool          // holders do not show their token before they read
 }
 
 // A Report has the results of a run.
 type Report struct {
 	Acquired, Lost, Renewed    int
-	Written, Refused           int // by the guard
-	Overlaps                   int // of the work of two holders, of which one should have stopped
+	Written, Refused           int // the numbers of writes that the guard accepted and refused
+	Overlaps                   int // how often two holders worked at the same time although one should have stopped
 	Samples                    int
-	Held                       time.Duration // summed over the holders
-	Violations                 []string      // the first few
+	Held                       time.Duration // the time for which the lease was held, summed over the holders
+	Violations                 []string      // the texts of the first violations
 	ViolationsOfBelief, Others int
 }
 
@@ -76,20 +77,21 @@ type world struct {
 	Config
 	t        testing.TB
 	excluded Promise           // the promises that the faults of the schedule exclude
-	clock    *leasefault.Clock // of the store
-	store    lease.Store       // as everybody sees it
-	restart  [2]func()         // by leasetest.Loss
+	clock    *leasefault.Clock // the clock of the store
+	store    lease.Store       // the store without the faults of loads
+	restart  [2]func()         // the functions that simulate a restart of the store, by leasefault.Loss
 	actors   []*actor
 	resource resource
-	stale    atomic.Bool // loads are answered from the past
-	hostile  atomic.Bool // records claim too much
+	stale    atomic.Bool // loads return old records
+	hostile  atomic.Bool // loaded records claim that leases last for years
 
 	mu     sync.Mutex
 	report Report
-	tokens map[lease.Token]string // by whom it was acquired
+	tokens map[lease.Token]string // the holder that acquired each token
 }
 
-// Run executes one run. It must be called in a synctest bubble. It registers its clean-up with t.
+// Run executes one run of the simulation, and must be called in a synctest bubble. Run registers
+// its cleanup functions with t.
 func Run(t testing.TB, c Config) Report {
 	w := &world{Config: c, t: t, clock: leasefault.NewClock(), tokens: map[lease.Token]string{}}
 	for _, f := range c.Faults {
@@ -141,8 +143,8 @@ func (w *world) build() {
 	}
 }
 
-// tamper writes a lease that claims to last for years into the store, as long as a fault requires
-// it.
+// tamper changes a loaded record so that the lease claims to last for years, while the fault
+// "hostile record" is active.
 func (w *world) tamper(_ string, r *lease.Record) {
 	if w.hostile.Load() && r.State == lease.Leased && !r.Until.IsZero() {
 		r.Until = r.Until.AddDate(3, 0, 0)

@@ -1,7 +1,7 @@
 // Leader is a program that runs in several processes, as the replicas of a Deployment do. Only one
 // process works at a time. Without the flag -process, Leader starts two processes and kills the
-// process that holds the lease. The other process then takes over with a newer token. Leader runs
-// outside of a cluster, with a kubeconfig:
+// process that holds the lease. The process that still runs then acquires the lease with a newer
+// token. Leader runs outside of a cluster, with a kubeconfig:
 //
 //	go run ./examples/leader -kubeconfig ~/.kube/config -namespace default
 package main
@@ -47,8 +47,8 @@ func main() {
 	}
 }
 
-// lead runs in a process. It waits for the lease and works while it leads. After a loss of the
-// lease, it waits again.
+// lead runs in a process. The function lead waits for the lease and works while it leads. After a
+// loss of the lease, the function lead waits again.
 func lead() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -117,8 +117,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// startProcess starts this program again, as another process. It returns when the new process waits
-// for the lease.
+// startProcess starts this program again, as another process. startProcess returns when the new
+// process waits for the lease.
 func startProcess(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
 	cmd.Stderr = os.Stderr

@@ -1,7 +1,7 @@
 // Rolling shows a rolling update of a Deployment from client-go's elector to this library. Rolling
-// starts three replicas with electors. Then Rolling replaces these replicas one after the other.
-// Each new replica uses a Session. During the update, old and new replicas contend for the same
-// object. Rolling prints which replica leads, and fails if two replicas lead at the same time.
+// starts three replicas with electors. Rolling then replaces the replicas one after the other. Each
+// new replica uses a Session. During the update, old and new replicas contend for the same object.
+// Rolling prints which replica leads, and fails if two replicas lead at the same time.
 //
 //	go run ./examples/rolling -kubeconfig ~/.kube/config -namespace default
 package main

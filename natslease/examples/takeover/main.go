@@ -1,5 +1,5 @@
-// Takeover starts two processes that contend for the same lease in NATS. Then Takeover kills
-// the process that holds the lease. The other process takes over with a newer token.
+// Takeover starts two processes that contend for the same lease in NATS. Takeover then kills the
+// process that holds the lease. The process that still runs acquires the lease with a newer token.
 //
 //	go run ./examples/takeover -server localhost:4222
 package main
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// open returns a store. It creates the bucket if the bucket does not exist.
+// open returns a store. The function open creates the bucket if the bucket does not exist.
 func open(ctx context.Context) (*natslease.Store, error) {
 	nc, err := nats.Connect(*server, natslease.ConnectOptions()...)
 	if err != nil {
@@ -66,7 +66,7 @@ func open(ctx context.Context) (*natslease.Store, error) {
 	return natslease.New(ctx, js, nil)
 }
 
-// work runs in each process. It waits for the lease and keeps it.
+// work runs in each process. The function work waits for the lease and keeps it.
 func work(store *natslease.Store) error {
 	l, err := store.Lease(*name, &session.Options{Owner: *process, Duration: *duration})
 	if err != nil {
@@ -120,8 +120,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// startProcess starts this program again, as another process. It returns when the new process waits
-// for the lease.
+// startProcess starts this program again, as another process. startProcess returns when the new
+// process waits for the lease.
 func startProcess(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
 	cmd.Stderr = os.Stderr

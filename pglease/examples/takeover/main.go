@@ -1,6 +1,6 @@
 // Takeover shows how a process takes over a lease in PostgreSQL after the holder of the lease has
-// crashed. It starts two processes that wait for the same lease, and kills the process that
-// holds the lease. The other process then acquires the lease with a newer token.
+// crashed. Takeover starts two processes that wait for the same lease, and kills the process that
+// holds the lease. The process that still runs then acquires the lease with a newer token.
 //
 //	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < schema.sql
 //	go run ./examples/takeover -url "$DATABASE_URL"
@@ -62,7 +62,7 @@ func open(ctx context.Context) (*pglease.Store, error) {
 	return store, err
 }
 
-// work runs in each process. It waits for the lease and keeps it.
+// work runs in each process. The function work waits for the lease and keeps it.
 func work(store *pglease.Store) error {
 	l, err := store.Lease(*name, &session.Options{Owner: *process, Duration: *duration})
 	if err != nil {
@@ -116,8 +116,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// startProcess starts this program again, as another process. It returns when that process waits for
-// the lease.
+// startProcess starts this program again, as another process. startProcess returns when the new
+// process waits for the lease.
 func startProcess(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
 	cmd.Stderr = os.Stderr

@@ -19,7 +19,7 @@ import (
 )
 
 // A Server is a PostgreSQL server on a free port of the loopback interface. Its files are in a
-// temporary folder. It ends when the tests end.
+// temporary folder. A Server ends when the tests end.
 type Server struct {
 	dir, data string
 	port      int
@@ -69,7 +69,8 @@ func New(dir string, settings ...string) (*Server, error) {
 	return s, s.Start()
 }
 
-// Start starts the server, and returns when the server answers. It may be called again after Stop.
+// Start starts the server, and returns when the server answers. Start may be called again after
+// Stop.
 func (s *Server) Start() error {
 	bin, err := binaries()
 	if err != nil {
@@ -168,8 +169,8 @@ func (s *Server) Exec(t testing.TB, database, sql string, args ...any) {
 	}
 }
 
-// startAndWait runs a child process until it ends. It locks its goroutine to an OS thread, because
-// Linux kills the child when the thread that started the child ends.
+// startAndWait runs a child process until it ends. startAndWait locks its goroutine to an OS
+// thread, because Linux kills the child when the thread that started the child ends.
 func startAndWait(child *exec.Cmd, started chan<- error, ended chan<- struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -12,7 +12,7 @@ import (
 )
 
 // Pooler starts pgbouncer in front of the server. pgbouncer shares a few connections between
-// transactions. The function url that Pooler returns takes the name of a database. It returns the
+// transactions. Pooler returns the function url, which takes the name of a database and returns the
 // connection string of that database through pgbouncer.
 func (s *Server) Pooler(t testing.TB) (url func(database string) string) {
 	t.Helper()

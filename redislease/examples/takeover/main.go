@@ -1,6 +1,6 @@
 // Takeover shows how a process takes over a lease in Redis after the holder of the lease has
-// crashed. It starts two processes that wait for the same lease, and kills the process that
-// holds the lease. The other process then acquires the lease with a newer token.
+// crashed. Takeover starts two processes that wait for the same lease, and kills the process that
+// holds the lease. The process that still runs then acquires the lease with a newer token.
 //
 //	go run ./examples/takeover -url redis://localhost:6379
 package main
@@ -62,7 +62,7 @@ func connect(ctx context.Context) (*redis.Client, error) {
 	return client, nil
 }
 
-// work runs in each process. It waits for the lease and keeps it.
+// work runs in each process. The function work waits for the lease and keeps it.
 func work(client *redis.Client) error {
 	store, err := redislease.New(client, nil)
 	if err != nil {
@@ -121,8 +121,8 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// startProcess starts this program again, as another process. It returns when the new process waits
-// for the lease.
+// startProcess starts this program again, as another process. startProcess returns when the new
+// process waits for the lease.
 func startProcess(name string) (*child, error) {
 	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
 	cmd.Stderr = os.Stderr

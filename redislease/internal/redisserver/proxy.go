@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A Proxy forwards connections from clients to a server, or from a replica to its primary. It can
-// cut connections, or let them die silently.
+// A Proxy forwards connections from clients to a server, or from a replica to its primary. A Proxy
+// can cut connections, or let them die silently.
 type Proxy struct {
 	listener net.Listener
 	all      sync.WaitGroup

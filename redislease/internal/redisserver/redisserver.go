@@ -22,8 +22,8 @@ import (
 // the environment variable REDISLEASE_SERVER.
 const Program = "redis-server"
 
-// A Server is a Redis server on a free port of the loopback interface, with a folder of its own. It
-// ends when the tests end.
+// A Server is a Redis server on a free port of the loopback interface, with a folder of its own. A
+// Server ends when the tests end.
 type Server struct {
 	dir      string
 	port     int
@@ -65,7 +65,8 @@ func (s *Server) startAnywhere() (err error) {
 	return err
 }
 
-// Start starts the server, and returns when the server answers. It may be called again after Stop.
+// Start starts the server, and returns when the server answers. Start may be called again after
+// Stop.
 func (s *Server) Start() error {
 	program := os.Getenv("REDISLEASE_SERVER")
 	if program == "" {
@@ -118,10 +119,10 @@ func (s *Server) Start() error {
 	}
 }
 
-// ping asks the server for its process ID. It returns an error if the ID is not that of the child,
-// because another server may listen on the port. ping accepts a server that requires a password,
-// because such a server does not report its process ID. ping opens a connection of its own, because
-// go-redis waits before it dials again.
+// ping asks the server for its process ID. If the server has another process ID than the child,
+// ping returns an error, because another server may listen on the port. ping accepts a server that
+// requires a password, because such a server does not report its process ID. ping opens a
+// connection of its own, because go-redis waits before it dials again.
 func (s *Server) ping() error {
 	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
@@ -165,8 +166,8 @@ func (s *Server) Kill() {
 // Stop ends the server, even if it is paused.
 func (s *Server) Stop() { s.Kill() }
 
-// startAndWait runs a child process until it ends. It locks its goroutine to an OS thread, because
-// Linux kills the child when the thread that started the child ends.
+// startAndWait runs a child process until it ends. startAndWait locks its goroutine to an OS
+// thread, because Linux kills the child when the thread that started the child ends.
 func startAndWait(child *exec.Cmd, started chan<- error, ended chan<- struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A server does not start on a port on which another server listens, although that server answers.
+// If another server listens on a port and answers, a new server does not start on this port.
 func TestTakenPort(t *testing.T) {
 	first, err := New(t.TempDir())
 	if err != nil {
