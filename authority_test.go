@@ -79,7 +79,7 @@ func (s *fakeStore) Swap(_ context.Context, name string, old lease.Snapshot, nex
 	return s.snapshot(name), nil
 }
 
-// The method did returns the calls of the store since the previous call of the method did.
+// did returns the calls of the store since the previous call of did.
 func (s *fakeStore) did() string {
 	calls := strings.Join(s.calls, " ")
 	s.calls = nil

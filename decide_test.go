@@ -23,8 +23,8 @@ func limits() *rapid.Generator[lease.Limits] {
 	})
 }
 
-// The function bounded returns the record r at the time now, shortened to the limits. It also
-// reports whether the end of r was moved to an earlier time.
+// bounded returns the record r at the time now, shortened to the limits. It also reports whether
+// the end of r was moved to an earlier time.
 func bounded(r lease.Record, l lease.Limits, now time.Time) (lease.Record, bool) {
 	r = r.At(now)
 	infinite, was := r.Duration == lease.Infinite, r.Until

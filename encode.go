@@ -74,8 +74,7 @@ func parseTime(s string) time.Time {
 // A form is a record that is not decoded yet. It maps the key of a field to the text of the field.
 type form map[string]string
 
-// add adds the text of one field. The method add returns an error if the key is unknown or was
-// added before.
+// add adds the text of one field. add returns an error if the key is unknown or was added before.
 func (f form) add(key, value string) error {
 	wrong := ""
 	if _, twice := f[key]; twice {
@@ -99,8 +98,8 @@ func known(key string) bool {
 	return false
 }
 
-// record decodes the form and validates the record. The method record returns an error if a
-// required field is missing, or if a decoded field would be encoded as a different text.
+// record decodes the form and validates the record. record returns an error if a required field is
+// missing, or if a decoded field would be encoded as a different text.
 func (f form) record() (Record, error) {
 	var r Record
 	for _, field := range recordFields {
@@ -180,8 +179,8 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseJSON decodes the object token by token. The function parseJSON does not call json.Unmarshal,
-// because json.Unmarshal ignores the case of keys and accepts a key that is given twice.
+// parseJSON decodes the object token by token. parseJSON does not call json.Unmarshal, because
+// json.Unmarshal ignores the case of keys and accepts a key that is given twice.
 func parseJSON(data []byte) (form, error) {
 	object := &FieldError{Field: "Record", Value: quote(string(data)), Bound: "must be one JSON object of strings, and of a number for its epoch", Code: ErrCorrupt}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -241,10 +240,9 @@ func halfPair(data []byte) bool {
 	}
 }
 
-// unescape decodes the escape \uXXXX at the beginning of data. The function unescape returns the
-// number XXXX and the length of the escape, which is 6 bytes. If data does not begin with an escape
-// of the form \uXXXX, the function unescape returns -1 and the number of bytes to skip, which is at
-// most 2.
+// unescape decodes the escape \uXXXX at the beginning of data. unescape returns the number XXXX and
+// the length of the escape, which is 6 bytes. If data does not begin with an escape of the form
+// \uXXXX, unescape returns -1 and the number of bytes to skip, which is at most 2.
 func unescape(data []byte) (rune, int) {
 	if len(data) >= 6 && data[0] == '\\' && data[1] == 'u' {
 		if n, err := strconv.ParseUint(string(data[2:6]), 16, 16); err == nil {

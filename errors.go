@@ -259,8 +259,7 @@ func (e *PermanentError) Error() string {
 // Unwrap returns Err.
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// quote returns s in quotes for an error message. If s has more than 80 bytes, the function quote
-// shortens s.
+// quote returns s in quotes for an error message. If s has more than 80 bytes, quote shortens s.
 func quote(s string) string {
 	const most = 80
 	if len(s) <= most {

@@ -57,8 +57,8 @@ func MustParseID(s string) ID {
 	return id
 }
 
-// parseHex decodes the hexadecimal digits of s into dst. The function parseHex returns false if s
-// has a character that is not a hexadecimal digit.
+// parseHex decodes the hexadecimal digits of s into dst. parseHex returns false if s has a
+// character that is not a hexadecimal digit.
 func parseHex(dst []byte, s string) bool {
 	_, err := hex.Decode(dst, []byte(s))
 	return err == nil

@@ -40,8 +40,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// The function contains reports whether text has the lines one after the other, all with the same
-// indentation.
+// contains reports whether text has the lines one after the other, all with the same indentation.
 func contains(text string, lines []string) bool {
 	for _, indent := range []string{"", "\t", "\t\t"} {
 		var b strings.Builder

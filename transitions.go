@@ -115,7 +115,7 @@ func Step(r Record, req Request, now time.Time) (next Record, err error) {
 }
 
 // step is like Step, but changes *r. The caller first calls check(req) and r.pass(now). The caller
-// calls the function step only if the function check has returned 0.
+// calls step only if the function check has returned 0.
 func step(r *Record, req *Request, now time.Time) Code {
 	if now.Unix() < firstUnix {
 		return ErrTime

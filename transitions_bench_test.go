@@ -7,8 +7,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The function same has the signature of Step, but decides nothing. The benchmark of the function
-// same shows the cost of the call itself.
+// same has the signature of Step, but decides nothing. The benchmark of same shows the cost of the
+// call itself.
 //
 //go:noinline
 func same(r lease.Record, _ lease.Request, _ time.Time) (lease.Record, error) { return r, nil }

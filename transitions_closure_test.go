@@ -35,8 +35,8 @@ func kindOf(r lease.Record, now time.Time) kind {
 	return k
 }
 
-// The method soon returns the time until the next instant to test. The instants to test are each
-// whole second before the end, a nanosecond before it, and a nanosecond after it.
+// soon returns the time until the next instant to test. The instants to test are each whole second
+// before the end, a nanosecond before it, and a nanosecond after it.
 func (k kind) soon() time.Duration {
 	switch k.left % time.Second {
 	case 0, 1:

@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The function requests draws any request, even a request with a missing or wrong argument.
+// requests draws any request, even a request with a missing or wrong argument.
 func requests() *rapid.Generator[lease.Request] {
 	some := rapid.SampledFrom([]lease.ID{ids["A"], ids["B"], ids["C"], ids["-"]})
 	return rapid.Custom(func(t *rapid.T) lease.Request {

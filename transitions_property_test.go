@@ -12,8 +12,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The function records draws a valid record in any state. The record may end before, at or after
-// noon.
+// records draws a valid record in any state. The record may end before, at or after noon.
 func records() *rapid.Generator[lease.Record] {
 	return rapid.Custom(func(t *rapid.T) lease.Record {
 		r := lease.Record{
@@ -36,7 +35,7 @@ func records() *rapid.Generator[lease.Record] {
 	})
 }
 
-// The function property calls the check f with random records and requests, at noon.
+// property calls the check f with random records and requests, at noon.
 func property(t *testing.T, f func(t *rapid.T, r lease.Record, req lease.Request, step func(lease.Record, lease.Request) (lease.Record, error))) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {

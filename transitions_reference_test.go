@@ -174,7 +174,7 @@ func (d *reference) start(now int64) {
 	}
 }
 
-// The method record returns the Record of the reference machine at the time now.
+// record returns the Record of the reference machine at the time now.
 func (d *reference) record(now int64) lease.Record {
 	column := d.column(now)
 	r := lease.Record{State: columns[column], ID: d.id, Owner: d.owner, Duration: d.duration, Epoch: d.epoch}

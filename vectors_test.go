@@ -13,7 +13,7 @@ var noon = vectors.Noon
 // The map ids has the lease IDs of the tests by their letters.
 var ids = vectors.IDs
 
-// The function rows returns the rows of a file of leasetest/vectors.
+// rows returns the rows of a file of leasetest/vectors.
 func rows(t *testing.T, file string) (found []vectors.Row) {
 	t.Helper()
 	all, err := vectors.Parse(os.DirFS("leasetest/vectors"))

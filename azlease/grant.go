@@ -67,8 +67,8 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 // undo releases a lease that was acquired but has no token. If the context has ended, undo sends no
 // request. The release can arrive late, after the holder has acquired the lease again under the
 // same ID. A release that arrives late has no effect, because it is conditional on an ETag that the
-// second acquire has changed. If the function undo does not succeed, the holder can still release
-// the lease under the same ID. If the holder does not release a finite lease, the lease expires.
+// second acquire has changed. If undo does not succeed, the holder can still release the lease
+// under the same ID. If the holder does not release a finite lease, the lease expires.
 //
 // The caller passes the epoch that acquire has possibly written, or 0 if acquire has certainly
 // written no epoch. If the blob has a token that was granted to id with a different epoch, another

@@ -46,9 +46,9 @@ func propertiesResult(id lease.ID, g grant, state *azl.StateType, kind *azl.Dura
 	return newResult(id, s, g, 0, min(g.duration, limits.MaxPeriod))
 }
 
-// write implements [lease.ActionWrite]. The method write reads the metadata of the blob and stores
-// the same metadata again. If id is not zero, the write succeeds only while the lease is in force
-// under the lease ID id.
+// write implements [lease.ActionWrite]. write reads the metadata of the blob and stores the same
+// metadata again. If id is not zero, the write succeeds only while the lease is in force under the
+// lease ID id.
 func (o operation) write(id lease.ID) (lease.Result, error) {
 	for range maxTries {
 		v, props, err := o.loadVersion(id)

@@ -29,7 +29,7 @@ type cell struct {
 }
 
 // tables returns the cells of the two outcome tables. The tables have no break without a period, so
-// the function tables takes this break from the edge cases.
+// tables takes this break from the edge cases.
 func tables(t *testing.T) (cells []cell) {
 	t.Helper()
 	all, err := vectors.Parse(leasetest.Vectors())

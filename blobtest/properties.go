@@ -94,9 +94,9 @@ func identifier(s string) bool {
 	return s != ""
 }
 
-// setHeaders sets the metadata headers of an answer. The method setHeaders does not use
-// [http.Header.Set], because Set would capitalize the names. Some clients recognize the prefix
-// x-ms-meta- only in lower case.
+// setHeaders sets the metadata headers of an answer. setHeaders does not use [http.Header.Set],
+// because Set would capitalize the names. Some clients recognize the prefix x-ms-meta- only in
+// lower case.
 func (m metadata) setHeaders(h http.Header) {
 	for _, v := range m {
 		h[metadataPrefix+v[0]] = []string{v[1]}

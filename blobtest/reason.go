@@ -66,8 +66,8 @@ func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // secure reports whether the request arrived over TLS. If a TLS connection is wrapped, net/http
-// does not recognize it and leaves the field TLS of the request nil. The method secure therefore
-// also looks at the connection inside the wrapper.
+// does not recognize it and leaves the field TLS of the request nil. secure therefore also looks at
+// the connection inside the wrapper.
 func (c *call) secure() bool {
 	if c.r.TLS != nil {
 		return true

@@ -96,7 +96,7 @@ func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) 
 	return f()
 }
 
-// The method raise raises the mark to epoch if the mark is lower, and returns the resulting mark.
+// raise raises the mark to epoch if the mark is lower, and returns the resulting mark.
 func (g *Guard) raise(epoch uint64) uint64 {
 	for {
 		seen := g.mark.Load()

@@ -41,8 +41,8 @@ type outcome struct {
 	Seen     lease.Token
 }
 
-// The function histories draws calls that begin at multiples of 1 us. A write takes a multiple of 1
-// us plus 1 ns, so that no call begins at the instant at which another call ends.
+// histories draws calls that begin at multiples of 1 us. A write takes a multiple of 1 us plus 1
+// ns, so that no call begins at the instant at which another call ends.
 func histories() *rapid.Generator[[]call] {
 	return rapid.Custom(func(t *rapid.T) []call {
 		calls := make([]call, rapid.IntRange(1, 12).Draw(t, "calls"))
@@ -63,8 +63,8 @@ func histories() *rapid.Generator[[]call] {
 	})
 }
 
-// The function play makes the calls to a guard. It returns the outcome, and whether two functions
-// ran at the same time.
+// play makes the calls to a guard. It returns the outcome, and whether two functions ran at the
+// same time.
 func play(t *testing.T, newGuard func() guard, calls []call) (o outcome, overlap bool) {
 	o.Returned = make([]string, len(calls))
 	synctest.Test(t, func(t *testing.T) {
@@ -116,8 +116,8 @@ func play(t *testing.T, newGuard func() guard, calls []call) (o outcome, overlap
 	return o, overlap
 }
 
-// The function model is a simple guard to compare with. It plays the calls one after the other,
-// with a list of the waiting calls and the newest token so far.
+// model is a simple guard to compare with. It plays the calls one after the other, with a list of
+// the waiting calls and the newest token so far.
 func model(calls []call) outcome {
 	o := outcome{Returned: make([]string, len(calls))}
 	var waiting []int
@@ -164,8 +164,7 @@ func model(calls []call) outcome {
 	return o
 }
 
-// The function violation returns the first rule that an outcome breaks, or "" if the outcome breaks
-// no rule.
+// violation returns the first rule that an outcome breaks, or "" if the outcome breaks no rule.
 func violation(calls []call, o outcome, overlap bool) string {
 	newest := lease.Token("")
 	for _, i := range o.Through {
@@ -250,7 +249,7 @@ func TestHistoriesFindPlantedBugs(t *testing.T) {
 	}
 }
 
-// The type planted is a guard with a switch for every bug.
+// planted is a guard with a switch for every bug.
 type planted struct {
 	turn chan struct{} // if nil, f runs without waiting for its turn
 	mu   sync.Mutex

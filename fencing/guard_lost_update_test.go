@@ -34,7 +34,7 @@ func (h *holder) steps() int {
 	return n
 }
 
-// The method step does the next step of h: the Advance, a read, or a write.
+// step does the next step of h: the Advance, a read, or a write.
 func (h *holder) step(c *counter) {
 	i := h.done
 	h.done++
@@ -56,8 +56,8 @@ func (h *holder) step(c *counter) {
 	}
 }
 
-// The function interleavings plays every order of the steps of the holders. It returns the number
-// of orders, and the number of orders in which an update was lost.
+// interleavings plays every order of the steps of the holders. It returns the number of orders, and
+// the number of orders in which an update was lost.
 func interleavings(newGuard func() guard, holders []holder) (all, lost int) {
 	var order []int
 	left := make([]int, len(holders))

@@ -27,7 +27,7 @@ func newHandler(t testing.TB, next http.HandlerFunc, o *fencing.Options) http.Ha
 	return h
 }
 
-// The function send serves a request that has the given header with the given values.
+// send serves a request that has the given header with the given values.
 func send(h http.Handler, header string, values ...string) *http.Response {
 	r := httptest.NewRequest("PUT", "/things/1", strings.NewReader("body"))
 	for _, v := range values {

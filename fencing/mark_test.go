@@ -74,9 +74,9 @@ func TestAdvanceTable(t *testing.T) {
 	}
 }
 
-// The type versions is a store with snapshot isolation: a transaction reads the rows that were
-// committed when it began. A transaction cannot commit if another transaction has committed a write
-// to one of the rows that it writes. Rows that a transaction only reads do not matter.
+// versions is a store with snapshot isolation: a transaction reads the rows that were committed
+// when it began. A transaction cannot commit if another transaction has committed a write to one of
+// the rows that it writes. Rows that a transaction only reads do not matter.
 type versions struct {
 	rows    map[string]string
 	written map[string]int // maps each row to the number of the commit that wrote it

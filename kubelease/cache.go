@@ -23,7 +23,7 @@ type remembered struct {
 }
 
 // remember stores an object, unless the objectCache already has a newer version of it. If the
-// objectCache is full, the method remember removes another object.
+// objectCache is full, remember removes another object.
 func (c *objectCache) remember(object *coordinationv1.Lease, revision int64) {
 	object.ManagedFields = nil // The server keeps these fields. They are the largest part of an object.
 	c.mu.Lock()
@@ -44,8 +44,8 @@ func (c *objectCache) remember(object *coordinationv1.Lease, revision int64) {
 	c.objects[object.Name] = remembered{object, revision}
 }
 
-// get returns the object with the given key and version. The method get returns nil if the
-// objectCache does not have the given version.
+// get returns the object with the given key and version. get returns nil if the objectCache does
+// not have the given version.
 func (c *objectCache) get(key, version string) *coordinationv1.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()

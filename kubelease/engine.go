@@ -57,8 +57,8 @@ func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// entry returns the lease that an object contains. The method entry also stores the object in
-// e.cache for the next update.
+// entry returns the lease that an object contains. entry also stores the object in e.cache for the
+// next update.
 func (e *engine) entry(object *coordinationv1.Lease) (observe.Entry, error) {
 	found, err := read(object)
 	if err != nil {
@@ -126,8 +126,8 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return e.entry(updated)
 }
 
-// reload reads the object again. The method reload returns lease.ErrConflict if the object does not
-// exist, or if its version is not the given version.
+// reload reads the object again. reload returns lease.ErrConflict if the object does not exist, or
+// if its version is not the given version.
 func (e *engine) reload(ctx context.Context, key, version string) (observe.Entry, *coordinationv1.Lease, error) {
 	object, err := e.get(ctx, key)
 	switch {

@@ -30,8 +30,8 @@ type saved struct {
 	UID         types.UID    `json:"uid"`              // metadata.uid. If it differs, the annotation was copied from another object and is ignored.
 }
 
-// parse decodes the annotation of an object. The function parse returns nil if the object has no
-// annotation, or if the annotation was written for another object.
+// parse decodes the annotation of an object. parse returns nil if the object has no annotation, or
+// if the annotation was written for another object.
 func parse(object *coordinationv1.Lease) (*saved, error) {
 	text, ok := object.Annotations[Annotation]
 	if !ok {

@@ -109,8 +109,8 @@ func (c *Clock) now() time.Time {
 	return c.shown.Add(passed)
 }
 
-// duration converts ns nanoseconds to a time.Duration. If ns is too large for a time.Duration, the
-// function duration returns the longest time.Duration.
+// duration converts ns nanoseconds to a time.Duration. If ns is too large for a time.Duration,
+// duration returns the longest time.Duration.
 func duration(ns float64) time.Duration {
 	if ns >= math.MaxInt64 {
 		return math.MaxInt64

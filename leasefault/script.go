@@ -166,8 +166,8 @@ func newCallCounter[Op operation](constructor string, lines []Line[Op]) *callCou
 	return &callCounter[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
 }
 
-// addCall counts a call, and returns the faults that apply to the call. The method addCall also
-// returns the last successful answer to the same operation on the same lease.
+// addCall counts a call, and returns the faults that apply to the call. addCall also returns the
+// last successful answer to the same operation on the same lease.
 func (c *callCounter[Op]) addCall(call about[Op]) (faults []Fault, last any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

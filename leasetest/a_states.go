@@ -45,8 +45,8 @@ var authorityStates = []authorityState{
 // short returns the duration of a lease that expires soon.
 func (p *probe) short() time.Duration { return max(p.Unit, p.Limits.MinDuration) }
 
-// The method long returns Options.Limits.MaxDuration. If this limit is not set, it returns a duration
-// that is longer than any rule takes.
+// long returns Options.Limits.MaxDuration. If this limit is not set, it returns a duration that is
+// longer than any rule takes.
 func (p *probe) long() time.Duration {
 	if p.Limits.MaxDuration > 0 {
 		return p.Limits.MaxDuration

@@ -102,8 +102,7 @@ func (d *delays) longest() (time.Duration, string) {
 	return d.most, d.what
 }
 
-// answered is called when a request is answered. The method answered adds the time since the
-// request was sent.
+// answered is called when a request is answered. answered adds the time since the request was sent.
 func (d *delays) answered(request string, sent time.Time) {
 	d.add("the answer to a request, "+request+",", time.Since(sent))
 }

@@ -13,7 +13,7 @@ import (
 // several methods, and uses the first method that the implementation supports.
 
 // cut stops all requests of the contender from reaching its authority, until the rule calls mend.
-// The method cut needs the ability canCut.
+// cut needs the ability canCut.
 func (p *contender) cut() {
 	p.w.history.printf("== %s is cut off", p.who)
 	if p.w.direct == nil {
@@ -33,9 +33,8 @@ func (p *contender) cutWithoutScript() {
 	}
 }
 
-// stall prevents renewals of the contender until the rule calls mend. The method stall disconnects
-// the contender from its authority, or pauses the contender's clock. The method stall needs the
-// ability canStall.
+// stall prevents renewals of the contender until the rule calls mend. stall disconnects the
+// contender from its authority, or pauses the contender's clock. stall needs the ability canStall.
 func (p *contender) stall() {
 	if p.w.can(canCut) {
 		p.cut()
@@ -46,10 +45,9 @@ func (p *contender) stall() {
 	p.clock.Pause()
 }
 
-// lose makes the contender lose its lease within one duration of the lease. The method lose
-// disconnects the contender from its authority, sets the contender's clock ahead, or breaks the
-// lease. A later call of mend connects a disconnected contender again. The method lose needs the
-// ability canLose.
+// lose makes the contender lose its lease within one duration of the lease. lose disconnects the
+// contender from its authority, sets the contender's clock ahead, or breaks the lease. A later call
+// of mend connects a disconnected contender again. lose needs the ability canLose.
 func (p *contender) lose() {
 	switch {
 	case p.w.can(canCut):

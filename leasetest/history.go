@@ -67,8 +67,7 @@ func (h *history) linesAfter(n int) (text string, all int) {
 	return text + strings.Join(h.lines[n:], "\n"), all
 }
 
-// The method authority wraps the authority a. The returned authority records all calls in the
-// history.
+// authority wraps the authority a. The returned authority records all calls in the history.
 func (h *history) authority(a lease.Authority) lease.Authority {
 	return passon.Authority(historicAuthority{a, h}, a)
 }
@@ -87,7 +86,7 @@ func (a historicAuthority) Do(ctx context.Context, name string, req lease.Reques
 	return res, err
 }
 
-// The method store returns a store that passes calls on to s and records them in the history.
+// store returns a store that passes calls on to s and records them in the history.
 func (h *history) store(s lease.Store) lease.Store {
 	return passon.Store(historicStore{s, h}, s)
 }

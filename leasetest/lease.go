@@ -73,7 +73,7 @@ func (p *probe) world() *world {
 	return &world{p, p.history.delays.authority(a)}
 }
 
-// worldOver returns a world over the given store. The function worldOver needs CanUseAuthority.
+// worldOver returns a world over the given store. worldOver needs CanUseAuthority.
 func (p *probe) worldOver(s lease.Store) *world { return &world{p, lease.NewAuthority(s)} }
 
 // gate returns a gate that is opened at the end of the rule.
@@ -83,7 +83,7 @@ func (p *probe) gate() *leasefault.Gate {
 	return g
 }
 
-// now returns the current record at the authority. The method now needs CanUseAuthority.
+// now returns the current record at the authority. now needs CanUseAuthority.
 func (w *world) now() lease.Record {
 	w.Helper()
 	res, err := lease.Inspect(w.ctx, w.direct, w.name)
@@ -116,7 +116,7 @@ func (w *world) answer(f func(req lease.Request, res *lease.Result, err *error))
 	})
 }
 
-// The method revoke breaks the lease with the given period, as an operator would.
+// revoke breaks the lease with the given period, as an operator would.
 func (w *world) revoke(period time.Duration) {
 	w.Helper()
 	w.history.printf("== a third party breaks it, period %v", period)

@@ -18,6 +18,7 @@ import (
 // A Transmit function calls send at most once. It can delay the request or the answer. It returns an
 // error if the request or the answer is lost, or if ctx ends during a delay. The client must then
 // behave as if the connection had failed. The error wraps [io.ErrUnexpectedEOF] or the error of ctx.
+// The example shows a Transmit function and an HTTP client.
 type Transmit func(ctx context.Context, send func() error) error
 
 // A link is the connection between a client and its server. Each message is a request and its answer.

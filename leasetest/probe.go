@@ -92,8 +92,8 @@ func (p *probe) violation(what string) string {
 	return text
 }
 
-// The method panic panics with a message for the user. If the implementation under test does not
-// recover from the panic, the process ends, and the message explains why.
+// panic panics with a message for the user. If the implementation under test does not recover from
+// the panic, the process ends, and the message explains why.
 func (p *probe) panic(who string) {
 	panic(fmt.Sprintf(`leasetest: %s panics, as rule %s wants it.
 If that ended the process, nothing recovered from it, and SPEC %s is violated: %s

@@ -618,8 +618,8 @@ func (p *probe) lister(listed any) lease.Lister {
 	return listed.(lease.Lister)
 }
 
-// listed lists the leases whose names begin with prefix. The method listed records the entries of
-// the current rule in the history.
+// listed lists the leases whose names begin with prefix. listed records the entries of the current
+// rule in the history.
 func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, error) bool) {
 	p.Helper()
 	l := p.lister(listed)
@@ -636,11 +636,11 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 	}
 }
 
-// list lists the leases whose names begin with prefix. The method list returns a map from the name
-// of each lease to its entry. The list must not fail. The leases of this rule must be listed
-// without errors. The name in each entry must begin with the prefix. Each name must occur only
-// once. The record in an entry must show the state that the lease had at the time Entry.Now. For
-// example, if the lease had ended by Entry.Now, the state must be Expired or Broken.
+// list lists the leases whose names begin with prefix. list returns a map from the name of each
+// lease to its entry. The list must not fail. The leases of this rule must be listed without
+// errors. The name in each entry must begin with the prefix. Each name must occur only once. The
+// record in an entry must show the state that the lease had at the time Entry.Now. For example, if
+// the lease had ended by Entry.Now, the state must be Expired or Broken.
 func (p *probe) list(listed any, prefix string) map[string]lease.Entry {
 	p.Helper()
 	entries := map[string]lease.Entry{}

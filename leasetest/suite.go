@@ -49,8 +49,8 @@ type suite struct {
 	newGuard     func(testing.TB) Guard
 }
 
-// test runs every rule as a subtest. When all subtests have ended, the method test logs the names
-// of the skipped rules and the abilities that were missing.
+// test runs every rule as a subtest. When all subtests have ended, test logs the names of the
+// skipped rules and the abilities that were missing.
 func (s *suite) test(t *testing.T) {
 	t.Cleanup(func() {
 		if len(s.skipped) > 0 {
@@ -149,8 +149,8 @@ func (s *suite) noteFailure(t testing.TB, r rule) {
 }
 
 // failures returns a line with the names of the rules that have failed so far. If no rule has
-// failed, the method failures returns an empty string. A panic ends the process before go test
-// prints the messages of the failed rules.
+// failed, failures returns an empty string. A panic ends the process before go test prints the
+// messages of the failed rules.
 func (s *suite) failures() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -237,7 +237,7 @@ func (r *run) late(s vectors.Step) time.Duration {
 	return r.took + r.clock().Sub(r.began) - r.scale(s.At)
 }
 
-// The method clock returns the current time on the clock that the scenario uses.
+// clock returns the current time on the clock that the scenario uses.
 func (r *run) clock() time.Time {
 	if m, ok := r.bare.(*stepper); ok {
 		return m.now
@@ -267,7 +267,7 @@ func (r *run) send(name string, req lease.Request) (lease.Result, error) {
 	return r.Do(r.ctx, name, req)
 }
 
-// The method step executes the step s, and compares its result with the result that s specifies.
+// step executes the step s, and compares its result with the result that s specifies.
 func (r *run) step(s vectors.Step) {
 	r.Helper()
 	var before lease.Result

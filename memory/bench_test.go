@@ -22,7 +22,7 @@ func names(n int) []string {
 	return names
 }
 
-// The function shuffled returns the names in a random order.
+// shuffled returns the names in a random order.
 func shuffled(names []string) []string {
 	order := slices.Clone(names)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -45,7 +45,7 @@ func do(tb testing.TB, a lease.Authority, name string, req lease.Request) lease.
 	return res
 }
 
-// The function held returns an authority over a Store in which all names are leased.
+// held returns an authority over a Store in which all names are leased.
 func held(tb testing.TB, names []string) lease.Authority {
 	a := memory.New(nil).Authority()
 	for _, name := range names {

@@ -19,10 +19,10 @@ func (s *Store) newAbsence(epoch uint64) *entry {
 
 func (e *entry) isAbsence() bool { return e.name == "" }
 
-// The method forget removes the entry e. After the removal, the absence also stands for the name of
-// e (see newAbsence). Because tokens must never decrease, the method forget first replaces the
-// absence with a new absence, whose Epoch is at least the Epoch of e. The new absence has a new
-// version, so a Swap that uses a Snapshot of the replaced absence returns a conflict.
+// forget removes the entry e. After the removal, the absence also stands for the name of e (see
+// newAbsence). Because tokens must never decrease, forget first replaces the absence with a new
+// absence, whose Epoch is at least the Epoch of e. The new absence has a new version, so a Swap
+// that uses a Snapshot of the replaced absence returns a conflict.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()
@@ -79,7 +79,7 @@ func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Durat
 // elapsed time of an injected clock can also reach the constant never.
 const never time.Duration = math.MaxInt64
 
-// The function add returns t+d. If the sum overflows, the function add returns the constant never.
+// add returns t+d. If the sum overflows, add returns the constant never.
 func add(t, d time.Duration) time.Duration {
 	if d > never-max(t, 0) {
 		return never

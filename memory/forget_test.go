@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// The function once leases and releases n names, one after the other.
+// once leases and releases n names, one after the other.
 func once(tb testing.TB, a lease.Authority, prefix string, n int) {
 	tb.Helper()
 	for i := range n {
@@ -24,7 +24,7 @@ func once(tb testing.TB, a lease.Authority, prefix string, n int) {
 	}
 }
 
-// The function lasting leases n names for the duration d.
+// lasting leases n names for the duration d.
 func lasting(tb testing.TB, a lease.Authority, prefix string, n int, d time.Duration) {
 	tb.Helper()
 	req := acquire
@@ -34,13 +34,13 @@ func lasting(tb testing.TB, a lease.Authority, prefix string, n int, d time.Dura
 	}
 }
 
-// The function raced reports whether the test runs under the race detector.
+// raced reports whether the test runs under the race detector.
 func raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// The function states counts the records that a Store remembers, by state.
+// states counts the records that a Store remembers, by state.
 func states(tb testing.TB, s *memory.Store) map[lease.State]int {
 	n := make(map[lease.State]int)
 	for _, e := range list(tb, s, "") {

@@ -36,7 +36,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
-// The method names returns the sorted names that begin with prefix.
+// names returns the sorted names that begin with prefix.
 func (s *Store) names(prefix string) (names []string, err error) {
 	if prefix != "" {
 		if err := lease.CheckName(prefix); err != nil {
@@ -64,8 +64,8 @@ func (sh *shard) names(names []string, prefix string) []string {
 	return names
 }
 
-// The method entry reads the record with the given name, and returns it in an Entry for List. If
-// the Store does not remember the name, the method entry returns false.
+// entry reads the record with the given name, and returns it in an Entry for List. If the Store
+// does not remember the name, entry returns false.
 func (s *Store) entry(name string) (lease.Entry, bool) {
 	hash := s.hash(name)
 	sh := s.shard(hash)

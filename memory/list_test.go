@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// The function list returns the leases that a Store lists under the prefix.
+// list returns the leases that a Store lists under the prefix.
 func list(tb testing.TB, s lease.Lister, prefix string) (entries []lease.Entry) {
 	tb.Helper()
 	for e, err := range s.List(context.Background(), prefix) {

@@ -28,8 +28,8 @@ type shard struct {
 	_       [16]byte
 }
 
-// The method entry returns the entry of the given name, or nil if the shard has no entry of the
-// name. The argument hash is the hash of the name.
+// entry returns the entry of the given name, or nil if the shard has no entry of the name. The
+// argument hash is the hash of the name.
 func (sh *shard) entry(hash uint64, name string) *entry {
 	if sh.recent == nil || sh.recent.name != name {
 		e := sh.entries[hash]
@@ -52,14 +52,13 @@ type entry struct {
 	prev, next *entry        // the neighbors in the queue of the record's State; nil before the first put
 }
 
-// The method ended reports whether the record has an Until that is not later than the given time.
-// If the method ended returns true, the lease or its break period is over.
+// ended reports whether the record has an Until that is not later than the given time. If ended
+// returns true, the lease or its break period is over.
 func (e *entry) ended(now time.Time) bool {
 	return !e.record.Until.IsZero() && !now.Before(e.record.Until)
 }
 
-// The method add adds an entry for the name. The entry is in no queue until the method put is
-// called.
+// add adds an entry for the name. The entry is in no queue until the method put is called.
 func (sh *shard) add(hash uint64, name string) *entry {
 	if sh.entries == nil {
 		sh.entries = make(map[uint64]*entry)
@@ -70,8 +69,8 @@ func (sh *shard) add(hash uint64, name string) *entry {
 	return e
 }
 
-// The method put stores a record in the entry. If the record is Available, the entry moves to the
-// queue idle. If the record is not Available, the entry moves to the queue used.
+// put stores a record in the entry. If the record is Available, the entry moves to the queue idle.
+// If the record is not Available, the entry moves to the queue used.
 func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Duration) {
 	from := sh.queue(e)
 	e.record, e.number, e.version, e.swapped = next, number, "", elapsed
@@ -86,8 +85,8 @@ func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Du
 	to.push(e)
 }
 
-// The method remove removes the entry. If few entries are left, the method remove copies them to a
-// new map, so that the memory of the old map is freed.
+// remove removes the entry. If few entries are left, remove copies them to a new map, so that the
+// memory of the old map is freed.
 func (sh *shard) remove(hash uint64, e *entry) {
 	sh.queue(e).remove(e)
 	sh.unlink(hash, e)

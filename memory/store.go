@@ -171,10 +171,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, nil
 }
 
-// The method put stores the new record (next) in the entry e. If e is the absence, the method put
-// stores the record in a new entry for the name. The method put then signals the watches of the
-// name, and calls the method sweep to forget some records. The call of sweep can even forget the
-// entry that the method put returns. The caller holds the mutex of the shard.
+// put stores the new record (next) in the entry e. If e is the absence, put stores the record in a
+// new entry for the name. put then signals the watches of the name, and calls the method sweep to
+// forget some records. The call of sweep can even forget the entry that put returns. The caller
+// holds the mutex of the shard.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
 	checks := 0
@@ -190,9 +190,9 @@ func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Re
 	return e
 }
 
-// The method show sets *snap to the record and version of e. It does not return a Snapshot, because
-// copying a Snapshot is slow. The version is formatted only when it is first needed. The caller
-// holds the mutex of the entry's shard.
+// show sets *snap to the record and version of e. It does not return a Snapshot, because copying a
+// Snapshot is slow. The version is formatted only when it is first needed. The caller holds the
+// mutex of the entry's shard.
 func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	if e.version == "" {
 		e.version = s.id.version(swapKind, e.number)
@@ -200,14 +200,14 @@ func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	snap.Record, snap.Version, snap.Now = e.record, e.version, now
 }
 
-// The method hash returns the hash of a name. The hash selects the shard of the name, and is the
-// key of the name in the map of the shard.
+// hash returns the hash of a name. The hash selects the shard of the name, and is the key of the
+// name in the map of the shard.
 func (s *Store) hash(name string) uint64 {
 	s.check()
 	return maphash.String(s.seed, name)
 }
 
-// The method check panics if New did not make the Store.
+// check panics if New did not make the Store.
 func (s *Store) check() {
 	if s.seed == (maphash.Seed{}) {
 		panic(notMade)
@@ -218,9 +218,8 @@ const notMade = "memory: use of a zero Store: New makes one"
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
-// The method find returns the entry of the name. If the Store does not know the name, the method
-// find returns the absence, the entry that stands for all unknown names. The caller holds the mutex
-// of the shard.
+// find returns the entry of the name. If the Store does not know the name, find returns the
+// absence, the entry that stands for all unknown names. The caller holds the mutex of the shard.
 func (s *Store) find(sh *shard, hash uint64, name string) (*entry, error) {
 	if e := sh.entry(hash, name); e != nil {
 		return e, nil

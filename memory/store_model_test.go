@@ -24,7 +24,7 @@ type simple struct {
 
 const simpleRetention = time.Minute
 
-// The method over reports whether the Store may forget the record at the time now.
+// over reports whether the Store may forget the record at the time now.
 func (d *simple) over(now time.Time) bool {
 	switch r := d.record.At(now); r.State {
 	case lease.Available:
@@ -39,7 +39,7 @@ func (d *simple) over(now time.Time) bool {
 	return false
 }
 
-// The method saw checks a snapshot of the Store against the history.
+// saw checks a snapshot of the Store against the history.
 func (d *simple) saw(t *rapid.T, snap lease.Snapshot, now time.Time) {
 	if snap.Now != now || snap.Uncertainty != 0 || snap.Version == "" {
 		t.Fatalf("at %v: %+v", now, snap)

@@ -43,8 +43,8 @@ func swap(tb testing.TB, s *memory.Store, name string, old lease.Snapshot, next 
 	return snap
 }
 
-// The function leased returns a record that is leased to holder for the duration d, from the time
-// of the snapshot on.
+// leased returns a record that is leased to holder for the duration d, from the time of the
+// snapshot on.
 func leased(on lease.Snapshot, d time.Duration) lease.Record {
 	return lease.Record{State: lease.Leased, ID: holder, Owner: "worker-1", Duration: d, Until: on.Now.Add(d), Epoch: on.Record.Epoch + 1}
 }
@@ -87,8 +87,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The function fill writes so many records that the Store forgets other records. It grants no
-// lease, so the epoch of the absence does not rise.
+// fill writes so many records that the Store forgets other records. It grants no lease, so the
+// epoch of the absence does not rise.
 func fill(tb testing.TB, s *memory.Store) {
 	for i := range 3 * memory.Idle {
 		name := fmt.Sprint("filler-", i)

@@ -16,8 +16,8 @@ type storeID [8]byte
 
 const digits = "0123456789abcdefghijklmnopqrstuv"
 
-// newStoreID makes a storeID from a random number. The function newStoreID uses the lowest 40 bits
-// of the random number.
+// newStoreID makes a storeID from a random number. newStoreID uses the lowest 40 bits of the random
+// number.
 func newStoreID(random uint64) (id storeID) {
 	for i := range id {
 		id[i] = digits[random%32]
@@ -26,8 +26,8 @@ func newStoreID(random uint64) (id storeID) {
 	return id
 }
 
-// The method version returns a text such as "3kt0m9qz.1f". The version consists of the storeID, the
-// kind, and the number n. The number is in base 32, with the lowest digit first.
+// version returns a text such as "3kt0m9qz.1f". The version consists of the storeID, the kind, and
+// the number n. The number is in base 32, with the lowest digit first.
 func (id storeID) version(kind byte, n uint64) string {
 	var b [22]byte // 8 for the storeID, 1 for the kind, 13 for n
 	copy(b[:], id[:])

@@ -58,8 +58,7 @@ func (sh *shard) unwatch(name string, w watch) {
 	close(w) // under the mutex, so that the method signal never sends on a closed channel
 }
 
-// The method signal sends a signal to every watch of the name. The caller holds the mutex of the
-// shard.
+// signal sends a signal to every watch of the name. The caller holds the mutex of the shard.
 func (sh *shard) signal(name string) {
 	if sh.watches == nil { // the usual case
 		return

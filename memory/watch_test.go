@@ -23,8 +23,7 @@ func watch(tb testing.TB, s *memory.Store, ctx context.Context, name string) <-c
 	return signals
 }
 
-// The function signalled receives a signal if the channel has one, and reports whether the channel
-// is open.
+// signalled receives a signal if the channel has one, and reports whether the channel is open.
 func signalled(signals <-chan struct{}) (is, open bool) {
 	select {
 	case _, open := <-signals:
@@ -155,8 +154,8 @@ func TestWatchEnds(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// The function goroutines returns how many goroutines are running. In contrast,
-// runtime.NumGoroutine also counts dead goroutines until the runtime has freed their stacks.
+// goroutines returns how many goroutines are running. In contrast, runtime.NumGoroutine also counts
+// dead goroutines until the runtime has freed their stacks.
 func goroutines() int {
 	stacks := make([]byte, 1<<20)
 	return 1 + bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("\ngoroutine "))

@@ -96,8 +96,8 @@ func (c call) permission() string {
 	return c.subject
 }
 
-// advice returns a text that says how to fix the cause of an error. The method advice also reports
-// whether the error is permanent. After a permanent error, no retry can succeed.
+// advice returns a text that says how to fix the cause of an error. advice also reports whether the
+// error is permanent. After a permanent error, no retry can succeed.
 func (c call) advice(err error) (advice string, permanent bool) {
 	var refused *jetstream.APIError
 	switch {

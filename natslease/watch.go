@@ -105,7 +105,7 @@ func (w *watch) receive(m *nats.Msg) {
 	}
 }
 
-// take counts m and sends a signal. The method take returns false if a message before m is missing.
+// take counts m and sends a signal. take returns false if a message before m is missing.
 func (w *watch) take(m *nats.Msg) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

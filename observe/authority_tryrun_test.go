@@ -37,7 +37,7 @@ var stores = []struct {
 	}},
 }
 
-// The type blind is a Store that is not a Watcher.
+// blind is a Store that is not a Watcher.
 type blind struct{ lease.Store }
 
 func newSession(t *testing.T, a lease.Authority, o session.Options) *session.Session {
@@ -55,7 +55,7 @@ func newSession(t *testing.T, a lease.Authority, o session.Options) *session.Ses
 	return s
 }
 
-// The function crash leaves a lease of 30 s in force, as a process that crashes does.
+// crash leaves a lease of 30 s in force, as a process that crashes does.
 func crash(t *testing.T, a lease.Authority) {
 	t.Helper()
 	do(t, a, acquire(idB, 30*time.Second), 0)

@@ -26,7 +26,7 @@ func (c *clock) start(injected lease.Clock, rate float64) {
 	c.origin = c.started.Round(0).UTC()
 }
 
-// The method elapsed returns the time since the start of the clock.
+// elapsed returns the time since the start of the clock.
 func (c *clock) elapsed() time.Duration {
 	if c.injected == nil {
 		return time.Since(c.started)

@@ -47,7 +47,7 @@ func (e *engine) exchange(f func()) {
 	}
 }
 
-// The method spoil makes the record of a name corrupt, as an edit by hand does.
+// spoil makes the record of a name corrupt, as an edit by hand does.
 func (e *engine) spoil(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -141,7 +141,7 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	return signals, ctx.Err()
 }
 
-// The method count returns how many requests f sends to the engine.
+// count returns how many requests f sends to the engine.
 func (e *engine) count(f func()) int {
 	before := e.exchanges
 	f()

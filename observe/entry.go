@@ -51,8 +51,8 @@ type Kept struct {
 const resolution = time.Millisecond
 
 // toKept converts the record r to a Kept. If r.Until is set, toKept computes how much time is left
-// from now until r.Until. The function toKept rounds the time left up to whole milliseconds, and to
-// at least one millisecond.
+// from now until r.Until. toKept rounds the time left up to whole milliseconds, and to at least one
+// millisecond.
 func toKept(r lease.Record, now time.Time) Kept {
 	k := Kept{Record: r}
 	if !r.Until.IsZero() {
@@ -72,7 +72,7 @@ func roundUp(d time.Duration) time.Duration {
 	return d
 }
 
-// The method ends reports whether the state ends by itself.
+// ends reports whether the state ends by itself.
 func (k Kept) ends() bool {
 	r := k.Record
 	return r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite
@@ -167,10 +167,10 @@ func (k *Kept) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// The function split converts the JSON of a Kept to the JSON of a [lease.Record]. The JSON of a
-// Kept has a member "left", where the JSON of a Record has a member "until". The function split
-// removes the member "left", and returns its value as a separate result. The function split adds a
-// member "until" with an arbitrary value, so that Record.UnmarshalJSON can check all other members.
+// split converts the JSON of a Kept to the JSON of a [lease.Record]. The JSON of a Kept has a
+// member "left", where the JSON of a Record has a member "until". split removes the member "left",
+// and returns its value as a separate result. split adds a member "until" with an arbitrary value,
+// so that Record.UnmarshalJSON can check all other members.
 func split(data []byte) (record []byte, left string, err error) {
 	const rule = "must be one JSON object"
 	d := json.NewDecoder(bytes.NewReader(data))

@@ -81,8 +81,8 @@ func (w *world) look(old, next observe.Kept) {
 	}
 }
 
-// The method ask carries out a request. The holder believes that it holds the lease for as long as
-// the answer guarantees.
+// ask carries out a request. The holder believes that it holds the lease for as long as the answer
+// guarantees.
 func (w *world) ask(ctx context.Context, a lease.Authority, clock *rated, id lease.ID, req lease.Request) {
 	w.mu.Lock()
 	broken := w.broken[id]
@@ -107,7 +107,7 @@ func (w *world) holds(clock *rated, id lease.ID) bool {
 	return believed && clock.Now().Before(b.until)
 }
 
-// The method contend runs one contender.
+// contend runs one contender.
 func (w *world) contend(ctx context.Context, a lease.Authority, clock *rated) {
 	for n := 0; ctx.Err() == nil; n++ {
 		var id lease.ID
@@ -142,7 +142,7 @@ func (w *world) contend(ctx context.Context, a lease.Authority, clock *rated) {
 	}
 }
 
-// The function run runs a world for some minutes of fake time.
+// run runs a world for some minutes of fake time.
 func run(t *testing.T, seed uint64, over func(*observe.Store) lease.Authority) (w *world) {
 	synctest.Test(t, func(t *testing.T) {
 		w = &world{T: t, rand: rand.New(rand.NewPCG(seed, 0)), beliefs: map[lease.ID]belief{}, broken: map[lease.ID]int{}}

@@ -69,8 +69,7 @@ func (o *observation) snapshot(c *clock, now time.Duration) lease.Snapshot {
 	return snap
 }
 
-// The function add returns t+d. If the sum overflows, the function add returns the longest
-// Duration.
+// add returns t+d. If the sum overflows, add returns the longest Duration.
 func add(t, d time.Duration) time.Duration {
 	if t > math.MaxInt64-d {
 		return math.MaxInt64
@@ -102,8 +101,8 @@ func newObservations(most int) observations {
 // limit, a new name displaces another name.
 func (s *observations) isFull() bool { return s.recent.Len() >= s.most }
 
-// The method get returns the observation of a name, or nil if the name has no observation. If the
-// parameter touch is true, the name becomes the most recently used name.
+// get returns the observation of a name, or nil if the name has no observation. If the parameter
+// touch is true, the name becomes the most recently used name.
 func (s *observations) get(name string, touch bool) *observation {
 	n := s.byName[name]
 	if n == nil {
@@ -115,8 +114,8 @@ func (s *observations) get(name string, touch bool) *observation {
 	return &n.observation
 }
 
-// The method put adds the observation of a new name. If there are too many names, the method put
-// forgets the least recently used name.
+// put adds the observation of a new name. If there are too many names, put forgets the least
+// recently used name.
 func (s *observations) put(name string, o observation) *observation {
 	n := &named{name: name, observation: o}
 	s.byName[name] = n
@@ -136,8 +135,8 @@ func (s *observations) markUsed(n *named) {
 	n.place = s.recent.PushFront(n)
 }
 
-// The method pin pins a name, so that the name is not forgotten. Each call of the method pin needs
-// one call of the method unpin.
+// pin pins a name, so that the name is not forgotten. Each call of pin needs one call of the method
+// unpin.
 func (s *observations) pin(name string) {
 	s.pins[name]++
 	if n := s.byName[name]; n != nil && n.place != nil {
@@ -146,7 +145,7 @@ func (s *observations) pin(name string) {
 	}
 }
 
-// The method unpin undoes one call of the method pin.
+// unpin undoes one call of the method pin.
 func (s *observations) unpin(name string) {
 	if s.pins[name]--; s.pins[name] > 0 {
 		return

@@ -228,13 +228,13 @@ func (s *Store) Note(name string, e Entry) {
 	}
 }
 
-// The method see records the entry e, which a request of the Store has returned. The Store sent the
-// request at the elapsed time sentAt or later. The method see returns the Snapshot of the newest
-// known entry, which can be newer than e. But if the Store already knew a newer entry at the time
-// sentAt, the engine has lost the newer entry, for example because the engine was restored from a
-// backup. In case of such a loss, the Store forgets the newer entry and records e. If the parameter
-// fromList is true, the entry e comes from a list, and the Store does not forget another name to
-// make room for the name of e.
+// see records the entry e, which a request of the Store has returned. The Store sent the request at
+// the elapsed time sentAt or later. see returns the Snapshot of the newest known entry, which can
+// be newer than e. But if the Store already knew a newer entry at the time sentAt, the engine has
+// lost the newer entry, for example because the engine was restored from a backup. In case of such
+// a loss, the Store forgets the newer entry and records e. If the parameter fromList is true, the
+// entry e comes from a list, and the Store does not forget another name to make room for the name
+// of e.
 func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) lease.Snapshot {
 	e = s.limited(e)
 	s.mu.Lock()
@@ -278,7 +278,7 @@ func (s *Store) recordSwap(name string, e Entry, sentAt time.Duration) lease.Sna
 }
 
 // remembered returns a Snapshot of the entry that was last recorded for the name. If the Store does
-// not remember the name, the method remembered returns the zero Snapshot.
+// not remember the name, remembered returns the zero Snapshot.
 func (s *Store) remembered(name string) lease.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,9 +289,8 @@ func (s *Store) remembered(name string) lease.Snapshot {
 	return last.snapshot(&s.clock, s.clock.elapsed())
 }
 
-// The method limited returns a copy of e. If the duration or the remaining time in e exceeds the
-// limits of the Store, the copy has the allowed value instead. The limits do not apply to a foreign
-// entry.
+// limited returns a copy of e. If the duration or the remaining time in e exceeds the limits of the
+// Store, the copy has the allowed value instead. The limits do not apply to a foreign entry.
 func (s *Store) limited(e Entry) Entry {
 	if !e.Foreign {
 		e.Record.Duration, e.Left = s.limits.Bound(e.Record.Duration, e.Left)

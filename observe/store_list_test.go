@@ -10,7 +10,7 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// The function listed returns the entries that a Store lists, by name.
+// listed returns the entries that a Store lists, by name.
 func listed(t *testing.T, s *observe.Store) map[string]lease.Entry {
 	t.Helper()
 	entries := map[string]lease.Entry{}

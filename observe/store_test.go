@@ -16,8 +16,8 @@ import (
 
 const name = "jobs/nightly"
 
-// The function do carries out a request that must be granted if the code want is 0, or refused with
-// the code want.
+// do carries out a request that must be granted if the code want is 0, or refused with the code
+// want.
 func do(t *testing.T, a lease.Authority, req lease.Request, want lease.Code) lease.Result {
 	t.Helper()
 	res, err := a.Do(context.Background(), name, req)
@@ -27,8 +27,8 @@ func do(t *testing.T, a lease.Authority, req lease.Request, want lease.Code) lea
 	return res
 }
 
-// The function sure reports whether MinRemaining is a little less than the duration most. The
-// difference must be less than passed/400, which allows for the drift of two clocks.
+// sure reports whether MinRemaining is a little less than the duration most. The difference must be
+// less than passed/400, which allows for the drift of two clocks.
 func sure(res lease.Result, most, passed time.Duration) bool {
 	return res.MinRemaining < most && res.MinRemaining > most-passed/400
 }
@@ -54,8 +54,7 @@ type linkedEngine struct {
 	transmit leasetest.Transmit
 }
 
-// The method send sends one request to the engine and returns the answer. An error of the engine is
-// an answer.
+// send sends one request to the engine and returns the answer. An error of the engine is an answer.
 func (e linkedEngine) send(ctx context.Context, exchange func() (observe.Entry, error)) (found observe.Entry, err error) {
 	lost := e.transmit(ctx, func() error {
 		found, err = exchange()

@@ -3,11 +3,12 @@ package pglease_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/leasetest"
@@ -65,6 +66,54 @@ func corrupt(t testing.TB, database, name string) {
 	shared.Exec(t, database, "update lease set id = null where name = $1", name)
 }
 
+// A linkedConnector makes connections whose statements go through transmit.
+type linkedConnector struct {
+	url      string
+	transmit leasetest.Transmit
+}
+
+func (c linkedConnector) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
+
+func (c linkedConnector) Connect(context.Context) (driver.Conn, error) {
+	conn, err := c.Driver().Open(c.url)
+	if err != nil {
+		return nil, err
+	}
+	return linkedConn{conn.(*stdlib.Conn), c.transmit}, nil
+}
+
+type linkedConn struct {
+	*stdlib.Conn
+	transmit leasetest.Transmit
+}
+
+// QueryContext sends a statement through transmit. An error of the database is an answer.
+func (c linkedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (rows driver.Rows, err error) {
+	lost := c.transmit(ctx, func() error {
+		rows, err = c.Conn.QueryContext(ctx, query, args)
+		return nil
+	})
+	if lost != nil && rows != nil {
+		rows.Close()
+	}
+	if lost != nil {
+		return nil, lost
+	}
+	return rows, err
+}
+
+// ExecContext sends a statement through transmit. An error of the database is an answer.
+func (c linkedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (done driver.Result, err error) {
+	lost := c.transmit(ctx, func() error {
+		done, err = c.Conn.ExecContext(ctx, query, args)
+		return nil
+	})
+	if lost != nil {
+		return nil, lost
+	}
+	return done, err
+}
+
 // newLease makes a holder for the suite.
 func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
 	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
@@ -95,7 +144,20 @@ func TestSQLConformance(t *testing.T) {
 		}
 		return s
 	}
+	connect := func(t testing.TB, transmit leasetest.Transmit) *pglease.SQLStore {
+		db := sql.OpenDB(linkedConnector{shared.URL(database), transmit})
+		t.Cleanup(func() { db.Close() })
+		s, err := pglease.NewSQL(db, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
 	o := &leasetest.Options{Unit: unit,
+		Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Store { return connect(t, transmit) },
+		ConnectAuthority: func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+			return connect(t, transmit).Authority()
+		},
 		Reopen:           func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
 		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return newStore(t).Authority() },
 		Another:          func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },

@@ -65,9 +65,8 @@ func explain(what, name string, err error) error {
 	return err
 }
 
-// advise returns a text that says how to fix the cause of an error. The function advise also
-// reports whether the error is permanent. A permanent error recurs until a person has fixed its
-// cause.
+// advise returns a text that says how to fix the cause of an error. advise also reports whether the
+// error is permanent. A permanent error recurs until a person has fixed its cause.
 func advise(err error) (advice string, permanent bool) {
 	switch sqlState(err) {
 	case undefinedTable:

@@ -100,9 +100,9 @@ type watched struct {
 	after   int64 // server time in microseconds; changes up to this time need no signal
 }
 
-// listen returns a listener that uses conn. The function listen returns an error if the database or
-// the connection cannot be used for leases, or if the tables are too old for a sweep. The caller
-// must call start.
+// listen returns a listener that uses conn. listen returns an error if the database or the
+// connection cannot be used for leases, or if the tables are too old for a sweep. The caller must
+// call start.
 func listen(ctx context.Context, conn *pgx.Conn, settingsQuery, sweepQuery string) (*listener, error) {
 	if _, err := conn.Exec(ctx, "listen "+notifyChannel); err != nil {
 		return nil, err
@@ -147,8 +147,8 @@ func (l *listener) receive(ctx context.Context) {
 	}
 }
 
-// wait waits for one notification, but at most until the time due. The method wait reports whether
-// the connection still works.
+// wait waits for one notification, but at most until the time due. wait reports whether the
+// connection still works.
 func (l *listener) wait(ctx context.Context, due time.Time) bool {
 	bounded, cancel := context.WithDeadline(ctx, due)
 	defer cancel()
@@ -166,7 +166,7 @@ func (l *listener) close() {
 	<-l.ended
 }
 
-// add adds a watch. The method add returns false if the connection is lost.
+// add adds a watch. add returns false if the connection is lost.
 func (l *listener) add(name string, signals chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

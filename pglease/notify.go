@@ -65,10 +65,9 @@ type batch struct {
 	sent  chan struct{}        // closed after the attempt to send, even if it failed
 }
 
-// notify adds the name of a changed lease, and the time of the change, to the next batch. The
-// method notify returns when the batch has been sent, or when the attempt to send the batch has
-// failed. If ctx is done before the batch is sent, notify returns at once, but the batch is still
-// sent.
+// notify adds the name of a changed lease, and the time of the change, to the next batch. notify
+// returns when the batch has been sent, or when the attempt to send the batch has failed. If ctx is
+// done before the batch is sent, notify returns at once, but the batch is still sent.
 func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	n.mu.Lock()
 	if n.next == nil {

@@ -116,8 +116,8 @@ func (r *renewalSender) submit(ctx context.Context, one renewal, onLate func(now
 	return time.Time{}, ctx.Err()
 }
 
-// sent must be called after a statement has ended. If renewals are waiting, the method sent starts
-// the next statement.
+// sent must be called after a statement has ended. If renewals are waiting, sent starts the next
+// statement.
 func (r *renewalSender) sent() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -98,10 +98,10 @@ func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, ar
 	return &connectError{err: ctx.Err()}
 }
 
-// query runs a statement once. The method query sets the variable connected to true as soon as it
-// has a connection. The method query uses an sql.Conn, because the methods of sql.DB repeat a
-// statement if the driver returns driver.ErrBadConn. lib/pq returns driver.ErrBadConn even if the
-// server has already carried out the statement.
+// query runs a statement once. query sets the variable connected to true as soon as it has a
+// connection. query uses an sql.Conn, because the methods of sql.DB repeat a statement if the
+// driver returns driver.ErrBadConn. lib/pq returns driver.ErrBadConn even if the server has already
+// carried out the statement.
 func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query string, args, dest []any) error {
 	conn, err := d.db.Conn(ctx)
 	if err != nil {

@@ -107,8 +107,8 @@ func (s *rows) retryQueryRow(ctx context.Context, sql string, args, dest []any) 
 
 // write runs a statement that changes a row, and never repeats it. If a connection broke, the
 // server might have carried out the statement, even if the driver says that it did not. After such
-// an error, the method write only removes broken connections from the pool, so that the next
-// request is likely to get a working connection.
+// an error, write only removes broken connections from the pool, so that the next request is likely
+// to get a working connection.
 func (s *rows) write(ctx context.Context, sql string, args, dest []any) error {
 	err := s.queryRow(ctx, sql, args, dest)
 	if err != nil && ctx.Err() == nil && s.db.connectionBroke(err) {

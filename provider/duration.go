@@ -64,8 +64,8 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // UnmarshalText parses the text as Set does.
 func (d *Duration) UnmarshalText(text []byte) error { return d.Set(string(text)) }
 
-// The method fields returns pointers to the fields of s. The keys of the map are the names of the
-// fields in a configuration.
+// fields returns pointers to the fields of s. The keys of the map are the names of the fields in a
+// configuration.
 func (s *Settings) fields() map[string]*time.Duration {
 	return map[string]*time.Duration{
 		"duration": &s.Duration, "renewInterval": &s.RenewInterval, "requestTimeout": &s.RequestTimeout, "retryDelay": &s.RetryDelay,

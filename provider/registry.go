@@ -184,8 +184,8 @@ func (r *Registry) makeLease(k key, e *entry, p Provider) {
 	}
 }
 
-// The method finish sets the lease and the error of the entry, so that the calls of Lease that wait
-// for the entry return. The caller must hold Registry.mu.
+// finish sets the lease and the error of the entry, so that the calls of Lease that wait for the
+// entry return. The caller must hold Registry.mu.
 func (e *entry) finish(l lease.Lease, err error) {
 	e.lease, e.err = l, err
 	close(e.made)
@@ -197,7 +197,7 @@ func isNil(l lease.Lease) bool {
 	return l == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// The method provider returns the Provider of the given kind. The caller must hold Registry.mu.
+// provider returns the Provider of the given kind. The caller must hold Registry.mu.
 func (r *Registry) provider(kind string) (Provider, error) {
 	if r.closed {
 		return nil, errClosed

@@ -69,8 +69,7 @@ func (s Settings) withDefaults() (Settings, error) {
 }
 
 // renameFields changes an error that names fields of session.Options into an error that names
-// fields of Settings. The function renameFields changes err itself, so no other goroutine may use
-// err.
+// fields of Settings. renameFields changes err itself, so no other goroutine may use err.
 func renameFields(err error) {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range all.Unwrap() {

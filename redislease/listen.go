@@ -55,9 +55,9 @@ func listen(server *redis.Client, t *tasks.Group) *listener {
 	return l
 }
 
-// watch adds a watch of a name. The method watch also subscribes to the given channel, which must
-// be the channel of the name's bucket. The watch ends when ctx is done. If watch returns an error
-// before ctx is done, the connection of the listener is lost.
+// watch adds a watch of a name. watch also subscribes to the given channel, which must be the
+// channel of the name's bucket. The watch ends when ctx is done. If watch returns an error before
+// ctx is done, the connection of the listener is lost.
 func (l *listener) watch(ctx context.Context, name, channel string) (<-chan struct{}, error) {
 	signals := make(chan struct{}, 1)
 	if !l.add(name, signals) {
@@ -190,7 +190,7 @@ func (l *listener) checkAlive(channel string) {
 	}
 }
 
-// add adds a watch. The method add returns false if the connection is lost.
+// add adds a watch. add returns false if the connection is lost.
 func (l *listener) add(name string, signals chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -123,10 +123,10 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 }
 
 // newer looks for the mark in the error of a script. If the script failed because the mark is newer
-// than a token, the method newer returns the mark. If err is nil, the method newer returns the
-// empty token. If the mark is not a token, the method newer returns an error that wraps a
-// [*lease.FieldError]. The method newer adds the key of the mark to every error. The text of the
-// error also contains the parameter verb, such as "advance".
+// than a token, newer returns the mark. If err is nil, newer returns the empty token. If the mark
+// is not a token, newer returns an error that wraps a [*lease.FieldError]. newer adds the key of
+// the mark to every error. The text of the error also contains the parameter verb, such as
+// "advance".
 func (m Mark) newer(verb string, err error) (lease.Token, error) {
 	if err == nil {
 		return "", nil

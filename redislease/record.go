@@ -20,7 +20,7 @@ const (
 	timeField    = "time"
 )
 
-// stamp formats a time. The function stamp returns "" for the zero time.
+// stamp formats a time. stamp returns "" for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

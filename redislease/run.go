@@ -19,9 +19,8 @@ const (
 	retryPause  = 25 * time.Millisecond
 )
 
-// run runs a script on the record and the floor of a name. If ctx is done, run returns soon. The
-// method run sends the script a second time only if a server answers that it did not run the
-// script.
+// run runs a script on the record and the floor of a name. If ctx is done, run returns soon. run
+// sends the script a second time only if a server answers that it did not run the script.
 func (s *Store) run(ctx context.Context, script *script, name string, args ...any) (reply, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -56,7 +55,7 @@ func await[T any](ctx context.Context, s *Store, f func() (T, error)) (T, error)
 	}
 }
 
-// start calls f in a new goroutine. The method start returns false if the Store is closed.
+// start calls f in a new goroutine. start returns false if the Store is closed.
 func (s *Store) start(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

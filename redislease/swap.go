@@ -46,8 +46,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 // renew replaces old.Record with the new record (next). The two records differ only in Until. The
 // server counts the new Until from its own time. renew returns [lease.ErrConflict] if the record
 // has changed, if the lease has ended, or if the clock of the server is behind the time that the
-// record stores. The method renew also returns [lease.ErrConflict] if old.Version does not end with
-// a number.
+// record stores. renew also returns [lease.ErrConflict] if old.Version does not end with a number.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	number, known := numberOf(old.Version)
 	if !known {

@@ -17,8 +17,8 @@ type belief struct {
 	budget time.Duration // how long after sent the belief lasts; lease.Infinite if no end is known
 }
 
-// The method left returns how much longer the belief lasts. If the result is not positive, the
-// belief has ended.
+// left returns how much longer the belief lasts. If the result is not positive, the belief has
+// ended.
 func (b *belief) left(o *Options, now time.Time) time.Duration {
 	if b.budget == lease.Infinite {
 		return lease.Infinite
@@ -26,8 +26,8 @@ func (b *belief) left(o *Options, now time.Time) time.Duration {
 	return b.budget - o.elapsed(b.sent, now)
 }
 
-// The method until returns U, the time at which the belief ends. If no end is known, the method
-// until returns the zero time.
+// until returns U, the time at which the belief ends. If no end is known, until returns the zero
+// time.
 func (b *belief) until() time.Time {
 	if b.budget == lease.Infinite {
 		return time.Time{}
@@ -35,8 +35,8 @@ func (b *belief) until() time.Time {
 	return b.sent.Add(b.budget)
 }
 
-// The method budget returns how long a holder can rely on a lease that was granted for the duration
-// d, counted from the sending of the request. The result is d(1-e)/(1+e) - margin, rounded down.
+// budget returns how long a holder can rely on a lease that was granted for the duration d, counted
+// from the sending of the request. The result is d(1-e)/(1+e) - margin, rounded down.
 func (o *Options) budget(d time.Duration) time.Duration {
 	if d == lease.Infinite {
 		return lease.Infinite

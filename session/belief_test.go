@@ -54,9 +54,8 @@ func TestBudgetIsRoundedDown(t *testing.T) {
 	})
 }
 
-// The function asleep returns a reading of the clock at the time from+d, if the computer was
-// suspended for the time slept in between. While the computer is suspended, its monotonic clock
-// stands still.
+// asleep returns a reading of the clock at the time from+d, if the computer was suspended for the
+// time slept in between. While the computer is suspended, its monotonic clock stands still.
 func asleep(t *testing.T, from time.Time, d, slept time.Duration) time.Time {
 	to := from.Add(d)
 	(*struct {

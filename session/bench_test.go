@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The type free is an authority that grants every request and costs nothing.
+// free is an authority that grants every request and costs nothing.
 type free struct{}
 
 func (free) Do(_ context.Context, _ string, req lease.Request) (lease.Result, error) {
@@ -118,9 +118,9 @@ func BenchmarkRenewal(b *testing.B) {
 	}
 }
 
-// The function footprint holds n leases. It returns the bytes that each Session keeps, without the
-// bytes of its authority and its name. It also returns the number of goroutines that all n Sessions
-// have while nothing is due.
+// footprint holds n leases. It returns the bytes that each Session keeps, without the bytes of its
+// authority and its name. It also returns the number of goroutines that all n Sessions have while
+// nothing is due.
 func footprint(tb testing.TB, n int) (bytes, goroutines float64) {
 	names := make([]string, n)
 	for i := range names {

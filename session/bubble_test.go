@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The function bubble runs f in a bubble of its own. If f panics, the function bubble panics on the
-// calling goroutine, because rapid ends a case by a panic.
+// bubble runs f in a bubble of its own. If f panics, bubble panics on the calling goroutine,
+// because rapid ends a case by a panic.
 func bubble(t *testing.T, f func()) {
 	t.Helper()
 	var panicked any

@@ -33,14 +33,14 @@ func (s *Session) begin(c caller, input input) (n uint64) {
 	return n
 }
 
-// The method cancel ends the call with the number n, with the outcome err. If the call already has
-// an outcome, cancel does not change the outcome.
+// cancel ends the call with the number n, with the outcome err. If the call already has an outcome,
+// cancel does not change the outcome.
 func (s *Session) cancel(n uint64, err error) {
 	s.step(func(m *machine, now time.Time) { m.cancel(now, n, err) })
 }
 
-// The method call begins a call. The returned function waits for the answer. If the context of the
-// returned function ends first, the function cancels the call.
+// call begins a call. The returned function waits for the answer. If the context of the returned
+// function ends first, the function cancels the call.
 func (s *Session) call(ctx context.Context, input input) (await func(context.Context) outcome) {
 	answers := make(chan outcome, 1)
 	n := s.begin(caller{ctx, func(o outcome) { answers <- o }}, input)

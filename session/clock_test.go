@@ -56,7 +56,7 @@ func (c *skewed) pause(on bool) {
 	}
 }
 
-// The type gated is an authority that sends no answer while its client is paused.
+// gated is an authority that sends no answer while its client is paused.
 type gated struct {
 	lease.Authority
 	mu     sync.Mutex
@@ -106,7 +106,7 @@ func (g *gated) pause(on bool) {
 	}
 }
 
-// The type sequence is a reproducible source of bytes.
+// sequence is a reproducible source of bytes.
 type sequence struct{ seed uint64 }
 
 func (s *sequence) Read(p []byte) (int, error) {

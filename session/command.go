@@ -142,12 +142,12 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 	}
 }
 
-// The method returned records that the stuck request r has returned. The authority might have
-// carried out the stuck request at any time before it returned, so the machine sends the pending
-// releases again. If the stuck request is an Acquire, its ID might have been released while the
-// request was stuck, so the machine releases the ID once more. If a command that settles the ID is
-// still in flight, the machine releases the ID when the answer to the command arrives.
-func (m *machine) returned(now time.Time, r request) {
+// noteReturn records that the stuck request r has returned. The authority might have carried out the
+// stuck request at any time before it returned, so the machine sends the pending releases again. If
+// the stuck request is an Acquire, its ID might have been released while the request was stuck, so
+// the machine releases the ID once more. If a command that settles the ID is still in flight, the
+// machine releases the ID when the answer to the command arrives.
+func (m *machine) noteReturn(now time.Time, r request) {
 	m.tick(now)
 	if c := m.ledger.find(r.Proposed); c != nil && c.phase == settled && c.inDoubt {
 		m.markPending(c)
@@ -160,8 +160,8 @@ func (m *machine) returned(now time.Time, r request) {
 	m.advance(now)
 }
 
-// The method settles returns the ID that the command r puts out of force, or the zero ID if r puts
-// no ID out of force.
+// settles returns the ID that the command r puts out of force, or the zero ID if r puts no ID out
+// of force.
 func (r *request) settles() lease.ID {
 	switch r.aim {
 	case aimRelease, aimHandOver:
@@ -272,8 +272,8 @@ func (m *machine) finishAcquire(took time.Duration, err error) {
 	m.answer(asker, err)
 }
 
-// The method abandoned handles the answer to an Acquire whose caller no longer waits. If the
-// Acquire was certainly not granted, its ID need not be released.
+// abandoned handles the answer to an Acquire whose caller no longer waits. If the Acquire was
+// certainly not granted, its ID need not be released.
 func (m *machine) abandoned(c *claim, err error) {
 	switch {
 	case c == nil || err == nil:
@@ -284,10 +284,10 @@ func (m *machine) abandoned(c *claim, err error) {
 	}
 }
 
-// The method refused returns the error of an Acquire that was refused because the lease is locked.
-// Some answers do not contain the ID under which the lease is locked. If an answer does not contain
-// the ID, the method refused assumes that the lease is locked under the newest pending ID. If no ID
-// is pending, the method refused assumes that the lease is locked under the newest deferred ID.
+// refused returns the error of an Acquire that was refused because the lease is locked. Some
+// answers do not contain the ID under which the lease is locked. If an answer does not contain the
+// ID, refused assumes that the lease is locked under the newest pending ID. If no ID is pending,
+// refused assumes that the lease is locked under the newest deferred ID.
 func (m *machine) refused(res lease.Result) error {
 	rec, c := res.Record, m.ledger.find(res.Record.ID)
 	if rec.ID.IsZero() {
@@ -344,10 +344,10 @@ func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 
 // --- Release
 
-// The method released handles the answer to a release. If the release is refused, its ID is not in
-// force. But if an earlier Acquire with the released ID had an unknown outcome, the request of the
-// Acquire may still reach the authority. If the authority grants the late request for a finite
-// Duration, the lease ends by itself.
+// released handles the answer to a release. If the release is refused, its ID is not in force. But
+// if an earlier Acquire with the released ID had an unknown outcome, the request of the Acquire may
+// still reach the authority. If the authority grants the late request for a finite Duration, the
+// lease ends by itself.
 //
 // If the Duration is infinite, the machine sends one probe: it acquires the lease under the ID of
 // the earlier Acquire, and releases it again. The acquire and the release of a probe both change
@@ -392,11 +392,11 @@ func (m *machine) wasProbed(r request, now time.Time, err error) {
 	}
 }
 
-// releaseFailed handles a failed release. The method releaseFailed answers the calls that wait for
-// releases and whose numbers are at most upTo, because they began before the release was sent. If a
-// call with a higher number waits for releases too, the machine sends the release again for this
-// call. The machine also sends the release again if a stuck Acquire of the ID has returned since
-// the release was sent.
+// releaseFailed handles a failed release. releaseFailed answers the calls that wait for releases
+// and whose numbers are at most upTo, because they began before the release was sent. If a call
+// with a higher number waits for releases too, the machine sends the release again for this call.
+// The machine also sends the release again if a stuck Acquire of the ID has returned since the
+// release was sent.
 func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	m.countFailure("release", err)
 	m.report(ReleaseInfo{ID: id, Err: err})

@@ -8,7 +8,7 @@ import (
 )
 
 // certainFor returns how long a holder may rely on a duration d that the authority guarantees. By
-// SPEC.md, it is D(1-e)/(1+e) - margin. The function certainFor computes it in integers.
+// SPEC.md, it is D(1-e)/(1+e) - margin. certainFor computes it in integers.
 func (w *world) certainFor(who int, d time.Duration) time.Duration {
 	o := &w.cfg.options[who]
 	e := time.Duration(o.MaxClockDrift*1000 + 0.5)
@@ -22,8 +22,8 @@ func (w *world) atMost(who int, d time.Duration) time.Duration {
 	return d * (1000 + e) / (1000 - e)
 }
 
-// The method ends returns the time U that follows from an answer. For an infinite lease, it returns
-// the zero time.
+// ends returns the time U that follows from an answer. For an infinite lease, it returns the zero
+// time.
 func (w *world) ends(p *packet, res lease.Result) time.Time {
 	d := min(w.cfg.options[p.who].Duration, res.MinRemaining)
 	if d == lease.Infinite {
@@ -36,7 +36,7 @@ func before(a, b time.Time) bool { // compares two ends of a belief; the zero ti
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }
 
-// The method answered passes an answer to the machine, and checks what the machine does.
+// answered passes an answer to the machine, and checks what the machine does.
 func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	who := p.who
 	h, now := &w.h[who], w.now(who)
@@ -197,7 +197,7 @@ func (w *world) releaseCalledSince(p *packet) bool {
 	return false
 }
 
-// The method renewed is like the method answered, for a renewal of the held incarnation.
+// renewed is like the method answered, for a renewal of the held incarnation.
 func (w *world) renewed(p *packet, res lease.Result, err error, stuck bool) {
 	who := p.who
 	h, now, was := &w.h[who], w.now(who), w.h[who].inc
@@ -263,8 +263,8 @@ func (w *world) renewed(p *packet, res lease.Result, err error, stuck bool) {
 	w.checkNotified(who, &was, rec, own && shows && rec.State == lease.Breaking, out)
 }
 
-// The function near reports whether a and b are the same end of a belief, if a may have been
-// rounded down by up to 2 ns.
+// near reports whether a and b are the same end of a belief, if a may have been rounded down by up
+// to 2 ns.
 func near(a, b time.Time) bool {
 	if a.IsZero() || b.IsZero() {
 		return a.IsZero() == b.IsZero()
@@ -315,7 +315,7 @@ func (w *world) checkNotified(who int, was *incarnation, rec lease.Record, break
 	}
 }
 
-// The method returns tells the machine that a request that was given up has returned.
+// returns tells the machine that a request that was given up has returned.
 func (w *world) returns(i int) {
 	p := w.packets[i]
 	if p.applied {
@@ -329,7 +329,7 @@ func (w *world) returns(i int) {
 		}
 	}
 	w.h[p.who].stuck--
-	w.h[p.who].m.returned(w.now(p.who), p.request)
+	w.h[p.who].m.noteReturn(w.now(p.who), p.request)
 	w.after(p.who)
 }
 
@@ -468,7 +468,7 @@ func (w *world) endContexts(who int, id lease.ID) {
 	}
 }
 
-// The method begin checks the beginning of an incarnation.
+// begin checks the beginning of an incarnation.
 func (w *world) begin(who int, out effects) {
 	h := &w.h[who]
 	b := h.m.term.belief

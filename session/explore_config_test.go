@@ -49,18 +49,18 @@ func (c *config) deepBounds() bounds {
 	return b
 }
 
-// The method allows reports whether an event of the kind k can happen.
+// allows reports whether an event of the kind k can happen.
 func (c *config) allows(k kind) bool { return (c.calls[0] | c.calls[1] | c.world).has(k) }
 
-// The function plain returns options in whole ticks. With these options, a Session relies on a
-// grant of 4 s for 3 s. Time passes in ticks of one second, so TestExplore does not explore what
-// happens between two ticks.
+// plain returns options in whole ticks. With these options, a Session relies on a grant of 4 s for
+// 3 s. Time passes in ticks of one second, so TestExplore does not explore what happens between two
+// ticks.
 func plain(owner string) Options {
 	return Options{Owner: owner, Duration: 4 * time.Second, RenewInterval: time.Second, RequestTimeout: time.Second,
 		RetryDelay: time.Second, Margin: time.Second, MaxClockJump: time.Minute}
 }
 
-// The method make completes a config.
+// make completes a config.
 func (c config) make() *config {
 	if c.holders == 0 {
 		c.holders = 1
@@ -106,7 +106,7 @@ func (c config) make() *config {
 	return &c
 }
 
-// The function with changes the plain options of both holders.
+// with changes the plain options of both holders.
 func with(f func(*Options)) [2]Options {
 	o := [2]Options{plain("ada"), plain("bob")}
 	f(&o[0])

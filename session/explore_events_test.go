@@ -79,7 +79,7 @@ func of(all ...kind) (s kinds) {
 
 func (s kinds) has(k kind) bool { return s>>k&1 != 0 }
 
-// The method events lists the events that can happen next in a world.
+// events lists the events that can happen next in a world.
 func (w *world) events(l []event) []event {
 	l = l[:0]
 	c := w.cfg
@@ -163,8 +163,8 @@ func (w *world) callsOf(i int, l []event) []event {
 	return l
 }
 
-// The method receivers returns the IDs to which a holder may hand its lease over. These are the IDs
-// that the other holder has disclosed. If there is only one holder, it is an ID of the rival.
+// receivers returns the IDs to which a holder may hand its lease over. These are the IDs that the
+// other holder has disclosed. If there is only one holder, it is an ID of the rival.
 func (w *world) receivers(who int) (l list[lease.ID]) {
 	if w.cfg.holders == 1 {
 		l.add(lease.ID{rivalsIDs, 40})
@@ -176,7 +176,7 @@ func (w *world) receivers(who int) (l list[lease.ID]) {
 	return w.h[1-who].told
 }
 
-// The method fates lists the events that can happen to a packet.
+// fates lists the events that can happen to a packet.
 func (w *world) fates(i int, l []event) []event {
 	p, may := &w.packets[i], w.cfg.world
 	add := func(k kind) { l = append(l, event{kind: k, arg: uint8(i)}) }
@@ -225,7 +225,7 @@ func (w *world) fates(i int, l []event) []event {
 	return l
 }
 
-// The method do lets an event happen, and then checks the world.
+// do lets an event happen, and then checks the world.
 func (w *world) do(e event) {
 	who, i := int(e.who), int(e.arg)
 	switch e.kind {
@@ -309,7 +309,7 @@ func (w *world) do(e event) {
 	w.checkSafe()
 }
 
-// The method arrive lets the authority decide a request for whose answer no call waits.
+// arrive lets the authority decide a request for whose answer no call waits.
 func (w *world) arrive(i int) {
 	p := &w.packets[i]
 	w.apply(p)
@@ -318,7 +318,7 @@ func (w *world) arrive(i int) {
 	}
 }
 
-// The method distort lets the authority decide a request, and gives the machine a wrong answer.
+// distort lets the authority decide a request, and gives the machine a wrong answer.
 func (w *world) distort(k kind, i int) {
 	p := &w.packets[i]
 	w.apply(p)
@@ -339,7 +339,7 @@ func (w *world) distort(k kind, i int) {
 
 // --- Events as text
 
-// The method text returns an event as interaction files write it.
+// text returns an event as interaction files write it.
 func (w *world) text(e event) string {
 	verb := verbs[e.kind]
 	switch e.kind {
@@ -360,7 +360,7 @@ func (w *world) text(e event) string {
 	return fmt.Sprintf("%s #%d", verb, w.packets[e.arg].serial)
 }
 
-// The method parse is the inverse of the method text.
+// parse is the inverse of the method text.
 func (w *world) parse(line string) (event, error) {
 	var all []event
 	for i := range w.cfg.holders {

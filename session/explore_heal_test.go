@@ -2,11 +2,11 @@ package session
 
 import "github.com/fencedlease/lease"
 
-// The method heal takes a copy of a world, and lets everything end well: delayed requests arrive,
-// requests that were given up return, every request is answered, and all work stops. The method
-// heal checks that every call is answered, and that no ID of a holder is in force after Release and
-// Close. It also checks that another holder can acquire the lease, and that the holder itself can
-// acquire it if Close was not called.
+// heal takes a copy of a world, and lets everything end well: delayed requests arrive, requests
+// that were given up return, every request is answered, and all work stops. heal checks that every
+// call is answered, and that no ID of a holder is in force after Release and Close. It also checks
+// that another holder can acquire the lease, and that the holder itself can acquire it if Close was
+// not called.
 //
 // The result depends only on the key of the world. The method heal therefore tries no key twice.
 // The set s.healed has the keys of the worlds in which everything ended well.
@@ -39,7 +39,7 @@ func (s *search) heal(w *world, key uint64) {
 	}
 }
 
-// The method quiet reports whether settleOne has nothing to do.
+// quiet reports whether settleOne has nothing to do.
 func (w *world) quiet() bool {
 	for i := range w.cfg.holders {
 		if w.h[i].contexts.n > 0 || w.cfg.pauses && w.sleepy(i) {
@@ -93,7 +93,7 @@ func (w *world) settleAll() {
 	}
 }
 
-// The method waits lets time pass, while the network works.
+// waits lets time pass, while the network works.
 func (w *world) waits(ticks int) {
 	for range ticks {
 		if w.problem == nil {
@@ -103,7 +103,7 @@ func (w *world) waits(ticks int) {
 	}
 }
 
-// The method ending checks what must be true in a world in which no request is in flight.
+// ending checks what must be true in a world in which no request is in flight.
 func (s *search) ending(w *world) {
 	for i := range w.cfg.holders {
 		for _, c := range w.h[i].calls.slice() {
@@ -164,8 +164,7 @@ func (w *world) endsAcquired(who int) {
 	}
 }
 
-// The method holds reports whether the believed ID is in force, or another client has just ended
-// its lease.
+// holds reports whether the believed ID is in force, or another client has just ended its lease.
 func (w *world) holds(who int) bool {
 	rec := w.rec.At(w.authorityNow())
 	return rec.State.Locked() && rec.ID == w.h[who].inc.id || w.h[who].inc.excused

@@ -36,7 +36,7 @@ func (k *key) bools(v ...bool) {
 	k.word(n)
 }
 
-// The method time adds the time t, relative to now, to the key. The time t may be zero.
+// time adds the time t, relative to now, to the key. The time t may be zero.
 func (k *key) time(t, now time.Time) {
 	if t.IsZero() {
 		k.word(1 << 63)
@@ -78,8 +78,7 @@ func (k *key) record(w *world, r *lease.Record) {
 	k.word(w.rec.Epoch - r.Epoch)
 }
 
-// The method healing returns the key of a world without its bounds. The method whole adds the
-// bounds.
+// healing returns the key of a world without its bounds. The method whole adds the bounds.
 func (w *world) healing() uint64 {
 	var k key
 	w.rec = w.rec.At(w.authorityNow())
@@ -231,7 +230,7 @@ type set struct {
 	n     int
 }
 
-// The method add adds a hash, and reports whether the hash is new.
+// add adds a hash, and reports whether the hash is new.
 func (s *set) add(h uint64) bool {
 	if h == 0 {
 		h = 1

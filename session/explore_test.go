@@ -141,7 +141,7 @@ func explore(c *config, limit int) *search {
 	return s
 }
 
-// The method first returns the world in which a search begins.
+// first returns the world in which a search begins.
 func (s *search) first() *world {
 	w := newWorld(s.cfg)
 	for _, text := range s.cfg.before {
@@ -155,7 +155,7 @@ func (s *search) first() *world {
 	return w
 }
 
-// The method expand visits the worlds that follow the world w.
+// expand visits the worlds that follow the world w.
 func (s *search) expand(w *world, next []*world) []*world {
 	s.spare = w.events(s.spare)
 	for _, e := range s.spare {
@@ -206,7 +206,7 @@ func (s *search) mend(w *world, healing uint64) {
 	s.heal(w, healing)
 }
 
-// The method to returns the path to a node.
+// to returns the path to a node.
 func (s *search) to(node uint32) []event {
 	var l []event
 	for node != 0 {
@@ -216,7 +216,7 @@ func (s *search) to(node uint32) []event {
 	return l
 }
 
-// The method story returns the path to the problem that was found, as an interaction file.
+// story returns the path to the problem that was found, as an interaction file.
 func (s *search) story() string {
 	w := newWorld(s.cfg)
 	w.script = new(script)

@@ -162,7 +162,7 @@ type packet struct {
 	err      error
 }
 
-// The type numbered makes IDs that show their holder, and never shortens a pause.
+// numbered makes IDs that show their holder, and never shortens a pause.
 type numbered struct {
 	who  uint8
 	last uint8
@@ -221,7 +221,7 @@ func (w *world) authorityNow() time.Time {
 	return beginning.Add(time.Duration(w.ticks) * w.cfg.rate)
 }
 
-// The method pass lets a tick pass, and wakes the machines that are due.
+// pass lets a tick pass, and wakes the machines that are due.
 func (w *world) pass() {
 	w.ticks++
 	w.rec = w.rec.At(w.authorityNow())
@@ -306,7 +306,7 @@ func (w *world) release(who int, shut bool) {
 	}
 }
 
-// The method superseded records that the ID of the Acquire in flight must be released.
+// superseded records that the ID of the Acquire in flight must be released.
 func (w *world) superseded(who int) {
 	h := &w.h[who]
 	for _, p := range w.packets {
@@ -426,8 +426,8 @@ func (w *world) unbind(who, i int) {
 	w.after(who)
 }
 
-// The method freed updates a guarded ID after the work under one of its contexts has stopped, or
-// after time has passed.
+// freed updates a guarded ID after the work under one of its contexts has stopped, or after time
+// has passed.
 func (h *holder) freed(id lease.ID) {
 	for _, c := range h.contexts.slice() {
 		if c.id == id {
@@ -451,7 +451,7 @@ func (w *world) inWindow(who int) bool {
 
 // --- The watch
 
-// The method looked shows the record to the machine, as a watch does.
+// looked shows the record to the machine, as a watch does.
 func (w *world) looked(who int) {
 	h := &w.h[who]
 	rec, flying := w.rec, w.renewals(who) > 0
@@ -472,7 +472,7 @@ func (w *world) looked(who int) {
 	}
 }
 
-// The method renewals counts the renewals of the incarnation that are in flight.
+// renewals counts the renewals of the incarnation that are in flight.
 func (w *world) renewals(who int) (n int) {
 	for i := range w.packets {
 		if p := &w.packets[i]; p.who == who && p.aim == aimRenew && !p.answered && p.inc == w.h[who].inc.number {
@@ -482,7 +482,7 @@ func (w *world) renewals(who int) (n int) {
 	return n
 }
 
-// The method commands counts the commands in flight.
+// commands counts the commands in flight.
 func (w *world) commands(who int) (n int) {
 	for i := range w.packets {
 		if p := &w.packets[i]; p.who == who && p.aim != aimRenew && !p.answered {
@@ -517,7 +517,7 @@ func (w *world) send(who int, r request, out effects) {
 
 func (w *world) drop(i int) { w.packets = append(w.packets[:i], w.packets[i+1:]...) }
 
-// The method apply lets the authority decide a request.
+// apply lets the authority decide a request.
 func (w *world) apply(p *packet) {
 	now := w.authorityNow()
 	before := w.rec.At(now)
@@ -541,9 +541,8 @@ func (w *world) apply(p *packet) {
 	w.noteRecord()
 }
 
-// The method touched records that another client has changed the lease under an ID. The holder of
-// the ID cannot know of the change before it has the answer to a renewal that is decided after the
-// change.
+// touched records that another client has changed the lease under an ID. The holder of the ID
+// cannot know of the change before it has the answer to a renewal that is decided after the change.
 func (w *world) touched(id lease.ID) {
 	if id[0] == 0 || id[0] == rivalsIDs {
 		return
@@ -559,7 +558,7 @@ func (w *world) touched(id lease.ID) {
 	}
 }
 
-// The method third carries out a request of the rival or the operator.
+// third carries out a request of the rival or the operator.
 func (w *world) third(r lease.Request) {
 	now := w.authorityNow()
 	before := w.rec.At(now)
@@ -574,15 +573,15 @@ func (w *world) third(r lease.Request) {
 	w.noteRecord()
 }
 
-// The method answer gives the machine the answer to a packet that the authority has decided.
+// answer gives the machine the answer to a packet that the authority has decided.
 func (w *world) answer(i int) {
 	p := w.packets[i]
 	w.drop(i)
 	w.answered(p, p.res, p.err, false)
 }
 
-// The method unknown answers a packet with an unknown outcome. If the packet can still arrive or
-// has not returned, the world keeps the packet.
+// unknown answers a packet with an unknown outcome. If the packet can still arrive or has not
+// returned, the world keeps the packet.
 func (w *world) unknown(i int, keep, stuck bool) {
 	p := &w.packets[i]
 	q := *p

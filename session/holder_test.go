@@ -28,8 +28,8 @@ type holder struct {
 	breaking []time.Time
 }
 
-// The method open makes a holder with its own source of randomness. The holder is closed at the end
-// of the test.
+// open makes a holder with its own source of randomness. The holder is closed at the end of the
+// test.
 func (n *network) open(t testing.TB, o *session.Options) *holder {
 	t.Helper()
 	var set session.Options
@@ -75,7 +75,7 @@ func (h *holder) acquire(t testing.TB) lease.Token {
 	return tok
 }
 
-// The method refused calls Acquire, and expects that another holder has the lease.
+// refused calls Acquire, and expects that another holder has the lease.
 func (h *holder) refused(t testing.TB) {
 	t.Helper()
 	if tok, ok, err := h.AcquireWithToken(context.Background()); ok || err != nil || tok != "" {
@@ -83,8 +83,8 @@ func (h *holder) refused(t testing.TB) {
 	}
 }
 
-// The method unknown calls Acquire, and expects an error. If the error want is not nil, the error
-// of Acquire must match it.
+// unknown calls Acquire, and expects an error. If the error want is not nil, the error of Acquire
+// must match it.
 func (h *holder) unknown(t testing.TB, want error) {
 	t.Helper()
 	tok, ok, err := h.AcquireWithToken(context.Background())
@@ -114,8 +114,7 @@ func (h *holder) alive(t testing.TB, want bool) {
 	}
 }
 
-// The method losses waits until no goroutine runs, and returns the losses that the handlers have
-// reported.
+// losses waits until no goroutine runs, and returns the losses that the handlers have reported.
 func (h *holder) losses() []error {
 	synctest.Wait()
 	h.mu.Lock()
@@ -130,7 +129,7 @@ func (h *holder) breaks() []time.Time {
 	return slices.Clone(h.breaking)
 }
 
-// The method lostOnce expects exactly one loss, with the given reason.
+// lostOnce expects exactly one loss, with the given reason.
 func (h *holder) lostOnce(t testing.TB, reason lease.Code) *lease.LostError {
 	t.Helper()
 	lost := h.losses()

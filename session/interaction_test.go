@@ -104,8 +104,7 @@ func TestCommandsAreDescribed(t *testing.T) {
 	}
 }
 
-// The function interact runs an interaction file, and returns the file with the results of each
-// command.
+// interact runs an interaction file, and returns the file with the results of each command.
 func interact(text string) (string, error) {
 	var w *world
 	var commands []string
@@ -138,7 +137,7 @@ func interact(text string) (string, error) {
 	return strings.TrimRight(s.file.String(), "\n") + "\n", nil
 }
 
-// The method run runs one command.
+// run runs one command.
 func (s *script) run(w **world, command string) error {
 	verb, rest, _ := strings.Cut(command, " ")
 	switch {
@@ -229,7 +228,7 @@ func scriptConfig(settings string) (*config, error) {
 	return c.make(), nil
 }
 
-// The method allow adds a period to the periods with which an operator may break the lease.
+// allow adds a period to the periods with which an operator may break the lease.
 func (c *config) allow(period string) error {
 	p := lease.Period{}
 	if period != "absent" {
@@ -243,7 +242,7 @@ func (c *config) allow(period string) error {
 	return nil
 }
 
-// The method describe writes down the times that follow from the options.
+// describe writes down the times that follow from the options.
 func (w *world) describe() {
 	o := &w.cfg.options[0]
 	if o.Duration == lease.Infinite {

@@ -18,7 +18,7 @@ type script struct {
 
 func (s *script) command(text string) { s.file.WriteString(text + "\n----\n") }
 
-// The method result writes what has happened since the last command.
+// result writes what has happened since the last command.
 func (s *script) result(problem string) {
 	for _, l := range s.lines {
 		s.file.WriteString(l + "\n")
@@ -32,7 +32,7 @@ func (s *script) result(problem string) {
 	s.file.WriteString("\n")
 }
 
-// The method step lets an event happen, and writes the event down if there is a script.
+// step lets an event happen, and writes the event down if there is a script.
 func (w *world) step(e event) {
 	if w.script == nil {
 		w.do(e)
@@ -53,7 +53,7 @@ func (w *world) step(e event) {
 	w.do(e)
 }
 
-// The method heading writes a comment.
+// heading writes a comment.
 func (w *world) heading(text string) {
 	if w.script != nil {
 		w.script.file.WriteString("# " + text + "\n\n")

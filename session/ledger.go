@@ -56,7 +56,7 @@ const mostClaims = 256
 // "proposed" or "held", and at most one claim has the phase "given".
 type ledger []claim
 
-// The method find returns the claim of an ID, or nil if the ledger has no claim of the ID.
+// find returns the claim of an ID, or nil if the ledger has no claim of the ID.
 func (l ledger) find(id lease.ID) *claim {
 	for i := range l {
 		if l[i].id == id {
@@ -66,7 +66,7 @@ func (l ledger) find(id lease.ID) *claim {
 	return nil
 }
 
-// The method newest returns the newest claim in phase p, or nil if no claim is in phase p.
+// newest returns the newest claim in phase p, or nil if no claim is in phase p.
 func (l ledger) newest(p phase) *claim {
 	for i := range slices.Backward(l) {
 		if l[i].phase == p {
@@ -76,9 +76,8 @@ func (l ledger) newest(p phase) *claim {
 	return nil
 }
 
-// The method propose adds a claim. If the ledger is full, the method propose drops the oldest
-// settled claim. If the ledger is full and no claim is settled, the method propose drops the oldest
-// claim.
+// propose adds a claim. If the ledger is full, propose drops the oldest settled claim. If the
+// ledger is full and no claim is settled, propose drops the oldest claim.
 func (l *ledger) propose(id lease.ID) *claim {
 	if len(*l) == mostClaims {
 		i := max(0, slices.IndexFunc(*l, func(c claim) bool { return c.phase == settled }))
@@ -88,10 +87,9 @@ func (l *ledger) propose(id lease.ID) *claim {
 	return &(*l)[len(*l)-1]
 }
 
-// The method settle records that the ID of the claim c is certainly not in force. If the ID is in
-// doubt or disclosed, the ID can come into force later, so the method settle keeps the claim and
-// changes its phase to settled. If the ID is neither in doubt nor disclosed, the method settle
-// drops the claim.
+// settle records that the ID of the claim c is certainly not in force. If the ID is in doubt or
+// disclosed, the ID can come into force later, so settle keeps the claim and changes its phase to
+// settled. If the ID is neither in doubt nor disclosed, settle drops the claim.
 func (l *ledger) settle(c *claim) {
 	if c == nil {
 		return
@@ -113,9 +111,9 @@ func (l *ledger) settleAllBut(id lease.ID) {
 	}
 }
 
-// releaseAll finds every ID under which the lease might be locked. The method releaseAll changes
-// the phase of each ID that it finds to pending, so that the machine releases the ID. An ID that is
-// being handed over also becomes pending.
+// releaseAll finds every ID under which the lease might be locked. releaseAll changes the phase of
+// each ID that it finds to pending, so that the machine releases the ID. An ID that is being handed
+// over also becomes pending.
 //
 // If a settled ID is in doubt, a late request can still lock the lease under the ID. A finite lease
 // ends by itself, so releaseAll does not change the settled IDs of a finite lease. For an infinite

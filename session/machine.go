@@ -84,7 +84,7 @@ var (
 
 // --- Calls
 
-// The input acquire begins an Acquire.
+// acquire begins an Acquire.
 func (m *machine) acquire(now time.Time, n uint64) {
 	m.tick(now)
 	waiting := call{ticket: ticket{n, opAcquire}}
@@ -99,8 +99,8 @@ func (m *machine) acquire(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// The input release begins a call of Release. A Release ends every unanswered Acquire, and releases
-// every ID that may be in force.
+// release begins a call of Release. A Release ends every unanswered Acquire, and releases every ID
+// that may be in force.
 func (m *machine) release(now time.Time, n uint64) {
 	m.tick(now)
 	m.supersede()
@@ -113,15 +113,15 @@ func (m *machine) release(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// The input close is like the input release, and also makes every later Acquire fail.
+// close is like the input release, and also makes every later Acquire fail.
 func (m *machine) close(now time.Time, n uint64) {
 	m.closed = true
 	m.release(now, n)
 }
 
-// The input settle begins a call of Settle. The machine releases the lease that an Acquire with an
-// unknown outcome might have acquired. Unlike Release, Settle does not end a held incarnation, and
-// does not cancel an Acquire that waits for its answer.
+// settle begins a call of Settle. The machine releases the lease that an Acquire with an unknown
+// outcome might have acquired. Unlike Release, Settle does not end a held incarnation, and does not
+// cancel an Acquire that waits for its answer.
 func (m *machine) settle(now time.Time, n uint64) {
 	m.tick(now)
 	m.commands.cleaning = true
@@ -129,8 +129,8 @@ func (m *machine) settle(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// The input handOver begins a HandOver. The machine ends the sender's incarnation before it sends
-// the request. Once the authority has carried out the request, the receiver may hold the lease.
+// handOver begins a HandOver. The machine ends the sender's incarnation before it sends the
+// request. Once the authority has carried out the request, the receiver may hold the lease.
 func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	m.tick(now)
 	waiting := call{ticket: ticket{n, opHandOver}, to: to}
@@ -152,8 +152,8 @@ func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	m.advance(now)
 }
 
-// The input await begins a Wait. While a call of Wait is unanswered, the Session keeps reading the
-// record. Release, HandOver and Close answer the call of Wait.
+// await begins a Wait. While a call of Wait is unanswered, the Session keeps reading the record.
+// Release, HandOver and Close answer the call of Wait.
 func (m *machine) await(now time.Time, n uint64) {
 	m.tick(now)
 	waiting := call{ticket: ticket{n, opWait}}
@@ -165,8 +165,8 @@ func (m *machine) await(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// The input cancel answers a call whose caller no longer waits. If the call is an Acquire, the
-// machine undoes its request. The request of a call that is not an Acquire continues.
+// cancel answers a call whose caller no longer waits. If the call is an Acquire, the machine undoes
+// its request. The request of a call that is not an Acquire continues.
 func (m *machine) cancel(now time.Time, n uint64, err error) {
 	m.tick(now)
 	q := &m.commands
@@ -192,10 +192,9 @@ func (m *machine) cancel(now time.Time, n uint64, err error) {
 	m.advance(now)
 }
 
-// The input disclose returns the ID under which the lease is held. If the lease is not held, the
-// input disclose returns the ID that the next Acquire proposes. The input disclose also records
-// that another holder can hand the lease over to the returned ID. For a closed machine, the input
-// disclose returns the zero ID.
+// disclose returns the ID under which the lease is held. If the lease is not held, disclose returns
+// the ID that the next Acquire proposes. disclose also records that another holder can hand the
+// lease over to the returned ID. For a closed machine, disclose returns the zero ID.
 func (m *machine) disclose(now time.Time) lease.ID {
 	m.tick(now)
 	defer m.advance(now)
@@ -209,9 +208,9 @@ func (m *machine) disclose(now time.Time) lease.ID {
 
 // --- Work
 
-// The input bind adds one to the number of contexts that WhileHeld has made for the held
-// incarnation, and returns the ID of the incarnation. If the lease is not held, or if the stop
-// window has begun, the input bind returns an error and leaves the number unchanged.
+// bind adds one to the number of contexts that WhileHeld has made for the held incarnation, and
+// returns the ID of the incarnation. If the lease is not held, or if the stop window has begun,
+// bind returns an error and leaves the number unchanged.
 func (m *machine) bind(now time.Time) (lease.ID, error) {
 	m.tick(now)
 	defer m.advance(now)
@@ -226,8 +225,8 @@ func (m *machine) bind(now time.Time) (lease.ID, error) {
 	return c.id, nil
 }
 
-// The input unbind records that the work under a context has stopped. If no work of the incarnation
-// is running any more, and the release of its ID was deferred, the machine sends the release.
+// unbind records that the work under a context has stopped. If no work of the incarnation is
+// running any more, and the release of its ID was deferred, the machine sends the release.
 func (m *machine) unbind(now time.Time, id lease.ID) {
 	m.tick(now)
 	if c := m.ledger.find(id); c != nil {
@@ -241,16 +240,16 @@ func (m *machine) unbind(now time.Time, id lease.ID) {
 
 // --- Time
 
-// The input advance handles everything that is due by the current time, and then sends the next
-// requests. Every input ends with a call of advance.
+// advance handles everything that is due by the current time, and then sends the next requests.
+// Every input ends with a call of advance.
 func (m *machine) advance(now time.Time) {
 	m.tick(now)
 	m.sendNext(now)
 }
 
-// The method tick handles everything that is due by the current time. If the belief has ended, the
-// method tick drops the belief. Every input begins with a call of the method tick, so a late answer
-// cannot extend a belief that has ended.
+// tick handles everything that is due by the current time. If the belief has ended, tick drops the
+// belief. Every input begins with a call of tick, so a late answer cannot extend a belief that has
+// ended.
 func (m *machine) tick(now time.Time) {
 	m.tickTerm(now)
 	for i := range m.ledger {
@@ -260,8 +259,8 @@ func (m *machine) tick(now time.Time) {
 	}
 }
 
-// The method sleep returns the time after which the Session must call advance at the latest. If the
-// result is lease.Infinite, the Session need not call advance.
+// sleep returns the time after which the Session must call advance at the latest. If the result is
+// lease.Infinite, the Session need not call advance.
 func (m *machine) sleep(now time.Time) time.Duration {
 	wait := m.sleepTerm(now)
 	for i := range m.ledger {
@@ -272,8 +271,8 @@ func (m *machine) sleep(now time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// The method take returns the actions of all inputs since the previous call of take, and removes
-// the returned actions from the machine.
+// take returns the actions of all inputs since the previous call of take, and removes the returned
+// actions from the machine.
 func (m *machine) take() effects {
 	var out effects
 	if m.out != nil {
@@ -282,8 +281,8 @@ func (m *machine) take() effects {
 	return out
 }
 
-// The method effects returns the struct to which each input adds its actions. The method take
-// empties the struct that the method effects returns.
+// effects returns the struct to which each input adds its actions. The method take empties the
+// struct that effects returns.
 func (m *machine) effects() *effects {
 	if m.out == nil {
 		m.out = new(effects)
@@ -310,8 +309,8 @@ func (m *machine) canAcquire(rec lease.Record) bool {
 
 // --- The parts of decisions
 
-// The method proposal returns the claim that is held or proposed. If no claim is held or proposed,
-// the method proposal proposes a new ID.
+// proposal returns the claim that is held or proposed. If no claim is held or proposed, proposal
+// proposes a new ID.
 func (m *machine) proposal() *claim {
 	for _, p := range []phase{held, proposed} {
 		if c := m.ledger.newest(p); c != nil {
@@ -328,7 +327,7 @@ func (m *machine) markPending(c *claim) {
 	m.commands.cleaning = true
 }
 
-// The method supersede ends every Acquire and every Wait.
+// supersede ends every Acquire and every Wait.
 func (m *machine) supersede() {
 	m.abandon(lease.ErrReleased)
 	m.answerAll(opAcquire, lease.ErrReleased)
@@ -341,10 +340,9 @@ func (m *machine) answerAll(o op, err error) {
 	}
 }
 
-// The method abandon ends the Acquire in service. The machine releases the ID of the abandoned
-// Acquire only after the authority has answered its request. If the machine sent the release
-// earlier, the release could reach the authority before the acquire request, and would release
-// nothing.
+// abandon ends the Acquire in service. The machine releases the ID of the abandoned Acquire only
+// after the authority has answered its request. If the machine sent the release earlier, the
+// release could reach the authority before the acquire request, and would release nothing.
 func (m *machine) abandon(err error) {
 	asker := m.commands.serving
 	if asker.op != opAcquire {
@@ -358,8 +356,7 @@ func (m *machine) abandon(err error) {
 // enqueue puts a call at the end of the queue.
 func (m *machine) enqueue(waiting call) { m.commands.waiting = append(m.commands.waiting, waiting) }
 
-// The method answer ends a call. If an Acquire succeeds, its answer has the token of the held
-// incarnation.
+// answer ends a call. If an Acquire succeeds, its answer has the token of the held incarnation.
 func (m *machine) answer(asker ticket, err error) {
 	if asker.number == 0 {
 		return
@@ -371,11 +368,11 @@ func (m *machine) answer(asker ticket, err error) {
 	m.effects().answers = append(m.effects().answers, o)
 }
 
-// The method report adds an event to the effects.
+// report adds an event to the effects.
 func (m *machine) report(event any) { m.effects().report = append(m.effects().report, event) }
 
-// The method pop removes the first call with the operation o from the queue, and returns the
-// removed call. A refused hand-over stays in the queue until the lease is released.
+// pop removes the first call with the operation o from the queue, and returns the removed call. A
+// refused hand-over stays in the queue until the lease is released.
 func (q *commands) pop(o op) (call, bool) {
 	for i, waiting := range q.waiting {
 		if waiting.op == o && waiting.refused == nil {
@@ -386,8 +383,8 @@ func (q *commands) pop(o op) (call, bool) {
 	return call{}, false
 }
 
-// The method last returns the highest number of the calls that wait for releases. If no call waits
-// for releases, the method last returns 0.
+// last returns the highest number of the calls that wait for releases. If no call waits for
+// releases, last returns 0.
 func (q *commands) last() (number uint64) {
 	for _, waiting := range q.waiting {
 		if waiting.isCleanup() {
@@ -400,7 +397,7 @@ func (q *commands) last() (number uint64) {
 // tooManyStuck reports whether the machine must send no request because too many requests are stuck.
 func (q *commands) tooManyStuck() bool { return q.stuck >= mostStuck }
 
-// The method remove removes the call at index i of the queue. An empty queue uses no memory.
+// remove removes the call at index i of the queue. An empty queue uses no memory.
 func (q *commands) remove(i int) {
 	if q.waiting = append(q.waiting[:i:i], q.waiting[i+1:]...); len(q.waiting) == 0 {
 		q.waiting = nil

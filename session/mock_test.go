@@ -38,7 +38,7 @@ func (m *mocked) open(t testing.TB, o session.Options) *holder {
 	return m.network.open(t, &o)
 }
 
-// The method add moves the mock clock forward, and waits for everything that becomes due.
+// add moves the mock clock forward, and waits for everything that becomes due.
 func (m *mocked) add(d time.Duration) {
 	synctest.Wait()
 	m.clock.Add(d)

@@ -91,22 +91,22 @@ func (n *network) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 	return nil, errors.ErrUnsupported
 }
 
-// The method meet applies one of the faults to each of the next requests with the given action.
+// meet applies one of the faults to each of the next requests with the given action.
 func (n *network) meet(a lease.Action, faults ...fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.next[a] = append(n.next[a], faults...)
 }
 
-// The method keep applies the fault to every request with the given action. If the fault is nil,
-// requests with the given action are carried out.
+// keep applies the fault to every request with the given action. If the fault is nil, requests with
+// the given action are carried out.
 func (n *network) keep(a lease.Action, f fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.always[a], n.next[a] = f, nil
 }
 
-// The method heal ends all faults, including the faults of requests in flight.
+// heal ends all faults, including the faults of requests in flight.
 func (n *network) heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -116,8 +116,7 @@ func (n *network) heal() {
 	n.healed = make(chan struct{})
 }
 
-// The method requests returns the requests that were sent, with the given actions or with any
-// action.
+// requests returns the requests that were sent, with the given actions or with any action.
 func (n *network) requests(actions ...lease.Action) []sent {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,7 +137,7 @@ func (n *network) together(a lease.Action) int {
 	return n.most[a]
 }
 
-// The method record reads the lease directly at the authority, without the network.
+// record reads the lease directly at the authority, without the network.
 func (n *network) record(t testing.TB) lease.Record {
 	t.Helper()
 	res, err := lease.Inspect(context.Background(), n.Authority, name)
@@ -148,7 +147,7 @@ func (n *network) record(t testing.TB) lease.Record {
 	return res.Record
 }
 
-// The method act carries out a request directly at the authority, without the network.
+// act carries out a request directly at the authority, without the network.
 func (n *network) act(t testing.TB, req lease.Request) lease.Result {
 	t.Helper()
 	res, err := n.Authority.Do(context.Background(), name, req)

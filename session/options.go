@@ -311,12 +311,12 @@ func (o *Options) leaveTime(given *Options) error {
 	return blame
 }
 
-// timeLeft returns the time from the end of a failed retry to U, the end of the belief. The method
-// timeLeft assumes that a renewal has timed out, and that its retry has timed out too. The
-// StopWindow must fit into the time that timeLeft returns.
+// timeLeft returns the time from the end of a failed retry to U, the end of the belief. timeLeft
+// assumes that a renewal has timed out, and that its retry has timed out too. The StopWindow must
+// fit into the time that timeLeft returns.
 func (o *Options) timeLeft() time.Duration {
 	return o.budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay
 }
 
-// The method window returns the StopWindow, or 0 if there is no stop window.
+// window returns the StopWindow, or 0 if there is no stop window.
 func (o *Options) window() time.Duration { return max(0, o.StopWindow) }

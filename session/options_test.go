@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The function fields returns every FieldError in the tree of an error.
+// fields returns every FieldError in the tree of an error.
 func fields(err error) []*lease.FieldError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*lease.FieldError
@@ -161,8 +161,8 @@ func TestOptionsInRange(t *testing.T) {
 	}
 }
 
-// The function options calls f with every combination of set and unset fields. The set fields have
-// values that fit and values that do not fit.
+// options calls f with every combination of set and unset fields. The set fields have values that
+// fit and values that do not fit.
 func options(f func(o session.Options)) {
 	values := []time.Duration{0, time.Millisecond, 100 * time.Millisecond, 2 * time.Second, 9 * time.Second, 31 * time.Second}
 	for _, rate := range []float64{0, 0.01, 0.5} {

@@ -10,12 +10,12 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// The method take converts the effects of one input to two lists of functions. The second list
-// (answers) has the functions that send an outcome to a waiting caller. The first list (acts) has
-// all functions that do not send an outcome, in order of urgency. Only two kinds of functions may
-// block: a function that calls a hook of the Trace, and the function that sets the alarm, if the
-// method After of the Clock blocks. The caller of the method take holds mu, and must unlock mu
-// before it calls the functions. The caller must call the functions in acts first.
+// take converts the effects of one input to two lists of functions. The second list (answers) has
+// the functions that send an outcome to a waiting caller. The first list (acts) has all functions
+// that do not send an outcome, in order of urgency. Only two kinds of functions may block: a
+// function that calls a hook of the Trace, and the function that sets the alarm, if the method
+// After of the Clock blocks. The caller of take holds mu, and must unlock mu before it calls the
+// functions. The caller must call the functions in acts first.
 func (s *Session) take(now time.Time) (acts, answers []func()) {
 	out := s.machine.take()
 	do := func(f func()) { acts = append(acts, f) }
@@ -61,11 +61,11 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 	return acts, answers
 }
 
-// The function perform calls the functions that the method take has returned, and calls the
-// functions in answers last. It calls the functions in answers even if a hook panics or calls
-// runtime.Goexit, so that no caller waits forever. If a hook panics, the panic continues after the
-// functions in answers have been called. A panic of a hook ends the process, unless the hook runs
-// on the goroutine of a caller that recovers.
+// perform calls the functions that the method take has returned, and calls the functions in answers
+// last. It calls the functions in answers even if a hook panics or calls runtime.Goexit, so that no
+// caller waits forever. If a hook panics, the panic continues after the functions in answers have
+// been called. A panic of a hook ends the process, unless the hook runs on the goroutine of a
+// caller that recovers.
 func perform(acts, answers []func()) {
 	defer func() {
 		for _, answer := range answers {
@@ -104,5 +104,5 @@ func (s *Session) sendRequest(ctx context.Context, r request) {
 				m.answered(r, now, res, err, stuck)
 			})
 		},
-		func() { s.step(func(m *machine, now time.Time) { m.returned(now, r) }) })
+		func() { s.step(func(m *machine, now time.Time) { m.noteReturn(now, r) }) })
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The type brittle is an authority that panics.
+// brittle is an authority that panics.
 type brittle struct {
 	lease.Authority
 	at lease.Action
@@ -101,7 +101,7 @@ func TestPanicOfAHookAnswersOtherCalls(t *testing.T) {
 	})
 }
 
-// The type lines is a Writer that sends each line to a channel.
+// lines is a Writer that sends each line to a channel.
 type lines chan string
 
 func (l lines) Write(line []byte) (int, error) {
@@ -109,7 +109,7 @@ func (l lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// The function panics acquires a lease, waits for a renewal, and releases or loses the lease.
+// panics acquires a lease, waits for a renewal, and releases or loses the lease.
 func panics(a brittle, trace *session.Trace, handler func(error)) {
 	defer func() { _ = recover() }()
 	check := func(err error) {

@@ -44,7 +44,7 @@ func TestWorld(t *testing.T) {
 	})
 }
 
-// The function drawn returns the setup that a seed determines.
+// drawn returns the setup that a seed determines.
 func drawn(seed uint64) setup {
 	r := rand.New(rand.NewPCG(seed, 0))
 	b := func() uint8 { return uint8(r.Uint32()) }
@@ -58,7 +58,7 @@ func drawn(seed uint64) setup {
 	return set
 }
 
-// The type sticky plants a bug: CheckAlive returns a flag, and does not compare the clock with U.
+// sticky plants a bug: CheckAlive returns a flag, and does not compare the clock with U.
 type sticky struct {
 	*session.Session
 	flag atomic.Bool
@@ -84,14 +84,14 @@ func (s *sticky) HandOver(ctx context.Context, to lease.ID) error {
 
 func (s *sticky) CheckAlive() bool { return s.flag.Load() }
 
-// The type twice plants a bug: it reports each loss twice.
+// twice plants a bug: it reports each loss twice.
 type twice struct{ *session.Session }
 
 func (s twice) OnLost(f func(error)) func() bool {
 	return s.Session.OnLost(func(err error) { f(err); f(err) })
 }
 
-// The type mute plants a bug: it does not report a loss by a break.
+// mute plants a bug: it does not report a loss by a break.
 type mute struct{ *session.Session }
 
 func (s mute) OnLost(f func(error)) func() bool {
@@ -102,7 +102,7 @@ func (s mute) OnLost(f func(error)) func() bool {
 	})
 }
 
-// The type eager plants a bug: it reports a release as a loss.
+// eager plants a bug: it reports a release as a loss.
 type eager struct {
 	*session.Session
 	lost []func(error)
@@ -122,7 +122,7 @@ func (s *eager) Release(ctx context.Context) error {
 	return s.Session.Release(ctx)
 }
 
-// The type deaf plants a bug: after a HandOver, it still believes that it holds the lease.
+// deaf plants a bug: after a HandOver, it still believes that it holds the lease.
 type deaf struct {
 	*session.Session
 	until atomic.Pointer[time.Time]

@@ -125,8 +125,8 @@ func needHandler(isNil bool, method string) {
 	}
 }
 
-// The method report logs an event, and returns functions that call the handlers and the hook for
-// the event. The caller holds mu, so that the log records are in the order of the events.
+// report logs an event, and returns functions that call the handlers and the hook for the event.
+// The caller holds mu, so that the log records are in the order of the events.
 func (s *Session) report(event any) (calls []func(), hook func()) {
 	t := cmp.Or(s.o.Trace, new(Trace))
 	hook = func() {}
@@ -176,7 +176,7 @@ func callHook[T any](hook func(T), event T) {
 	}
 }
 
-// The method record adds a record to the queue of the Logger. The method record does not block.
+// record adds a record to the queue of the Logger. record does not block.
 func (s *Session) record(level slog.Level, text string, args ...any) {
 	s.log.Log(level, "lease: "+text, slices.Concat([]any{"name", s.Name()}, args, []any{"owner", s.Owner()})...)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The method lose makes a holder lose the lease that it holds.
+// lose makes a holder lose the lease that it holds.
 func (n *network) lose(t *testing.T, h *holder) {
 	t.Helper()
 	n.breaks(t, 0)
@@ -281,7 +281,7 @@ func TestHandlerRegisteredAtU(t *testing.T) {
 	})
 }
 
-// The type frozen is a clock whose alarms never ring.
+// frozen is a clock whose alarms never ring.
 type frozen struct {
 	now     time.Time
 	stepped atomic.Int64

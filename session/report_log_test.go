@@ -34,7 +34,7 @@ func newLogbook() *logbook {
 	return b
 }
 
-// The method lines returns the lines that contain a text.
+// lines returns the lines that contain a text.
 func (b *logbook) lines(text string) (lines []string) {
 	synctest.Wait()
 	b.mu.Lock()

@@ -292,10 +292,9 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 	return &runner{RunOptions: o, lease: l, log: logqueue.Queue{To: o.Logger}}, nil
 }
 
-// The method term calls f while the lease is held, and then releases the lease. The result
-// takenOver reports whether another Session with the same owner took over the lease before f
-// returned. The error of f cannot show whether the lease was taken over, because f might return the
-// error of another lease.
+// term calls f while the lease is held, and then releases the lease. The result takenOver reports
+// whether another Session with the same owner took over the lease before f returned. The error of f
+// cannot show whether the lease was taken over, because f might return the error of another lease.
 func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Context, lease.Token) error) (takenOver bool, err error) {
 	held, cancel := lease.WhileHeld(ctx, r.lease)
 	r.record(slog.LevelInfo, "lease: term began", "token", tok)
@@ -332,8 +331,8 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 	return takenOver, err
 }
 
-// The method record adds a record to the queue of the Logger. The record contains the name and the
-// owner of the Lease if the Lease has the methods Name and Owner, as a Session has.
+// record adds a record to the queue of the Logger. The record contains the name and the owner of
+// the Lease if the Lease has the methods Name and Owner, as a Session has.
 func (r *runner) record(level slog.Level, text string, args ...any) {
 	if l, ok := r.lease.(interface{ Owner() string }); ok {
 		args = append(args, "owner", l.Owner())
@@ -352,15 +351,14 @@ func (r *runner) callWithTimeout(ctx context.Context, f func(context.Context) er
 	return timedOut(ctx, "ReleaseTimeout", r.ReleaseTimeout, f(ctx))
 }
 
-// settleAfter calls settle after an attempt to acquire has failed with err. The method settleAfter
-// returns err, joined with the error of settle if settle fails too.
+// settleAfter calls settle after an attempt to acquire has failed with err. settleAfter returns
+// err, joined with the error of settle if settle fails too.
 func (r *runner) settleAfter(ctx context.Context, err error) error {
 	return joinUnlessSame(err, r.callWithTimeout(ctx, r.settle))
 }
 
-// The method settle releases the lease that an attempt with an unknown outcome might have acquired.
-// If the Lease is a Session, the method settle neither ends a held lease nor stops a running call
-// of Acquire.
+// settle releases the lease that an attempt with an unknown outcome might have acquired. If the
+// Lease is a Session, settle neither ends a held lease nor stops a running call of Acquire.
 func (r *runner) settle(ctx context.Context) error {
 	if l, ok := r.lease.(interface{ Settle(context.Context) error }); ok { // a Session, or a type that embeds one
 		return l.Settle(ctx)
@@ -368,9 +366,9 @@ func (r *runner) settle(ctx context.Context) error {
 	return r.lease.Release(ctx)
 }
 
-// The method contend tries to acquire the lease until an attempt is granted. If contend returns an
-// error and the result unknown is true, the authority might have granted an attempt, or might still
-// grant one. If the result unknown is true, the caller must call the method settle.
+// contend tries to acquire the lease until an attempt is granted. If contend returns an error and
+// the result unknown is true, the authority might have granted an attempt, or might still grant
+// one. If the result unknown is true, the caller must call the method settle.
 func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, err error) {
 	c := contention{interval: r.AcquireInterval}
 	for {
@@ -391,7 +389,7 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 		case err != nil && mayBeGranted(err):
 			unknown = true
 		}
-		if ended == nil && c.tried(r.Clock.Now(), err) {
+		if ended == nil && c.noteAttempt(r.Clock.Now(), err) {
 			return "", unknown, err
 		}
 		if ended == nil {
@@ -439,8 +437,8 @@ func (r *runner) reportAttempt(c *contention, err error) {
 	}
 }
 
-// waitForTurn waits until another attempt may succeed. The method waitForTurn returns an error if
-// no attempt can ever succeed.
+// waitForTurn waits until another attempt may succeed. waitForTurn returns an error if no attempt
+// can ever succeed.
 func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) error {
 	if l, ok := r.lease.(lease.Waiter); ok && locked {
 		err := l.Wait(ctx)
@@ -456,8 +454,8 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 	return nil
 }
 
-// The method pause waits for the duration d, shortened at random by up to half. If ctx ends before
-// the wait ends, the method pause returns the error of ctx.
+// pause waits for the duration d, shortened at random by up to half. If ctx ends before the wait
+// ends, pause returns the error of ctx.
 func (r *runner) pause(ctx context.Context, d time.Duration) error {
 	return timing.Sleep(ctx, r.Clock, dice.Dice{Reader: &r.Rand}.Shorten(d, 0.5))
 }
@@ -477,10 +475,10 @@ const (
 	permanentTime = 30 * time.Second // if a permanent error has repeated for this long, Run returns it
 )
 
-// The method tried records the error of an attempt that was not granted. If the parameter err is
-// nil, the attempt was refused because the lease is locked. The method tried reports whether every
-// later attempt would fail too.
-func (c *contention) tried(now time.Time, err error) (over bool) {
+// noteAttempt records the error of an attempt that was not granted. If the parameter err is nil, the
+// attempt was refused because the lease is locked. noteAttempt reports whether every later attempt would
+// fail too.
+func (c *contention) noteAttempt(now time.Time, err error) (over bool) {
 	if err == nil {
 		c.last, c.since, c.pause = lease.ErrHeldByOther, now, c.interval
 		return false
@@ -494,9 +492,9 @@ func (c *contention) tried(now time.Time, err error) (over bool) {
 	return hopeless(err) || errors.As(err, new(*lease.PermanentError)) && now.Sub(c.since) >= permanentTime
 }
 
-// The method stopped returns the error of a contention that has ended because ctx is done. The
-// returned error matches ctx.Err() and context.Cause(ctx). If there was an attempt, the returned
-// error also matches the error of the last attempt.
+// stopped returns the error of a contention that has ended because ctx is done. The returned error
+// matches ctx.Err() and context.Cause(ctx). If there was an attempt, the returned error also
+// matches the error of the last attempt.
 func (c *contention) stopped(ctx context.Context) error {
 	if c.last == nil {
 		return stopped(ctx)
@@ -504,7 +502,7 @@ func (c *contention) stopped(ctx context.Context) error {
 	return fmt.Errorf("%w; the last attempt to acquire the lease: %w", stopped(ctx), c.last)
 }
 
-// The function stopped returns one error that matches both ctx.Err() and context.Cause(ctx).
+// stopped returns one error that matches both ctx.Err() and context.Cause(ctx).
 func stopped(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
@@ -534,7 +532,7 @@ func joinUnlessSame(err, more error) error {
 	return joinErrors(err, more)
 }
 
-// The function cause returns the text of err without the operation and the name of the lease.
+// cause returns the text of err without the operation and the name of the lease.
 func cause(err error) string {
 	if op := (*lease.OpError)(nil); errors.As(err, &op) && op.Err != nil {
 		return op.Err.Error()
@@ -548,7 +546,7 @@ func mayBeGranted(err error) bool {
 	return !provesNoChange(err) || lease.CodeOf(err) == lease.ErrExpired
 }
 
-// The function hopeless reports whether it is useless to retry a call that has returned err.
+// hopeless reports whether it is useless to retry a call that has returned err.
 func hopeless(err error) bool {
 	switch code := lease.CodeOf(err); code {
 	case 0:

@@ -69,7 +69,7 @@ func TestRunRand(t *testing.T) {
 	}
 }
 
-// The type same is a source of bytes that are all equal.
+// same is a source of bytes that are all equal.
 type same byte
 
 func (s same) Read(p []byte) (int, error) {
@@ -79,7 +79,7 @@ func (s same) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The type plain is a Lease that is not a Waiter and has no tokens.
+// plain is a Lease that is not a Waiter and has no tokens.
 type plain struct {
 	mu    sync.Mutex
 	ok    bool
@@ -138,7 +138,7 @@ func TestRunOfAPlainLease(t *testing.T) {
 	})
 }
 
-// The type impatient is a Waiter whose Wait returns at once, with the error err.
+// impatient is a Waiter whose Wait returns at once, with the error err.
 type impatient struct {
 	*plain
 	err error

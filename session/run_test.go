@@ -123,7 +123,7 @@ func TestRunOfAProcessThatWasStopped(t *testing.T) {
 	}
 }
 
-// The type timerless is a Clock that returns the time, but whose timers never fire.
+// timerless is a Clock that returns the time, but whose timers never fire.
 type timerless struct{}
 
 func (timerless) Now() time.Time                       { return time.Now() }
@@ -247,7 +247,7 @@ func TestRunContextEndsBefore(t *testing.T) {
 	})
 }
 
-// The type justReleased is a Session whose lease is released before the first use of its context.
+// justReleased is a Session whose lease is released before the first use of its context.
 type justReleased struct{ *session.Session }
 
 func (l justReleased) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -271,7 +271,7 @@ func TestRunReleasesItself(t *testing.T) {
 	})
 }
 
-// The type justAcquired calls the function do just after a granted Acquire.
+// justAcquired calls the function do just after a granted Acquire.
 type justAcquired struct {
 	*session.Session
 	do func()

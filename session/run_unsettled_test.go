@@ -57,7 +57,7 @@ func TestContextEndsAfterAnUnknownTry(t *testing.T) {
 	}
 }
 
-// The type ends is a Lease whose context ends just after its Acquire has failed.
+// ends is a Lease whose context ends just after its Acquire has failed.
 type ends struct {
 	lease.TokenAcquirer
 	cancel context.CancelFunc
@@ -446,7 +446,7 @@ func TestContextEndsWithThePause(t *testing.T) {
 	}
 }
 
-// The type ending is a Clock that ends a context when its method After is called.
+// ending is a Clock that ends a context when its method After is called.
 type ending struct{ cancel context.CancelFunc }
 
 func (ending) Now() time.Time { return time.Now() }
@@ -523,7 +523,7 @@ func TestNoReleaseAfterACertainTry(t *testing.T) {
 	}
 }
 
-// The type refusing is a Lease that is never granted.
+// refusing is a Lease that is never granted.
 type refusing struct {
 	lease.Lease
 	err      error

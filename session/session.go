@@ -132,8 +132,8 @@ func (s *Session) LastConfirmed() (time.Time, bool) {
 	return b.sent, held
 }
 
-// The method current returns the belief if it has not ended. If the belief has ended, the method
-// current returns the zero belief.
+// current returns the belief if it has not ended. If the belief has ended, current returns the zero
+// belief.
 func (s *Session) current() (b belief, held bool) {
 	p := s.belief.Load()
 	if p == nil || p.left(s.o, s.o.Clock.Now()) <= 0 {
@@ -142,8 +142,8 @@ func (s *Session) current() (b belief, held bool) {
 	return *p, true
 }
 
-// The method step gives the machine one input and performs the effects. Every change of the machine
-// goes through the method step. The caller must hold no lock.
+// step gives the machine one input and performs the effects. Every change of the machine goes
+// through step. The caller must hold no lock.
 func (s *Session) step(input func(m *machine, now time.Time)) {
 	s.checkedOptions()
 	s.mu.Lock()
@@ -154,8 +154,8 @@ func (s *Session) step(input func(m *machine, now time.Time)) {
 	perform(acts, answers)
 }
 
-// jitter shortens a duration at random by up to half. The method jitter locks mu, which guards the
-// source of the random numbers, so the caller must not hold mu.
+// jitter shortens a duration at random by up to half. jitter locks mu, which guards the source of
+// the random numbers, so the caller must not hold mu.
 func (s *Session) jitter(d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,12 +30,12 @@ type renewal struct {
 	sent time.Time // when the last renewal was sent, or the Acquire if there was no renewal
 }
 
-// The method hasten makes a renewal due now. If a renewal is in flight, the next renewal is due as
-// soon as the answer comes. But if the renewal in flight fails, the next renewal is due after the
-// usual RetryDelay.
+// hasten makes a renewal due now. If a renewal is in flight, the next renewal is due as soon as the
+// answer comes. But if the renewal in flight fails, the next renewal is due after the usual
+// RetryDelay.
 func (r *renewal) hasten(now time.Time) { r.at, r.again = now, r.inFlight }
 
-// The method retry makes a renewal due after a pause.
+// retry makes a renewal due after a pause.
 func (r *renewal) retry(now time.Time, pause time.Duration) { r.at, r.again = now.Add(pause), false }
 
 // A notice is the last answer of the authority that reports a break. The times in a notice are
@@ -46,8 +46,8 @@ type notice struct {
 	end  time.Time     // the end of the break that the handlers of OnBreaking know
 }
 
-// The method begin begins an incarnation. While the incarnation is held, no other ID of this holder
-// is in force.
+// begin begins an incarnation. While the incarnation is held, no other ID of this holder is in
+// force.
 func (m *machine) begin(b *belief) {
 	m.ledger.find(b.id).phase = held
 	m.ledger.settleAllBut(b.id)
@@ -56,7 +56,7 @@ func (m *machine) begin(b *belief) {
 	m.effects().began = true
 }
 
-// The method end ends the incarnation, and changes the phase of its ID to p.
+// end ends the incarnation, and changes the phase of its ID to p.
 func (m *machine) end(p phase, cause error) {
 	c := m.ledger.newest(held)
 	m.term.belief = nil
@@ -84,14 +84,14 @@ func (m *machine) stopReason() *lease.LostError {
 	return m.lost(lease.ErrStopWindow, err)
 }
 
-// The method lose ends the incarnation with a loss. If the answer to a renewal or to an earlier
-// Acquire did not come, the authority might have granted the unanswered request. The machine
-// therefore releases the ID, so that the lease does not stay locked for a whole Duration. If work
-// under a context of WhileHeld is still running, the release is deferred. The machine sends a
-// deferred release when all work under the contexts of WhileHeld has stopped. If the lease is
-// finite and has certainly expired, the machine sends the deferred release even if the work has not
-// stopped. To compute when the lease has certainly expired, the machine assumes that the last
-// request was granted at the end of its RequestTimeout.
+// lose ends the incarnation with a loss. If the answer to a renewal or to an earlier Acquire did
+// not come, the authority might have granted the unanswered request. The machine therefore releases
+// the ID, so that the lease does not stay locked for a whole Duration. If work under a context of
+// WhileHeld is still running, the release is deferred. The machine sends a deferred release when
+// all work under the contexts of WhileHeld has stopped. If the lease is finite and has certainly
+// expired, the machine sends the deferred release even if the work has not stopped. To compute when
+// the lease has certainly expired, the machine assumes that the last request was granted at the end
+// of its RequestTimeout.
 func (m *machine) lose(reason lease.Code, err error) {
 	lost, c := m.lost(reason, err), m.ledger.newest(held)
 	switch {
@@ -152,13 +152,13 @@ func (m *machine) sleepTerm(now time.Time) time.Duration {
 	return wait
 }
 
-// The method pace returns when the next renewal is due. The parameter sentAt is the time at which
-// the previous Acquire or renewal was sent. The previous request was granted, or its answer reports
-// that the lease is breaking. The next renewal is due one delay after sentAt. The delay is the
-// RenewInterval or half of the time for which the belief lasts, whichever is shorter. The method
-// pace shortens the delay at random, by up to nine tenths before the first renewal and by up to one
-// tenth before every later renewal. The first delay varies the most, so that leases that were
-// acquired at the same time are renewed at different times.
+// pace returns when the next renewal is due. The parameter sentAt is the time at which the previous
+// Acquire or renewal was sent. The previous request was granted, or its answer reports that the
+// lease is breaking. The next renewal is due one delay after sentAt. The delay is the RenewInterval
+// or half of the time for which the belief lasts, whichever is shorter. pace shortens the delay at
+// random, by up to nine tenths before the first renewal and by up to one tenth before every later
+// renewal. The first delay varies the most, so that leases that were acquired at the same time are
+// renewed at different times.
 //
 // If half of the time for which the belief lasts is shorter than one Margin, the method pace uses
 // the Margin instead. If the delay had no minimum, a store that assumes a larger clock drift than
@@ -204,7 +204,7 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 		m.countFailure("renewal", err)
 	case own && rec.State == lease.Breaking && res.MinRemaining > 0: // the lease is held until the break is over
 		t.failed = nil
-		m.breaking(&b, now, res)
+		m.noteBreak(&b, now, res)
 		if t.belief == nil {
 			return
 		}
@@ -224,11 +224,11 @@ func (m *machine) renewed(r request, now time.Time, res lease.Result, err error)
 	}
 }
 
-// The method breaking records that the lease ends when a break is over. If several answers report
-// different ends of the lease, the belief uses the earliest end. The machine reports the break to
-// the handlers of OnBreaking at the first answer that shows the break. The machine reports the
-// break again if a later answer moves the end of the break to an earlier time, by more than Margin.
-func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
+// noteBreak records that the lease ends when a break is over. If several answers report different
+// ends of the lease, the belief uses the earliest end. The machine reports the break to the
+// handlers of OnBreaking at the first answer that shows the break. The machine reports the break
+// again if a later answer moves the end of the break to an earlier time, by more than Margin.
+func (m *machine) noteBreak(b *belief, now time.Time, res lease.Result) {
 	t := &m.term
 	if b.left(m.o, now) < t.belief.left(m.o, now) {
 		t.belief = b
@@ -247,12 +247,12 @@ func (m *machine) breaking(b *belief, now time.Time, res lease.Result) {
 }
 
 // endsEarlier reports whether the notice n moves the end of the break to an earlier time, by more
-// than margin. The handlers of OnBreaking know that the break ends at last.end. The method
-// endsEarlier compares n.end with last.end. Some authorities do not tell when the break ends, but
-// only how much time remains, so endsEarlier also compares the remaining times n.left and
-// last.left. From the notice last to the notice n, the remaining time should fall by the time that
-// has passed (elapsed). Because clocks can run at different rates, a fall of at most elapsed +
-// elapsed/8 + margin does not show that the end of the break has moved.
+// than margin. The handlers of OnBreaking know that the break ends at last.end. endsEarlier
+// compares n.end with last.end. Some authorities do not tell when the break ends, but only how much
+// time remains, so endsEarlier also compares the remaining times n.left and last.left. From the
+// notice last to the notice n, the remaining time should fall by the time that has passed
+// (elapsed). Because clocks can run at different rates, a fall of at most elapsed + elapsed/8 +
+// margin does not show that the end of the break has moved.
 func (n *notice) endsEarlier(last *notice, margin time.Duration) bool {
 	elapsed := n.at.Sub(last.at)
 	return n.end.Before(last.end.Add(-margin)) || n.left < last.left-elapsed-elapsed/8-margin

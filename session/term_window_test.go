@@ -277,8 +277,7 @@ func deferred(t *testing.T, o *session.Options) *deferral {
 	return d
 }
 
-// The method inForce expects that the ID is in force if want is true, or was released if want is
-// false.
+// inForce expects that the ID is in force if want is true, or was released if want is false.
 func (d *deferral) inForce(t *testing.T, want bool) {
 	t.Helper()
 	synctest.Wait()

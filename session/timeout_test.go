@@ -19,7 +19,7 @@ import (
 // errNoAnswer stands for the error of a request that a time limit of the Session or of Run has ended.
 var errNoAnswer = errors.New("no answer within")
 
-// The function matches is like errors.Is, but also accepts errNoAnswer.
+// matches is like errors.Is, but also accepts errNoAnswer.
 func matches(err, want error) bool {
 	if want == errNoAnswer {
 		return err != nil && strings.Contains(err.Error(), want.Error()) &&

@@ -35,10 +35,9 @@ func (s *Session) Wait(ctx context.Context) error {
 // When the machine answers a call of Wait, the context of the call ends with the cause errAnswered.
 var errAnswered = errors.New("the lease was given up")
 
-// The method wait is like Wait, with two differences. If Release, HandOver or Close was called, the
-// method wait returns ErrReleased. While the lease is locked and the Session cannot acquire it, the
-// method wait passes each answer of the authority to the function isEnough, and returns true if
-// isEnough returns true.
+// wait is like Wait, with two differences. If Release, HandOver or Close was called, wait returns
+// ErrReleased. While the lease is locked and the Session cannot acquire it, wait passes each answer
+// of the authority to the function isEnough, and returns true if isEnough returns true.
 func (s *Session) wait(ctx context.Context, isEnough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	n := s.begin(caller{ctx, func(outcome) { end(errAnswered) }}, (*machine).await)
@@ -72,9 +71,9 @@ func (s *Session) wait(ctx context.Context, isEnough func(lease.Result) bool) (b
 	return false, s.opError("wait", ctx.Err())
 }
 
-// watchHeld watches the record until ctx ends. The method watchHeld reads the record at the
-// beginning and after each signal of the watch, and passes the record to the state machine. If the
-// watch is lost, watchHeld waits for at most one RenewInterval, and then begins a new watch.
+// watchHeld watches the record until ctx ends. watchHeld reads the record at the beginning and
+// after each signal of the watch, and passes the record to the state machine. If the watch is lost,
+// watchHeld waits for at most one RenewInterval, and then begins a new watch.
 func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	f := s.follower()
 	defer f.Unwatch()
@@ -88,9 +87,9 @@ func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	}
 }
 
-// The method follower returns a reader of the record. The machine does not wait for reads and
-// watches, and does not count them as stuck requests. A read or a watch that hangs therefore does
-// not keep the Session from sending commands.
+// follower returns a reader of the record. The machine does not wait for reads and watches, and
+// does not count them as stuck requests. A read or a watch that hangs therefore does not keep the
+// Session from sending commands.
 func (s *Session) follower() *follow.Follower {
 	return &follow.Follower{
 		Authority: s.authority, Name: s.Name(), Clock: s.o.Clock, Jitter: s.jitter,

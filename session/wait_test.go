@@ -12,10 +12,10 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The type blind is an authority without Watch.
+// blind is an authority without Watch.
 type blind struct{ lease.Authority }
 
-// The method waits returns how long a call of Wait takes, with a limit of one hour.
+// waits returns how long a call of Wait takes, with a limit of one hour.
 func (h *holder) waits(t testing.TB) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
@@ -189,7 +189,7 @@ func TestWaitEndsItsWatch(t *testing.T) {
 	})
 }
 
-// The type watching is an authority whose watches are lost after a time.
+// watching is an authority whose watches are lost after a time.
 type watching struct {
 	lease.Authority
 	lost    time.Duration
@@ -276,8 +276,8 @@ func TestWaitOnAnAuthorityThatHangs(t *testing.T) {
 	}
 }
 
-// The type hanging is an authority whose Watch never answers and ignores its context, until the
-// authority is healed.
+// hanging is an authority whose Watch never answers and ignores its context, until the authority is
+// healed.
 type hanging struct {
 	lease.Authority
 	healed chan struct{}
@@ -330,7 +330,7 @@ func TestWaitOfOneWhoIsClosed(t *testing.T) {
 	})
 }
 
-// The type chatty is an authority that sends a signal after every request, even after a read.
+// chatty is an authority that sends a signal after every request, even after a read.
 type chatty struct {
 	lease.Authority
 	signals chan struct{}
@@ -381,8 +381,8 @@ func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
 	})
 }
 
-// The type losesFirst is a Watcher that loses its first watch, and calls the function second when
-// the second watch begins.
+// losesFirst is a Watcher that loses its first watch, and calls the function second when the second
+// watch begins.
 type losesFirst struct {
 	lease.Authority
 	watches *atomic.Uint32

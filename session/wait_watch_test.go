@@ -244,7 +244,7 @@ func TestUrgencyEndsWithItsIncarnation(t *testing.T) {
 	})
 }
 
-// The type counted is a source of bytes that counts its reads.
+// counted is a source of bytes that counts its reads.
 type counted struct{ n int }
 
 func (c *counted) Read(p []byte) (int, error) {
@@ -300,7 +300,7 @@ func TestLostWatchIsFreed(t *testing.T) {
 	}
 }
 
-// The type losing is an authority that loses every watch after a second.
+// losing is an authority that loses every watch after a second.
 type losing struct {
 	lease.Authority
 	begun, ended atomic.Int32

@@ -77,8 +77,7 @@ const (
 	worldRate     = 0.05
 )
 
-// The function simulate runs a world and returns the first violation. It must be called in a
-// bubble.
+// simulate runs a world and returns the first violation. It must be called in a bubble.
 func simulate(set setup) error {
 	clock := newSkewed(set.rates[0])
 	w := &world{rate: clock.rate, excused: map[lease.ID]bool{}, tokens: map[lease.Token]bool{}}
@@ -163,14 +162,14 @@ func (w *world) add(set setup, i int, store lease.Authority) {
 	w.subjects = append(w.subjects, st)
 }
 
-// The method fail records a violation. The caller must hold mu.
+// fail records a violation. The caller must hold mu.
 func (w *world) fail(format string, args ...any) {
 	if w.err == nil {
 		w.err = fmt.Errorf(format, args...)
 	}
 }
 
-// The method sample calls the method look ten times a second, also while a step sleeps.
+// sample calls the method look ten times a second, also while a step sleeps.
 func (w *world) sample() (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -189,8 +188,8 @@ func (w *world) sample() (stop func()) {
 	return func() { close(done); wg.Wait() }
 }
 
-// The method look checks that each Session that believes that it holds the lease really has it,
-// except for the excused IDs.
+// look checks that each Session that believes that it holds the lease really has it, except for the
+// excused IDs.
 func (w *world) look() {
 	believers := 0
 	for i, s := range w.subjects {
@@ -218,7 +217,7 @@ func (w *world) look() {
 	}
 }
 
-// The method step carries out one step. When the step begins, no other goroutine is running.
+// step carries out one step. When the step begins, no other goroutine is running.
 func (w *world) step(st step) {
 	s := w.subjects[int(st.who)%len(w.subjects)]
 	ctx := context.Background()
@@ -285,15 +284,15 @@ func (w *world) step(st step) {
 	time.Sleep(time.Duration(st.b) * 40 * time.Millisecond)
 }
 
-// The function done returns a context that is done, for a call whose outcome does not matter.
+// done returns a context that is done, for a call whose outcome does not matter.
 func done(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return ctx
 }
 
-// The method gives calls f, which releases or hands over the lease of a subject, and records how
-// the incarnation ended.
+// gives calls f, which releases or hands over the lease of a subject, and records how the
+// incarnation ended.
 func (s *subjectState) gives(how string, w *world, f func()) {
 	tok := s.Token()
 	if tok != "" && s.CheckAlive() {
@@ -311,8 +310,7 @@ func (s *subjectState) gives(how string, w *world, f func()) {
 	}
 }
 
-// The method breaks breaks the lease. If the holder cannot learn of the break in time, its ID is
-// excused.
+// breaks breaks the lease. If the holder cannot learn of the break in time, its ID is excused.
 func (w *world) breaks(period time.Duration) {
 	before, err := lease.Inspect(context.Background(), w.store.Authority, name)
 	if err != nil {
@@ -336,7 +334,7 @@ func (w *world) breaks(period time.Duration) {
 	}
 }
 
-// The method end closes every holder, and checks that each loss was reported once.
+// end closes every holder, and checks that each loss was reported once.
 func (w *world) end() {
 	for _, s := range w.subjects {
 		s.clock.pause(false)

@@ -115,15 +115,15 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	return record, raw, err
 }
 
-// The type undisclosed has the fields of lease.Record, but not its methods, so that a record without
-// a lease ID can be encoded. Some authorities, such as azlease, do not report the lease ID in the
-// answer to a read. The method MarshalJSON of lease.Record returns an error for a record without an
-// ID, unless the state is Available.
+// undisclosed has the fields of lease.Record, but not its methods, so that a record without a lease
+// ID can be encoded. Some authorities, such as azlease, do not report the lease ID in the answer to
+// a read. The method MarshalJSON of lease.Record returns an error for a record without an ID,
+// unless the state is Available.
 type undisclosed lease.Record
 
-// The function seconds returns d in seconds, rounded up. The result is at most math.MaxInt32, so it
-// fits into an int of 32 bits. An elector multiplies the result by time.Second, and the product
-// fits into a time.Duration.
+// seconds returns d in seconds, rounded up. The result is at most math.MaxInt32, so it fits into an
+// int of 32 bits. An elector multiplies the result by time.Second, and the product fits into a
+// time.Duration.
 func seconds(d time.Duration) int {
 	s := d / time.Second
 	if d%time.Second > 0 {
@@ -167,8 +167,8 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return err
 }
 
-// The method hold acquires the lease with the duration d. If the Lock already holds the lease with
-// the duration d, the method hold renews the lease.
+// hold acquires the lease with the duration d. If the Lock already holds the lease with the
+// duration d, hold renews the lease.
 func (l *Lock) hold(ctx context.Context, g *grant, d time.Duration) error {
 	if g.released { // A release that arrives late must not find a lease in force under its ID.
 		if err := l.release(ctx, g); err != nil {
@@ -181,9 +181,9 @@ func (l *Lock) hold(ctx context.Context, g *grant, d time.Duration) error {
 	return l.acquire(ctx, g, d)
 }
 
-// The method acquire proposes an ID. If the outcome of the request is unknown, the next call of the
-// method acquire proposes the same ID. An authority that granted the first request also grants the
-// second request, because both requests propose the same ID.
+// acquire proposes an ID. If the outcome of the request is unknown, the next call of acquire
+// proposes the same ID. An authority that granted the first request also grants the second request,
+// because both requests propose the same ID.
 func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
 	if g.id.IsZero() {
 		g.id = dice.Dice{Reader: &rand.Reader}.ID()

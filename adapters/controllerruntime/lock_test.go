@@ -38,8 +38,8 @@ func newLock(t testing.TB, a lease.Authority, identity string) *controllerruntim
 	return l
 }
 
-// The function elect runs an elector with a lock until ctx ends. It calls the function began when
-// the elector begins to lead, and the function ended when the elector no longer leads.
+// elect runs an elector with a lock until ctx ends. It calls the function began when the elector
+// begins to lead, and the function ended when the elector no longer leads.
 func elect(ctx context.Context, t testing.TB, lock resourcelock.Interface, releaseOnCancel bool, began, ended func()) {
 	t.Helper()
 	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -245,7 +245,7 @@ func expectField(t testing.TB, err error, field string, code lease.Code) {
 
 func second[T any](_ T, err error) error { return err }
 
-// The type hidingIDs is an authority that reports no ID to a read, as azlease does.
+// hidingIDs is an authority that reports no ID to a read, as azlease does.
 type hidingIDs struct{ lease.Authority }
 
 func (h hidingIDs) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {

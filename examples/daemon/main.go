@@ -51,7 +51,7 @@ type index struct {
 }
 
 // run waits for the lease and then calls lead. If the lease is lost, run waits for the lease again.
-// The method run returns when ctx is done, or after any error other than the loss of the lease.
+// run returns when ctx is done, or after any error other than the loss of the lease.
 func (d *daemon) run(ctx context.Context) error {
 	err := session.Run(ctx, d.l, d.lead, &session.RunOptions{
 		AcquireInterval: interval,
@@ -66,7 +66,7 @@ func (d *daemon) run(ctx context.Context) error {
 	return err
 }
 
-// lead does the work of the leader. The method lead returns when ctx is done or when a write fails.
+// lead does the work of the leader. lead returns when ctx is done or when a write fails.
 func (d *daemon) lead(ctx context.Context, tok lease.Token) error {
 	if err := d.index.guard.Advance(tok); err != nil { // The daemon must do this before its first read.
 		return err

@@ -57,7 +57,7 @@ type machine struct {
 	cut  atomic.Bool // whether the connection to the store is cut
 }
 
-// lead runs on every machine. The method lead returns when ctx is done or when the lease is lost.
+// lead runs on every machine. lead returns when ctx is done or when the lease is lost.
 func (m *machine) lead(ctx context.Context) error {
 	cable := leasefault.Script(m.store.Authority(),
 		leasefault.Always(leasefault.Any, leasefault.If(m.cut.Load, leasefault.LoseRequest)))

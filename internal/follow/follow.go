@@ -107,9 +107,9 @@ func (f *Follower) Wait(ctx context.Context, d time.Duration) (passed bool) {
 	return false
 }
 
-// ask returns the answer of do. The function ask returns false if do returns an error, if do takes
-// longer than Timeout, or if ctx is done first. If do ignores its context, ask still returns when
-// the context of do is done.
+// ask returns the answer of do. ask returns false if do returns an error, if do takes longer than
+// Timeout, or if ctx is done first. If do ignores its context, ask still returns when the context
+// of do is done.
 func ask[T any](ctx context.Context, f *Follower, running *tasks.Count, do func(context.Context) (T, error)) (answer T, known bool) {
 	ctx, cancel := timing.WithTimeout(ctx, f.Clock, f.Timeout)
 	defer cancel()

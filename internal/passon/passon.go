@@ -82,7 +82,7 @@ func Store(w, inner lease.Store) lease.Store {
 }
 
 // ability returns w if w has the ability T, and inner if only inner has it. If inner lacks the
-// ability, the function ability returns false.
+// ability, ability returns false.
 func ability[T any](w, inner any) (a T, has bool) {
 	if a, has = inner.(T); !has {
 		return a, false

@@ -106,7 +106,7 @@ func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) 
 }
 
 // execute executes a request in the given phase of the lease, and returns the new state. If the
-// request is refused, the method execute also returns the code.
+// request is refused, execute also returns the code.
 func (s state) execute(phase int, req lease.Request, out *output) (state, lease.Code) {
 	locked := phase&(leased|breaking) != 0
 	same := func(id lease.ID) bool { return id == s.id && !id.IsZero() }

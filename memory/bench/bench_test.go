@@ -27,7 +27,7 @@ var (
 	renew   = lease.Request{Action: lease.ActionRenew, ID: holder}
 )
 
-// The function names returns n names, in an order in which few names are near the previous name.
+// names returns n names, in an order in which few names are near the previous name.
 func names(n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -47,8 +47,8 @@ type subject struct {
 	took []time.Duration // the times of the batches
 }
 
-// The function batches times batches of operations of every subject in turn. All subjects use the
-// same numbers i, which begin again after n.
+// batches times batches of operations of every subject in turn. All subjects use the same numbers
+// i, which begin again after n.
 func batches(b *testing.B, n int, subjects []subject) {
 	for _, s := range subjects { // allocate all memory, and load it into the caches if it fits
 		for i := range n {
@@ -75,7 +75,7 @@ func batches(b *testing.B, n int, subjects []subject) {
 	}
 }
 
-// The method median returns the time of an operation in the median batch, in nanoseconds.
+// median returns the time of an operation in the median batch, in nanoseconds.
 func (s *subject) median() float64 {
 	slices.Sort(s.took)
 	return float64(s.took[len(s.took)/2]) / batch

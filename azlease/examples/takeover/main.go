@@ -46,8 +46,7 @@ func main() {
 	}
 }
 
-// work runs in each process of the program. The function work waits for the lease and then holds
-// it.
+// work runs in each process of the program. work waits for the lease and then holds it.
 func work() error {
 	client, err := container.NewClientFromConnectionString(*connection, *box, nil)
 	if err != nil {

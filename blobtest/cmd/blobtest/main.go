@@ -114,8 +114,7 @@ type settings struct {
 	certificate string // file of the certificate that was made for this run
 }
 
-// run serves until the context is done. The function run writes the output for programs to out, and
-// logs to log.
+// run serves until the context is done. run writes the output for programs to out, and logs to log.
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	s, err := parse(args, log)
 	if err != nil {

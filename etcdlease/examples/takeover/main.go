@@ -62,7 +62,7 @@ func open(ctx context.Context) (*etcdlease.Store, error) {
 	return store, err
 }
 
-// work runs in each process. The function work waits for the lease and keeps it.
+// work runs in each process. work waits for the lease and keeps it.
 func work(store *etcdlease.Store) error {
 	l, err := store.Lease(*name, &session.Options{Owner: *process, Duration: *duration})
 	if err != nil {

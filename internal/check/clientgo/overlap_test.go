@@ -252,8 +252,8 @@ func (o outcome) String() string {
 	return "gap " + (-o.overlap).Round(100*time.Millisecond).String()
 }
 
-// worst runs a contest 50 times, because the electors draw their pauses at random. The function
-// worst returns the outcome with the longest overlap.
+// worst runs a contest 50 times, because the electors draw their pauses at random. worst returns
+// the outcome with the longest overlap.
 func worst(t *testing.T, c contest, harm func(l *link)) (o outcome) {
 	o = try(t, c, harm)
 	for range 49 {

@@ -159,8 +159,8 @@ func sortedKeys(packs map[string]*pack) (keys []string) {
 	return keys
 }
 
-// measure measures how long the tests of a package take. The function measure returns nil if the
-// package has no tests, or if its tests fail or take too long.
+// measure measures how long the tests of a package take. measure returns nil if the package has no
+// tests, or if its tests fail or take too long.
 func measure(dir string) *pack {
 	compiling, cancel := context.WithTimeout(context.Background(), 5*slowest)
 	defer cancel()

@@ -205,8 +205,7 @@ func (t *tree) module(p string) *mod {
 }
 
 // release changes a module so that it requires the other modules at the version, with their sums,
-// and has no replace lines. The method release must already have changed the modules that m
-// requires.
+// and has no replace lines. release must already have changed the modules that m requires.
 func (t *tree) release(m *mod) error {
 	sums := map[string]bool{}
 	sumFile := filepath.Join(t.folder, m.folder, "go.sum")
@@ -272,8 +271,8 @@ func (t *tree) zip(w io.Writer, m *mod) error {
 	return modzip.CreateFromDir(w, module.Version{Path: m.path, Version: t.version}, filepath.Join(t.folder, m.folder))
 }
 
-// sums returns the lines of go.sum for a module that the method release has changed. The method
-// sums computes the lines only once, because nearly every module requires the root module.
+// sums returns the lines of go.sum for a module that the method release has changed. sums computes
+// the lines only once, because nearly every module requires the root module.
 func (t *tree) sums(m *mod) (lines []string, err error) {
 	if m.lines != nil {
 		return m.lines, nil

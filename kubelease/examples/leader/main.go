@@ -47,8 +47,8 @@ func main() {
 	}
 }
 
-// lead runs in a process. The function lead waits for the lease and works while it leads. After a
-// loss of the lease, the function lead waits again.
+// lead runs in a process. lead waits for the lease and works while it leads. After a loss of the
+// lease, lead waits again.
 func lead() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// open returns a store. The function open creates the bucket if the bucket does not exist.
+// open returns a store. open creates the bucket if the bucket does not exist.
 func open(ctx context.Context) (*natslease.Store, error) {
 	nc, err := nats.Connect(*server, natslease.ConnectOptions()...)
 	if err != nil {
@@ -66,7 +66,7 @@ func open(ctx context.Context) (*natslease.Store, error) {
 	return natslease.New(ctx, js, nil)
 }
 
-// work runs in each process. The function work waits for the lease and keeps it.
+// work runs in each process. work waits for the lease and keeps it.
 func work(store *natslease.Store) error {
 	l, err := store.Lease(*name, &session.Options{Owner: *process, Duration: *duration})
 	if err != nil {

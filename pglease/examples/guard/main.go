@@ -81,7 +81,7 @@ func open(ctx context.Context, pool *pgxpool.Pool) (*pglease.Store, error) {
 	return store, err
 }
 
-// work runs in each process. The function work counts until the guard refuses a write.
+// work runs in each process. work counts until the guard refuses a write.
 func work(ctx context.Context, store *pglease.Store, pool *pgxpool.Pool) error {
 	l, err := store.Lease(name, &session.Options{Owner: *process, Duration: *duration})
 	if err != nil {
@@ -107,8 +107,8 @@ func work(ctx context.Context, store *pglease.Store, pool *pgxpool.Pool) error {
 	return errors.New("the database does not answer")
 }
 
-// count adds one to the table. The function count reads the number, adds one and writes the sum.
-// The function count does not check whether this process still holds the lease.
+// count adds one to the table. count reads the number, adds one and writes the sum. count does not
+// check whether this process still holds the lease.
 func count(ctx context.Context, pool *pgxpool.Pool, tok lease.Token) (n int64, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, name), tok); err != nil {
@@ -124,8 +124,8 @@ func count(ctx context.Context, pool *pgxpool.Pool, tok lease.Token) (n int64, e
 	return n, err
 }
 
-// watch starts the first process of the program, pauses it, and starts the second process. The
-// function watch then resumes the first process.
+// watch starts the first process of the program, pauses it, and starts the second process. watch
+// then resumes the first process.
 func watch(ctx context.Context, pool *pgxpool.Pool) error {
 	const table = `drop table if exists examples_guard; create table examples_guard as select 0::bigint as n`
 	if _, err := pool.Exec(ctx, table); err != nil {

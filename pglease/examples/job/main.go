@@ -31,8 +31,7 @@ func must[T any](v T, err error) T {
 }
 
 // guarded compares tok with the newest token in the database, and calls f in the same transaction.
-// If the token in the database is newer than tok, the function guarded returns an error and does
-// not call f.
+// If the token in the database is newer than tok, guarded returns an error and does not call f.
 func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, f func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, "reports"), tok); err != nil {

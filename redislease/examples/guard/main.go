@@ -66,7 +66,7 @@ func main() {
 	}
 }
 
-// work runs in each process. The function work counts until the guard refuses a write.
+// work runs in each process. work counts until the guard refuses a write.
 func work(ctx context.Context, client *redis.Client) error {
 	store, err := redislease.New(client, nil)
 	if err != nil {
@@ -105,8 +105,8 @@ func work(ctx context.Context, client *redis.Client) error {
 // is not older than the mark.
 var put = redislease.NewScript(`return redis.call('SET', KEYS[1], ARGV[1])`)
 
-// count adds one. The function count reads the number, adds one and writes the sum. The function
-// count does not check whether this process still holds the lease.
+// count adds one. count reads the number, adds one and writes the sum. count does not check whether
+// this process still holds the lease.
 func count(ctx context.Context, client *redis.Client, mark redislease.Mark, tok lease.Token) (n int64, err error) {
 	if n, err = client.Get(ctx, dataKey).Int64(); err != nil && !errors.Is(err, redis.Nil) {
 		return 0, err
@@ -116,8 +116,8 @@ func count(ctx context.Context, client *redis.Client, mark redislease.Mark, tok 
 	return n, err
 }
 
-// watch starts the first process of the program, pauses it, and starts the second process. The
-// function watch then resumes the first process.
+// watch starts the first process of the program, pauses it, and starts the second process. watch
+// then resumes the first process.
 func watch(ctx context.Context, client *redis.Client) error {
 	if err := client.Del(ctx, dataKey).Err(); err != nil {
 		return err

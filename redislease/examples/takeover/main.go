@@ -62,7 +62,7 @@ func connect(ctx context.Context) (*redis.Client, error) {
 	return client, nil
 }
 
-// work runs in each process. The function work waits for the lease and keeps it.
+// work runs in each process. work waits for the lease and keeps it.
 func work(client *redis.Client) error {
 	store, err := redislease.New(client, nil)
 	if err != nil {
