@@ -13,9 +13,9 @@ import (
 // List implements [lease.Lister]. List returns an entry for every blob that is leased now, or that
 // azlease has leased before. Each entry has the data that a read returns. An entry has no lease ID,
 // because a read returns none. The field Until of a record in the list is the latest time at which
-// the last grant of azlease can end. If a client that does not use azlease has leased the blob
-// since the last grant of azlease, the lease can end after Until; see [Container.Do]. The service
-// sends the list in pages of up to 5,000 blobs, and each page takes one request.
+// the last grant of azlease can end. If a program without azlease has leased the blob after the last
+// grant by azlease, the lease can end after Until; see [Container.Do]. The service sends the list in
+// pages of up to 5,000 blobs, and each page takes one request.
 func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {

@@ -10,9 +10,9 @@ import (
 )
 
 // A failure is the answer to a request that fails. A failure has the status, the error code and the
-// text of the service. The text of a failure is both the reason phrase of the response and the
-// message in the body. Failures are shared and never changed. The two methods "with" and
-// "withHeader" return changed copies.
+// message that the Azure service would send. The message of a failure is both the reason phrase of
+// the response and the message in the body. Failures are shared and never changed. The two methods
+// "with" and "withHeader" return changed copies.
 type failure struct {
 	status  int
 	code    string // header x-ms-error-code

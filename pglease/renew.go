@@ -39,10 +39,10 @@ returning case when clock_timestamp() < least($4, statement_timestamp() + interv
 const maxExactMicros = 1 << 53
 
 // renew replaces old.Record with the new record (next). The two records differ only in Until. The
-// server counts the new Until from its own time. renew returns [lease.ErrConflict] if the row has
-// changed, if another transaction keeps the row locked, or if the lease has ended. renew also
-// returns [lease.ErrConflict] if old.Version is not a number, or if the SQL statement would have to
-// round old.Record.Until or next.Duration.
+// server computes the new Until from its own clock. renew returns [lease.ErrConflict] if the row has
+// changed, if another transaction keeps the row locked, or if the lease has ended. renew also returns
+// [lease.ErrConflict] if old.Version is not a number, or if the SQL statement would have to round
+// old.Record.Until or next.Duration.
 func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	version, err := strconv.ParseInt(old.Version, 10, 64)
 	end, nanos := roundUp(old.Record.Until)

@@ -16,9 +16,9 @@ const (
 	sweepWithin = 10 * time.Second // timeout of one sweep, after which the connection counts as lost
 )
 
-// sweepSQL is the SQL with which a listener finds the changes of leases that are being watched. One
-// row of the result holds an empty name and the time of the server. Each other row holds the name
-// of a watched lease and the time of its last change. The statement returns the row of a watched
+// sweepSQL is the SQL with which a listener finds the changes of leases that are being watched. The
+// first row of the result holds an empty name and the time of the server. The rows after it hold the
+// name of a watched lease and the time of its last change. The statement returns the row of a watched
 // lease only if the last change is after the time that was given with the name. sweepSQL ignores
 // changes that need no signal. All times are in microseconds.
 const sweepSQL = `

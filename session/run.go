@@ -476,8 +476,8 @@ const (
 )
 
 // noteAttempt records the error of an attempt that was not granted. If the parameter err is nil, the
-// attempt was refused because the lease is locked. noteAttempt reports whether every later attempt would
-// fail too.
+// attempt was refused because the lease is locked. noteAttempt reports whether every later attempt
+// would fail too.
 func (c *contention) noteAttempt(now time.Time, err error) (over bool) {
 	if err == nil {
 		c.last, c.since, c.pause = lease.ErrHeldByOther, now, c.interval

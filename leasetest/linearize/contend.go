@@ -161,8 +161,7 @@ func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic
 }
 
 // pause returns the time from an answer to the next request of the same client. Some pauses end
-// shortly before the time at which the lock ends. The lock can then end between the load and the swap
-// of the next request.
+// shortly before the lock does, so that the lock can end while the next request is being decided.
 func (w *Workload) pause(rng *rand.Rand, left time.Duration) time.Duration {
 	long, short := time.Duration(rng.Int64N(int64(w.Term/4))), time.Duration(rng.Int64N(int64(w.Term/40)))
 	switch rng.IntN(5) {

@@ -24,7 +24,7 @@
 //
 // # Time
 //
-// An order of the requests is not enough, because a lease expires by itself, without any request.
+// A valid order of the requests is not enough, because a lease also expires between two requests.
 // Each answer must also be possible at the time when the authority executed the request.
 //
 // If the authority has a clock of its own, each of its answers contains the time of that clock in
