@@ -15,8 +15,8 @@ type Lister interface {
 	// ends with that error.
 	//
 	// The list contains every lease that is Leased or Breaking throughout the iteration. The list
-	// may also contain leases in other states, if the store remembers them. The list contains each
-	// name at most once.
+	// may also contain leases that are not locked throughout the iteration, if the store remembers
+	// them. The list contains each name at most once.
 	//
 	// Each [Entry] was correct at some moment during the iteration. Two entries may be from different
 	// moments, because leases can change during the iteration. The body of a loop over the list may

@@ -91,7 +91,7 @@ var (
 //   - Epoch is at least 1 as soon as there is an ID. The Epoch is always below 1<<63.
 type Record struct {
 	ID       ID            // the ID in force, or the last ID that was in force; zero if no ID is known
-	State    State         // the state when the record was written; the method At returns the state at a later time
+	State    State         // the state when the record was written; At returns the record at a later time
 	Owner    string        // a label for people; never a proof of anything
 	Duration time.Duration // the granted duration, also for renewals; zero only if ID is zero
 	Until    time.Time     // when State ends by itself, in UTC; zero if State does not end by itself
@@ -100,8 +100,8 @@ type Record struct {
 
 // At returns the record as it is at the given time. If the state of r ends at the given time or
 // earlier, the returned record is Expired instead of Leased, or Broken instead of Breaking. The
-// state of r ends at the time r.Until. The Lease Blob document lists the change from Leased to
-// Expired as the action "Duration expires".
+// state of r ends at the time r.Until. The Lease Blob document lists the changes from Leased to
+// Expired and from Breaking to Broken as the action "Duration expires".
 func (r Record) At(now time.Time) Record {
 	r.pass(now)
 	return r

@@ -28,9 +28,9 @@ import (
 //     Epoch of all deleted records.
 //  5. Read the time from the clock of the database or other engine, in the same statement that
 //     reads or writes the record. The time must not decrease. If the engine has no clock that can
-//     be read, do not write a Store. If there is no such clock, implement an Engine of package
-//     observe. If all clients run on one machine, use the clock of that machine, and store its last
-//     reading together with the data.
+//     be read, do not write a Store, but implement an Engine of package observe. If all clients run
+//     on one machine, use the clock of that machine, and store its last reading together with the
+//     data.
 //  6. Make Load read the record that was committed last. Do not answer from a cache or a replica.
 //  7. Make Swap compare the version and write in one atomic step. Swap must also compare the time.
 //     If the Until of the record was reached after the load, Swap must return ErrConflict.

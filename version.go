@@ -78,7 +78,7 @@ func (v Version) String() string {
 }
 
 // ParseVersion parses a version in the form of the header x-ms-version, such as "2012-02-12". If s
-// does not have this form, or is before [Version20090919], ParseVersion returns a [*FieldError]
+// is not a date in this form, or is before [Version20090919], ParseVersion returns a [*FieldError]
 // with the Code [ErrVersion].
 func ParseVersion(s string) (Version, error) {
 	if t, err := time.Parse(time.DateOnly, s); err == nil {

@@ -24,8 +24,8 @@
 // [lease.Result.MaxRemaining] is the whole duration of the last grant. A finite lease can last
 // longer than MaxRemaining if a program that does not use azlease has leased the blob since the
 // last grant. A finite lease can also last longer than MaxRemaining if a process has just acquired
-// the lease, but has not written its token yet. Even then, the lease lasts for at most a minute if
-// no process renews it.
+// the lease, but has not written its token yet. In both cases, the lease lasts for at most a minute
+// if no process renews it.
 //
 // A session.Session needs neither the lease ID nor the remaining time from the service. A Session
 // knows its own lease ID, and measures the time since its own requests. A Session over azlease cannot
@@ -33,11 +33,12 @@
 // would have to know the lease ID of the earlier process. Container.Lease therefore refuses the
 // option TakeOver.
 //
-// The service refuses to renew a breaking lease. When a renewal is refused, azlease still reports the
-// remaining time, so a Session can continue its work until the grace period ends. The service rounds
-// the remaining time down to whole seconds. The documentation of the service says that the remaining
-// time is approximate. Because of the rounding, a Session can lose up to two seconds of a grace
-// period.
+// The service refuses to renew a breaking lease. When a renewal is refused, azlease still reports
+// the remaining time, so a Session can continue its work until the grace period ends. The service
+// rounds the remaining time down to whole seconds. azlease subtracts one more second, because the
+// documentation of the service says that the remaining time is approximate. If the grace period is
+// a whole number of seconds, a Session can therefore lose up to two seconds of it. In addition, a
+// Session allows for the drift of clocks, as it does for every lease.
 //
 // The service sends no notifications. A waiting process reads the lease every RenewInterval.
 //

@@ -173,8 +173,8 @@ func (o operation) busyError() error {
 // lease operation. If the Container remembers the version with that ETag, versionAt sends no
 // request. If the Container remembers no version with the given ETag, or if the given ETag is
 // empty, versionAt reads the blob under the given lease ID. If the metadata has no grant but the
-// Container remembers a grant, an upload or a deletion has removed the grant from the metadata. In
-// place of a removed grant, versionAt returns the remembered grant.
+// Container remembers a grant, an upload or a deletion has removed the grant from the metadata. If
+// a grant was removed, versionAt returns a version with the remembered grant.
 func (o operation) versionAt(etag azcore.ETag, id lease.ID) (version, error) {
 	known := o.known.get(o.name)
 	if etag != "" && known.etag == etag {

@@ -23,7 +23,7 @@ const (
 )
 
 // A grant holds the data that azlease stores about the last grant of a lease. A grant is stored in
-// the metadata of the blob. The zero value of grant means that azlease has not granted the lease.
+// the metadata of the blob. The zero value of grant means that no grant is known.
 type grant struct {
 	epoch    uint64
 	holder   string

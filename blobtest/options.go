@@ -37,9 +37,9 @@ type Options struct {
 	// PublishedTable changes the answer to three kinds of requests with a wrong lease ID: a read of a
 	// leased blob, a write of a leased blob, and a read of a blob whose lease is breaking.
 	// PublishedTable also changes the answer to the same three kinds of requests for containers. If
-	// PublishedTable is set, the server answers these requests with status 409, as in the documented
-	// table of outcomes. Default: the server answers requests with a wrong lease ID with status 412,
-	// as the service does.
+	// PublishedTable is set, the server answers these requests with status 409, as in the
+	// documented table of outcomes. Default: the server answers these requests with status 412, as
+	// the service does.
 	PublishedTable bool
 
 	// Clock is the server's clock. The server takes the times in its answers from the Clock. The

@@ -44,9 +44,10 @@ var (
 	uses       = []lease.Action{lease.ActionRead, lease.ActionWrite}
 )
 
-// outcomes lists the answers of the service to refusals. The first row that matches a refusal is
-// the answer. The last row matches every refusal. If the state of the lease does not allow a lease
-// operation, the status is 409. If the lease does not admit a read or a write, the status is 412.
+// outcomes is the table of the answers that the service sends when a request is refused. The first
+// row that matches a refusal is the answer. The last row matches every refusal. If the state of the
+// lease does not allow a lease operation, the status is 409. If the lease does not admit a read or
+// a write, the status is 412.
 var outcomes = []outcome{
 	{only(lease.ActionAcquire), nil, lease.ErrHeldByOther, 409, "LeaseAlreadyPresent", "There is already a lease present.", ""},
 	{only(lease.ActionAcquire), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeAcquired", "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.", ""},

@@ -12,8 +12,8 @@ import (
 // Reset deletes all containers and blobs, and creates the containers of [Options.Containers] again.
 // A blob that is created after Reset has no lease. Reset does not change the clock. The fencing
 // tokens of the leases continue to rise. The Handler can carry out a concurrent request before,
-// during or after the reset. If Reset returns an error, it has possibly not deleted or not created
-// all of these containers.
+// during or after the reset. If Reset returns an error, some containers and blobs might not be
+// deleted, and some containers might not be created.
 func (h *Handler) Reset(ctx context.Context) error {
 	h.mustBeMade()
 	for _, a := range h.accounts {

@@ -47,8 +47,9 @@ func (s *spellingParser) read(p []byte) {
 
 // keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes.
 // While the parser looks for a head, keepPart stores only the last maxEnd bytes of each line. The
-// end of a line shows whether the line is the first line of a head. A line that is not the first
-// line of a head can be very long, because it can belong to the body of an earlier request.
+// end of a line shows whether the line is the first line of a head. A line that the parser reads
+// while it looks for a head can be very long, because it can contain a part of the body of an
+// earlier request.
 func (s *spellingParser) keepPart(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)

@@ -33,9 +33,9 @@
 //
 // # Time
 //
-// etcd has no clock that clients can read, and the clocks of clients differ. Because of this lack
-// of a common clock, a key does not store when its lease ends. A key stores how much time its lease
-// had left when the key was written, rounded up to milliseconds. When a process first observes a
+// etcd has no clock that clients can read, and the clocks of clients differ. Because there is no
+// common clock, a key does not store when its lease ends. A key stores how much time its lease had
+// left when the key was written, rounded up to milliseconds. When a process first observes a
 // version of a key, it starts to count down the remaining time of the lease with its own monotonic
 // clock. The clocks of the processes need not show the right time, but they must run at nearly the
 // same rate: see [Options.MaxClockDrift]. The countdown in each process has several consequences:

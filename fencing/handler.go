@@ -104,8 +104,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// The handler passes errNoGuard to [Header.Refuse] if Options.Guard returns neither a guard nor an
-// error.
+// errNoGuard is the error that the handler passes to [Header.Refuse] if Options.Guard returns
+// neither a guard nor an error.
 var errNoGuard = errors.New("fencing: no guard for the request")
 
 // readAhead returns r with its body in memory.

@@ -66,12 +66,12 @@
 // # Time
 //
 // Clients cannot ask the API server for its time, and the clocks of two clients can differ. Because
-// of these clocks, an object never stores the time at which a lease ends. An object stores how much
-// time the lease had left when the object was written, rounded up to milliseconds. When a Store
-// sees a version of an object for the first time, it starts to count down the remaining time of the
-// lease on its own monotonic clock. No clock needs to show the right time of day, but the rate of
-// each clock must be right, with an error of at most [Options.MaxClockDrift]. The countdown in each
-// Store has four consequences:
+// there is no common clock, an object never stores the time at which a lease ends. An object stores
+// how much time the lease had left when the object was written, rounded up to milliseconds. When a
+// Store sees a version of an object for the first time, it starts to count down the remaining time
+// of the lease on its own monotonic clock. No clock needs to show the right time of day, but the
+// rate of each clock must be right, with an error of at most [Options.MaxClockDrift]. The countdown
+// in each Store has four consequences:
 //
 //   - If a contender was already waiting when the holder died, the contender takes over once the
 //     duration is over. A contender that starts later first waits for a whole duration.
@@ -104,8 +104,8 @@
 //   - A restore of the cluster's etcd from a backup sets the resource versions back, and with them
 //     the tokens.
 //   - A person edits the annotation, or writes an old copy over the object without deleting the
-//     object first. The Store accepts a record that was written by hand. Do not edit the
-//     annotation; delete the annotation or the object.
+//     object first. The Store accepts a record that was written by hand. Instead of editing the
+//     annotation, delete the annotation or the object.
 //   - A person deletes the object. The deletion frees the lease at once, while its holder still
 //     relies on the lease.
 //
@@ -129,8 +129,8 @@
 // [Options.Limits] do not apply to leases of other programs. If another program held the lease
 // between two grants of this package, the second grant still has a newer token than the first.
 //
-// At any time, at most one session or elector leads. Two can lead at the same time because of the
-// following weaknesses of client-go's elector, which also exist without this package:
+// At any time, at most one session or elector leads, except for the effects of the following
+// weaknesses of client-go's elector. The weaknesses also exist without this package:
 //
 //   - When an elector with ReleaseOnCancel stops, it reads the object again, but does not check
 //     there whether it still leads. If another holder has replaced the elector in the meantime, the
@@ -149,8 +149,10 @@
 //
 // A renewal or a release takes one exchange with the API server. An acquire takes one exchange if
 // the Store has already seen the current state of the lease. If the Store has not seen the current
-// state, an acquire takes two exchanges, or three if the name is new. A refusal takes one exchange,
-// or two if the name is new. A contender waits for the lease with a watch, which sends no signal
-// for the renewals of the holder. If a contender receives no signal, it waits for the remaining
-// time from its last read, and then reads the lease again.
+// state, an acquire takes two exchanges, or three if the lease has no object. A refusal takes one
+// exchange, or two if the lease has no object. If the Store remembers an older state of the lease,
+// the API server can reject the first write of a request, and the rejected write is one more
+// exchange. A contender waits for the lease with a watch, which sends no signal for the renewals of
+// the holder. If a contender receives no signal, it waits for the remaining time from its last
+// read, and then reads the lease again.
 package kubelease

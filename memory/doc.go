@@ -17,8 +17,8 @@
 //
 // # Forgetting
 //
-// A Store has no goroutine that forgets old records. Each write also forgets some old records. One
-// write forgets only a bounded number of records, so no write takes long. A Store forgets
+// A Store has no goroutine. Each write also forgets some old records. One write forgets only a
+// bounded number of records, so no write takes long. A Store forgets
 //
 //   - old Available records, so that at most [Idle] of them remain. The Store may forget an Available
 //     record as soon as more than 64 records are Available. A million names that are leased and

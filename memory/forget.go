@@ -7,8 +7,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Idle, which is 4096, is the largest number of Available records that a [Store] remembers. A Store never forgets the
-// 64 records that became Available most recently.
+// Idle, which is 4096, is the largest number of Available records that a [Store] remembers. A Store
+// never forgets the 64 records that became Available most recently.
 const Idle = 64 * shards
 
 // newAbsence returns a new absence. An absence is an entry without a name, which stands for all
@@ -34,11 +34,11 @@ func (s *Store) forget(sh *shard, e *entry) {
 	sh.signal(e.name)
 }
 
-// If the shard has more than Idle/shards Available records, the method sweep forgets the oldest of
-// them. The method sweep then checks a few records that are not Available. If the retention time of
-// a checked record is over, the method sweep forgets the record. Many calls of the method sweep
-// together check all records that are not Available, once each. After that, the method sweep makes
-// no checks until it can forget at least one record that is not Available.
+// sweep first forgets the oldest Available records, until the shard has at most Idle/shards of
+// them. sweep then checks a few records that are not Available. If the retention time of a checked
+// record is over, sweep forgets the record. Many calls of sweep form one round of checks, which
+// covers all records that are not Available. After a round, sweep makes no checks until it can
+// forget at least one record that is not Available.
 func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duration) {
 	for sh.idle.size > Idle/shards {
 		s.forget(sh, sh.idle.head)
@@ -75,8 +75,8 @@ func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Durat
 	return add(add(elapsed, e.record.Until.Sub(now)), retention)
 }
 
-// The method dueAt returns the constant never for a record that the Store must not forget. The
-// elapsed time of an injected clock can also reach the constant never.
+// never is the result of dueAt for a record that the Store must not forget. The elapsed time of an
+// injected clock can also reach never.
 const never time.Duration = math.MaxInt64
 
 // add returns t+d. If the sum overflows, add returns the constant never.

@@ -27,8 +27,7 @@ type Store struct {
 	id        storeID               // distinguishes the versions of this Store from those of other Stores
 }
 
-// The constant shards is the number of shards. With 64 shards, two cores seldom need the same shard
-// at once.
+// shards is the number of shards. With 64 shards, two cores seldom need the same shard at once.
 const shards = 64
 
 // DefaultRetention is the default of [Options.Retention].
@@ -58,7 +57,7 @@ type Options struct {
 	Retention time.Duration
 }
 
-// The variable newest is the newest possible token.
+// newest is the newest possible token.
 var newest = lease.TokenOf(math.MaxInt64)
 
 // Validate returns nil if [New] accepts the options. If an option is invalid, Validate returns a

@@ -91,12 +91,12 @@
 // # Time
 //
 // NATS does not report its own time with a read, and the clocks of two clients can differ. Because
-// of these clocks, a key never stores the time at which a lease ends. A key stores how much of the
-// lease's duration was left when the key was written, rounded up to milliseconds. When a Store sees
-// a version of a key for the first time, the Store starts to count the remaining duration on its
-// own monotonic clock. No clock needs to show the right time of day, but the rate of each clock
-// must be right, with an error of at most [Options.MaxClockDrift]. The countdown in each Store has
-// three consequences:
+// there is no common clock, a key never stores the time at which a lease ends. A key stores how
+// much of the lease's duration was left when the key was written, rounded up to milliseconds. When
+// a Store sees a version of a key for the first time, the Store starts to count the remaining
+// duration on its own monotonic clock. No clock needs to show the right time of day, but the rate
+// of each clock must be right, with an error of at most [Options.MaxClockDrift]. The countdown in
+// each Store has three consequences:
 //
 //   - If a contender was already waiting when the holder died, the contender takes over once the
 //     duration is over. A contender that starts later first waits for a whole duration.

@@ -18,9 +18,9 @@ const DefaultBucket = "leases"
 
 // Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Bucket is the name of the key-value bucket that stores the leases. The bucket must contain
-	// nothing but leases. Two stores share their leases if they use the same bucket. Default:
-	// [DefaultBucket].
+	// Bucket is the name of the key-value bucket that stores the leases. Do not store anything else
+	// in the bucket of the leases. Two stores share their leases if they use the same bucket.
+	// Default: [DefaultBucket].
 	Bucket string
 
 	// Limits restricts the durations that an authority over this Store grants. If a record has more

@@ -41,10 +41,10 @@
 // # Memory
 //
 // A Store remembers the time at which it first read the current version of a lease. A Store
-// remembers the first reading for all watched names, and for a limited number of other names. If a
-// Store has forgotten a name, the Store starts a new countdown when it next reads the record of the
-// name. A countdown that starts late can delay the next holder, but it cannot end a lease too
-// early.
+// remembers the time of the first reading for all watched names, and for a limited number of other
+// names. If a Store has forgotten a name, the Store starts a new countdown when it next reads the
+// record of the name. A countdown that starts late can delay the next holder, but it cannot end a
+// lease too early.
 //
 // The memory also saves round trips to the engine. If a request changes the record of a lease, an
 // [Authority] first tries a Swap without a Load. The Swap without a Load is based on the entry that

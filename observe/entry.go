@@ -46,7 +46,7 @@ type Kept struct {
 	Left   time.Duration // the time left; never negative; 0 if the state does not end by itself
 }
 
-// resolution is the unit of Left. The method toKept rounds the time left up to a multiple of the
+// resolution is the unit of Left. The function toKept rounds the time left up to a multiple of the
 // resolution.
 const resolution = time.Millisecond
 

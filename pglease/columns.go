@@ -45,8 +45,8 @@ func values(r lease.Record) []any {
 const infinite = "infinite"
 
 // roundUp rounds t up to a whole microsecond. roundUp also returns how many nanoseconds it has
-// added. The server's clock shows only whole microseconds. Therefore each time on the server's
-// clock that is before the rounded time is also before t.
+// added. The server's clock shows only whole microseconds. If a time on the server's clock is
+// before the rounded time, it is therefore also before t.
 func roundUp(t time.Time) (up time.Time, nanos int) {
 	if nanos = (1000 - t.Nanosecond()%1000) % 1000; nanos == 0 {
 		return t, 0

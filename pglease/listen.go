@@ -20,8 +20,8 @@ import (
 // missing. To find changes whose notification is missing, the Store reads up to 10,000 of the
 // watched rows each second. The signal of a change whose notification is missing therefore comes
 // within a second. If the Store watches more than 10,000 names, the signal can take one second
-// longer for every 10,000 names. A direct write to lease_row, the table behind the view, does not
-// always cause a signal.
+// longer for every additional 10,000 names. A direct write to lease_row, the table behind the view,
+// does not always cause a signal.
 //
 // All watches of a Store share one connection. The first call of Watch opens the connection, and
 // Close closes it. If the connection is lost, the channels of all watches are closed, and the next

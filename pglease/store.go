@@ -48,10 +48,10 @@ type row interface{ Scan(...any) error }
 
 // A database runs statements that return one row.
 type database interface {
-	// queryRow runs a statement once and scans its row into dest. If ctx is done, queryRow returns at
-	// once. queryRow calls the callback done when the connection is free again. The connection can
-	// become free after queryRow has returned. After queryRow has returned an error, the statement can
-	// still run, but queryRow no longer writes to dest.
+	// queryRow runs a statement once and scans its row into dest. As soon as ctx is done, queryRow
+	// returns. queryRow calls the callback done when the connection is free again. The connection
+	// can become free after queryRow has returned. After queryRow has returned an error, the
+	// statement can still run, but queryRow no longer writes to dest.
 	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
 
 	// open returns how many connections are open, or an upper bound of that number.

@@ -8,10 +8,11 @@ import (
 )
 
 // FromAuthority returns a Provider that makes a new [session.Session] over the given authority for
-// each lease. The owner and the [Settings] of each Session come from the [Registry]. The options of
-// the Sessions that are not part of the Settings, such as the clock and the logger, come from o. If
-// the StopWindow of the Settings is zero, the StopWindow comes from o too. A nil o stands for the
-// default options. All Sessions share the clock, the logger and all other values to which o refers.
+// each lease. The owner and the [Settings] of each Session come from the [Registry]. Except for the
+// Owner and the Settings, the options of the Sessions, such as the clock and the logger, come from
+// o. If the StopWindow of the Settings is zero, the StopWindow comes from o too. A nil o stands for
+// the default options. All Sessions share the clock, the logger and all other values to which o
+// refers.
 //
 // FromAuthority does not check its arguments. If authority is nil, or if the options in o conflict
 // with the Settings, [Registry.Lease] returns an error.

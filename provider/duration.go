@@ -93,7 +93,7 @@ func (s *Settings) UnmarshalJSON(data []byte) error {
 	})
 }
 
-// If a JSON object has two members with the same key, givenTwice returns an error. Package json
+// givenTwice returns an error if a JSON object has two members with the same key. Package json
 // ignores the first of two members with the same key. The argument of givenTwice must be valid
 // JSON.
 func givenTwice(data []byte) error {

@@ -84,7 +84,8 @@ func (r *Registry) Settings() Settings {
 // Register makes p the Provider of the given kind. The kind must be valid UTF-8 of 1 to
 // [lease.MaxLabel] bytes without NUL. If the kind is malformed or already registered, or if p is
 // nil, Register returns a [*lease.FieldError] with the code [lease.ErrOption]. After Close,
-// Register returns an error that wraps [lease.ErrClosed]. If Register returns an error, the Registry is unchanged.
+// Register returns an error that wraps [lease.ErrClosed]. If Register returns an error, the
+// Registry is unchanged.
 func (r *Registry) Register(kind string, p Provider) error {
 	if lease.CheckName(kind) != nil {
 		return badKind(kind, fmt.Sprintf("must be valid UTF-8 of 1 to %d bytes without NUL", lease.MaxLabel))

@@ -10,9 +10,8 @@ import (
 )
 
 // Settings are the times that the leases of a [Registry] use. A zero field stands for the default
-// of the field with the same name in [session.Options]. A Registry replaces zero fields with their
-// defaults before it passes Settings to a [Provider]. A Registry does not replace a zero
-// StopWindow.
+// of the field with the same name in [session.Options]. A Registry replaces zero fields, except a
+// zero StopWindow, with their defaults before it passes Settings to a [Provider].
 //
 // Settings can be read from a configuration in JSON or YAML, such as
 //

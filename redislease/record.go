@@ -40,9 +40,8 @@ type column struct {
 }
 
 // columns lists all fields of a record, in the order in which they are written to the hash. If the
-// function parse gets a malformed text, it stores a default value in the record, such as zero. For
-// the default value, the function format returns a different text, so parseFields notices the
-// error.
+// function parse gets a malformed text, it stores some value in the record, such as zero, for which
+// the function format returns a different text. parseFields therefore notices the error.
 var columns = [...]column{
 	{"state", func(r lease.Record) string { return r.State.String() },
 		func(r *lease.Record, s string) { _ = r.State.UnmarshalText([]byte(s)) },

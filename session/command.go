@@ -99,7 +99,7 @@ func (m *machine) answerReleases(upTo uint64, err error) {
 
 // answered handles the answer to a request. If the parameter stuck is true, the Session no longer
 // waits for the request, and its outcome is unknown. When the authority returns from a stuck
-// request, the Session calls m.returned.
+// request, the Session calls m.noteReturn.
 func (m *machine) answered(r request, now time.Time, res lease.Result, err error, stuck bool) {
 	m.tick(now)
 	if stuck {
@@ -142,11 +142,11 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 	}
 }
 
-// noteReturn records that the stuck request r has returned. The authority might have carried out the
-// stuck request at any time before it returned, so the machine sends the pending releases again. If
-// the stuck request is an Acquire, its ID might have been released while the request was stuck, so
-// the machine releases the ID once more. If a command that settles the ID is still in flight, the
-// machine releases the ID when the answer to the command arrives.
+// noteReturn records that the stuck request r has returned. The authority might have carried out
+// the stuck request at any time before it returned, so the machine sends the pending releases
+// again. If the stuck request is an Acquire, its ID might have been released while the request was
+// stuck, so the machine releases the ID once more. If a command that settles the ID is still in
+// flight, the machine releases the ID when the answer to the command arrives.
 func (m *machine) noteReturn(now time.Time, r request) {
 	m.tick(now)
 	if c := m.ledger.find(r.Proposed); c != nil && c.phase == settled && c.inDoubt {

@@ -45,7 +45,7 @@
 //
 // CheckAlive alone does not make a write safe. Any amount of time can pass between CheckAlive and
 // the write that follows it. Send the fencing token with each write, so that the resource can
-// refuse an old token. Package fencing implements resources that refuse old tokens.
+// refuse an old token. Package fencing implements guards, with which a resource refuses old tokens.
 //
 // # Terms
 //
@@ -89,16 +89,16 @@
 // requests are stuck, the Session sends no other request, not even a renewal, and a call that needs a
 // request fails at once.
 //
-// When Release or Run returns, some requests and handlers may still be running. Requests and
-// handlers end by themselves. [Session.Close] waits for running requests, but not for running
-// handlers. A program that keeps running need not call Close. Before a program exits, the program
-// should call Close, because the Session may still have to release a lease that was granted too
-// late. A lease that is not released stays locked for its whole Duration.
+// When Release or Run returns, some requests and handlers may still be running. The running
+// requests and handlers end by themselves. [Session.Close] waits for running requests, but not for
+// running handlers. A program that keeps running need not call Close. Before a program exits, the
+// program should call Close, because the Session may still have to release a lease that was granted
+// too late. A lease that is not released stays locked for its whole Duration.
 //
 // A test in a bubble of testing/synctest should call Close. Without Close, the test fails if a
-// goroutine of the Session is still waiting when the test ends. A goroutine of the Session waits
-// for the answer to a request. While the lease is held, a goroutine can also wait for a watch, or
-// for the Clock if [Options.Clock] is set.
+// goroutine of the Session is still waiting when the test ends. A goroutine can wait for the answer
+// to a request. While the lease is held, a goroutine can also wait for a watch, or for the Clock if
+// [Options.Clock] is set.
 //
 // # Panics
 //

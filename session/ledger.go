@@ -27,8 +27,8 @@ type claim struct {
 	// of machine.released explains probes.
 	probed bool
 
-	// The field contexts is the number of WhileHeld contexts of the incarnation with the ID whose
-	// work has not stopped yet.
+	// The field contexts is the number of WhileHeld contexts that belong to the incarnation with
+	// the ID. A context counts until its work has stopped.
 	contexts int32
 
 	// The field due is the time at which the machine sends a deferred release even if the work has

@@ -15,8 +15,8 @@ import (
 // decides when a lease is released, and when the Session must call the machine again.
 //
 // Each input is a method that gets the current time. An input sends no requests and calls no
-// handlers. An input lists the requests and the calls of handlers in the struct effects, and the
-// Session sends and calls them after the input. The Session is called the shell of the machine.
+// handlers. An input lists its requests and its calls of handlers in the struct effects, and the
+// Session performs them after the input. The Session is called the shell of the machine.
 //
 // TestExplore tries many orders of inputs, in a breadth-first search with a limited number of
 // states. TestPlantedBugs plants bugs: it replaces pieces of the source code of this package. Each
@@ -37,7 +37,7 @@ import (
 // Acquire. If the outcome of a release is unknown, the machine does not retry the release at once,
 // and still sends Acquires. The next Release or Close retries a release whose outcome is unknown.
 // The machine also retries the release if an Acquire is refused because the lease is still locked
-// under the released ID.
+// under the ID of the release.
 type machine struct {
 	o        *Options // complete
 	name     string   // of the lease
@@ -68,7 +68,7 @@ type commands struct {
 }
 
 // mostStuck limits the number of stuck requests. A request is stuck if the Session has given it up
-// and the request has not returned yet. While two requests are stuck, a Session sends no other
+// and the request has not returned yet. While two or more requests are stuck, the machine sends no
 // request. The limit does not stop requests that are already in flight. If requests in flight get
 // stuck too, more than two requests are stuck. For example, assume that one request is stuck while
 // a command and a renewal are in flight. If the command and the renewal get stuck too, three

@@ -49,8 +49,8 @@ type Options struct {
 	// RenewInterval is the time from one renewal to the next. The first interval lasts from the
 	// Acquire to the first renewal. The Session shortens the first interval at random by up to nine
 	// tenths, and every later interval by up to a tenth. Leases that were acquired at the same time
-	// are therefore renewed at different times. The Session relies on one grant for the time U -
-	// sent. If RenewInterval is longer than half of U - sent, the Session uses half of U - sent
+	// are therefore renewed at different times. The Session relies on one grant for the time
+	// U - sent. If RenewInterval is longer than half of U - sent, the Session uses half of U - sent
 	// instead. The Session renews an infinite lease in order to find out whether the lease was
 	// broken. Default: Duration/3, or 10 s for an infinite lease.
 	RenewInterval time.Duration

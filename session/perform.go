@@ -63,9 +63,9 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 
 // perform calls the functions that the method take has returned, and calls the functions in answers
 // last. It calls the functions in answers even if a hook panics or calls runtime.Goexit, so that no
-// caller waits forever. If a hook panics, perform first calls the functions in answers, and then lets
-// the panic continue. A panic of a hook ends the process, unless the hook runs on the goroutine of a
-// caller that recovers.
+// caller waits forever. If a hook panics, perform first calls the functions in answers, and then
+// lets the panic continue. A panic of a hook ends the process, unless the hook runs on the
+// goroutine of a caller that recovers.
 func perform(acts, answers []func()) {
 	defer func() {
 		for _, answer := range answers {

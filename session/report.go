@@ -34,9 +34,9 @@ type Trace struct {
 	Breaking func(tok lease.Token, until time.Time)
 
 	// Lost is called once for every incarnation that ends by a loss. If the work stops in the stop
-	// window, [Run] releases the lease before it is lost, and does not cause a call of Lost. To
-	// count the times that Run releases the lease in a stop window, examine the error that Run
-	// returns or passes to [RunOptions].Again.
+	// window, [Run] releases the lease before it is lost, and Lost is not called. To count the
+	// times that Run releases the lease in a stop window, examine the error that Run returns or
+	// passes to [RunOptions].Again.
 	Lost func(*lease.LostError)
 
 	// Released is called after every release and after every hand-over, with its outcome. Released

@@ -61,8 +61,8 @@ type RunOptions struct {
 	//     a series of failed attempts that Run or AcquireWait repeats. After a series of failed
 	//     attempts, at Info, "lease: the authority answers again", for the first attempt that is
 	//     granted or is refused because the lease is locked. If the Lease is a [Session] or a type
-	//     that embeds a Session, Run logs neither "lease: acquire failed" nor "lease: the authority
-	//     answers again", because a Session logs its failures itself.
+	//     that embeds a Session, neither Run nor AcquireWait writes these two records, because a
+	//     Session logs its failures itself.
 	//   - at Info, "lease: term began", when a term begins;
 	//   - at Info, "lease: term ended", when a term ends, with the error of the function;
 	//   - at Warn, "lease: term ended", if the lease was lost or was about to end before the caller
@@ -300,7 +300,7 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 	r.record(slog.LevelInfo, "lease: term began", "token", tok)
 	defer func() { // runs even if f panics or ends its goroutine
 		over := held.Err() != nil
-		cancel() // makes the Session detect a loss that the Session has not noticed yet
+		cancel() // makes a Session detect a loss that it has not noticed yet
 		cause, lost := context.Cause(held), (*lease.LostError)(nil)
 		if l, ok := r.lease.(likeSession); ok && errors.Is(cause, lease.ErrStopWindow) {
 			cause = cmp.Or(l.takeOverOf(tok), cause) // another Session took the lease over while f stopped
@@ -412,7 +412,7 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 	}
 }
 
-// A Session, and a type that embeds a Session, implement likeSession.
+// likeSession has methods that only a Session, and a type that embeds a Session, can have.
 type likeSession interface {
 	lastHolder() string
 	takeOverOf(tok lease.Token) error
@@ -475,9 +475,9 @@ const (
 	permanentTime = 30 * time.Second // if a permanent error has repeated for this long, Run returns it
 )
 
-// noteAttempt records the error of an attempt that was not granted. If the parameter err is nil, the
-// attempt was refused because the lease is locked. noteAttempt reports whether every later attempt
-// would fail too.
+// noteAttempt records the error of an attempt that was not granted. If the parameter err is nil,
+// the attempt was refused because the lease is locked. noteAttempt reports whether every later
+// attempt would fail too.
 func (c *contention) noteAttempt(now time.Time, err error) (over bool) {
 	if err == nil {
 		c.last, c.since, c.pause = lease.ErrHeldByOther, now, c.interval

@@ -162,9 +162,8 @@ func (s *Session) jitter(d time.Duration) time.Duration {
 	return s.machine.random.Shorten(d, 0.5)
 }
 
-// When the authority refuses an Acquire, the Session stores the owner of the lease. lastHolder
-// returns the owner that the Session stored last. If the owner is not known, lastHolder returns the
-// empty string.
+// lastHolder returns the owner of the lease in the last refusal of an Acquire. If the owner is not
+// known, lastHolder returns the empty string.
 func (s *Session) lastHolder() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

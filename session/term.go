@@ -72,10 +72,10 @@ func (m *machine) lost(reason lease.Code, err error) *lease.LostError {
 }
 
 // stopReason returns the error that tells the work why it must stop in the stop window. If the last
-// answered renewal has failed, the result wraps the error of that renewal. If the last renewal has
-// not failed and the lease is breaking, the result wraps [lease.ErrBroken]. If the last renewal has
-// not failed and the lease is not breaking, for example after a suspension of the process, the
-// result wraps no error.
+// answered renewal has failed, the result wraps the error of that renewal. If the last answered
+// renewal has not failed and the lease is breaking, the result wraps [lease.ErrBroken]. If the last
+// answered renewal has not failed and the lease is not breaking, for example after a suspension of
+// the process, the result wraps no error.
 func (m *machine) stopReason() *lease.LostError {
 	err := m.term.failed
 	if err == nil && m.term.notice != nil {

@@ -14,7 +14,7 @@ import (
 //
 //   - the lease is not locked;
 //   - the lease is locked, but the Session may still acquire it, because the lease is locked under
-//     an ID of the Session or because TakeOver is set;
+//     an ID of the Session, or because TakeOver lets the Session take the lease over;
 //   - Release or Close was called, or HandOver has ended the incarnation;
 //   - the record could not be read, and about one RetryDelay has passed since the failed read.
 //
@@ -32,7 +32,8 @@ func (s *Session) Wait(ctx context.Context) error {
 	return err
 }
 
-// When the machine answers a call of Wait, the context of the call ends with the cause errAnswered.
+// errAnswered is the cause with which the context of a call of Wait ends when the machine answers
+// the call.
 var errAnswered = errors.New("the lease was given up")
 
 // wait is like Wait, with two differences. If Release, HandOver or Close was called, wait returns

@@ -14,9 +14,9 @@
 //
 // Two weaknesses of the elector remain. A process that was suspended notices the end of its lease
 // only after it resumes. If LeaderElectionReleaseOnCancel is set, the elector releases the lease
-// before the work of the leader has stopped. A Lock removes two weaknesses that the locks of
-// client-go have: a Lock rejects answers of the authority that arrive too late, and never releases
-// the lease of another elector.
+// before the work of the leader has stopped. A Lock removes two other weaknesses, which an elector
+// has with the locks of client-go: a Lock rejects answers of the authority that arrive too late,
+// and never releases the lease of another elector.
 //
 // A [Runnable] is the safer way. A Runnable runs a function while its Session holds the lease. Turn
 // off the leader election of the manager:

@@ -42,12 +42,16 @@ func mustAcquire(t testing.TB, s *session.Session) lease.Token {
 	return tok
 }
 
-// SPEC H13. A holder learns of a break at its next renewal. It keeps the lease at least until two
-// seconds before the end of the grace period. It is warned once, and again if a second break
-// shortens the grace period.
+// SPEC H13. A holder learns of a break at its next renewal. The holder keeps the lease at least
+// until 2.1 seconds before the end of the grace period. The holder is warned once, and again if a
+// second break shortens the grace period.
 func TestBreakWithGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases, d := newLeases(t)
+		// A holder loses less than a second because the service truncates the remaining time, and a
+		// second because azlease subtracts one. A holder also loses less than 0.1 s because a Session
+		// allows for the drift of clocks.
+		const loss = 2100 * time.Millisecond
 		// The holder renews often, and loses no time of the grace period with any renewal.
 		s, err := leases.Lease("job", &session.Options{Duration: time.Minute, RenewInterval: 3 * time.Second, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
@@ -69,14 +73,14 @@ func TestBreakWithGrace(t *testing.T) {
 		real := d.current("job").Until
 		time.Sleep(22 * time.Second)
 		mu.Lock()
-		if len(warned) != 1 || warned[0].After(real) || warned[0].Before(real.Add(-3*time.Second)) {
+		if len(warned) != 1 || warned[0].After(real) || warned[0].Before(real.Add(-loss)) {
 			t.Errorf("warned of %v, and the break ends at %v", warned, real)
 		}
 		mu.Unlock()
 		for i := 0; s.CheckAlive(); i++ { // however often the holder renews
 			time.Sleep(100 * time.Millisecond)
 		}
-		if ended := time.Now(); ended.After(real) || ended.Before(real.Add(-3*time.Second)) {
+		if ended := time.Now(); ended.After(real) || ended.Before(real.Add(-loss)) {
 			t.Errorf("it believed until %v, and the break ends at %v, at %v at the latest", ended, real, end)
 		}
 		synctest.Wait()

@@ -1,5 +1,5 @@
-// Service is the service that the example leader writes to. If a request has an older token than
-// the guard of the service has already seen, the guard refuses the request. The service keeps the
+// Service is the service that the example leader writes to. The guard of the service refuses a
+// request whose token is older than the newest token that the guard has seen. The service keeps the
 // newest token in memory, so it forgets the token when it exits. A real service stores the token
 // with its data.
 //

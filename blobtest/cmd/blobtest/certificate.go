@@ -64,8 +64,8 @@ func makeCertificate(host string) (pair keyPair, err error) {
 }
 
 // listenTLS returns l with TLS. listenTLS uses the certificate and the key in the given files. If
-// certFile is empty, listenTLS makes a new certificate, and writes it to the file with the name
-// file. The function remove deletes this file.
+// certFile is empty, listenTLS makes a new certificate, and writes it to a temporary file. The
+// result file is the name of the temporary file, and the function remove deletes the file.
 func listenTLS(l net.Listener, certFile, keyFile, addr string) (secure net.Listener, file string, remove func(), err error) {
 	var cert tls.Certificate
 	remove = func() {}

@@ -94,8 +94,8 @@ func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request
 }
 
 // trustedHost returns a function that checks the header Host of a request. The function returns
-// true for an IP address, localhost, a name that ends in .localhost, and the host of addr.
-// trustedHost returns false for any other name, because a malicious web site can make its own host
+// true for an IP address, localhost, a name that ends in .localhost, and the host of addr. The
+// function returns false for any other name, because a malicious web site can make its own host
 // name resolve to this machine. If other machines can reach the listener, the function returns true
 // for every Host, because this machine can have names that the command does not know.
 func trustedHost(addr string, bound net.Addr) func(host string) bool {
