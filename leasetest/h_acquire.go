@@ -13,6 +13,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
 )
 
 // acquireRules check Acquire.
@@ -397,14 +398,25 @@ var idRules = []rule{
 		}
 	}},
 	{"H3/a-grant-long-after-giving-up-is-undone", "the grant of an acquire that was given up is released by its ID, however late its request returns, also after a release", CanUseAuthority, func(p *probe) {
-		for i := range 2 {
+		for i := range 3 {
 			gate := p.gate()
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
-			a := w.join(Holder{Name: w.name, Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, ignoreContext(gate)))
+			lines := []leasefault.Line[lease.Action]{leasefault.Nth(1, lease.ActionAcquire, ignoreContext(gate))}
+			if i == 2 { // the acquire arrives after each release was decided, and before the release is answered
+				lines = append(lines, leasefault.Always(lease.ActionRelease, func(ctx context.Context, c *leasefault.Call) error {
+					err := c.Send(ctx)
+					gate.Open()
+					p.Sleep(p.D / 20)
+					return err
+				}))
+			}
+			a := w.join(Holder{Name: w.name, Owner: "a"}, lines...)
 			a.abandon(p.D / 20)
-			p.pass(2 * p.D) // during this pause, the holder gives the request up, and may release the lease
-			if i == 1 {
+			for n := 0; n < 100 && (i < 2 || len(a.requests.sentOf(lease.ActionRelease)) == 0); n++ {
+				p.pass(p.D / 50) // during this pause, the holder gives the request up, and may release the lease
+			}
+			if i >= 1 {
 				ctx, cancel := context.WithTimeout(p.ctx, p.D/2)
 				_ = a.Release(ctx)
 				cancel()
@@ -721,6 +733,44 @@ var idRules = []rule{
 			b.requireAliveFor(3*p.D, "after it has taken over")
 			a.requireNotAlive("after it was taken over")
 			a.requireLosses(1)
+		}
+	}},
+	{"H8/a-run-that-was-taken-over-ends", "a run whose lease was taken over ends, even if it may contend again, and even if it learns of that only after its function's context has ended", CanTakeOver | CanChange | CanUseAuthority | CanShowRecords | hasWhileHeld | exactTime, func(p *probe) {
+		for i := range 2 {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			var fails atomic.Bool
+			fails.Store(i == 1) // until the stop window has begun
+			a := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true}, leasefault.Always(lease.ActionRenew, leasefault.If(fails.Load, leasefault.FailRequest)))
+			b := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true})
+			taken, times := lease.Token(""), 0
+			err := session.Run(p.ctx, a.Lease, func(ctx context.Context, _ lease.Token) error {
+				if times++; times > 1 {
+					return nil
+				}
+				if i == 0 {
+					taken = b.acquire()
+				}
+				<-ctx.Done()
+				if i == 1 && a.CheckAlive() { // the stop window has begun
+					taken = b.acquire()
+					fails.Store(false)
+					for a.stillAlive() {
+						p.pass(p.D / 200)
+					}
+				}
+				return ctx.Err()
+			}, &session.RunOptions{Logger: silentOptions.Logger, Again: func(error) bool { return true }})
+			if taken == "" {
+				p.Skipf("the lease has no stop window")
+			}
+			if times > 1 {
+				p.Errorf("the run that was taken over called its function again: %v", err)
+			}
+			if !b.CheckAlive() {
+				p.Errorf("the lease was taken back from the holder that took it over")
+			}
+			p.need(b.release(), "release")
 		}
 	}},
 	{"H8/take-over-asks-first", "with take-over an acquire comes first, and a change only after a refusal", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {

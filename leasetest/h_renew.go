@@ -492,6 +492,22 @@ var renewalRules = []rule{
 			}
 		}
 	}},
+	{"H11/an-earlier-renewal-frees-no-later-one", "a renewal of an earlier incarnation that returns while one of a later incarnation is in flight sends no second one", CanUseAuthority | exactTime, func(p *probe) {
+		earlier, later := p.gate(), p.gate()
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContextOfAnswer(earlier)), leasefault.Nth(2, lease.ActionRenew, later.HoldAnswer))
+		a.acquire()
+		p.waitReached(earlier)
+		p.need(a.release(), "release")
+		a.acquire()
+		p.waitReached(later)
+		earlier.Open()
+		p.pass(p.D / 100)
+		if n := len(a.requests.sentOf(lease.ActionRenew)); n != 2 {
+			p.Errorf("%d renewals were sent, and the second is still in flight", n)
+		}
+		later.Open()
+		a.requireAliveFor(p.D, "after its renewal was answered")
+	}},
 	{"H12/a-renewal-resurrects-nothing", "a renewal that is carried out after the loss revives nothing, and its lease is released", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		began := time.Now()
@@ -510,10 +526,10 @@ var renewalRules = []rule{
 		w.requireFree("after a renewal that came too late")
 	}},
 	{"H12/a-late-renewal-is-released-though-a-release-failed", "a renewal that is carried out after the loss is released by its ID, even if every release before it failed", CanUseAuthority | exactTime, func(p *probe) {
-		for i := range 4 {
+		for i := range 8 {
 			fault := []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer}[i%2]
 			arrives := p.D * 31 / 30
-			if i >= 2 {
+			if i/2%2 == 1 {
 				arrives = p.D * 7 / 5 // after the holder has given the renewal up
 			}
 			w := p.world()
@@ -528,6 +544,9 @@ var renewalRules = []rule{
 					p.Sleep(arrives - time.Since(began))
 					err := c.Send(context.WithoutCancel(ctx))
 					committed.Store(true)
+					if i >= 4 { // the answer is lost
+						err = leasefault.ErrInjected
+					}
 					return err
 				}),
 				leasefault.Always(lease.ActionRelease, leasefault.If(func() bool { return !committed.Load() }, fault)))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/fencedlease/lease"
 )
@@ -24,10 +25,12 @@ type Transmit func(ctx context.Context, send func() error) error
 // A link is the connection between a client and its server. Each message is a request and its answer.
 // The zero link delivers every message. A link is safe for concurrent use by multiple goroutines.
 type link struct {
-	mu    sync.Mutex
-	count int // messages since the last call of disturb
-	nth   int // the number of the message that is disturbed; 0 for none
-	with  func(context.Context, func() error) error
+	mu       sync.Mutex
+	count    int // messages since the last call of disturb
+	nth      int // the number of the message that is disturbed; 0 for none
+	with     Transmit
+	sent     time.Time // when the first message since the last call of disturb was sent
+	answered time.Time // when the last message was answered
 }
 
 // transmit is a Transmit function.
@@ -36,13 +39,21 @@ func (l *link) transmit(ctx context.Context, send func() error) error {
 	l.count++
 	with := l.with
 	if l.count != l.nth {
-		with = nil
+		with = func(_ context.Context, send func() error) error { return send() }
 	}
 	l.mu.Unlock()
-	if with != nil {
-		return with(ctx, send)
-	}
-	return send()
+	return with(ctx, func() error {
+		l.mu.Lock()
+		if l.sent.IsZero() {
+			l.sent = time.Now()
+		}
+		l.mu.Unlock()
+		err := send()
+		l.mu.Lock()
+		l.answered = time.Now()
+		l.mu.Unlock()
+		return err
+	})
 }
 
 // disturb disturbs the nth message from now on: it passes this message to the function with. The link
@@ -50,7 +61,7 @@ func (l *link) transmit(ctx context.Context, send func() error) error {
 func (l *link) disturb(nth int, with Transmit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.count, l.nth, l.with = 0, nth, with
+	l.count, l.nth, l.with, l.sent = 0, nth, with, time.Time{}
 }
 
 // restore ends the disturbance. It reports whether a message was disturbed.
@@ -60,6 +71,14 @@ func (l *link) restore() (disturbed bool) {
 	disturbed = l.nth > 0 && l.count >= l.nth
 	l.nth, l.with = 0, nil
 	return disturbed
+}
+
+// times returns when the first message since the last call of disturb was sent, and when the last one
+// was answered.
+func (l *link) times() (sent, answered time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent, l.answered
 }
 
 // mostMessages is the largest number of messages of one call that a rule disturbs, one in each round.
@@ -162,6 +181,87 @@ var linkRules = []rule{
 					lost = l.restore()
 					after := a.inspect()
 					a.requireOnce(c.request, before, after, err)
+				}
+			}
+		}
+	}},
+	{"A3/a-request-that-got-no-answer-is-not-decided-again", "a request that was carried out and whose answer is lost is neither carried out again nor refused, whatever another client does before the loss is noticed", hasConnectAuthority, func(p *probe) {
+		a, l := p.linkedAuthority()
+		base := p.name + "/"
+		id, other := p.id(), p.id()
+		for _, c := range []struct {
+			request, next lease.Request // next is sent after request was carried out
+			grants        uint64        // how many grants raise the epoch
+		}{
+			{acquire(id, p.D), release(id), 1},
+			{acquire(id, p.D), lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, 1},
+			{release(id), acquire(other, p.D), 1},
+			{lease.Request{Action: lease.ActionChange, ID: id, Proposed: other}, release(other), 1},
+			{lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, acquire(other, p.D), 1},
+		} {
+			if p.lacksAbility(c.request) || p.lacksAbility(c.next) {
+				continue
+			}
+			for nth, lost := 1, true; lost && nth <= mostMessages; nth++ {
+				p.history.printf("== %s, then %s, and the answer to message %d is lost", requestText(c.request), requestText(c.next), nth)
+				a.name = base + p.id().String()
+				a.grant(acquire(id, p.D))
+				before := a.inspect()
+				carriedOut := false
+				l.disturb(nth, func(ctx context.Context, send func() error) error {
+					if err := send(); err != nil {
+						return err
+					}
+					_, err := a.Do(p.ctx, a.name, c.next)
+					carriedOut = err == nil
+					return errLost
+				})
+				_, err := a.ask(c.request)
+				lost = l.restore()
+				after := a.inspect()
+				if !lost || !carriedOut {
+					continue
+				}
+				if c.request.Action == lease.ActionAcquire && after.Record.Epoch > before.Record.Epoch+c.grants || c.request.Action != lease.ActionAcquire && lease.CodeOf(err).Refusal() {
+					p.Errorf("%s gets %v, and leaves %s, from %s", requestText(c.request), err, outcomeText(after.Record, nil), outcomeText(before.Record, nil))
+				}
+			}
+		}
+	}},
+	{"A5/late-messages-make-nothing-more-certain", "if a request or its answer is late, MinRemaining of this answer and of the next ones is no more than what is left, and MaxRemaining is no less", hasConnectAuthority, func(p *probe) {
+		a, l := p.linkedAuthority()
+		base := p.name + "/"
+		id := p.id()
+		delays := []struct {
+			what string
+			with Transmit
+		}{
+			{"the request is late", func(_ context.Context, send func() error) error { p.Sleep(p.D / 3); return send() }},
+			{"the answer is late", func(_ context.Context, send func() error) error { err := send(); p.Sleep(p.D / 3); return err }},
+		}
+		for _, req := range []lease.Request{acquire(id, p.D), renew(id)} {
+			for _, delay := range delays {
+				for nth, late := 1, true; late && nth <= mostMessages; nth++ {
+					p.history.printf("== %s, and in message %d %s", requestText(req), nth, delay.what)
+					a.name = base + p.id().String()
+					a.grant(acquire(id, p.D))
+					l.disturb(nth, delay.with)
+					began := time.Now()
+					res := a.grant(req)
+					late = l.restore()
+					sent, answered := l.times()
+					for _, c := range []struct {
+						what  string
+						asked time.Time
+						res   lease.Result
+					}{{"its answer", began, res}, {"a read", time.Now(), a.inspect()}} {
+						if most := answered.Add(p.D + p.Slack).Sub(c.asked); c.res.MinRemaining > most {
+							p.Errorf("MinRemaining in %s is %v, and at most %v are left", c.what, c.res.MinRemaining, most)
+						}
+						if least := time.Until(sent.Add(p.D - p.Slack)); c.res.MaxRemaining() < least {
+							p.Errorf("MaxRemaining in %s is %v, and at least %v are left", c.what, c.res.MaxRemaining(), least)
+						}
+					}
 				}
 			}
 		}

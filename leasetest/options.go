@@ -103,6 +103,11 @@ type Options struct {
 	// authorities.
 	ConnectAuthority func(t testing.TB, transmit Transmit) lease.Authority
 
+	// LoseWatches breaks the connections that carry the signals of all watches of the store s. Set
+	// LoseWatches if a watch of the store can be lost. Default: the suite does not check lost watches
+	// of stores.
+	LoseWatches func(t testing.TB, s lease.Store)
+
 	// Forget makes the store s forget all records that it is allowed to forget now. Forget returns
 	// the retention time of the store. After a lease has expired or its break has ended, the store
 	// must keep the record of the lease for at least this time.
@@ -261,6 +266,7 @@ const (
 	hasAnotherAuthority
 	hasConnect
 	hasConnectAuthority
+	hasLoseWatches
 	hasForget
 	hasCorrupt
 	hasCorruptAuthority
@@ -289,7 +295,7 @@ var abilityNames = [abilities]string{
 	"a method Watch", "a method List", "a method AcquireWithToken", "a method Wait", "the methods HandOver and ID",
 	"a method OnBreaking", "a method Close", "a method WhileHeld", "a method LastConfirmed",
 	"a method Authority", "a method DoContext",
-	"Options.Reopen", "Options.ReopenAuthority", "Options.ReopenGuard", "Options.Another", "Options.AnotherAuthority", "Options.Connect", "Options.ConnectAuthority", "Options.Forget", "Options.Corrupt", "Options.CorruptAuthority", "Options.Put", "Options.StepClock",
+	"Options.Reopen", "Options.ReopenAuthority", "Options.ReopenGuard", "Options.Another", "Options.AnotherAuthority", "Options.Connect", "Options.ConnectAuthority", "Options.LoseWatches", "Options.Forget", "Options.Corrupt", "Options.CorruptAuthority", "Options.Put", "Options.StepClock",
 	"exact time", "no limits", "leases of 1 ns", "leases of 15 s to 60 s", "CanUseAuthority or Options.Cut",
 	"CanUseAuthority and CanBreak, or Options.Revoke", "CanUseAuthority, CanUseClock or Options.Cut",
 	"CanUseAuthority, CanUseClock, Options.Cut or Options.Revoke",
@@ -370,7 +376,7 @@ func (o *Options) derived() (found Ability) {
 	for ability, there := range map[Ability]bool{
 		hasReopen: o.Reopen != nil, hasReopenAuthority: o.ReopenAuthority != nil, hasReopenGuard: o.ReopenGuard != nil,
 		hasAnother: o.Another != nil, hasAnotherAuthority: o.AnotherAuthority != nil,
-		hasConnect: o.Connect != nil, hasConnectAuthority: o.ConnectAuthority != nil,
+		hasConnect: o.Connect != nil, hasConnectAuthority: o.ConnectAuthority != nil, hasLoseWatches: o.LoseWatches != nil,
 		hasForget: o.Forget != nil, hasCorrupt: o.Corrupt != nil, hasCorruptAuthority: o.CorruptAuthority != nil, hasPut: o.Put != nil, hasStepClock: o.StepClock != nil,
 		exactTime: o.Slack == 0 && o.can(CanTellTime), noLimits: o.Limits == lease.Limits{}, shortLeases: o.Limits.MinDuration <= 1,
 		oldLeases: o.Limits.MinDuration <= 15*time.Second && (o.Limits.MaxDuration == 0 || o.Limits.MaxDuration >= oldDuration), canCut: cut, canRevoke: revoke, canStall: stall, canLose: stall || revoke,

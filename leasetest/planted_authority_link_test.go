@@ -19,10 +19,11 @@ type remoteAuthority struct {
 	server  map[string]lease.Record
 	seen    map[string]lease.Record // used by a client that remembers
 	reading map[string]chan struct{}
+	granted map[string]time.Time
 }
 
 func newRemoteAuthority(of *plainAuthority, transmit Transmit) *remoteAuthority {
-	return &remoteAuthority{plainAuthority: of, transmit: transmit, server: map[string]lease.Record{}, seen: map[string]lease.Record{}, reading: map[string]chan struct{}{}}
+	return &remoteAuthority{plainAuthority: of, transmit: transmit, server: map[string]lease.Record{}, seen: map[string]lease.Record{}, reading: map[string]chan struct{}{}, granted: map[string]time.Time{}}
 }
 
 func (a *remoteAuthority) load(ctx context.Context, name string) (r lease.Record, now time.Time, err error) {
@@ -86,6 +87,9 @@ func (a *remoteAuthority) try(ctx context.Context, name string, req lease.Reques
 			}
 			return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
 		}
+		if req.Action == lease.ActionRead && a.bug == "counts what is certain from the answer to its swap" {
+			return lease.Result{Record: r.At(now), Now: now, MinRemaining: r.Duration - time.Since(a.granted[name])}, nil
+		}
 		next, err := lease.Step(r, req, now)
 		if err != nil || next == r {
 			if err != nil {
@@ -98,9 +102,18 @@ func (a *remoteAuthority) try(ctx context.Context, name string, req lease.Reques
 			if a.bug == "takes a lost swap for a grant" {
 				return lease.Result{Record: next, Now: now}, nil
 			}
+			if a.bug == "decides again if a lost swap has left another record" {
+				switch found, _, lost := a.load(ctx, name); {
+				case found == next:
+					return lease.Result{Record: next, Now: now}, nil
+				case lost == nil && found != r:
+					continue
+				}
+			}
 			return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
 		}
 		if swapped {
+			a.granted[name] = time.Now()
 			return lease.Result{Record: next, Now: now}, nil
 		}
 	}

@@ -139,6 +139,17 @@ var ruleBugs = []namedBug{
 		}
 		return s
 	}, "H2/a-queued-acquire-ends-with-its-context"},
+	{"takes a take-over for the end of the lease", func() *suite {
+		s := buggySessions("")
+		inner := s.newLease
+		s.newLease = func(t testing.TB, h Holder) lease.Lease {
+			return hidesTakeOvers{inner(t, h).(*buggySession).Session}
+		}
+		return s
+	}, "H8/a-run-that-was-taken-over-ends"},
+	{"renews again when any renewal returns", sessionsOver("", func(over lease.Authority, _ Holder) lease.Authority {
+		return &renewsAgain{Authority: over}
+	}), "H11/an-earlier-renewal-frees-no-later-one"},
 	{"gives the newest context back, and not its own", func() *suite {
 		s := buggySessions("")
 		inner := s.newLease
@@ -452,7 +463,7 @@ func (a inPlaceAuthority) Do(_ context.Context, name string, req lease.Request) 
 	now := a.current(name)
 	next, err := lease.Step(now.Record, req, now.Now)
 	if err == nil {
-		a.records[name] = plainRecord{next, now.Version, now.Now}
+		a.records[name] = plainRecord{Record: next, version: now.Version, changed: now.Now}
 	}
 	return lease.Result{Record: next, Now: now.Now, MinRemaining: next.Remaining(now.Now)}, err
 }
@@ -496,6 +507,38 @@ func (q queuesForever) AcquireWithToken(ctx context.Context) (tok lease.Token, o
 	case <-ctx.Done():
 		return "", false, ctx.Err()
 	}
+}
+
+// A hidesTakeOvers says of each loss that the lease has expired.
+type hidesTakeOvers struct{ *session.Session }
+
+func (h hidesTakeOvers) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	held, giveBack := h.Session.WhileHeld(ctx)
+	as, end := context.WithCancelCause(ctx)
+	context.AfterFunc(held, func() { end(&lease.LostError{Reason: lease.ErrExpired}) })
+	return as, func() {
+		giveBack()
+		<-held.Done()
+		end(&lease.LostError{Reason: lease.ErrExpired})
+	}
+}
+
+// A renewsAgain sends a renewal again if it returns while another one is in flight.
+type renewsAgain struct {
+	lease.Authority
+	flying atomic.Int32
+}
+
+func (r *renewsAgain) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action != lease.ActionRenew {
+		return r.Authority.Do(ctx, name, req)
+	}
+	r.flying.Add(1)
+	res, err := r.Authority.Do(ctx, name, req)
+	if r.flying.Add(-1) > 0 {
+		return r.Authority.Do(context.WithoutCancel(ctx), name, req)
+	}
+	return res, err
 }
 
 // A givesBackNewest gives the newest context back, whichever is meant.

@@ -42,11 +42,13 @@ type plainRecord struct {
 	lease.Record
 	version string
 	changed time.Time
+	ends    time.Time // the first until of the lease
 }
 
 type plainWatch struct {
 	ctx   context.Context
 	ch    chan struct{}
+	close func() // closes ch once
 	began time.Time
 	sent  int
 }
@@ -260,7 +262,11 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 	if next.State == lease.Available && s.bug == "deletes what is released" {
 		delete(s.records, name)
 	} else {
-		s.records[name] = plainRecord{next, version, now}
+		ends := next.Until
+		if was.ID == next.ID && was.Epoch == next.Epoch && !was.ends.IsZero() {
+			ends = was.ends
+		}
+		s.records[name] = plainRecord{next, version, now, ends}
 	}
 	hadNoEnd := was.State == lease.Leased && was.Until.IsZero()
 	for i, w := range s.watches[name] {
@@ -284,7 +290,7 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 			}
 		}
 		if s.bug == "closes a watch instead of a signal" {
-			close(w.ch)
+			w.close()
 			continue
 		}
 		select {
@@ -304,6 +310,7 @@ func (s *plainStore) Watch(ctx context.Context, name string) (<-chan struct{}, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := plainWatch{ctx: ctx, ch: make(chan struct{}, 1), began: time.Now()}
+	w.close = sync.OnceFunc(func() { close(w.ch) })
 	if ctx.Err() != nil && s.bug == "watches forever under a done context" {
 		return w.ch, nil
 	}
@@ -319,10 +326,24 @@ func (s *plainStore) Watch(ctx context.Context, name string) (<-chan struct{}, e
 				delete(s.watches, name)
 			}
 			s.watches[name] = slices.DeleteFunc(s.watches[name], func(o plainWatch) bool { return o.ch == w.ch })
-			close(w.ch)
+			w.close()
 		})
 	}
 	return w.ch, nil
+}
+
+// loseWatches ends all watches.
+func (s *plainStore) loseWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, watches := range s.watches {
+		for _, w := range watches {
+			if s.bug != "closes no watch that is lost" {
+				w.close()
+			}
+		}
+	}
+	clear(s.watches)
 }
 
 // plainStores is a suite over stores with that bug.
@@ -335,7 +356,8 @@ func plainStores(bug string) *suite {
 		StepClock: func(_ testing.TB, s lease.Store, d time.Duration) {
 			s.(interface{ stepClock(time.Duration) }).stepClock(d)
 		},
-		Forget: func(t testing.TB, s lease.Store) time.Duration { return s.(*plainStore).forget(t, s) },
+		Forget:      func(t testing.TB, s lease.Store) time.Duration { return s.(*plainStore).forget(t, s) },
+		LoseWatches: func(_ testing.TB, s lease.Store) { s.(interface{ loseWatches() }).loseWatches() },
 	}
 	return &suite{rules: storeRules, options: o.withDefaults(), newStore: func(testing.TB) lease.Store {
 		return newPlainStore(bug)
@@ -442,6 +464,8 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 		switch s.bug {
 		case "forgets what is locked":
 			idle = true
+		case "forgets a lease by its first end":
+			idle = idle || !r.ends.IsZero() && now.Sub(r.ends) > 2*plainRetention
 		case "forgets what just expired":
 			idle = !r.At(now).State.Locked()
 		case "forgets what is broken":

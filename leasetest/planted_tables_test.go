@@ -4,6 +4,8 @@ package leasetest
 type plantedBug struct{ bug, rule string }
 
 var storeBugs = []plantedBug{
+	{"closes no watch that is lost", "S7/a-watch-that-is-lost-is-closed"},
+	{"forgets a lease by its first end", "S9/what-is-renewed-is-never-forgotten"},
 	{"sends a swap again that got no answer", "S1/a-swap-that-got-no-answer-is-no-conflict-if-it-was-applied"},
 	{"takes a failed swap for a conflict", "S1/a-swap-that-got-no-answer-is-no-conflict-if-it-was-applied"},
 	{"takes a failed swap for an applied one", "S1/a-swap-that-got-no-answer-is-no-conflict-if-it-was-applied"},
@@ -125,6 +127,8 @@ var authorityBugs = []plantedBug{
 	{"sends a request again that got no answer", "A3/a-request-that-got-no-answer-is-carried-out-once-at-most"},
 	{"takes a failed connection for a refusal", "A3/a-request-that-got-no-answer-is-carried-out-once-at-most"},
 	{"takes a lost swap for a grant", "A3/a-request-that-got-no-answer-is-carried-out-once-at-most"},
+	{"decides again if a lost swap has left another record", "A3/a-request-that-got-no-answer-is-not-decided-again"},
+	{"counts what is certain from the answer to its swap", "A5/late-messages-make-nothing-more-certain"},
 	{"compares no record when it swaps", "A2/another-request-between-two-messages"},
 	{"shares the answer of a read that is under way", "A4/no-answer-from-before-the-call"},
 	{"loads, decides and writes in three steps", "A2/break-races-renewal"},

@@ -121,6 +121,19 @@ var keepRules = []rule{
 			s.requireRecord(name, r)
 		}
 	}},
+	{"S9/what-is-renewed-is-never-forgotten", "a lease that was renewed is not forgotten while it is locked, however long ago it was first granted", hasForget | exactTime, func(p *probe) {
+		s := p.store()
+		after := min(s.forget(), s.idleTime())
+		snap := s.putLeased(s.name, s.D)
+		for began := time.Now(); time.Since(began) < 2*(s.D+after); {
+			s.pass(s.D / 2)
+			next := snap.Record
+			next.Until = s.load(s.name).Now.Round(0).UTC().Add(s.D)
+			snap = s.put(s.name, snap, next)
+		}
+		s.forget()
+		s.requireRecord(s.name, snap.Record)
+	}},
 	{"S9/the-stated-time-counts-from-the-end", "a record is remembered for the stated time after its lease or its break has ended, however long ago it was written", hasForget | exactTime, func(p *probe) {
 		s := p.store()
 		after := s.forget()

@@ -323,6 +323,18 @@ var watchRules = []rule{
 			s.Errorf("the release was not signalled, and the watch is not closed")
 		}
 	}},
+	{"S7/a-watch-that-is-lost-is-closed", "if the connection of a watch breaks, the watch is closed, or signals every change as before", hasWatch | hasLoseWatches, func(p *probe) {
+		s := p.store()
+		watch := s.beginWatch(s.ctx, s.bare, s.name)
+		snap := s.putLeased(s.name, 100*s.D)
+		watch.ready()
+		s.history.printf("the connections of all watches break")
+		s.Options.LoseWatches(s.probe.TB, s.bare)
+		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+		if !watch.signalsChange() {
+			s.Errorf("the release was not signalled, and the watch is not closed")
+		}
+	}},
 	{"S7/watch-ends-with-its-context", "a watch whose context is done is closed", hasWatch, func(p *probe) {
 		s := p.store()
 		ctx, cancel := context.WithCancel(s.ctx)

@@ -135,10 +135,24 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	context.AfterFunc(ctx, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.watches[name] = slices.DeleteFunc(e.watches[name], func(c chan struct{}) bool { return c == signals })
-		close(signals)
+		if i := slices.Index(e.watches[name], signals); i >= 0 {
+			e.watches[name] = slices.Delete(e.watches[name], i, i+1)
+			close(signals)
+		}
 	})
 	return signals, ctx.Err()
+}
+
+// loseWatches ends all watches.
+func (e *engine) loseWatches() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, all := range e.watches {
+		for _, signals := range all {
+			close(signals)
+		}
+	}
+	clear(e.watches)
 }
 
 // count returns how many requests f sends to the engine.

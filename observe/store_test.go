@@ -44,7 +44,8 @@ func TestStoreConforms(t *testing.T) {
 		Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Store {
 			return newStore(t, linkedEngine{newEngine(), transmit}, observe.Options{})
 		},
-		Corrupt: func(_ testing.TB, _ lease.Store, name string) { e.spoil(name) },
+		LoseWatches: func(testing.TB, lease.Store) { e.loseWatches() },
+		Corrupt:     func(_ testing.TB, _ lease.Store, name string) { e.spoil(name) },
 	})
 }
 
