@@ -155,9 +155,9 @@ func Duplicate(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// Stale returns an old answer, like a replica that lags behind. Stale returns the answer to the
-// last successful call of the same operation on the same lease. If no call of the operation on the
-// lease has succeeded yet, Stale executes the call. Use Stale for [Load] and [lease.ActionRead].
+// Stale returns an old answer, like a replica that lags behind. Stale returns the answer to the last
+// successful call of the same operation on the same lease. If there is no such answer yet, Stale
+// sends the call to the store or the authority. Use Stale for [Load] and [lease.ActionRead].
 func Stale(ctx context.Context, c *Call) error {
 	if c.last == nil {
 		_ = c.Send(ctx)

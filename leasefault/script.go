@@ -94,9 +94,9 @@ func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	return passon.Authority(&scripted{a, newCallCounter("Script", lines)}, a)
 }
 
-// ScriptStore returns a store that passes calls on to the store s and applies the faults of the
-// given lines to some of these calls. ScriptStore counts calls and combines faults as [Script]
-// does.
+// ScriptStore returns a store that passes calls on to the store s and applies the faults of the given
+// lines to some of these calls. For the number of a call, and for several lines that apply to the
+// same call, see [Script].
 func ScriptStore(s lease.Store, lines ...Line[StoreOp]) lease.Store {
 	must(s != nil, "ScriptStore: the store must not be nil")
 	return passon.Store(&scriptedStore{s, newCallCounter("ScriptStore", lines)}, s)

@@ -127,8 +127,7 @@ func (p *probe) slow() leasefault.Line[lease.Action] {
 }
 
 // loseRequest drops the request. Unlike leasefault.LoseRequest, loseRequest also blocks if the
-// context of the request is never canceled. At the end of the rule, loseRequest returns even if the
-// context is not canceled.
+// context of the request is never canceled. When the rule ends, loseRequest returns in any case.
 func (p *probe) loseRequest(ctx context.Context, _ *leasefault.Call) error {
 	select {
 	case <-ctx.Done():

@@ -321,10 +321,10 @@ func (m *machine) hasOwner(rec lease.Record) bool {
 	return rec.State == lease.Leased && rec.Owner == m.o.Owner && !rec.ID.IsZero()
 }
 
-// takeOverAnswered handles the answer to a take-over, which is a part of an Acquire. If the
-// take-over was granted or refused, and the caller of the Acquire still waits, the machine sends
-// the acquire request again. A refused take-over means that the lease has changed since the Acquire
-// was refused. After a refused take-over, the lease may be free.
+// takeOverAnswered handles the answer to a take-over, which is a part of an Acquire. If the take-over
+// was granted or refused, and the caller of the Acquire still waits, the machine sends the acquire
+// request again. If the authority refuses a take-over, the lease has changed since the authority
+// refused the Acquire, and may be free.
 func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 	c, took := m.ledger.find(r.Proposed), now.Sub(r.sent)
 	if !provesNoChange(err) && err != nil && c != nil {

@@ -25,9 +25,9 @@ import (
 //
 // # Order of commands
 //
-// At most one command is in flight at any time. In addition, each incarnation can have one renewal
-// in flight. When a command has been answered, the machine sends the first of the following
-// commands that it finds:
+// At most one command is in flight at any time. Each incarnation can also have one renewal in flight.
+// When a command has been answered, the machine sends the first of the following commands that it
+// finds:
 //
 //  1. the hand-over that was called first;
 //  2. the release of the newest pending ID, if a call waits for it or a clean-up is due;
