@@ -5,8 +5,8 @@
 //
 // The conformance suites are [TestStore], [TestAuthority], [TestLease] and [TestGuard]. To test an
 // implementation, call one of these functions in a test, and pass a constructor of the
-// implementation. The suite runs one subtest for each rule. The name of the subtest is a clause of
-// SPEC.md and the name of the rule, for example
+// implementation. The suite runs one subtest for each rule. The name of a rule, and of its
+// subtest, consists of a clause of SPEC.md and of what the rule checks, for example
 //
 //	TestShelf/S1/stale-swap-conflicts
 //
@@ -39,9 +39,11 @@
 //
 // Some rules need abilities that an implementation may lack. The suite detects which optional
 // methods the implementation has, and which functions are set in [Options]. [Options.Can] declares
-// all other abilities. By default, Options.Can contains every ability that it can declare. The
-// suite skips a rule if the implementation lacks an ability that the rule needs. At the end, the
-// suite logs each skipped rule and the abilities that were missing for it. If a test passes, go
+// the abilities that the suite cannot detect. By default, Options.Can contains every ability that it
+// can declare. Other abilities follow from the options: for example, times are exact if Slack is zero
+// and the implementation has a clock. The suite skips a rule if the implementation lacks an ability
+// that the rule needs. At the end, the suite logs each rule that it has skipped because of a missing
+// ability, and names the ability. A rule can also skip itself, for a reason that it logs. If a test passes, go
 // test prints the list of skipped rules only with the flag -v. Look at the list of skipped rules at
 // least once. Set [Options.Another] to find bugs that appear only with a second client of the same
 // data, such as a stale cache.

@@ -11,15 +11,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Transmit function carries the requests of a client to its server. The test of an implementation
-// calls it once for each request. The argument send sends the request and waits for the answer, and
-// returns an error if there is no answer. An answer that refuses the request is an answer: for it,
-// send returns nil.
+// A Transmit function carries the requests of a client to its server. The client that
+// [Options.Connect] makes calls it once for each request. The argument send sends the request and
+// waits for the answer. It returns an error if there is no answer. A refusal is an answer too: send
+// returns nil for it.
 //
-// A Transmit function calls send at most once. It can delay the request or the answer. It returns an
-// error if the request or the answer is lost, or if ctx ends during a delay. The client must then
-// behave as if the connection had failed. The error wraps [io.ErrUnexpectedEOF] or the error of ctx.
-// The example shows a Transmit function and an HTTP client.
+// A Transmit function calls send at most once, and may delay the request or the answer. It returns the
+// error of send. If it loses the request or the answer, it returns an error that wraps
+// [io.ErrUnexpectedEOF]. If ctx ends during a delay, it returns the error of ctx. After an error, the
+// client must behave as if the connection had failed. The example shows the Transmit function of an
+// HTTP client.
 type Transmit func(ctx context.Context, send func() error) error
 
 // A link is the connection between a client and its server. Each message is a request and its answer.

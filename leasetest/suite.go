@@ -14,7 +14,7 @@ import (
 
 // A rule is one subtest of a suite.
 type rule struct {
-	name  string // the name of the subtest, which is the clause of SPEC.md and the name of the rule
+	name  string // the name of the rule and of its subtest: the clause of SPEC.md, a slash, and what the rule checks
 	says  string // the rule as a sentence
 	needs Ability
 	check func(*probe)
@@ -63,6 +63,7 @@ func (s *suite) test(t *testing.T) {
 			if !s.options.Bubble {
 				sub.Parallel()
 			}
+			// Which methods are missing is known once the implementation is made; see checkMade.
 			switch missing := r.needs &^ (s.options.Can | methods); {
 			case missing != 0:
 				s.skip(sub, r, missing)

@@ -13,7 +13,7 @@ import (
 type belief struct {
 	id     lease.ID
 	token  lease.Token
-	sent   time.Time     // when the last granted request was sent
+	sent   time.Time     // when the request was sent on whose answer the belief rests
 	budget time.Duration // how long after sent the belief lasts; lease.Infinite if no end is known
 }
 

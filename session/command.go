@@ -221,7 +221,7 @@ func (m *machine) acquireAnswered(r request, now time.Time, res lease.Result, er
 		c.inDoubt, err = true, errOther
 	case code == lease.ErrBreaking && rec.ID != c.id && !res.Now.IsZero():
 		err = notGranted(res)
-	case code == lease.ErrBreaking: // an earlier request was granted, and its lease is breaking
+	case code == lease.ErrBreaking: // an earlier request may have been granted, and its lease is breaking
 		m.markPending(c)
 	case code == lease.ErrHeldByOther:
 		if m.takesOver(rec) {
@@ -241,8 +241,8 @@ func (m *machine) acquireAnswered(r request, now time.Time, res lease.Result, er
 // The errors errNotGranted and errPerhapsFree mean that an Acquire was certainly not granted. For
 // both errors, Session.Acquire returns (false, nil). The machine uses errPerhapsFree if the
 // authority does not know whether the lease has expired, and errNotGranted in every other case.
-// Until an authority without a clock sees a renewal, it does not know whether the lease has
-// expired.
+// An authority without a clock does not know when the first entry that it sees was written, so the
+// lease may have expired already.
 var (
 	errNotGranted  = errors.New("the lease is locked")
 	errPerhapsFree = errors.New("the lease may be locked")
@@ -288,6 +288,8 @@ func (m *machine) abandoned(c *claim, err error) {
 // answers do not contain the ID under which the lease is locked. If an answer does not contain the
 // ID, refused assumes that the lease is locked under the newest pending ID. If no ID is pending,
 // refused assumes that the lease is locked under the newest deferred ID.
+// If the lease is locked under an ID of this machine whose release is not deferred, refused makes the
+// ID pending, so that the machine releases it again.
 func (m *machine) refused(res lease.Result) error {
 	rec, c := res.Record, m.ledger.find(res.Record.ID)
 	if rec.ID.IsZero() {
@@ -381,7 +383,7 @@ func (m *machine) wasProbed(r request, now time.Time, err error) {
 		m.releaseFailed(r.Proposed, r.call, err)
 	case err != nil && m.commands.overtaken && c != nil:
 		m.markPending(c)
-	case err != nil && code != lease.ErrBreaking: // another holder has the lease
+	case err != nil && code != lease.ErrBreaking: // the probe was not granted
 		m.ledger.settle(c)
 		m.report(ReleaseInfo{ID: r.Proposed})
 	default:

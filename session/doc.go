@@ -29,7 +29,8 @@
 //
 // In this formula:
 //
-//   - sent is the time just before the last granted request was sent.
+//   - sent is the time just before the last granted request was sent. During a break, it can be a
+//     refused renewal whose answer shows how long the lease lasts.
 //   - D is the requested duration or the duration that the authority guarantees, whichever is
 //     shorter.
 //   - e is the largest error of the rate of either clock ([Options.MaxClockDrift]).

@@ -111,9 +111,9 @@ func (l *ledger) settleAllBut(id lease.ID) {
 	}
 }
 
-// releaseAll finds every ID under which the lease might be locked. releaseAll changes the phase of
-// each ID that it finds to pending, so that the machine releases the ID. An ID that is being handed
-// over also becomes pending.
+// releaseAll makes pending each ID under which the lease might be locked, so that the machine releases
+// the ID: every deferred and given ID, and a proposed ID that is in doubt or disclosed. The caller has
+// ended the incarnation that was held.
 //
 // If a settled ID is in doubt, a late request can still lock the lease under the ID. A finite lease
 // ends by itself, so releaseAll does not change the settled IDs of a finite lease. For an infinite

@@ -26,11 +26,13 @@ import (
 // # Order of commands
 //
 // At most one command is in flight at any time. Each incarnation can also have one renewal in flight.
-// When a command has been answered, the machine sends the first of the following commands that it
-// finds:
+// While no command is in flight, each input sends the first of the following commands that the
+// machine finds:
 //
 //  1. the hand-over that was called first;
-//  2. the release of the newest pending ID, if a call waits for it or a clean-up is due;
+//  2. the release of the newest pending ID, if a clean-up is due: the field commands.cleaning is true
+//     from a call of Release, Close or Settle, or a request that may have left the lease locked,
+//     until no ID is left to release now;
 //  3. the Acquire that was called first.
 //
 // While a clean-up is due, the machine sends no Acquire. A deferred release does not delay an
@@ -54,7 +56,7 @@ type machine struct {
 // A commands value contains the calls that have no answer yet, and the command that is in flight.
 type commands struct {
 	inFlight *request // nil if no command is in flight
-	serving  ticket   // the Acquire or HandOver to which inFlight belongs; zero if the call was abandoned
+	serving  ticket   // the Acquire or HandOver to which inFlight belongs; zero for a release or a probe, and after an Acquire was abandoned
 	waiting  []call   // in the order of the calls
 	cleaning bool     // pending IDs have to be released now
 	stuck    int      // number of stuck requests
@@ -113,7 +115,8 @@ func (m *machine) release(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// close is like the input release, and also makes every later Acquire fail.
+// close is like the input release. After close, Acquire and HandOver fail, ID returns the zero ID, and
+// Wait returns at once.
 func (m *machine) close(now time.Time, n uint64) {
 	m.closed = true
 	m.release(now, n)
@@ -153,7 +156,7 @@ func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 }
 
 // await begins a Wait. While a call of Wait is unanswered, the Session keeps reading the record.
-// Release, HandOver and Close answer the call of Wait.
+// Release, Close, and a HandOver that ends the incarnation answer the call of Wait.
 func (m *machine) await(now time.Time, n uint64) {
 	m.tick(now)
 	waiting := call{ticket: ticket{n, opWait}}

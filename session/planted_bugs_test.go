@@ -128,7 +128,7 @@ var plants = []plant{
 		"basic", "until|belief", true},
 	{"a grant counts for what was asked", "command.go", "budget: m.o.budget(min(m.o.Duration, res.MinRemaining))}", "budget: m.o.budget(m.o.Duration)}",
 		"unsure", "until|belief", false},
-	{"an own ID that is breaking is not released", "command.go", "case code == lease.ErrBreaking: // an earlier request was granted, and its lease is breaking\n\t\tm.markPending(c)", "case code == lease.ErrBreaking:",
+	{"an own ID that is breaking is not released", "command.go", "case code == lease.ErrBreaking: // an earlier request may have been granted, and its lease is breaking\n\t\tm.markPending(c)", "case code == lease.ErrBreaking:",
 		"infinite-work", "unreleased", false},
 	{"an Acquire of unknown outcome leaves no doubt", "command.go", "case !provesNoChange(err):\n\t\tc.inDoubt = true\n\tcase m.commands.tookOver", "case !provesNoChange(err):\n\tcase m.commands.tookOver",
 		"infinite", "heal-release|settled|released|probe", true},

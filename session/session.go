@@ -40,8 +40,8 @@ type Session struct {
 	machine  machine
 	calls    table.Table[caller] // the calls that have no answer yet
 	watching context.CancelFunc  // stops the watch of the held record; nil if no record is watched
-	last     *belief             // a belief of the last incarnation; nil if there was no incarnation
-	holder   string              // the owner in the last refusal of an Acquire
+	last     *belief             // the newest belief, from which the log takes the token of a release; nil if there was none
+	holder   string              // the owner in the answer to the last Acquire that failed; empty if the answer had none
 
 	takenOver *lease.LostError // the last loss to a Session that took the lease over; nil if there was no such loss
 
@@ -162,8 +162,8 @@ func (s *Session) jitter(d time.Duration) time.Duration {
 	return s.machine.random.Shorten(d, 0.5)
 }
 
-// lastHolder returns the owner of the lease in the last refusal of an Acquire. If the owner is not
-// known, lastHolder returns the empty string.
+// lastHolder returns the owner in the answer to the last Acquire that failed. If the answer had no
+// owner, lastHolder returns the empty string.
 func (s *Session) lastHolder() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ type term struct {
 	number  uint64  // counts the incarnations, so that the machine detects an answer for an earlier incarnation
 	belief  *belief // nil if nothing is held
 	renewal renewal
-	notice  *notice // nil until the handlers of OnBreaking are called
+	notice  *notice // of the last answer that reported a break; nil if the newest answer shows no break
 	failed  error   // error of the last answered renewal if that renewal has failed
 	stopped bool    // the contexts of WhileHeld have ended, and no later renewal has ended the stop window
 }
@@ -84,9 +84,9 @@ func (m *machine) stopReason() *lease.LostError {
 	return m.lost(lease.ErrStopWindow, err)
 }
 
-// lose ends the incarnation with a loss. If the answer to a renewal or to an earlier Acquire did
-// not come, the authority might have granted the unanswered request. The machine therefore releases
-// the ID, so that the lease does not stay locked for a whole Duration. If work under a context of
+// lose ends the incarnation with a loss. If the belief has ended because no answer extended it, or if
+// an earlier Acquire with the ID is in doubt, the lease may still be locked under the ID. The machine
+// therefore releases the ID, so that the lease does not stay locked for a whole Duration. If work under a context of
 // WhileHeld is still running, the release is deferred. The machine sends a deferred release when
 // all work under the contexts of WhileHeld has stopped. If the lease is finite and has certainly
 // expired, the machine sends the deferred release even if the work has not stopped. To compute when
