@@ -28,7 +28,7 @@ func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority
 	s.test(t)
 }
 
-var authorityRules = slices.Concat(machineRules, authorityRecordRules, answerRules, stateRules, contentionRules, certaintyRules, linkRules, authorityNameRules, authorityWatchRules, authorityListRules)
+var authorityRules = slices.Concat(machineRules, authorityRecordRules, answerRules, stateRules, contentionRules, certaintyRules, authorityLinkRules, authorityNameRules, authorityWatchRules, authorityListRules)
 
 func allAuthorityRules() []rule { return slices.Concat(authorityRules, vectorRules(false)) }
 
@@ -568,9 +568,10 @@ var contentionRules = []rule{
 			names = 5000
 		}
 		granted := make([]atomic.Int32, names)
+		timed := p.history.delays.authority(a.bare) // the history would be long
 		p.callConcurrently(4, func(int) {
 			for i := range granted { // all goroutines use the names in the same order, so that they often use the same name at the same time
-				switch _, err := a.bare.Do(p.ctx, fmt.Sprint(p.name, "/", i), acquire(p.id(), p.D)); {
+				switch _, err := timed.Do(p.ctx, fmt.Sprint(p.name, "/", i), acquire(p.id(), p.long())); {
 				case err == nil:
 					granted[i].Add(1)
 				case lease.CodeOf(err) != lease.ErrHeldByOther:

@@ -174,8 +174,13 @@ var acquireRules = []rule{
 	{"H2/a-queued-acquire-ends-with-its-context", "an acquire that waits for another acquire of its holder ends at once with its context, and sends no request after that", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		first := p.gate()
-		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, first.HoldRequest)), w.join(Holder{Owner: "b"})
+		var hold atomic.Bool
+		once := func() bool { return hold.CompareAndSwap(true, false) }
+		a, b := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionAcquire, leasefault.If(once, first.HoldRequest))), w.join(Holder{Owner: "b"})
 		b.acquire()
+		a.requireDenied("that another holds")
+		usual := len(a.requests.sentOf(lease.ActionAcquire)) // a holder may send more than one request
+		hold.Store(true)
 		denied := make(chan error, 1)
 		go func() {
 			_, ok, err := a.tryAcquire(p.ctx)
@@ -184,7 +189,7 @@ var acquireRules = []rule{
 			}
 			denied <- err
 		}()
-		<-first.Reached()
+		p.waitReached(first)
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
 		defer cancel()
 		began := time.Now()
@@ -198,8 +203,8 @@ var acquireRules = []rule{
 		p.need(<-denied, "the first acquire")
 		p.need(b.release(), "release")
 		a.requireNotAliveFor(p.D/2, "after an acquire that was denied and one whose context ended")
-		if n := len(a.requests.sentOf(lease.ActionAcquire)); n != 1 {
-			p.Errorf("%d acquires were sent, and all but the first for a call that had returned", n)
+		if n := len(a.requests.sentOf(lease.ActionAcquire)); n > 2*usual {
+			p.Errorf("%d acquires were sent for two calls, and a call that was denied sends %d", n, usual)
 		}
 	}},
 	{"H2/a-request-that-ignores-its-context-delays-no-acquire", "a context that ends during an acquire ends it at once with its error, though the request ignores its context", CanUseAuthority, func(p *probe) {
@@ -559,6 +564,7 @@ var idRules = []rule{
 			p.need(a.release(), "release of a lease that another has")
 			p.need(b.release(), "release")
 		}
+		lost := len(a.lost.all()) // the holder may have learned of the break before it released
 		for n := range 4 {
 			told := a.giver().ID()
 			a.acquire()
@@ -570,7 +576,7 @@ var idRules = []rule{
 				p.need(a.release(), "release")
 				continue
 			}
-			a.loseNth(n/2 + 1)
+			a.loseNth(lost + n/2 + 1)
 			a.mend()
 			a.acquireWithin(5, "after a loss")
 			a.requests.requireNewID(p, seen)
@@ -739,21 +745,26 @@ var idRules = []rule{
 		for i := range 2 {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
-			var fails atomic.Bool
+			var fails, taken atomic.Bool
 			fails.Store(i == 1) // until the stop window has begun
 			a := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true}, leasefault.Always(lease.ActionRenew, leasefault.If(fails.Load, leasefault.FailRequest)))
 			b := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true})
-			taken, times := lease.Token(""), 0
+			if _, ok := a.Lease.(*session.Session); i == 1 && !ok {
+				continue // only a Session tells session.Run of a take-over after the context has ended
+			}
+			times := 0
 			err := session.Run(p.ctx, a.Lease, func(ctx context.Context, _ lease.Token) error {
 				if times++; times > 1 {
 					return nil
 				}
 				if i == 0 {
-					taken = b.acquire()
+					b.acquire()
+					taken.Store(true)
 				}
 				<-ctx.Done()
 				if i == 1 && a.CheckAlive() { // the stop window has begun
-					taken = b.acquire()
+					b.acquire()
+					taken.Store(true)
 					fails.Store(false)
 					for a.stillAlive() {
 						p.pass(p.D / 200)
@@ -761,8 +772,8 @@ var idRules = []rule{
 				}
 				return ctx.Err()
 			}, &session.RunOptions{Logger: silentOptions.Logger, Again: func(error) bool { return true }})
-			if taken == "" {
-				p.Skipf("the lease has no stop window")
+			if !taken.Load() {
+				continue // the lease has no stop window
 			}
 			if times > 1 {
 				p.Errorf("the run that was taken over called its function again: %v", err)

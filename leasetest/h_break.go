@@ -474,14 +474,23 @@ var breakRules = []rule{
 		}
 	}},
 	{"H14/what-was-handed-to-an-ID-given-up-ends", "a lease that was handed to an ID that its receiver had given up ends with the receiver's next acquire", hasHandOver | CanChange | CanUseAuthority | exactTime, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
-		to := b.giver().ID()
-		b.acquire()
-		p.need(b.release(), "release")
-		a.acquire()
-		p.need(a.giver().HandOver(p.ctx, to), "hand-over")
-		b.acquireWithin(5, "of a lease that was handed to an ID that it had given up")
+		for _, held := range []bool{false, true} { // whether the receiver holds the lease when it tells its ID
+			w := p.world()
+			w.name = fmt.Sprint(p.name, held)
+			a, b := w.join(Holder{Name: w.name, Owner: "a"}), w.join(Holder{Name: w.name, Owner: "b"})
+			var to lease.ID
+			if !held {
+				to = b.giver().ID()
+			}
+			b.acquire()
+			if held {
+				to = b.giver().ID()
+			}
+			p.need(b.release(), "release")
+			a.acquire()
+			p.need(a.giver().HandOver(p.ctx, to), "hand-over")
+			b.acquireWithin(5, "of a lease that was handed to an ID that it had given up")
+		}
 	}},
 	{"H14/a-hand-over-that-is-refused-releases", "if the authority refuses a hand-over, the call returns that refusal, and the ID has been released by then", hasHandOver | CanChange | CanUseAuthority, func(p *probe) {
 		w := p.world()

@@ -489,8 +489,9 @@ var heldRules = []rule{
 		if n := len(a.requests.sentOf(lease.ActionRelease)); n != released {
 			p.Errorf("a release was sent, and the context of the incarnation was not given back")
 		}
+		p.pass(p.D / 4)
 		giveBack()
-		p.pass(p.D / 100)
+		p.pass(p.D / 10)
 		w.requireFree("after the context was given back")
 	}},
 	{"H20/a-loss-is-the-cause-though-nothing-noticed-it", "if work ends after its lease, the cause of its context is the loss, even if nothing had noticed the loss before", CanUseClock | hasWhileHeld, func(p *probe) {

@@ -116,6 +116,18 @@ var boundRules = []rule{
 			p.Errorf("the renewals have returned, and none was sent since")
 		}
 	}},
+	{"H11/an-answer-in-between-frees-no-renewal-that-hangs", "two renewals that were given up and have not returned stop all others, even if a renewal between the two was answered", CanUseAuthority | CanBeInfinite | exactTime, func(p *probe) {
+		gate := p.gate()
+		a := p.world().join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(gate)), leasefault.From(3, lease.ActionRenew, ignoreContext(gate)))
+		a.acquire()
+		p.pass(20 * p.D)
+		if n := len(a.requests.sentOf(lease.ActionRenew)); n > 3 {
+			p.Errorf("%d renewals were sent, and two of the first three have been given up and have not returned", n)
+		}
+		gate.Open()
+		p.pass(2 * p.D)
+		a.requireAlive("after all renewals have returned")
+	}},
 	{"H11/renewals-that-return-late-stop-nothing", "renewals that hung and were given up, and return only in the next incarnation, do not stop later requests", CanUseAuthority | exactTime, func(p *probe) {
 		const rounds = 3
 		var lines []leasefault.Line[lease.Action]

@@ -60,8 +60,11 @@ func wrappedAuthorities(bug authorityBug) *suite {
 	s.newAuthority = func(t testing.TB) lease.Authority {
 		return &wrappedAuthority{inner(t).(*plainAuthority), new(sync.Mutex), bug}
 	}
-	client := func(_ testing.TB, a lease.Authority) lease.Authority {
-		w := a.(*wrappedAuthority)
+	client := func(t testing.TB, a lease.Authority) lease.Authority {
+		w, ok := a.(*wrappedAuthority)
+		if !ok { // an authority of Options.ConnectAuthority
+			return anotherAuthority(t, a)
+		}
 		return &wrappedAuthority{w.client(), w.turn, w.bug}
 	}
 	s.options.ReopenAuthority, s.options.AnotherAuthority = client, client

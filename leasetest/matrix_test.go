@@ -194,7 +194,10 @@ func coveredAuthorities(c *coverage) *suite {
 		c.noteAll("r")
 		return cover(a.(*coveredAuthority).sameRecords(), "")
 	}
-	s.options.AnotherAuthority = func(_ testing.TB, a lease.Authority) lease.Authority {
+	s.options.AnotherAuthority = func(t testing.TB, a lease.Authority) lease.Authority {
+		if _, ok := a.(*remoteAuthority); ok {
+			return anotherAuthority(t, a)
+		}
 		return cover(a.(*coveredAuthority).sameRecords(), "2")
 	}
 	return s

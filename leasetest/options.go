@@ -93,19 +93,26 @@ type Options struct {
 	// in another process.
 	AnotherAuthority func(t testing.TB, a lease.Authority) lease.Authority
 
-	// Connect makes a store that calls transmit for each request that it sends to its server. Set
-	// Connect if the store has a server or a file that can fail. Default: the suite does not check
-	// lost requests and answers of stores.
+	// Connect makes a new store that calls transmit for each message that a call of Load, Swap or
+	// List sends and waits for, such as a request over HTTP or a statement of SQL. A page of a list
+	// and each attempt of a client library to send a message again are messages of their own. The
+	// context of a message is that of the call. Messages that no call waits for, such as those of
+	// watches, pings and new connections, do not go through transmit. While a message is delayed,
+	// the suite makes other calls. The suite delays a message by up to a third of a lease, that is
+	// by four Units. Options.Another may get a store that Connect has made. Set Connect if the store
+	// has a server that can fail. Default: the suite does not check lost messages of stores.
 	Connect func(t testing.TB, transmit Transmit) lease.Store
 
-	// ConnectAuthority makes an authority that calls transmit for each request that it sends to its
-	// server or its store. Default: the suite does not check lost requests and answers of
-	// authorities.
+	// ConnectAuthority makes a new authority that calls transmit for each message that a call of Do
+	// sends and waits for. The messages are those that Connect describes. Options.AnotherAuthority
+	// may get an authority that ConnectAuthority has made. Default: the suite does not check lost
+	// messages of authorities.
 	ConnectAuthority func(t testing.TB, transmit Transmit) lease.Authority
 
-	// LoseWatches breaks the connections that carry the signals of all watches of the store s. Set
-	// LoseWatches if a watch of the store can be lost. Default: the suite does not check lost watches
-	// of stores.
+	// LoseWatches breaks the connections that carry the signals of all watches of the store s.
+	// Requests that are sent at this time may fail. The store must close the watches, or signal
+	// changes again, within about the duration of a lease. Set LoseWatches if a watch of the store
+	// can be lost. Default: the suite does not check lost watches of stores.
 	LoseWatches func(t testing.TB, s lease.Store)
 
 	// Forget makes the store s forget all records that it is allowed to forget now. Forget returns

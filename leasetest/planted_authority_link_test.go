@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -15,7 +16,7 @@ type remoteAuthority struct {
 	*plainAuthority
 	transmit Transmit
 
-	serving sync.Mutex
+	serving *sync.Mutex // shared by all clients, as is server
 	server  map[string]lease.Record
 	seen    map[string]lease.Record // used by a client that remembers
 	reading map[string]chan struct{}
@@ -23,7 +24,22 @@ type remoteAuthority struct {
 }
 
 func newRemoteAuthority(of *plainAuthority, transmit Transmit) *remoteAuthority {
-	return &remoteAuthority{plainAuthority: of, transmit: transmit, server: map[string]lease.Record{}, seen: map[string]lease.Record{}, reading: map[string]chan struct{}{}, granted: map[string]time.Time{}}
+	return &remoteAuthority{plainAuthority: of, transmit: transmit, serving: new(sync.Mutex), server: map[string]lease.Record{}, seen: map[string]lease.Record{}, reading: map[string]chan struct{}{}, granted: map[string]time.Time{}}
+}
+
+// another returns a client of the same server whose connection does not fail.
+func (a *remoteAuthority) another() *remoteAuthority {
+	b := newRemoteAuthority(a.plainAuthority, func(_ context.Context, send func() error) error { return send() })
+	b.serving, b.server = a.serving, a.server
+	return b
+}
+
+// anotherAuthority is a second client of a plainAuthority or of the server of a remoteAuthority.
+func anotherAuthority(_ testing.TB, a lease.Authority) lease.Authority {
+	if remote, ok := a.(*remoteAuthority); ok {
+		return remote.another()
+	}
+	return a.(*plainAuthority).client()
 }
 
 func (a *remoteAuthority) load(ctx context.Context, name string) (r lease.Record, now time.Time, err error) {

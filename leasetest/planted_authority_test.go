@@ -364,7 +364,7 @@ func (a *plainAuthority) sureOfAll(req lease.Request, r lease.Record, err error)
 func plainAuthorities(bug string) *suite {
 	o := &Options{Bubble: true, Seed: 1,
 		ReopenAuthority:  func(_ testing.TB, a lease.Authority) lease.Authority { return a.(*plainAuthority).client() },
-		AnotherAuthority: func(_ testing.TB, a lease.Authority) lease.Authority { return a.(*plainAuthority).client() },
+		AnotherAuthority: anotherAuthority,
 		Put: func(_ testing.TB, a lease.Authority, name string, r lease.Record) {
 			a.(interface{ put(string, lease.Record) }).put(name, r)
 		},

@@ -150,6 +150,9 @@ var ruleBugs = []namedBug{
 	{"renews again when any renewal returns", sessionsOver("", func(over lease.Authority, _ Holder) lease.Authority {
 		return &renewsAgain{Authority: over}
 	}), "H11/an-earlier-renewal-frees-no-later-one"},
+	{"renews once more while two renewals hang", sessionsOver("", func(over lease.Authority, _ Holder) lease.Authority {
+		return &renewsBeside{Authority: over}
+	}), "H11/an-answer-in-between-frees-no-renewal-that-hangs"},
 	{"gives the newest context back, and not its own", func() *suite {
 		s := buggySessions("")
 		inner := s.newLease
@@ -539,6 +542,22 @@ func (r *renewsAgain) Do(ctx context.Context, name string, req lease.Request) (l
 		return r.Authority.Do(context.WithoutCancel(ctx), name, req)
 	}
 	return res, err
+}
+
+// A renewsBeside sends one more renewal when two are under way.
+type renewsBeside struct {
+	lease.Authority
+	flying atomic.Int32
+}
+
+func (r *renewsBeside) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.ActionRenew {
+		defer r.flying.Add(-1)
+		if r.flying.Add(1) == 2 {
+			go func() { _, _ = r.Authority.Do(context.WithoutCancel(ctx), name, req) }()
+		}
+	}
+	return r.Authority.Do(ctx, name, req)
 }
 
 // A givesBackNewest gives the newest context back, whichever is meant.

@@ -129,6 +129,7 @@ var authorityBugs = []plantedBug{
 	{"takes a lost swap for a grant", "A3/a-request-that-got-no-answer-is-carried-out-once-at-most"},
 	{"decides again if a lost swap has left another record", "A3/a-request-that-got-no-answer-is-not-decided-again"},
 	{"counts what is certain from the answer to its swap", "A5/late-messages-make-nothing-more-certain"},
+	{"counts what is certain from the answer to its swap", "A5/another-client-renews-while-an-answer-is-late"},
 	{"compares no record when it swaps", "A2/another-request-between-two-messages"},
 	{"shares the answer of a read that is under way", "A4/no-answer-from-before-the-call"},
 	{"loads, decides and writes in three steps", "A2/break-races-renewal"},

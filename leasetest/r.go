@@ -60,6 +60,29 @@ var storeRecordRules = []rule{
 				s.Errorf("%s was written, and is loaded as %s", what, outcomeText(seen.Record, seen.Record.Validate()))
 			}
 		}
+		// A corrupt record that differs from the valid one before it in one field.
+		for what, spoil := range map[string]func(r *lease.Record){
+			"no until":                 func(r *lease.Record) { r.Until = time.Time{} },
+			"an until not in UTC":      func(r *lease.Record) { r.Until = r.Until.In(time.FixedZone("", 3600)) },
+			"an until after year 9999": func(r *lease.Record) { r.Until = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+			"no ID":                    func(r *lease.Record) { r.ID = lease.ID{} },
+			"no duration":              func(r *lease.Record) { r.Duration = 0 },
+			"an infinite duration":     func(r *lease.Record) { r.Duration = lease.Infinite },
+			"an epoch of 2^63":         func(r *lease.Record) { r.Epoch = 1 << 63 },
+			"an owner with NUL":        func(r *lease.Record) { r.Owner = "a\x00b" },
+			"no state":                 func(r *lease.Record) { r.State = lease.Broken + 1 },
+			"another state":            func(r *lease.Record) { r.State = lease.Expired },
+		} {
+			name := s.name + "/" + what
+			held := s.putLeased(name, 100*s.D)
+			r := held.Record
+			spoil(&r)
+			_, err := s.Swap(s.ctx, name, held, r)
+			s.history.printf("a record with %s replaces a valid one: %v", what, err)
+			if seen, err := s.Load(s.ctx, name); err == nil && !s.sameRecords(held.Record, seen.Record) {
+				s.Errorf("a record with %s was written over a valid one, and is loaded as %s", what, outcomeText(seen.Record, seen.Record.Validate()))
+			}
+		}
 	}},
 	{"R2/what-cannot-be-read-is-an-error", "a record that cannot be read is an error that names the lease, and never a free lease", hasCorrupt, func(p *probe) {
 		s := p.store()

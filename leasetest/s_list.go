@@ -332,8 +332,8 @@ var listRules = []rule{
 		s := p.store()
 		const kept = 12
 		for i := range kept {
-			s.putLeased(fmt.Sprintf("%s/%02d/held", s.name, i), lease.Infinite)
-			s.putLeased(fmt.Sprintf("%s/%02d", s.name, i), lease.Infinite)
+			s.putLeased(fmt.Sprintf("%s/%02d/held", s.name, i), 1000*s.D)
+			s.putLeased(fmt.Sprintf("%s/%02d", s.name, i), 1000*s.D)
 		}
 		shown, held := 0, map[string]int{}
 		for e, err := range s.listed(s.bare, s.name+"/") {

@@ -330,7 +330,12 @@ var watchRules = []rule{
 		watch.ready()
 		s.history.printf("the connections of all watches break")
 		s.Options.LoseWatches(s.probe.TB, s.bare)
-		s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+		for n := 0; snap.Record.State != lease.Available && n < maxSpurious; n++ { // a request may be lost, too
+			_, _ = s.Swap(s.ctx, s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+			if now, err := s.Load(s.ctx, s.name); err == nil {
+				snap = now
+			}
+		}
 		if !watch.signalsChange() {
 			s.Errorf("the release was not signalled, and the watch is not closed")
 		}

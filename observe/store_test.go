@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,6 +80,18 @@ func (e linkedEngine) Swap(ctx context.Context, name, old string, next observe.K
 	return e.send(ctx, func() (observe.Entry, error) { return e.engine.Swap(ctx, name, old, next) })
 }
 
+// List is one exchange.
+func (e linkedEngine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
+	return func(yield func(observe.NamedEntry, error) bool) {
+		lost := e.transmit(ctx, func() error { return nil })
+		if lost != nil {
+			yield(observe.NamedEntry{}, lost)
+			return
+		}
+		e.engine.List(ctx, prefix)(yield)
+	}
+}
+
 // A far is a client whose loads reach the engine with a delay.
 type far struct{ *observe.Store }
 
@@ -121,7 +134,8 @@ func TestAuthoritiesConform(t *testing.T) {
 				Bubble: true, Can: leasetest.Everything &^ leasetest.CanTellTime,
 				AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return over(newStore(t, e, observe.Options{})) },
 				ConnectAuthority: func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
-					return over(newStore(t, linkedEngine{newEngine(), transmit}, observe.Options{}))
+					e = newEngine()
+					return over(newStore(t, linkedEngine{e, transmit}, observe.Options{}))
 				},
 				CorruptAuthority: func(_ testing.TB, _ lease.Authority, name string) { e.spoil(name) },
 			})

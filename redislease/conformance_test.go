@@ -132,11 +132,8 @@ func (m *stores) suiteOptions() *leasetest.Options {
 
 // connect makes a store whose commands go through transmit.
 func (m *stores) connect(t testing.TB, transmit leasetest.Transmit) *redislease.Store {
-	c := client(t, shared.Addr())
-	c.AddHook(linked{transmit})
-	own := &stores{client: c, options: m.options}
-	s := own.make(t)
-	m.prefixes.Store(s, own.prefixOf(s))
+	s := m.make(t)
+	s.AddHook(linked{transmit})
 	return s
 }
 

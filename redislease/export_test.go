@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/remember"
 )
@@ -20,6 +22,9 @@ func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease
 	}{exchanges(s), s, s, s}
 	return remember.NewAuthority(whole, renewals(renewer{s}).Swap, remember.NewMemory(remember.DefaultNames, nil))
 }
+
+// AddHook adds a hook to the client of s, which has one server.
+func (s *Store) AddHook(h redis.Hook) { s.servers.(single).client.AddHook(h) }
 
 // FloorKey returns the key of the floor for the bucket of a name.
 func (s *Store) FloorKey(name string) string { return s.floorKey(bucket(name)) }

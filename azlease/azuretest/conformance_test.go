@@ -34,7 +34,7 @@ func TestAuthorityConformance(t *testing.T) {
 	o.AnotherAuthority, o.ReopenAuthority = another, another
 	o.ConnectAuthority = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
 		d := newDouble(t, nil)
-		return open(t, client(t, d.url(), &http.Client{Transport: linked.Transport(transmit, d.Handler)}))
+		return &revealing{open(t, client(t, d.url(), &http.Client{Transport: linked.Transport(transmit, d.Handler)})), d}
 	}
 	leasetest.TestAuthority(t, func(t testing.TB) lease.Authority {
 		leases, d := newLeases(t)

@@ -60,7 +60,9 @@ func TestConformance(t *testing.T) {
 						})
 						return snap, cmp.Or(lost, err)
 					}
-					return remember.NewAuthority(linked.Store(s, transmit), renew, remember.NewMemory(names, nil))
+					a := remember.NewAuthority(linked.Store(s, transmit), renew, remember.NewMemory(names, nil))
+					stores.Store(a, s)
+					return a
 				}})
 		})
 	}
