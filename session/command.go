@@ -381,7 +381,7 @@ func (m *machine) wasProbed(r request, now time.Time, err error) {
 	switch {
 	case err != nil && !code.Refusal():
 		m.releaseFailed(r.Proposed, r.call, err)
-	case err != nil && m.commands.overtaken && c != nil:
+	case err != nil && code != lease.ErrBreaking && m.commands.overtaken && c != nil:
 		m.markPending(c)
 	case err != nil && code != lease.ErrBreaking: // the probe was not granted
 		m.ledger.settle(c)
