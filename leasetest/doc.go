@@ -37,16 +37,16 @@
 // A line with == is an action of the suite. A clause of SPEC.md may require more than its rules
 // check.
 //
-// Some rules need abilities that an implementation may lack. The suite detects which optional
-// methods the implementation has, and which functions are set in [Options]. [Options.Can] declares
-// the abilities that the suite cannot detect. By default, Options.Can contains every ability that it
-// can declare. Other abilities follow from the options: for example, times are exact if Slack is zero
-// and the implementation has a clock. The suite skips a rule if the implementation lacks an ability
-// that the rule needs. At the end, the suite logs each rule that it has skipped because of a missing
-// ability, and names the ability. A rule can also skip itself, for a reason that it logs. If a test passes, go
-// test prints the list of skipped rules only with the flag -v. Look at the list of skipped rules at
-// least once. Set [Options.Another] to find bugs that appear only with a second client of the same
-// data, such as a stale cache.
+// Some rules need abilities that an implementation may lack. The suite detects which optional methods
+// the implementation has, and which functions are set in [Options]. [Options.Can] declares the
+// abilities that the suite cannot detect. By default, Options.Can contains every ability that it can
+// declare. Other abilities follow from the options: for example, times are exact if Slack is zero and
+// the implementation has a clock. The suite skips a rule if the implementation lacks an ability that
+// the rule needs. At the end, the suite logs each rule that it has skipped because of a missing
+// ability, and names the ability. A rule can also skip itself, for a reason that it logs. If a test
+// passes, go test prints the list of skipped rules only with the flag -v. Look at the list of skipped
+// rules at least once. Set [Options.Another] to find bugs that appear only with a second client of
+// the same data, such as a stale cache.
 //
 // With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own. In a synctest
 // bubble, waiting takes no real time, and all times are exact. To be tested in a bubble, the
