@@ -131,45 +131,19 @@ var ruleBugs = []namedBug{
 		s.options.Forget = func(t testing.TB, of lease.Store) time.Duration { return of.(endsAtGaps).forget(t, of) }
 		return s
 	}, "S10/a-list-goes-on-though-names-are-forgotten"},
-	{"sends an acquire that waited for another, though its context has ended", func() *suite {
-		s := buggySessions("")
-		inner := s.newLease
-		s.newLease = func(t testing.TB, h Holder) lease.Lease {
-			return queuesForever{inner(t, h).(*buggySession).Session, make(chan struct{}, 1)}
-		}
-		return s
-	}, "H2/a-queued-acquire-ends-with-its-context"},
-	{"takes a take-over for the end of the lease", func() *suite {
-		s := buggySessions("")
-		inner := s.newLease
-		s.newLease = func(t testing.TB, h Holder) lease.Lease {
-			return hidesTakeOvers{inner(t, h).(*buggySession).Session}
-		}
-		return s
-	}, "H8/a-run-that-was-taken-over-ends"},
+	{"sends an acquire that waited for another, though its context has ended", sessionsAs(func(s *session.Session) lease.Lease { return queuesForever{s, make(chan struct{}, 1)} }), "H2/a-queued-acquire-ends-with-its-context"},
+	{"takes a take-over for the end of the lease", sessionsAs(func(s *session.Session) lease.Lease { return hidesTakeOvers{s} }), "H8/a-run-that-was-taken-over-ends"},
 	{"renews again when any renewal returns", sessionsOver("", func(over lease.Authority, _ Holder) lease.Authority {
 		return &renewsAgain{Authority: over}
 	}), "H11/an-earlier-renewal-frees-no-later-one"},
 	{"renews once more while two renewals hang", sessionsOver("", func(over lease.Authority, _ Holder) lease.Authority {
 		return &renewsBeside{Authority: over}
 	}), "H11/an-answer-in-between-frees-no-renewal-that-hangs"},
-	{"gives the newest context back, and not its own", func() *suite {
-		s := buggySessions("")
-		inner := s.newLease
-		s.newLease = func(t testing.TB, h Holder) lease.Lease {
-			return &givesBackNewest{Session: inner(t, h).(*buggySession).Session}
-		}
-		return s
-	}, "H20/a-loss-waits-though-an-earlier-context-is-given-back"},
+	{"gives the newest context back, and not its own", sessionsAs(func(s *session.Session) lease.Lease { return &givesBackNewest{Session: s} }), "H20/a-loss-waits-though-an-earlier-context-is-given-back"},
 
 	{"renews an infinite lease without a bound", cellNamed("holder/renew/has no bound"), "H11/every-renewal-of-an-infinite-lease-has-a-bound"},
 	{"undoes without a bound", cellNamed("holder/release/has no bound"), "H3/every-undoing-has-a-bound"},
-	{"waits for a release whatever the context", func() *suite {
-		s := buggySessions("")
-		inner := s.newLease
-		s.newLease = func(t testing.TB, h Holder) lease.Lease { return patientRelease{inner(t, h).(*buggySession).Session} }
-		return s
-	}, "H17/a-release-ends-with-its-context"},
+	{"waits for a release whatever the context", sessionsAs(func(s *session.Session) lease.Lease { return patientRelease{s} }), "H17/a-release-ends-with-its-context"},
 	{"changes the owner", cellNamed("holder/change/has another owner"), "H8/the-owner-is-sent"},
 	{"believes after a loss", cellNamed("holder/Acquire x lost/is true"), "H1/denied-in-every-state"},
 	{"waits after a loss", cellNamed("holder/Acquire x lost/waits"), "H1/acquire-does-not-wait-in-any-state"},
@@ -243,12 +217,7 @@ var ruleBugs = []namedBug{
 			}
 		})
 	}), "H17/a-conflict-is-no-release"},
-	{"waits after a close", func() *suite {
-		s := buggySessions("")
-		inner := s.newLease
-		s.newLease = func(t testing.TB, h Holder) lease.Lease { return waitsClosed{inner(t, h).(*buggySession).Session} }
-		return s
-	}, "H21/wait-after-close-returns"},
+	{"waits after a close", sessionsAs(func(s *session.Session) lease.Lease { return waitsClosed{s} }), "H21/wait-after-close-returns"},
 	{"renews what is gone", cellNamed("holder/renew/takes a refusal for an error"), "H11/a-lease-that-is-gone-is-lost"},
 	{"ends a wait without an error", cellNamed("holder/Wait x idle/hides its error"), "H21/wait-ends-with-its-context"},
 	{"believes after close", cellNamed("holder/CheckAlive x closed/is true"), "H18/what-is-closed-stays-closed"},
@@ -293,6 +262,16 @@ func sessionsOver(bug string, wrap func(over lease.Authority, h Holder) lease.Au
 			h.Authority = passon.Authority(wrap(h.Authority, h), h.Authority)
 			return newBuggySession(t, h, bug)
 		}
+		return s
+	}
+}
+
+// sessionsAs returns a suite over leases that wrap makes of sound sessions.
+func sessionsAs(wrap func(*session.Session) lease.Lease) func() *suite {
+	return func() *suite {
+		s := buggySessions("")
+		inner := s.newLease
+		s.newLease = func(t testing.TB, h Holder) lease.Lease { return wrap(inner(t, h).(*buggySession).Session) }
 		return s
 	}
 }
