@@ -66,7 +66,7 @@
 //     U.
 //   - U: the time on the holder's clock at which the belief ends.
 //   - stop window: the time before U in which work must stop.
-//   - loss: the end of an incarnation that the holder did not ask for.
+//   - loss: an end of an incarnation, other than by Release, Close or HandOver.
 //   - break: the end of a lease, at the request of another caller, at once or after a grace period.
 //   - unknown: the outcome of a request that was neither granted nor certainly refused.
 //   - in doubt: an ID is in doubt if the outcome of its acquire is unknown. The authority may still
