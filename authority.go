@@ -103,8 +103,8 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 // context is done.
 //
 // The Authority caches no records between calls. Every answer of the Authority is based on a record
-// that was read or written during the call. A cache would be unsafe: only Swap detects a stale
-// record, and a request that writes nothing does not call Swap.
+// that was read or written during the call. With a cache, a request that writes nothing could be
+// answered from a stale record, because only Swap detects a stale record.
 //
 // If s is a [Limiter], the Authority checks every request against the Limits of s. If a stored
 // record has more time left than the Limits allow, the Authority shortens that time to the longest

@@ -14,13 +14,12 @@ import (
 // recordFields lists the fields of a Record in the order in which they are written. Every value is
 // plain text, so that people can read it with the tools of the database that stores the record.
 //
-// The function get of a field returns the text of the field. If the text of a field is "", the
-// encoding leaves the field out. The function set of a field parses a text and sets the field. To
-// decode a text, the method form.record calls the function set with the text. The method
-// form.record then calls the function get, and compares the result with the decoded text. If the
-// result of the function get differs from the decoded text, form.record returns an error. The
-// result also differs if the function set cannot parse the text. Because form.record accepts only
-// the text that the function get returns, each record has exactly one text.
+// Each field has two functions. The first, get, returns the text of the field. If that text is "",
+// the encoding leaves the field out. The second, set, parses a text, and sets the field to the
+// result. To decode a text, form.record calls set, then get, and compares the result of get with
+// the decoded text. If the two texts differ, form.record returns an error. If set cannot parse the
+// text, the two texts differ. For each value of a field, form.record accepts only one text, which
+// is the result of get.
 var recordFields = [...]struct {
 	key  string
 	get  func(*Record) string

@@ -101,13 +101,11 @@ func (l Limits) check(req *Request) error {
 	return nil
 }
 
-// Bound takes the duration of a stored record and the time that is left according to that record.
-// If the duration or the time left is longer than the Limits allow, Bound shortens the duration or
-// the time left to the longest allowed time. For a finite lease, the longest allowed time is
-// MaxDuration. A break never lengthens a lease, so MaxDuration is also the limit for the break of a
-// finite lease. The limit for the break of an infinite lease is MaxPeriod. Bound never shortens an
-// infinite duration. A record can exceed the limits if it was written by hand or under other
-// limits.
+// Bound returns the duration and the remaining time of a stored record, each shortened to the
+// longest time that the Limits allow. The longest time for a finite lease is MaxDuration, even
+// while the lease is breaking. The longest time for the break of an infinite lease is MaxPeriod.
+// Bound never shortens an infinite duration. A record can exceed the limits if it was written by
+// hand or under other limits.
 //
 // [Decide] applies Bound to every record, so most stores need not call it. A store must call Bound if
 // the store itself counts how much time a lease has left, as package observe does.

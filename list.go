@@ -15,15 +15,15 @@ type Lister interface {
 	// ends with that error.
 	//
 	// The list contains every lease that is Leased or Breaking throughout the iteration. The list
-	// may also contain leases that are not locked throughout the iteration, if the store remembers
-	// them. The list contains each name at most once.
+	// is allowed to contain other leases that the store remembers, such as Expired leases. The list
+	// contains each name at most once.
 	//
-	// Each [Entry] was correct at some moment during the iteration. Two entries may be from different
-	// moments, because leases can change during the iteration. The body of a loop over the list may
-	// call the Store or the Authority.
+	// Each [Entry] was correct at some moment during the iteration. Two entries can be from
+	// different moments, because leases can change during the iteration. The body of a loop over
+	// the list is allowed to call the Store or the Authority.
 	//
 	// If an error comes with an Entry that has a Name, the error is only about the lease with that
-	// name. For example, the record of the lease may be corrupt. If an Entry with a Name comes with
+	// name. For example, the record of the lease can be corrupt. If an Entry with a Name comes with
 	// an error, the fields of the Entry besides the Name are zero, and the iteration continues.
 	//
 	// If an error comes with an Entry that has no Name, the iteration ends, and the list is
@@ -37,8 +37,8 @@ type Lister interface {
 
 // An Entry is one lease in a list.
 type Entry struct {
-	// Name is the name of the lease. Name is empty if the error that comes with the Entry ends the
-	// list.
+	// Name is the name of the lease. If the list ends with an error, the Entry that comes with this
+	// error has no Name.
 	Name string
 
 	// Record is the record of the lease. Record.State is the state at the time in the field Now (see

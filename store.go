@@ -70,9 +70,9 @@ type Store interface {
 	// state in old.Record ends, so the new record is out of date.
 	//
 	// ErrConflict means that the new record was certainly not written. Together with ErrConflict,
-	// Swap returns the current Snapshot if the store got the Snapshot without an extra request. If
-	// the store would need an extra request, Swap returns ErrConflict with the zero Snapshot. A
-	// store may return ErrConflict spuriously, but not forever.
+	// Swap returns the current Snapshot or the zero Snapshot. Swap returns the zero Snapshot if the
+	// store could read the current record only with another request. A store may return ErrConflict
+	// spuriously, but not forever.
 	//
 	// If Swap returns an error other than ErrConflict, the outcome is unknown. The store might have
 	// written the new record, or might still write it.

@@ -117,9 +117,9 @@ type lockedTime struct {
 
 // addAnswer returns the shortest and the longest time for which a broken lease can stay locked. The
 // service reported leaseTime seconds as the remaining time of the lease. The request was sent at
-// the time sentAt. From the new answer, addAnswer computes the earliest and the latest end of the
-// lease. For the earliest and for the latest end, addAnswer uses the new time or the stored time,
-// whichever is later. addAnswer ignores a stored time that the new answer contradicts.
+// the time sentAt. addAnswer computes the earliest end of the lease from the new answer. If the
+// stored earliest end is later, addAnswer uses the stored one. addAnswer computes the latest end in
+// the same way. addAnswer ignores a stored end that does not fit the new answer.
 func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time.Time) (least, most time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

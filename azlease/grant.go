@@ -70,9 +70,9 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 // second acquire has changed. If undo does not succeed, the holder can still release the lease
 // under the same ID. If the holder does not release a finite lease, the lease expires.
 //
-// The caller passes the epoch that acquire has possibly written, or 0 if acquire has certainly
-// written no epoch. If the blob has a token that was granted to id with a different epoch, another
-// request wrote that token, so undo does not release the lease.
+// The parameter epoch is the epoch that acquire might have written. It is 0 if acquire has
+// certainly written no epoch. undo does not release the lease if another request has written a
+// token for the same ID. The epoch of such a token differs from the parameter epoch.
 func (o operation) undo(client *azl.BlobClient, id lease.ID, epoch uint64) {
 	if o.ctx.Err() != nil {
 		return

@@ -123,8 +123,8 @@ func putBlockList(c *call) (*reply, error) {
 	})
 }
 
-// A wanted block is an item of a block list. A wanted names a block, and the list that contains the
-// block.
+// A wanted block is an item of a block list: the ID of a block, and the name of the XML element
+// (Committed, Uncommitted or Latest).
 type wanted struct{ from, id string }
 
 // parseBlockList parses a block list token by token, because the list can have millions of

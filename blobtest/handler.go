@@ -280,9 +280,9 @@ func (c *call) do(req lease.Request) (lease.Result, error) {
 }
 
 // wouldRefuse returns a failure if the lease does not admit the given read or write, and nil if it
-// does. Call wouldRefuse for a request that fails in any case. A request that fails must not change
-// the lease, because the holder of an expired lease can renew the lease until a write succeeds. For
-// this reason, wouldRefuse only reads the lease.
+// does. Call wouldRefuse for a request that fails even if the lease admits the request. wouldRefuse
+// only reads the lease, because a request that fails must not change the lease. A write without a
+// lease ID could clear an expired lease, and the holder of a cleared lease cannot renew it.
 func (c *call) wouldRefuse(use lease.Action) error {
 	res, err := c.do(lease.Request{Action: lease.ActionRead})
 	if err != nil {

@@ -35,10 +35,10 @@ func (p position) compare(q position) int {
 
 const maxResults = 5000
 
-// includeValues lists the values that the query parameter "include" can contain. The value "deleted"
-// and all values after it have no effect, because the server stores no such data.
+// includeValues lists the values that the query parameter "include" can contain.
 var includeValues = []string{
 	"snapshots", "metadata", "uncommittedblobs", "copy", "system",
+	// The server has no data for the values on the next line, and ignores these values.
 	"deleted", "tags", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold", "permissions",
 }
 

@@ -24,11 +24,12 @@ func (k kind) String() string {
 	return [...]string{"service", "settings", "information", "container", "blob"}[k]
 }
 
-// An outcome is a row of a table. Each row describes how the service answers certain refusals. The
-// fields actions, states and code select the refusals. All other fields of an outcome describe the
-// answer. Two fields can contain the symbol *, which stands for the kind of the resource. In the
-// field called name, the symbol * stands for Blob or Container. In the field called text, the
-// symbol * stands for blob or container.
+// An outcome is a row of a table. The row describes the answer that the service sends when the
+// authority refuses a request. The fields actions, states and code select the refusals that have
+// this answer. All other fields of an outcome describe the answer. Two fields can contain the
+// symbol *, which stands for the kind of the resource. In the field called name, the symbol *
+// stands for Blob or Container. In the field called text, the symbol * stands for blob or
+// container.
 type outcome struct {
 	actions []lease.Action // nil: any
 	states  []lease.State  // nil: any

@@ -152,10 +152,10 @@ func (c *reasonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// takePhrase returns the status line without its reason phrase, and the phrase that setReason has
-// stored for this response. takePhrase returns each phrase only once. setReason has also stored the
-// status of the response. If the line is not a status line with this status, takePhrase keeps the
-// phrase and returns false.
+// takePhrase returns the given status line without its reason phrase, and returns the phrase that
+// setReason has stored. takePhrase returns each stored phrase only once. setReason stores a phrase
+// together with the status of its response. If the line is not a status line with the stored
+// status, takePhrase keeps the phrase and returns false.
 func (c *reasonConn) takePhrase(line []byte) (head, phrase string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

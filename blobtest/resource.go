@@ -22,9 +22,9 @@ type account struct {
 	containers map[string]*container
 }
 
-// A container holds the attributes and the blobs of one container. If a client deletes a container
-// and then creates it again, the new container gets a new value of this type. A late request for
-// the deleted container therefore cannot change the new container.
+// A value of type container holds the attributes and the blobs of one Azure container. If a client
+// deletes an Azure container and then creates it again, the new Azure container gets a new value. A
+// late request for the deleted container refers to the old value, and cannot change the new one.
 type container struct {
 	attrs *attributes
 	blobs map[string]*entry

@@ -75,8 +75,8 @@ func (c *call) signedLength() string {
 	return n
 }
 
-// Clients sort header names in one of two orders. The ordinal order compares bytes. The cultural order
-// is the word order of Windows, which ignores dashes and puts an underscore before digits. The two
+// Clients sort header names in one of two orders. The ordinal order compares bytes. The cultural
+// order ignores dashes and puts an underscore before digits, like the word sort of Windows. The two
 // orders differ only in the names of metadata.
 var (
 	ordinal  = strings.Compare

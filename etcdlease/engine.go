@@ -20,11 +20,11 @@ type engine struct {
 	silence silenceLogger
 }
 
-// emptyValue is the value of a new key. emptyValue has no epoch of its own: see [firstEpoch]. An
-// acquire must not create the key of a lease and grant the lease in the same write. If one write
-// did both, a client could find that the key does not exist, and then pause. During the pause,
-// other clients could create the key, grant tokens and delete the key. The write of the paused
-// client would still succeed, and could grant an old token.
+// emptyValue is the value of a new key. emptyValue has no epoch of its own: see [firstEpoch]. The
+// write that creates a key must not grant the lease, because the client would have to choose the
+// token before the write. Between the choice and the write, other clients could create the key,
+// grant newer tokens, and delete the key. The late creation would still succeed, and grant an old
+// token.
 var emptyValue = observe.Kept{}
 
 // Load reads the key. If the key does not exist, Load creates it.

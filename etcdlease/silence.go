@@ -17,9 +17,9 @@ import (
 // A silenceLogger logs a warning if etcd answers no request for the length of a timeout. A period
 // without an answer is called a silence. A silenceLogger logs at most one warning for each silence.
 // A silence begins when a request is sent, or when one request is answered while other requests are
-// under way. A silence ends with the next answer. If the callers have canceled every request of a
-// silence, and no request was under way for the length of the timeout, the next request resets the
-// start of the silence.
+// under way. A silence ends with the next answer. If no request was under way for the length of the
+// timeout, the next request resets the start of the silence. But if a request has failed since the
+// last answer, the start stays. A request that its caller has canceled does not count as failed.
 type silenceLogger struct {
 	client *clientv3.Client
 	after  time.Duration

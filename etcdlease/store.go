@@ -39,11 +39,12 @@ type Options struct {
 	// Default: 0.001.
 	MaxClockDrift float64
 
-	// Names is the maximum number of names that the Store remembers. Watched names do not count. Each
-	// name takes about 500 bytes. If the Store has forgotten the name of a lease, the next observation
-	// of the key starts the countdown of the lease again. If the Store already remembers as many names
-	// as Names allows, [Store.List] never reports the leases of other names as expired. Set Names
-	// above the number of leases that you list. Default: 65,536.
+	// Names is the maximum number of names that the Store remembers. Watched names do not count.
+	// Each name takes about 500 bytes. If the Store has forgotten the name of a lease, the next
+	// observation of the key starts the countdown of the lease again. [Store.List] can report a
+	// lease as expired only if the Store remembers the name of the lease. Once the Store remembers
+	// as many names as Names allows, a list adds no more names. Set Names above the number of
+	// leases that you list. Default: 65,536.
 	Names int
 
 	// SilenceWarning is the time after which the Store logs a warning if etcd answers no request.

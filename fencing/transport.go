@@ -10,9 +10,8 @@ import (
 // use by several goroutines at once if the RoundTripper in the field Base is safe too.
 //
 // A Transport belongs to one incarnation of a lease. Make another Transport after the next grant.
-// Do not give a Transport the token of a later grant. If you did, the Transport would send the
-// newer token with requests that were prepared before the later grant, and the resource would admit
-// the stale requests.
+// Do not give a Transport the token of a later grant. The resource accepts every request with the
+// newest token, even a request that was prepared before the grant of that token.
 type Transport struct {
 	Token  lease.Token       // the token of every request; if it is malformed, nothing is sent
 	Header Header            // the header of the token; if empty, DefaultHeader

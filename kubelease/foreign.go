@@ -24,10 +24,10 @@ const foreignIDPrefix = "foreign\x00"
 func isForeign(id lease.ID) bool { return string(id[:len(foreignIDPrefix)]) == foreignIDPrefix }
 
 // foreignRecord returns a record for the lease of another program. The parameters identity and
-// seconds are the holderIdentity and the leaseDurationSeconds of the object. Another program stores
-// no epoch, so the caller passes the epoch for the returned record. If this library has already
-// written a record to the object, the caller passes the epoch in that record. If the object has no
-// record of this library, the caller passes the resourceVersion of the object.
+// seconds are the holderIdentity and the leaseDurationSeconds of the object. Other programs never
+// store an epoch, so the caller passes the epoch for the returned record. If this library has
+// already written a record to the object, the caller passes the epoch in that record. If the object
+// has no record of this library, the caller passes the resourceVersion of the object.
 func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 	var id lease.ID
 	hash := sha256.Sum256([]byte(identity))

@@ -33,11 +33,12 @@ type Options struct {
 	// sessions. Default: 0.001.
 	MaxClockDrift float64
 
-	// Names is the number of names that the Store remembers. Each name takes about 2 kB. When the
-	// Store sees the lease of a forgotten name again, it starts to count the duration of that lease
-	// from zero. The Store never forgets the time of a lease that is being watched. If the Store
-	// already remembers as many names as Names allows, [Store.List] never reports the leases of other
-	// names as expired. Set Names above the number of leases that you list. Default: 65,536.
+	// Names is the number of names that the Store remembers. Each name takes about 2 kB. If the
+	// Store sees the lease of a forgotten name, the Store starts to count the duration of the lease
+	// from zero. The Store never forgets the time of a lease that is being watched. [Store.List]
+	// can report a lease as expired only if the Store remembers the name of the lease. Once the
+	// Store remembers as many names as Names allows, a list adds no more names. Set Names above the
+	// number of leases that you list. Default: 65,536.
 	Names int
 }
 

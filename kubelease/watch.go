@@ -87,8 +87,8 @@ func (e *engine) readForWatch(ctx context.Context, name, key string) (found obse
 // only returns a field selector for one object.
 func only(key string) string { return "metadata.name=" + key }
 
-// seen records the lease in an event of a watch. seen reports whether the watch must send a signal
-// for the event.
+// The method seen handles one event of a watch: the method stores the lease in the event, and
+// reports whether the watch must send a signal.
 func (e *engine) seen(name string, event watch.Event, last *observe.Entry) bool {
 	object, ok := event.Object.(*coordinationv1.Lease)
 	if !ok || event.Type == watch.Deleted {

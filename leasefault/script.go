@@ -66,7 +66,7 @@ func From[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, n, 0, f}.validate("From", n)
 }
 
-// Always returns a [Line] that applies the fault f to every call of the operation op.
+// Always is the constructor of a [Line] that applies the fault f to every call of the operation op.
 func Always[Op operation](op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, 0, f}.validate("Always", 1)
 }

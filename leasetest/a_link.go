@@ -86,7 +86,8 @@ var authorityLinkRules = []rule{
 				if !carriedOut.Load() {
 					continue
 				}
-				// An acquire may be refused: it may be sent again if it was not carried out.
+				// The rule allows a refused acquire. If the disturbed message was only a read, the
+				// acquire was not carried out before the intruder changed the lease.
 				again := after.Record.Epoch > before.Record.Epoch+1
 				refused := c.request.Action != lease.ActionAcquire && lease.CodeOf(err).Refusal()
 				if again || refused {
@@ -231,7 +232,7 @@ var authorityLinkRules = []rule{
 	}},
 }
 
-// look reads the named lease. A read takes no part in what a rule checks, so it must be granted.
+// look reads the named lease. If the read fails, the rule fails.
 func (a authorityProbe) look(name string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
@@ -239,9 +240,10 @@ func (a authorityProbe) look(name string) lease.Result {
 	return res
 }
 
-// requireOnce checks a request of which a message may have been lost. Without a loss it would have been
-// granted. It was sent at the time sent, and got the error err. The arguments before and after are
-// reads before and after the request.
+// requireOnce checks the outcome of a request. The authority grants this request if no message is
+// lost, but a message can have been lost. The parameters sent and err hold the time and the error
+// of the request. The parameter before holds the result of a read before the request. The parameter
+// after holds the result of a read after the request.
 func (a authorityProbe) requireOnce(req lease.Request, before, after lease.Result, sent time.Time, err error) {
 	a.Helper()
 	was, is := before.Record, after.Record

@@ -96,9 +96,9 @@ func stacks(bubble string) string {
 // timeLimit returns the limit of the time that a rule takes, in the fake time of its synctest
 // bubble. The limit is shorter for a test of a lease than for a test of a store or an authority,
 // because the timers of a lease fire often, and each timer takes some real time even in a bubble.
-// The time of a bubble begins in the year 2000. The runtime cannot count beyond the year 2262. If a
-// rule does not end, runInBubble waits for twice the time limit, and then for up to ten years.
-// Twice the time limit and ten years must together be shorter than 262 years.
+// The fake time of a bubble begins in the year 2000. The runtime cannot count beyond the year 2262.
+// If a rule does not end, runInBubble waits for at most 2*timeLimit() + 10*year of fake time. This
+// wait must be shorter than 262 years.
 func (s *suite) timeLimit() time.Duration {
 	if s.newLease != nil {
 		return 2*time.Hour + 1000*s.options.leaseDuration()

@@ -12,7 +12,7 @@ import (
 )
 
 // A rule expects that every answer and every timer is at most [Options.Slack] late. If an answer or
-// a timer is later, a correct implementation can fail the rule. For example, a lease can end while
+// a timer comes later, a correct implementation can fail the rule. For example, a lease can end while
 // the engine or the computer is busy. If a run of a rule fails after an answer or a timer was too
 // late, the failure does not count, and the rule runs again when only a few other rules are
 // running. If the last run allowed by maxRuns fails too, the rule has failed.

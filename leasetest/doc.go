@@ -30,23 +30,23 @@
 //
 // The seed determines all random choices of the suite. The seed does not determine the order of
 // concurrent calls or the random choices of the implementation. A rule that makes concurrent calls
-// may fail in some runs only. To see a failure of such a rule again, run the test several times
-// with the flag -count.
+// can fail in some runs and pass in others. To see a failure of such a rule again, run the test
+// several times with the flag -count.
 //
 // In the history, each line with -> is a request, and each line with <- is the answer to a request.
-// A line with == is an action of the suite. A clause of SPEC.md may require more than its rules
+// A line with == is an action of the suite. A clause of SPEC.md can require more than its rules
 // check.
 //
-// Some rules need abilities that an implementation may lack. The suite detects which optional methods
-// the implementation has, and which functions are set in [Options]. [Options.Can] declares the
-// abilities that the suite cannot detect. By default, Options.Can contains every ability that it can
-// declare. Other abilities follow from the options: for example, times are exact if Slack is zero and
-// the implementation has a clock. The suite skips a rule if the implementation lacks an ability that
-// the rule needs. At the end, the suite logs each rule that it has skipped because of a missing
-// ability, and names the ability. A rule can also skip itself, for a reason that it logs. If a test
-// passes, go test prints the list of skipped rules only with the flag -v. Look at the list of skipped
-// rules at least once. Set [Options.Another] to find bugs that appear only with a second client of
-// the same data, such as a stale cache.
+// Some rules need abilities that not every implementation has. The suite detects which optional
+// methods the implementation has, and which functions are set in [Options]. [Options.Can] declares
+// the abilities that the suite cannot detect. By default, Options.Can contains every ability that
+// it can declare. Other abilities follow from the options: for example, times are exact if Slack is
+// zero and the implementation has a clock. The suite skips a rule if the implementation lacks an
+// ability that the rule needs. At the end, the suite logs each rule that it has skipped because of
+// a missing ability, and names the ability. A rule can also skip itself, for a reason that it logs.
+// If a test passes, go test prints the list of skipped rules only with the flag -v. Look at the
+// list of skipped rules at least once. Set [Options.Another] to find bugs that appear only with a
+// second client of the same data, such as a stale cache.
 //
 // With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own. In a synctest
 // bubble, waiting takes no real time, and all times are exact. To be tested in a bubble, the
@@ -66,8 +66,8 @@
 // language. [TestStep] uses these files to test a function like lease.Step. The file PEERS.md
 // compares the test cases of other libraries with the rules of this package. PEERS.md also lists
 // the clauses of SPEC.md that no rule checks. The tables in the file MATRIX.md show what the rules
-// test. Each row of a table is a clause of SPEC.md, and each column is a state. A cell lists the
-// events that the rules of its clause test in its state.
+// test. Each row of a table stands for a clause of SPEC.md, and each column stands for a state. For
+// one clause and one state, a cell lists the events that the rules test.
 //
 // # Unit tests of code that takes a lease
 //

@@ -79,8 +79,8 @@ type fakeAnswer struct {
 // granted. If a rival holds the lease, an Acquire returns false and a nil error where it would
 // otherwise be granted. If the Fake already holds the lease, Acquire returns true. If the Fake does
 // not hold the lease and the context of the Acquire is already done, Acquire returns the error of
-// the context. If the Fake already holds the lease or the context is already done, the next result
-// stays for a later Acquire.
+// the context. An Acquire uses up a result of Next only if the Fake does not hold the lease and the
+// context of the Acquire is not done.
 //
 // Next panics if ok is true and err is not nil, because Acquire never returns true with an error.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
@@ -103,8 +103,8 @@ func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 // There is something to release if the lease is held, if an Acquire is running, or if the last
 // Acquire or Release has returned an error. If there is nothing to release, a Release returns nil.
 // If there is something to release and the context of the Release is already done, the Release
-// gives the lease up and returns the error of the context. If there is nothing to release or the
-// context is already done, the next result stays for a later Release.
+// gives the lease up and returns the error of the context. A Release uses up a result of
+// NextRelease only if there is something to release and the context of the Release is not done.
 func (f *Fake) NextRelease(err error) {
 	f.update("", func(*fakeLease) { f.releases = append(f.releases, err) })
 }
@@ -356,11 +356,11 @@ func (f *Fake) contest() *fakeLease {
 	return f.lease
 }
 
-// update calls the function change while it holds the mutex of the lease. Before it calls change,
-// update appends the given method name to f.calls, unless the name is empty. Consecutive calls of
-// CheckAlive are appended once. If the period of a break has passed, update ends the lease before
-// it calls change. At the end, update unlocks the mutex and calls the functions in l.after.
-func (f *Fake) update(method string, change func(*fakeLease)) {
+// update locks the mutex of the lease and calls fn. Before the call of fn, update appends the given
+// method name to f.calls, unless the name is empty. Consecutive calls of CheckAlive are appended
+// once. If the period of a break has passed, update ends the lease before the call of fn. At the
+// end, update unlocks the mutex and calls the functions in l.after.
+func (f *Fake) update(method string, fn func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()
 	if last := len(f.calls) - 1; method != "" && (method != "CheckAlive" || last < 0 || f.calls[last] != method) {
@@ -369,7 +369,7 @@ func (f *Fake) update(method string, change func(*fakeLease)) {
 	if !l.end.IsZero() && !time.Now().Before(l.end) {
 		l.lose(lease.ErrBroken)
 	}
-	change(l)
+	fn(l)
 	after := l.after
 	l.after = nil
 	l.mu.Unlock()
@@ -434,7 +434,8 @@ func (l *fakeLease) stopTimer() {
 	}
 }
 
-// logPanic logs that a handler has panicked, as a session.Session does. The Fake stays usable.
+// logPanic logs the panic of a handler. Like a session.Session, the Fake stays usable after the
+// panic.
 func logPanic(p any) {
 	slog.Error("leasetest: a handler of a Fake panicked", "panic", fmt.Sprint(p))
 }

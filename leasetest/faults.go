@@ -9,8 +9,9 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// The functions cut, stall and lose cause faults of a contender. For each fault, the suite has
-// several methods, and uses the first method that the implementation supports.
+// A fault of a contender is caused by one of three methods: [contender.cut], [contender.stall] or
+// [contender.lose]. Each of these methods can cause its fault in several ways, and uses the first
+// way that the implementation supports.
 
 // cut stops all requests of the contender from reaching its authority, until the rule calls mend.
 // cut needs the ability canCut.
@@ -99,19 +100,18 @@ func (w *world) revokeReasons() []lease.Code {
 }
 
 // endingAfter returns a context that is canceled after d. A goroutine sleeps for d, calls
-// runtime.Gosched as often as yields says, and then cancels the context. In a bubble, many
-// operations take no time. The more often the goroutine calls Gosched, the further an operation of
-// another goroutine gets before the context is canceled.
-func (p *probe) endingAfter(d time.Duration, yields int) context.Context {
-	return p.endingBecause(context.Canceled, d, yields)
+// runtime.Gosched n times, and then cancels the context. In a bubble, many operations take no time.
+// If n is larger, an operation of another goroutine gets further before the context is canceled.
+func (p *probe) endingAfter(d time.Duration, n int) context.Context {
+	return p.endingBecause(context.Canceled, d, n)
 }
 
 // endingBecause is like endingAfter, but the context has the given cause.
-func (p *probe) endingBecause(cause error, d time.Duration, yields int) context.Context {
+func (p *probe) endingBecause(cause error, d time.Duration, n int) context.Context {
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	go func() {
 		p.Sleep(d)
-		for range yields {
+		for range n {
 			runtime.Gosched()
 		}
 		cancel(cause)

@@ -326,8 +326,9 @@ var guardRules = []rule{
 			p.admits(g, epoch)
 		}
 	}},
-	// The next rule runs last, because its function panics, and the process ends if the guard does
-	// not recover from the panic.
+	// The next rule is the last in this list, because it can end the process. The function that the
+	// rule passes to the guard panics. If the guard runs this function in a new goroutine and does
+	// not recover, the process ends.
 	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *probe) {
 		g := p.guard()
 		p.admits(g, 1)

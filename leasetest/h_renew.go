@@ -461,9 +461,9 @@ var renewalRules = []rule{
 			if len(instants) < crowd/2 {
 				p.Errorf("%d holders acquired together, and made their first renewals in %d instants", crowd, len(instants))
 			}
-			// For example, a session.Session draws the delay of its first renewal from a tenth of the
-			// interval to the whole interval. The shortest of 20 such delays is longer than half of
-			// the longest in about one of 60,000 cases.
+			// For example, a session.Session draws the delay of its first renewal from a tenth of
+			// the interval to the whole interval. For 20 such delays, the probability that the
+			// shortest exceeds half of the longest is about 1 in 60,000.
 			delays := slices.Sorted(maps.Keys(instants))
 			if first, last := delays[0], delays[len(delays)-1]; first > last/2 {
 				p.Errorf("%d holders acquired together, and made their first renewals from %v to %v later", crowd, first, last)

@@ -62,8 +62,9 @@ func (l *link) transmit(ctx context.Context, send func() error) error {
 	})
 }
 
-// disturb disturbs the nth message from now on: it passes this message to the function with. The link
-// delivers all other messages.
+// disturb passes one later message to the given Transmit function. The parameter nth is the number
+// of this message. The first message after the call of disturb has number 1. The link delivers all
+// other messages.
 func (l *link) disturb(nth int, with Transmit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,13 +80,14 @@ func (l *link) restore() {
 	l.nth, l.with = 0, nil
 }
 
-// mostMessages is the largest number of messages of one call that a rule disturbs, one in each round.
+// A rule disturbs at most mostMessages messages of a call. The rule repeats the call for each
+// message that it disturbs.
 const mostMessages = 6
 
-// messages yields the numbers of the messages of a call, from 1. For each number, the loop calls
-// disturb, makes the call, and calls restore. The loop ends after a call that had fewer messages than
-// the number. If the call sends no message through the link, the rule fails, because it can check
-// nothing.
+// messages yields the numbers of the messages of a call, from 1 to at most mostMessages. For each
+// number n, the body of the loop calls disturb with n, makes the call, and calls restore. If the
+// call sends fewer than n messages, the loop ends. If the call sends no message through the link,
+// the rule fails, because the rule can disturb nothing.
 func (l *link) messages() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for nth := 1; nth <= mostMessages; nth++ {
@@ -103,8 +105,8 @@ func (l *link) messages() iter.Seq[int] {
 	}
 }
 
-// times returns when the first message since the last call of disturb was sent, and when the last one
-// was answered.
+// times returns the send time of the first message and the answer time of the last message since
+// the last call of disturb.
 func (l *link) times() (sent, answered time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,8 +180,8 @@ func (p pause) answer(ctx context.Context, send func() error) error {
 	return errors.Join(send(), p.wait(ctx))
 }
 
-// isReached waits until a message has come to the pause, and reports whether that happened before done
-// was closed.
+// isReached blocks until the pause holds a message back, and then returns true. If done is closed
+// first, isReached returns false.
 func (p pause) isReached(done <-chan struct{}) bool {
 	select {
 	case <-p.reached:
@@ -205,8 +207,9 @@ func (p *probe) linkedStore() (storeProbe, *link) {
 	return storeProbe{p, p.history.store(s), s}, l
 }
 
-// intruder returns a client that acts while a message of the authority is disturbed: another client,
-// if there can be one.
+// intruder returns a client that sends requests while a message of a is disturbed. If
+// Options.AnotherAuthority is set, intruder makes a second client. If Options.AnotherAuthority is
+// nil, intruder returns its receiver.
 func (a authorityProbe) intruder() authorityProbe {
 	if a.can(hasAnotherAuthority) {
 		return a.another()
@@ -214,8 +217,9 @@ func (a authorityProbe) intruder() authorityProbe {
 	return a
 }
 
-// do makes a request for the named lease. A client may send one request at a time, so do gives up after
-// a quarter of a lease.
+// do sends a request for the named lease, with a timeout of a quarter of the lease duration. The
+// timeout is needed for a client that sends one request at a time. While a request of such a client
+// is disturbed, the client sends no other request.
 func (a authorityProbe) do(name string, req lease.Request) error {
 	ctx, cancel := context.WithTimeout(a.ctx, a.D/4)
 	defer cancel()

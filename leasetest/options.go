@@ -45,8 +45,8 @@ type Options struct {
 	// If every answer of the implementation takes longer than a Unit, some scenarios fail, so set a
 	// longer Unit.
 	//
-	// If an answer or a timer is later than Slack in a run of a rule, a failure of this run does not
-	// count. The suite then runs the rule again, up to three times, and the test log says why. If
+	// If an answer or a timer comes later than Slack in a run of a rule, a failure of this run does
+	// not count. The suite then runs the rule again, up to three times, and the test log says why. If
 	// the last of these runs fails, the failure counts in any case. In a bubble or if Sleep is set,
 	// every failure counts. Default: 0 in a bubble, otherwise a Unit.
 	Slack time.Duration
@@ -94,18 +94,19 @@ type Options struct {
 	AnotherAuthority func(t testing.TB, a lease.Authority) lease.Authority
 
 	// Connect makes a new store that calls transmit for each message that a call of Load, Swap or
-	// List sends and waits for, such as a request over HTTP or a statement of SQL. A page of a list
-	// and each attempt of a client library to send a message again are messages of their own. The
-	// context of a message is that of the call. Messages that no call waits for, such as those of
-	// watches, pings and new connections, do not go through transmit. While a message is delayed,
-	// the suite makes other calls. The suite delays a message by up to a third of a lease, that is
-	// by four Units. Options.Another may get a store that Connect has made. Set Connect if the store
-	// has a server that can fail. Default: the suite does not check lost messages of stores.
+	// List waits for. A message is, for example, a request over HTTP or a statement of SQL. Each
+	// page of a list is a separate message. If a client library sends a message several times, each
+	// attempt is a separate message. The context of a message is the context of the call. Messages
+	// that no call waits for, such as those of watches, pings and new connections, do not go
+	// through transmit. While a message is delayed, the suite makes other calls. The suite delays a
+	// message by up to a third of a lease, that is by four Units. The suite can pass a store from
+	// Connect to Options.Another. Set Connect if the store has a server that can fail. Default: the
+	// suite does not check lost messages of stores.
 	Connect func(t testing.TB, transmit Transmit) lease.Store
 
 	// ConnectAuthority makes a new authority that calls transmit for each message that a call of Do
-	// sends and waits for. The messages are those that Connect describes. Options.AnotherAuthority
-	// may get an authority that ConnectAuthority has made. Default: the suite does not check lost
+	// waits for. The field Connect describes what a message is. The suite can pass an authority
+	// from ConnectAuthority to Options.AnotherAuthority. Default: the suite does not check lost
 	// messages of authorities.
 	ConnectAuthority func(t testing.TB, transmit Transmit) lease.Authority
 
@@ -152,8 +153,8 @@ type Options struct {
 }
 
 // withDefaults returns a copy of o. It sets the zero fields Can, Unit, Slack, Sleep and Seed of the
-// copy to their default values. Then it adds the result of the method derived to the field Can of
-// the copy. It panics if an option is invalid.
+// copy to their default values. Then it adds the abilities that follow from the options to the
+// field Can of the copy. It panics if an option is invalid.
 func (o *Options) withDefaults() Options {
 	var v Options
 	if o != nil {
@@ -325,8 +326,8 @@ func (a Ability) String() string {
 	return strings.Join(names, ", ")
 }
 
-// These interfaces contain methods of session.Session, fencing.Guard and the stores of this library that
-// no interface of package lease contains.
+// These interfaces contain optional methods of session.Session, of fencing.Guard and of the stores
+// of this library. No interface of package lease contains these methods.
 type (
 	handOverer interface {
 		HandOver(ctx context.Context, to lease.ID) error

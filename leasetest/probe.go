@@ -123,8 +123,7 @@ func (p *probe) checkMade(v any, by string) {
 	}
 }
 
-// pass sleeps for d. If the rule runs in a synctest bubble, pass then waits until all other
-// goroutines of the bubble are blocked.
+// pass sleeps for d. In a synctest bubble, pass calls synctest.Wait after the sleep.
 func (p *probe) pass(d time.Duration) {
 	p.Sleep(d)
 	if p.Bubble {

@@ -482,8 +482,9 @@ var reopenRules = []rule{
 	}},
 }
 
-// listsLocks lists the records with the given client, and then loads the record of each name that
-// the method eachState uses. If a loaded record is locked, the list must contain an equal record.
+// listsLocks lists the records with the given client. Then listsLocks loads one record for each
+// state that the store can keep (see eachState). If a loaded record is locked, the list must
+// contain an equal record.
 func (s storeProbe) listsLocks(client storeProbe) {
 	s.Helper()
 	entries := s.list(client.bare, s.name)

@@ -63,7 +63,8 @@ func (s *suite) test(t *testing.T) {
 			if !s.options.Bubble {
 				sub.Parallel()
 			}
-			// Which methods are missing is known once the implementation is made; see checkMade.
+			// Assume that no optional method is missing. The method checkMade finds the missing
+			// methods after the implementation has been made.
 			switch missing := r.needs &^ (s.options.Can | methods); {
 			case missing != 0:
 				s.skip(sub, r, missing)
@@ -100,9 +101,10 @@ func newPace() *pace {
 	return p
 }
 
-// enter blocks until a rule is allowed to start. If at least fewRules other rules are running, enter
-// waits until a gap has passed since the start of the previous rule. The previous call of enter has
-// set the length of this gap.
+// enter blocks until a rule is allowed to start. If the number of other running rules is less than
+// fewRules, the rule starts at once. If the number is fewRules or higher, the rule starts no
+// earlier than the time p.next. Each call of enter sets p.next to the start of its rule plus the
+// given gap.
 func (p *pace) enter(gap time.Duration) {
 	p.mu.Lock()
 	start := time.Now()

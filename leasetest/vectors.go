@@ -46,8 +46,8 @@ var needs = map[string]Ability{
 	"exact": exactTime, "unlimited": noLimits, "short": shortLeases,
 }
 
-// scenarios returns all scenarios and cells of Vectors. If forStep is false, scenarios leaves out
-// each cell whose record cannot be made with requests.
+// scenarios returns all scenarios and cells of Vectors. If forStep is false, the result omits each
+// cell whose record no requests can produce.
 func scenarios(all vectors.Vectors, forStep bool) (found []scenario) {
 	for _, row := range all.Rows {
 		for _, c := range row.Cells {
@@ -69,11 +69,11 @@ func scenarios(all vectors.Vectors, forStep bool) (found []scenario) {
 	return found
 }
 
-// cell returns the cell c as a scenario of one step. The cell specifies the record before the step.
-// A function like lease.Step takes any record as an argument, so if forStep is true, the scenario
-// contains the record itself. An authority has the record only after suitable requests, so if
-// forStep is false, the scenario begins with requests that produce the record. If no requests can
-// produce the record, ok is false.
+// cell returns a scenario of one step for the table cell c. The table cell specifies the record
+// before the step. If forStep is true, the scenario contains the record itself, because a function
+// like lease.Step takes a record as an argument. If forStep is false, the scenario begins with
+// requests that produce the record, because a test cannot pass a record to an authority. If no
+// requests can produce the record, the result ok is false.
 func cell(row vectors.Row, c vectors.Cell, forStep bool) (s scenario, ok bool) {
 	s = scenario{where: c.Where, name: strings.TrimSuffix(row.File, ".txt") + " " + row.Name + " on " + c.Record.State.String(), spec: row.Spec}
 	step := vectors.Step{Text: row.Name, At: row.Pass, Request: row.Request}
@@ -258,7 +258,8 @@ func (r *run) scale(d time.Duration) time.Duration {
 
 func (r *run) do(s vectors.Step) (lease.Result, error) { return r.send(r.probe.name, s.Request) }
 
-// send scales a request to the unit of the test, and sends it for the named lease.
+// send scales the duration and the period of a request with r.scale, and sends the request for the
+// named lease.
 func (r *run) send(name string, req lease.Request) (lease.Result, error) {
 	req.Duration = r.scale(req.Duration)
 	if p, ok := req.Period.Get(); ok {
@@ -276,8 +277,9 @@ func (r *run) step(s vectors.Step) {
 	}
 	res, err := r.do(s)
 	if err == nil && s.Request.Action != lease.ActionRead {
-		// Move time 0 forward by the delay of the answer, because a new duration may have started
-		// as late as the answer.
+		// The authority can start a new duration just before its answer arrives. Move time 0
+		// forward by the delay of the answer, so that no later step comes too early in this
+		// duration.
 		took := max(0, r.clock().Sub(r.began)-r.scale(s.At)-r.Slack/4)
 		r.began, r.took = r.began.Add(took), r.took+took
 	}

@@ -9,11 +9,11 @@
 //
 // # Time
 //
-// A Store reads the wall clock only in [New]. Every later time of the Store is the reading in New
-// plus the time that has passed on the monotonic clock. Setting the wall clock therefore does not
-// affect the end of a lease. On Linux, the monotonic clock stops while the computer is suspended,
-// so the time of the Store stops too. A Store that is made inside a testing/synctest bubble uses
-// the clock of the bubble.
+// A Store reads the wall clock only in [New]. For every later time, the Store adds the time that
+// has passed on the monotonic clock to the wall clock time that New has read. Setting the wall
+// clock therefore does not affect the end of a lease. On Linux, the monotonic clock stops while the
+// computer is suspended, so the time of the Store stops too. A Store that is made inside a
+// testing/synctest bubble uses the clock of the bubble.
 //
 // # Forgetting
 //

@@ -19,10 +19,10 @@ func (s *Store) newAbsence(epoch uint64) *entry {
 
 func (e *entry) isAbsence() bool { return e.name == "" }
 
-// forget removes the entry e. After the removal, the absence also stands for the name of e (see
-// newAbsence). Because tokens must never decrease, forget first replaces the absence with a new
-// absence, whose Epoch is at least the Epoch of e. The new absence has a new version, so a Swap
-// that uses a Snapshot of the replaced absence returns a conflict.
+// The method forget removes the entry e. Before the removal, forget replaces s.absence, the entry
+// for all unknown names. The new entry has an Epoch that is at least the Epoch of e, so that the
+// tokens of the name of e never decrease. The new entry has a new version, so a Swap with the
+// version of the old entry returns a conflict.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()
@@ -37,17 +37,17 @@ func (s *Store) forget(sh *shard, e *entry) {
 // sweep first forgets the oldest Available records, until the shard has at most Idle/shards of
 // them. sweep then checks a few records that are not Available. If the retention time of a checked
 // record is over, sweep forgets the record. Many calls of sweep form one round of checks, which
-// covers all records that are not Available. After a round, sweep makes no checks until it can
-// forget at least one record that is not Available.
+// covers all records that are not Available. Each round computes the earliest time at which the
+// Store is allowed to forget one of the remaining records. The next round starts at that time or
+// later.
 func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duration) {
 	for sh.idle.size > Idle/shards {
 		s.forget(sh, sh.idle.head)
 	}
 	for ; checks > 0 && elapsed >= sh.rest && sh.used.head != nil; checks-- {
 		if sh.turn <= 0 {
-			// A record can be written while a round of checks is running, before or after its own
-			// check. The Store must remember a record that is written during a round for at least
-			// one retention time after the start of the round.
+			// A record that is written during this round of checks is due no earlier than one
+			// retention time after the start of the round.
 			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
 		}
 		e := sh.used.head
@@ -75,8 +75,9 @@ func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Durat
 	return add(add(elapsed, e.record.Until.Sub(now)), retention)
 }
 
-// never is the result of dueAt for a record that the Store must not forget. The elapsed time of an
-// injected clock can also reach never.
+// For a record that the Store must not forget, dueAt returns the constant never. The method sweep
+// checks for this constant, because the elapsed time of an injected clock can be as large as the
+// constant.
 const never time.Duration = math.MaxInt64
 
 // add returns t+d. If the sum overflows, add returns the constant never.

@@ -69,8 +69,8 @@ func (sh *shard) add(hash uint64, name string) *entry {
 	return e
 }
 
-// put stores a record in the entry. If the record is Available, the entry moves to the queue idle.
-// If the record is not Available, the entry moves to the queue used.
+// put stores a record in the entry. Entries that are Available are in the queue sh.idle, and all
+// other entries are in the queue sh.used. If necessary, put moves the entry to the other queue.
 func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Duration) {
 	from := sh.queue(e)
 	e.record, e.number, e.version, e.swapped = next, number, "", elapsed

@@ -172,8 +172,8 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 
 // put stores the new record (next) in the entry e. If e is the absence, put stores the record in a
 // new entry for the name. put then signals the watches of the name, and calls the method sweep to
-// forget some records. The call of sweep can even forget the entry that put returns. The caller
-// holds the mutex of the shard.
+// forget some records. If sweep forgets the record that put has just stored, the returned entry is
+// no longer in the shard. The caller holds the mutex of the shard.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
 	checks := 0

@@ -1,9 +1,10 @@
 package memory
 
 // There are two kinds of versions. The version of a written record has the kind swapKind, and
-// contains the number of the write. Each shard numbers its writes. The version of an absence has
-// the kind absenceKind, and contains the number of the absence. An absence is the entry that stands
-// for all unknown names. A name always belongs to the same shard, and a shard never uses a number
+// contains the number of the write. Each shard numbers its writes. All unknown names share one
+// entry, the absence. When the Store forgets a record, the Store replaces this entry by a new one
+// with a higher number. The version of an unknown name has the kind absenceKind, and contains the
+// number of the entry. A name always belongs to the same shard, and a shard never uses a number
 // twice, so a name never gets the same version twice.
 const (
 	swapKind    = '.'

@@ -14,11 +14,16 @@
 //	table.pml      a table of the transitions of machine.pml
 //	replay.pml     the replay of a recorded run
 //
-// The models do not describe how a holder decides, because the tests of package session already run
-// the Go code of a holder through the possible orders of its events, up to a maximum number of
-// states. The models contain an authority that uses a store, clocks that drift for any length of
-// time, the guard of a resource, and the tables of outcomes in the documentation of Azure Blob
-// leases.
+// The models contain:
+//
+//   - an authority that uses a store
+//   - clocks that drift for any length of time
+//   - the guard of a resource
+//   - the tables of outcomes in the documentation of Azure Blob leases
+//
+// The models do not describe how a holder decides. The tests of package session check these
+// decisions: they run the Go code of a holder through the possible orders of its events, up to a
+// maximum number of states.
 //
 // Every search is complete within its bounds. Some models have no limit on time, and no limit on
 // the number of acquisitions. To keep the number of states finite, these models use relative times,

@@ -57,8 +57,9 @@ type call struct {
 
 type callKey struct{}
 
-// note calls CheckAlive of every holder, stores the results in e.alive, and appends e to r.events.
-// The caller must hold the mutex.
+// The method note completes the event e, and appends e to r.events. The field e.alive gets the
+// results of CheckAlive of all holders. The field e.at gets the current time. The caller must hold
+// the mutex.
 func (r *Recorder) note(e *event) *event {
 	for i, alive := range r.holders {
 		if alive != nil && alive() {
@@ -70,7 +71,7 @@ func (r *Recorder) note(e *event) *event {
 	return e
 }
 
-// Sample records an event of the named lease that contains the results of CheckAlive of all
+// Sample adds an event of the named lease. The event contains the results of CheckAlive of all
 // holders.
 func (r *Recorder) Sample(name string) {
 	r.mu.Lock()
@@ -95,8 +96,8 @@ func (r *Recorder) Holder(i int, name string, l lease.Lease) {
 	})
 }
 
-// Released records that holder number i has released the named lease. Call Released after the
-// method Release of the holder has returned.
+// Released adds an event for the release of the named lease by holder number i. Call Released after
+// the method Release of the holder has returned.
 func (r *Recorder) Released(i int, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,10 +146,10 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 	return res, err
 }
 
-// Store returns a store that passes calls on to s and records every successful swap. For a request
-// to an authority from [Recorder.Authority], the returned store also records every successful load.
-// If a swap for such a request fails with [lease.ErrConflict] and returns the current snapshot, the
-// returned store records the snapshot as a load. The returned store records no other loads.
+// Store returns a store that passes calls on to s and records every successful swap. The returned
+// store records loads only for requests to an authority from [Recorder.Authority]. For such a
+// request, every successful load is recorded. If a swap returns [lease.ErrConflict] and the current
+// snapshot, the snapshot is recorded as a load.
 func (r *Recorder) Store(s lease.Store) lease.Store {
 	return passon.Store(&store{r, s}, s)
 }

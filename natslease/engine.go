@@ -48,12 +48,9 @@ func newEngine(js jetstream.JetStream, bucket string) *engine {
 func (e *engine) subject(key string) string { return "$KV." + e.bucket + "." + key }
 
 // emptyValue is the value of a new key. emptyValue has no epoch, so lowestEpoch supplies the epoch.
-// A new key never contains a lease. If a new key contained a lease, a client could grant an old
-// token in these steps:
-//
-//  1. The client finds that the key does not exist.
-//  2. Other clients create the key, grant tokens, and delete the key.
-//  3. The first client creates the key with an old token.
+// The write that creates a key must not grant the lease, because the client would have to choose
+// the token before the write. Between the choice and the write, other clients could create the key,
+// grant newer tokens, and delete the key. The late creation could then grant an old token.
 var emptyValue = observe.Kept{}
 
 // Load reads the key from the leader of the stream. If the key does not exist, Load creates it.

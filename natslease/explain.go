@@ -57,8 +57,8 @@ func isTimeout(err error) bool {
 // missingPermission finds out whether the request got no answer because the user has no permission
 // for the request. If a permission is missing, missingPermission returns two values: advice that
 // names the permission, and the error that NATS reported. If no permission is missing, the result
-// violation is nil. NATS does not answer a request for which a permission is missing. NATS only
-// reports the missing permission as an error of the connection.
+// violation is nil. If a permission is missing, NATS does not answer the request, but reports an
+// error of the connection.
 func (c call) missingPermission(err error) (advice string, violation error) {
 	last := c.nc.LastError()
 	if !isTimeout(err) || !errors.Is(last, nats.ErrPermissionViolation) {

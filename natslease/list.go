@@ -36,10 +36,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 const atOnce = 64
 
 // List reads all names and then yields their leases. List uses no NATS consumer, because a consumer
-// on a server that lags behind delivers stale values. A consumer also delivers keys in the order of
-// their revisions. Each renewal gives the key of a lease a higher revision. If the holder renews
-// its lease each time before the consumer reaches the revision of the key, the consumer never
-// delivers the lease.
+// on a server that lags behind delivers stale values. A consumer can miss a lease that is renewed
+// often. A consumer delivers keys in the order of their revisions, and each renewal moves the key
+// of the lease to the end of that order.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
 		names, err := e.listNames(ctx, prefix)

@@ -35,11 +35,12 @@ type Options struct {
 	// clock must run at a rate from 0.999 to 1.001. Use the same value for sessions. Default: 0.001.
 	MaxClockDrift float64
 
-	// Names is the number of names that the Store remembers, in addition to the names that are being
-	// watched. Each name takes about 500 bytes. When the Store sees the lease of a forgotten name
-	// again, it starts to count the duration of that lease from zero. If the Store already remembers
-	// as many names as Names allows, [Store.List] never reports the leases of other names as expired.
-	// Set Names above the number of leases that you list. Default: 65,536.
+	// Names is the number of names that the Store remembers, in addition to the names that are
+	// being watched. Each name takes about 500 bytes. If the Store sees the lease of a forgotten
+	// name, the Store starts to count the duration of the lease from zero. [Store.List] can report
+	// a lease as expired only if the Store remembers the name of the lease. Once the Store
+	// remembers as many names as Names allows, a list adds no more names. Set Names above the
+	// number of leases that you list. Default: 65,536.
 	Names int
 }
 

@@ -54,8 +54,9 @@ type call struct {
 	asked bool           // whether a request was sent to the engine
 }
 
-// Limits returns no limits, because [Authority.Do] has checked the request. The Store has already
-// applied its Limits to the records. The Limits do not apply to the records of foreign leases.
+// Limits returns the zero Limits, because the Limits of the Store have been applied already:
+// [Authority.Do] has checked the request, and the Store has shortened the records. The Limits of
+// the Store do not apply to the records of foreign leases.
 func (c *call) Limits() lease.Limits { return lease.Limits{} }
 
 func (c *call) Load(ctx context.Context, name string) (lease.Snapshot, error) {

@@ -43,8 +43,8 @@ func (c *clock) elapsed() time.Duration {
 	}
 }
 
-// maxElsewhere returns the longest time that a clock of another process can measure while the clock
-// c measures the time d.
+// If the duration d has passed on the clock c, at most maxElsewhere(d) has passed on the clock of
+// any other process.
 func (c *clock) maxElsewhere(d time.Duration) time.Duration {
 	return add(d, time.Duration(math.Ceil(float64(d)*c.rate)))
 }

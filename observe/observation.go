@@ -29,7 +29,8 @@ func newUnaged(e Entry, nextAfter, now time.Duration) observation {
 	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: now}
 }
 
-// newAged returns an observation of an entry that was committed at the time earliest or later.
+// newAged returns an observation of an entry whose commit time has a known lower bound. The
+// parameter earliest is this lower bound.
 func newAged(e Entry, nextAfter, now, earliest time.Duration) observation {
 	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: earliest, lowLeft: e.Left}
 }

@@ -186,11 +186,11 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 }
 
 // List returns the leases that the engine lists. The Store computes the field Until of each record
-// from its own observations of the record. If the Store does not remember a listed lease, and
-// remembers fewer than [Options.Names] names, it starts a countdown for the lease, so that a later
-// list can report that the lease has expired. If the Store already remembers as many names as
-// Options.Names allows, it starts no countdown for the lease, and every list reports the lease with
-// its whole time left. A list never makes the Store forget another name.
+// from its own observations of the record. When a list contains a lease that the Store does not
+// remember, the Store starts a countdown for the lease, so that a later list can report the lease
+// as expired. However, a Store that already remembers [Options.Names] names starts no countdown for
+// other leases. Without a countdown, every list reports the same remaining time for the lease, even
+// if the lease has ended. A list never makes the Store forget another name.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -213,9 +213,10 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
-// Note records the entry e, which a watch of the engine has returned. Note does nothing if the
-// Store has forgotten the name, or if the Store already knows e or a newer entry. If e is a
-// renewal, the countdown of the renewed lease starts at once, even if no process reads the record.
+// The engine calls Note with an entry that a watch has returned. Note stores the entry e as the
+// newest entry of the name. Note does nothing if the Store has forgotten the name, or if the Store
+// already knows e or a newer entry. If e is a renewal, the countdown of the renewed lease starts at
+// once, even if no process reads the record.
 func (s *Store) Note(name string, e Entry) {
 	e = s.limited(e)
 	s.mu.Lock()
@@ -228,13 +229,13 @@ func (s *Store) Note(name string, e Entry) {
 	}
 }
 
-// see records the entry e, which a request of the Store has returned. The Store sent the request at
-// the elapsed time sentAt or later. see returns the Snapshot of the newest known entry, which can
-// be newer than e. But if the Store already knew a newer entry at the time sentAt, the engine has
-// lost the newer entry, for example because the engine was restored from a backup. In case of such
-// a loss, the Store forgets the newer entry and records e. If the parameter fromList is true, the
-// entry e comes from a list, and the Store does not forget another name to make room for the name
-// of e.
+// The method see stores the entry e that a request of the Store has returned. The Store sent the
+// request at the elapsed time sentAt or later. The result is the Snapshot of the newest known
+// entry, which can be newer than e. If the Store already knew a newer entry at the time sentAt, the
+// engine has lost the newer entry, for example because the engine was restored from a backup. The
+// Store then forgets the newer entry and stores e. If the parameter fromList is true, the entry e
+// comes from a list. For an entry from a list, the Store does not forget another name to make room
+// for a new name.
 func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) lease.Snapshot {
 	e = s.limited(e)
 	s.mu.Lock()

@@ -8,7 +8,8 @@ import (
 	"github.com/fencedlease/lease/internal/remember"
 )
 
-// newAuthority returns the authority over s, whose rows are r.
+// newAuthority returns the authority over the Store or SQLStore s. The parameter r holds the rows
+// of s.
 func newAuthority(s lease.Store, r *rows) lease.Authority {
 	inner := remember.NewAuthority(s, r.renew, r.memory)
 	return passon.Authority(urgentAuthority{inner}, inner)

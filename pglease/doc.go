@@ -65,17 +65,18 @@
 //
 // The time of a change is never before the time of the previous change of the same row. If the
 // server's clock is set backward, [Store.Load] can return an earlier time than the previous Load
-// returned. Load can therefore report an expired lease as leased again, until the clock reaches the
-// end of the lease. However, if the row of an expired lease was written after the end of the lease,
-// the lease stays expired, because Load never returns a time before the last write of the row.
+// returned. A lease that one Load has reported as expired can therefore be leased in a later Load,
+// until the clock reaches the end of the lease. However, Load never returns a time before the last
+// write of the row. If the row of a lease was last written after the end of the lease, Load
+// therefore always reports the lease as expired.
 //
 // The server reads the time of a change while the row is locked. There is one exception: for a
 // renewal that takes a single request, the server can read the time up to 5 ms before it locks the
-// row. If the renewal waits longer than 5 ms for the lock, the server undoes the renewal. To repeat
-// an undone renewal, the store sends two more requests, which load the row and then swap it. A
-// change becomes visible when it is committed. A Load just before the commit of a change returns
-// the old row. The server time that this Load returns can be later than the time of the change, by
-// at most 5 ms plus the duration of the commit.
+// row. If the renewal waits longer than 5 ms for the lock, the renewal fails and changes nothing.
+// To repeat a renewal that has failed in this way, the store sends two more requests: a Load and a
+// Swap. A change becomes visible when it is committed. A Load just before the commit of a change
+// returns the old row. The server time that this Load returns can be later than the time of the
+// change, by at most 5 ms plus the duration of the commit.
 //
 // With asynchronous replication, a failover can lose granted leases and their tokens. All writes
 // must go to one server. On a standby server, List can return old records. Every other request to a
@@ -101,15 +102,14 @@
 // refused request takes one exchange, which is a Load.
 //
 // A renewal, a change or a release takes one exchange if the lease was acquired through the same
-// store. To save the Load, the store computes the new record from the last record that it
+// store. The store sends no Load, because it computes the new record from the last record that it
 // committed. [Options.Names] is the maximum number of records that the store remembers. The SQL
 // statement changes the row only if the row still has the remembered record and the lease has not
 // ended. The server adds the duration to its own time to get the new end of the lease. If the row
 // has changed or the lease has ended, the store loads the row and computes the new record from the
-// loaded one. To renew a lease whose row another transaction has locked, the store loads the row,
-// too. A request that has to load the row takes one or two more exchanges. If the duration of a
-// lease is not a whole number of microseconds, every renewal takes two exchanges: a Load and a
-// Swap.
+// loaded one. If another transaction has locked the row during a renewal, the store loads the row.
+// A request that has to load the row takes one or two more exchanges. If the duration of a lease is
+// not a whole number of microseconds, every renewal takes two exchanges: a Load and a Swap.
 //
 // A pgx pool pings the server before it reuses a connection that was idle for more than a second.
 // The ping is one more exchange. To turn the ping off, set ShouldPing of the pool.

@@ -16,10 +16,10 @@ import (
 // "returning" reads the clock again. The renewal must fail if the lease expires before the row is
 // locked. The renewal must also fail if it has waited for the lock for more than 5 ms. To make the
 // renewal fail, the clause "returning" casts an invalid text to a time. The cast fails, and the
-// server undoes the statement. If [Store.Load] finds a lease expired, it also locks the row. A
-// renewal that runs at the same time as such a Load either commits before the Load or fails. Unlike
-// renewSQL, [putSQL] first locks the row, and then reads the time once. If a renewal also locked
-// the row first, the renewal would take the server a third more time.
+// server undoes the statement. If [Store.Load] finds that a lease has expired, Load locks the row.
+// A renewal that runs at the same time as such a Load either commits before the Load or fails.
+// Unlike renewSQL, [putSQL] first locks the row, and then reads the time once. If renewSQL locked
+// the row first, the server would need 33% more time for a renewal.
 //
 // The trigger does not run if an update sets only "until", "changed" and "version". The statement
 // therefore sets the version itself. An operator can change "until" in lease_row directly, and

@@ -15,10 +15,10 @@ import (
 // once, after it has locked all rows. renewManySQL skips a row that another transaction has locked.
 // The store renews the lease in a skipped row with [Store.Load] and [Store.Swap].
 //
-// The planner does not know how many leases the statement renews. The text of the statement
-// therefore leaves the planner only plans that look up one row at a time. The plan finds and locks
-// a row through the index, and then updates it through its ctid. The ctid of a locked row does not
-// change.
+// The planner does not know how many leases the statement renews, and could choose a plan that reads
+// the whole table. The statement is written so that every possible plan looks up one row at a time.
+// The plan finds and locks a row through the index, and then updates it through its ctid. The ctid
+// of a locked row does not change.
 const renewManySQL = `
 with wanted as (
 	select * from json_to_recordset($1::json) w(i integer, name text, version bigint, micros bigint, until timestamptz)
@@ -153,9 +153,9 @@ func (r *renewalSender) send(all []*waitingRenewal) {
 	if len(all) == 0 {
 		return
 	}
-	// Canceling a statement closes its connection and leaves its outcome unknown. To make
-	// cancellations rare, the statement has more time than its callers. The timeout of the statement
-	// is one and a half times the time that is left until the latest deadline of the callers.
+	// Canceling a statement closes its connection and leaves its outcome unknown. The timeout of
+	// the statement is therefore longer than the callers wait: one and a half times the time until
+	// the latest deadline of the callers.
 	patience := time.Until(lastDeadline(all))
 	ctx, cancel := context.WithTimeout(context.Background(), patience+patience/2)
 	defer cancel()

@@ -28,7 +28,8 @@ select l.name, (extract(epoch from l.signalled) * 1000000)::bigint
 from json_to_recordset($1::json) w(name text, after bigint) join {row} l on l.name = w.name
 where (extract(epoch from l.signalled) * 1000000)::bigint > w.after`
 
-// A sweptName is a watched name. Changes of the lease up to the time After need no signal any more.
+// A sweptName is a watched name. A change of the lease needs a signal only if the change is later
+// than the time in the field After.
 type sweptName struct {
 	Name  string `json:"name"`
 	After int64  `json:"after"`

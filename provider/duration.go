@@ -40,8 +40,9 @@ func (d *Duration) Set(s string) error {
 	return nil
 }
 
-// tooLong matches every text of the form that time.ParseDuration documents. If a text matches
-// tooLong, ParseDuration returns an error for it only if the duration does not fit into an int64.
+// If time.ParseDuration returns an error for a text that matches the expression tooLong, the
+// duration does not fit into an int64. The expression matches every text of the form that
+// time.ParseDuration documents.
 var tooLong = regexp.MustCompile(`^[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
 // badDuration returns the error for a text that is not a Duration.

@@ -67,9 +67,9 @@ const staleReply = "STALETOKEN"
 var advance = redis.NewScript(compare + "return ARGV[1]")
 
 // Advance raises the mark to the token tok if tok is newer than the mark. Advance returns the
-// resulting mark. If the stored mark is not a token, Advance compares the mark with tok as a
-// string. If a mark that is not a token is the greater string, Advance returns an error with the
-// Code [lease.ErrCorrupt]. See [fencing.Mark].
+// resulting mark. Advance compares a malformed mark with tok in string order. If the malformed mark
+// is greater than tok, Advance returns an error with the Code [lease.ErrCorrupt]. See
+// [fencing.Mark].
 func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	if err := m.check(); err != nil {
 		return "", err
@@ -96,11 +96,11 @@ func NewScript(lua string) *Script {
 
 // Run raises the mark and runs the script in one step. If the mark is newer than tok, Run does not
 // run the script and returns a [*fencing.StaleError]. If tok is malformed, Run returns an error
-// with the Code [lease.ErrToken]. If the stored mark is not a token, Run compares the mark with tok
-// as a string. If a mark that is not a token is the greater string, Run does not run the script and
-// returns an error with the Code [lease.ErrCorrupt]. After an error of any other kind, it is
-// unknown whether the script has run. If a connection breaks, the Redis client can run the script a
-// second time. To prevent a second run, set MaxRetries of the client to -1.
+// with the Code [lease.ErrToken]. Run compares a malformed mark with tok in string order. If the
+// malformed mark is greater than tok, Run does not run the script and returns an error with the
+// Code [lease.ErrCorrupt]. After an error of any other kind, it is unknown whether the script has
+// run. If a connection breaks, the Redis client can run the script a second time. To prevent a
+// second run, set MaxRetries of the client to -1.
 func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string, args ...any) (any, error) {
 	if err := tok.Validate(); err != nil {
 		return nil, err
@@ -122,11 +122,11 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 	return result, nil
 }
 
-// newer looks for the mark in the error of a script. If the script failed because the mark is newer
-// than a token, newer returns the mark. If err is nil, newer returns the empty token. If the mark
-// is not a token, newer returns an error that wraps a [*lease.FieldError]. newer adds the key of
-// the mark to every error. The text of the error also contains the parameter verb, such as
-// "advance".
+// The method newer looks for the mark in the error of a script. If the script refused a token
+// because the mark is greater, the method returns the mark. If err is nil, the method returns the
+// empty token. If the mark is malformed, the method returns an error that wraps a
+// [*lease.FieldError]. The text of every error contains the key of the mark and the parameter verb,
+// such as "advance".
 func (m Mark) newer(verb string, err error) (lease.Token, error) {
 	if err == nil {
 		return "", nil

@@ -39,9 +39,9 @@ type column struct {
 	rule   string
 }
 
-// columns lists all fields of a record, in the order in which they are written to the hash. If the
-// function parse gets a malformed text, it stores some value in the record, such as zero, for which
-// the function format returns a different text. parseFields therefore notices the error.
+// columns lists all fields of a record, in the order in which they are written to the hash. The
+// function parse of a column returns no error. To detect a malformed text, parseFields formats the
+// parsed value and compares the result with the text.
 var columns = [...]column{
 	{"state", func(r lease.Record) string { return r.State.String() },
 		func(r *lease.Record, s string) { _ = r.State.UnmarshalText([]byte(s)) },

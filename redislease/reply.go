@@ -11,12 +11,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A reply is the result of a script. If the script wrote the record, the reply is 1, the time and
-// the new version. If the script did not write the record, the reply begins with 0 and the time. In
-// a reply that begins with 0, the rest is a version and an epoch if the name has no record. If the
-// name has a record, the rest of the reply is two empty strings and the fields of the record. The
-// script renew.lua replies with the time of the server if it has renewed the lease, and with nil if
-// not.
+// A reply is the result of a script. A reply has one of these forms:
+//
+//   - 1, the time, and the new version: the script wrote the record.
+//   - 0, the time, a version, and an epoch: the script wrote no record, and the name has none.
+//   - 0, the time, two empty strings, and the fields of a record: the script wrote no record, and
+//     the name has one.
+//
+// The script renew.lua replies with the time of the server if it has renewed the lease, and with
+// nil if not.
 type reply []any
 
 // replyOf converts the result of a script to a reply.

@@ -211,11 +211,11 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 // keepMicros returns Options.Keep in microseconds, but at least 1.
 func (s *Store) keepMicros() int64 { return max(1, s.options.Keep.Microseconds()) }
 
-// saveTime returns the script argument that decides whether [Store.Load] stores its time in Redis.
-// With the argument "always", Load always stores its time. With the argument "over", Load stores
-// its time only if the lease has ended. A Load that waits for replicas must write something,
-// because WAIT waits only for writes over its own connection. If Load waits for replicas, saveTime
-// therefore returns "always".
+// saveTime returns the script argument that decides whether [Store.Load] stores the current time of
+// the server in Redis. With the argument "always", Load always stores the current time. With the
+// argument "over", Load stores the current time only if the lease has ended. A Load that waits for
+// replicas must write something, because WAIT waits only for writes over its own connection. If
+// Load waits for replicas, saveTime therefore returns "always".
 func (s *Store) saveTime() string {
 	if s.options.Replicas > 0 {
 		return "always"

@@ -80,7 +80,8 @@ func (m *machine) sendRelease(now time.Time) {
 	m.answerReleases(m.commands.last(), nil)
 }
 
-// answerReleases answers the calls that wait for releases and whose numbers are at most upTo.
+// answerReleases answers the calls that wait for releases, from the oldest call to the call with
+// the number upTo.
 func (m *machine) answerReleases(upTo uint64, err error) {
 	q := &m.commands
 	rest := q.waiting[:0:0]
@@ -143,10 +144,11 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 }
 
 // noteReturn records that the stuck request r has returned. The authority might have carried out
-// the stuck request at any time before it returned, so the machine sends the pending releases
-// again. If the stuck request is an Acquire, its ID might have been released while the request was
-// stuck, so the machine releases the ID once more. If a command that settles the ID is still in
-// flight, the machine releases the ID when the answer to the command arrives.
+// the stuck request after a release that the machine has sent in the meantime, so the machine sends
+// the pending releases again. If the stuck request is an Acquire, the ID of the request might have
+// been released while the request was stuck, so the machine releases the ID once more. If a command
+// that settles the ID is still in flight, the machine releases the ID when the answer to the
+// command arrives.
 func (m *machine) noteReturn(now time.Time, r request) {
 	m.tick(now)
 	if c := m.ledger.find(r.Proposed); c != nil && c.phase == settled && c.inDoubt {
@@ -284,12 +286,12 @@ func (m *machine) abandoned(c *claim, err error) {
 	}
 }
 
-// refused returns the error of an Acquire that was refused because the lease is locked. Some
-// answers do not contain the ID under which the lease is locked. If an answer does not contain the
-// ID, refused assumes that the lease is locked under the newest pending ID. If no ID is pending,
-// refused assumes that the lease is locked under the newest deferred ID.
-// If the lease is locked under an ID of this machine whose release is not deferred, refused makes the
-// ID pending, so that the machine releases it again.
+// The method refused returns the error of an Acquire that the authority has refused because the
+// lease is locked. Some answers do not contain the ID under which the lease is locked. If an answer
+// does not contain the ID, the method assumes that the lease is locked under the newest pending ID.
+// If no ID is pending, the method assumes that the lease is locked under the newest deferred ID. An
+// old ID of this machine under which the lease is locked becomes pending, so that the machine
+// releases the ID again. However, a deferred ID stays deferred.
 func (m *machine) refused(res lease.Result) error {
 	rec, c := res.Record, m.ledger.find(res.Record.ID)
 	if rec.ID.IsZero() {
@@ -354,10 +356,11 @@ func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 // If the Duration is infinite, the machine sends one probe: it acquires the lease under the ID of
 // the earlier Acquire, and releases it again. The acquire and the release of a probe both change
 // the record. To grant the earlier Acquire, the authority reads the record and then writes it. If
-// the authority has read the record before the probe, its write fails, because the probe has
-// changed the record. If the authority reads the record after the probe, it can still grant the
-// earlier Acquire, and the next Release releases the lease. If the next Acquire is refused because
-// the lease is locked under the old ID, the machine also releases the lease.
+// the authority has read the record before the probe, the write fails, because the probe has
+// changed the record. If the authority reads the record after the probe, the authority can still
+// grant the earlier Acquire. The machine releases a lease that was granted after the probe in two
+// cases: at the next Release, or when an Acquire is refused because the lease is locked under the
+// old ID.
 func (m *machine) released(r request, now time.Time, res lease.Result, err error) {
 	c, refused := m.ledger.find(r.ID), lease.CodeOf(err).Refusal()
 	mayComeIntoForce := refused && m.o.Duration == lease.Infinite && !res.Record.State.Locked()
@@ -394,11 +397,11 @@ func (m *machine) wasProbed(r request, now time.Time, err error) {
 	}
 }
 
-// releaseFailed handles a failed release. releaseFailed answers the calls that wait for releases
-// and whose numbers are at most upTo, because they began before the release was sent. If a call
-// with a higher number waits for releases too, the machine sends the release again for this call.
-// The machine also sends the release again if a stuck Acquire of the ID has returned since the
-// release was sent.
+// releaseFailed handles a failed release. The parameter upTo is the number of the newest call that
+// began before the release was sent. releaseFailed answers this call and all older calls that wait
+// for releases. If a newer call waits for releases, the machine sends the release again for the
+// newer call. If a stuck Acquire of the ID has returned since the release was sent, the machine
+// sends the release again.
 func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	m.countFailure("release", err)
 	m.report(ReleaseInfo{ID: id, Err: err})

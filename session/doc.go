@@ -16,10 +16,10 @@
 // The directory "examples" of this module contains complete programs. To write a leader, copy the
 // program leader. To write a scheduled job, copy examples/job of module pglease. The programs cron,
 // daemon and quickstart show behavior within one process. In the program cron, one of several
-// machines does a job. In the program daemon, only one of two daemons works at a time. If the
-// working daemon loses its lease, it waits for the lease again. If the working daemon is asked to
-// stop, it finishes its current work and releases the lease. In the program quickstart, one holder
-// loses its lease, and another holder takes its place.
+// machines does a job. The program daemon runs two daemons, and only one of them works at a time.
+// If the working daemon loses its lease, it waits for the lease again. If the working daemon is
+// asked to stop, it finishes its current work and releases the lease. In the program quickstart,
+// one holder loses its lease, and another holder takes its place.
 //
 // # Belief
 //

@@ -111,13 +111,14 @@ func (l *ledger) settleAllBut(id lease.ID) {
 	}
 }
 
-// releaseAll makes pending each ID under which the lease might be locked, so that the machine releases
-// the ID: every deferred and given ID, and a proposed ID that is in doubt or disclosed. The caller has
+// releaseAll changes the phase of every ID that has to be released to pending. These IDs are the
+// deferred IDs, the given IDs, and a proposed ID that is in doubt or disclosed. The caller has
 // ended the incarnation that was held.
 //
-// If a settled ID is in doubt, a late request can still lock the lease under the ID. A finite lease
-// ends by itself, so releaseAll does not change the settled IDs of a finite lease. For an infinite
-// lease, releaseAll also changes the phase of an ID from settled to pending if the ID is in doubt.
+// A settled ID is not in force now, but a late request can still lock the lease under a settled ID
+// that is in doubt. A finite lease ends by itself, so releaseAll does not change the settled IDs of
+// a finite lease. For an infinite lease, releaseAll changes the phase of every settled ID that is
+// in doubt to pending.
 func (l ledger) releaseAll(infinite bool) {
 	for i := range l {
 		switch c := &l[i]; c.phase {

@@ -61,20 +61,20 @@ type commands struct {
 	cleaning bool     // pending IDs have to be released now
 	stuck    int      // number of stuck requests
 
-	// The field overtaken is true if a stuck Acquire has returned while a command that settles its
-	// ID is in flight. The authority might have carried out the stuck Acquire after the command.
+	// The command in flight can settle the ID of a stuck Acquire. If the stuck Acquire returns
+	// before the answer to the command arrives, the field overtaken becomes true. The authority
+	// might have carried out the stuck Acquire after the command.
 	overtaken bool
 
 	triedTakeOver bool // whether the Acquire in service has tried to take the lease over
 	tookOver      bool // whether the take-over has put the ID of this Session in force
 }
 
-// mostStuck limits the number of stuck requests. A request is stuck if the Session has given it up
-// and the request has not returned yet. While two or more requests are stuck, the machine sends no
-// request. The limit does not stop requests that are already in flight. If requests in flight get
-// stuck too, more than two requests are stuck. For example, assume that one request is stuck while
-// a command and a renewal are in flight. If the command and the renewal get stuck too, three
-// requests are stuck.
+// A request is stuck if the Session has given it up and the request has not returned yet. While
+// mostStuck or more requests are stuck, the machine sends no request. The number of stuck requests
+// can exceed mostStuck, because requests that are already in flight can get stuck. For example,
+// assume that one request is stuck while a command and a renewal are in flight. If the command and
+// the renewal get stuck, three requests are stuck.
 const mostStuck = 2
 
 var (
@@ -156,7 +156,8 @@ func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 }
 
 // await begins a Wait. While a call of Wait is unanswered, the Session keeps reading the record.
-// Release, Close, and a HandOver that ends the incarnation answer the call of Wait.
+// The call of Wait returns when Release or Close is called, or when a HandOver ends the
+// incarnation.
 func (m *machine) await(now time.Time, n uint64) {
 	m.tick(now)
 	waiting := call{ticket: ticket{n, opWait}}
@@ -296,9 +297,8 @@ func (m *machine) effects() *effects {
 // canAcquire reports whether an Acquire of this Session can succeed although the lease is locked.
 // The argument rec is the record of the lease. An Acquire can succeed in two cases: the Session
 // takes the lease over, or the lease is locked under an ID of this Session. If the release of the
-// locking ID is deferred, the Acquire cannot be granted yet. If the authority hides the ID, the
-// lease might be locked under the newest pending ID, and an Acquire repeats the release of the
-// newest pending ID.
+// locking ID is deferred, the Acquire cannot be granted yet. If the authority does not report the
+// locking ID, canAcquire assumes that the lease is locked under the newest pending ID.
 func (m *machine) canAcquire(rec lease.Record) bool {
 	c := m.ledger.find(rec.ID)
 	if rec.ID.IsZero() {
@@ -386,8 +386,8 @@ func (q *commands) pop(o op) (call, bool) {
 	return call{}, false
 }
 
-// last returns the highest number of the calls that wait for releases. If no call waits for
-// releases, last returns 0.
+// The method last returns the number of the newest call that waits for releases, or 0 if no call
+// waits for releases.
 func (q *commands) last() (number uint64) {
 	for _, waiting := range q.waiting {
 		if waiting.isCleanup() {

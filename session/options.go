@@ -71,10 +71,11 @@ type Options struct {
 	// while the work is running. A negative value means that there is no stop window.
 	//
 	// The usual default is Duration/6, but at most 5 s. If the other options leave less time for
-	// the work to stop, the default is the time that they leave. If the other options leave less
-	// than half of the usual default, set a StopWindow that is short enough, because New returns an
-	// error without one. The default for an infinite lease is 5 s. An infinite lease has no end
-	// until it is broken. A broken infinite lease has a stop window before the end of the break.
+	// the StopWindow, the default is shorter, but never shorter than half of the usual default. If
+	// the other options leave less time than that half, New returns an error. To avoid this error,
+	// set a shorter StopWindow. The default for an infinite lease is 5 s. An infinite lease has no
+	// end until it is broken. A broken infinite lease has a stop window before the end of the
+	// break.
 	StopWindow time.Duration
 
 	// Watch makes the Session watch the record of the lease while it holds the lease. Watch has no
@@ -150,10 +151,10 @@ const (
 	defaultMaxClockJump   = time.Second
 	defaultStopWindow     = 5 * time.Second // at most
 
-	// The constant shortest is the lower limit for every duration in Options except Margin and
-	// MaxClockJump, and for AcquireInterval and ReleaseTimeout in RunOptions. A duration below the
-	// constant shortest is nearly always a number without a unit. An interval below the constant
-	// shortest would make the Session send requests without a pause.
+	// The constant shortest is the lower limit of the durations in Options and RunOptions. Margin,
+	// MaxClockJump and WakeJitter are allowed to be shorter. A duration below the constant shortest
+	// is nearly always a number without a unit. An interval below the constant shortest would make
+	// the Session send requests without a pause.
 	shortest = time.Millisecond
 	tooShort = "must be at least 1ms; did you forget the unit?"
 
@@ -211,8 +212,8 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 
 // fraction returns d/n. If d/n is below the constant shortest, fraction returns the constant
 // shortest. If d/n is above the constant longest, fraction returns the constant longest. A default
-// that is computed as d/n is therefore valid even if d is invalid. If d is invalid, the caller gets
-// an error for d, but no second error for the default.
+// that is computed as d/n is therefore valid even if d is invalid, so the caller gets an error only
+// for d.
 func fraction(d time.Duration, n time.Duration) time.Duration {
 	return max(shortest, min(d/n, longest))
 }
@@ -262,8 +263,8 @@ func (o *Options) inRange(given *Options) error {
 
 // leaveTime checks that a failed renewal can be retried before the stop window begins. The error of
 // leaveTime names one of the fields that the caller has set. If a smaller value of one field leaves
-// enough time, the error names that field and its largest allowed value. If no smaller value of one
-// field leaves enough time, the error names the first field that the caller has set.
+// enough time, the error names that field and its largest allowed value. If it is not enough to
+// shorten one field, the error names the first field that the caller has set.
 func (o *Options) leaveTime(given *Options) error {
 	timeLeft := o.timeLeft() - o.window()
 	if timeLeft >= 0 {

@@ -22,9 +22,10 @@ type renewal struct {
 	inFlight bool
 	again    bool // another renewal is due at the answer to the renewal in flight, unless the renewal in flight fails
 
-	// at is the time at which the next renewal is due. After a granted request or an answer that
-	// reports a break, the method pace computes the time. After a failed renewal, the method retry
-	// sets the time. After a signal of a watch, the method hasten sets the time.
+	// The field at is the time at which the next renewal is due. After a granted request or the
+	// report of a break, the method machine.pace computes this due time. After a failed renewal,
+	// the method retry sets the due time. After a signal of a watch, the method hasten sets the due
+	// time.
 	at time.Time
 
 	sent time.Time // when the last renewal was sent, or the Acquire if there was no renewal
@@ -38,12 +39,12 @@ func (r *renewal) hasten(now time.Time) { r.at, r.again = now, r.inFlight }
 // retry makes a renewal due after a pause.
 func (r *renewal) retry(now time.Time, pause time.Duration) { r.at, r.again = now.Add(pause), false }
 
-// A notice is the last answer of the authority that reports a break. The times in a notice are
-// times of the authority.
+// A notice describes a break as the last answer of the authority reported it. The times in a notice
+// are times on the clock of the authority.
 type notice struct {
 	at   time.Time     // the time of the answer
 	left time.Duration // how long the lease certainly lasts after the answer
-	end  time.Time     // the end of the break that the handlers of OnBreaking know
+	end  time.Time     // the end of the break that was last reported to the handlers of OnBreaking
 }
 
 // begin begins an incarnation. While the incarnation is held, no other ID of this holder is in
@@ -71,11 +72,14 @@ func (m *machine) lost(reason lease.Code, err error) *lease.LostError {
 	return &lease.LostError{Name: m.name, Token: m.term.belief.token, Reason: reason, Err: err}
 }
 
-// stopReason returns the error that tells the work why it must stop in the stop window. If the last
-// answered renewal has failed, the result wraps the error of that renewal. If the last answered
-// renewal has not failed and the lease is breaking, the result wraps [lease.ErrBroken]. If the last
-// answered renewal has not failed and the lease is not breaking, for example after a suspension of
-// the process, the result wraps no error.
+// stopReason returns the error that tells the work why it must stop in the stop window. The error
+// wraps the first of these causes that applies:
+//
+//   - the error of the last answered renewal, if that renewal has failed;
+//   - [lease.ErrBroken], if the lease is breaking.
+//
+// If neither cause applies, the error wraps nothing. For example, neither cause applies if the stop
+// window begins because the process was suspended.
 func (m *machine) stopReason() *lease.LostError {
 	err := m.term.failed
 	if err == nil && m.term.notice != nil {
@@ -84,14 +88,14 @@ func (m *machine) stopReason() *lease.LostError {
 	return m.lost(lease.ErrStopWindow, err)
 }
 
-// lose ends the incarnation with a loss. If the belief has ended because no answer extended it, or if
-// an earlier Acquire with the ID is in doubt, the lease may still be locked under the ID. The machine
-// therefore releases the ID, so that the lease does not stay locked for a whole Duration. If work under a context of
-// WhileHeld is still running, the release is deferred. The machine sends a deferred release when
-// all work under the contexts of WhileHeld has stopped. If the lease is finite and has certainly
-// expired, the machine sends the deferred release even if the work has not stopped. To compute when
-// the lease has certainly expired, the machine assumes that the last request was granted at the end
-// of its RequestTimeout.
+// lose ends the incarnation with a loss. The lease can still be locked under the ID in two cases:
+// no answer has extended the belief before its end, or an earlier Acquire with the ID is in doubt.
+// In these cases, the machine releases the ID, so that the lease does not stay locked for a whole
+// Duration. If work under a context of WhileHeld is still running, the release is deferred. The
+// machine sends a deferred release when all work under the contexts of WhileHeld has stopped. Once
+// a finite lease has certainly expired, the machine sends the deferred release even if the work has
+// not stopped. To compute when the lease has certainly expired, the machine assumes that the last
+// request was granted at the end of its RequestTimeout.
 func (m *machine) lose(reason lease.Code, err error) {
 	lost, c := m.lost(reason, err), m.ledger.newest(held)
 	switch {
@@ -246,13 +250,13 @@ func (m *machine) noteBreak(b *belief, now time.Time, res lease.Result) {
 	t.notice = &news
 }
 
-// endsEarlier reports whether the notice n moves the end of the break to an earlier time, by more
-// than margin. The handlers of OnBreaking know that the break ends at last.end. endsEarlier
-// compares n.end with last.end. Some authorities do not tell when the break ends, but only how much
-// time remains, so endsEarlier also compares the remaining times n.left and last.left. From the
-// notice last to the notice n, the remaining time should fall by the time that has passed
-// (elapsed). Because clocks can run at different rates, a fall of at most elapsed + elapsed/8 +
-// margin does not show that the end of the break has moved.
+// endsEarlier reports whether a new notice (n) moves the end of the break to an earlier time than
+// the previous notice (last), by more than margin. endsEarlier compares n.end with last.end, the
+// end that was last reported to the handlers of OnBreaking. Some authorities do not report the end
+// of the break, but only how much time remains, so endsEarlier also compares n.left with last.left.
+// If the end of the break has not moved, the remaining time falls by about the elapsed time from
+// one notice to the next. Clocks can run at different rates, so endsEarlier allows the remaining
+// time to fall by elapsed + elapsed/8 + margin.
 func (n *notice) endsEarlier(last *notice, margin time.Duration) bool {
 	elapsed := n.at.Sub(last.at)
 	return n.end.Before(last.end.Add(-margin)) || n.left < last.left-elapsed-elapsed/8-margin

@@ -12,17 +12,16 @@ import (
 
 // A timeoutError reports that a time limit of the Session or of Run has ended a request. The error
 // of the request (err) matches context.DeadlineExceeded or context.Canceled, but a timeoutError
-// matches neither of them. A program that ignores the errors of package context when its own
-// context has ended would otherwise also ignore a lost lease. A timeoutError matches every other
-// error that err matches.
+// matches neither of them. A program that ignores the errors of package context therefore does not
+// ignore a lost lease. A timeoutError matches every other error that err matches.
 type timeoutError struct {
 	option string // the option that set the time limit
 	limit  time.Duration
 	err    error
 }
 
-// timedOut returns the error of a request with a time limit. If the time limit has ended ctx, and err
-// is the error of ctx, timedOut returns a timeoutError.
+// timedOut returns the error of a request with a time limit. The context ctx ends only at the time
+// limit. If err reports that ctx has ended, timedOut wraps err in a timeoutError.
 func timedOut(ctx context.Context, option string, limit time.Duration, err error) error {
 	if ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err

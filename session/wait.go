@@ -32,8 +32,7 @@ func (s *Session) Wait(ctx context.Context) error {
 	return err
 }
 
-// errAnswered is the cause with which the context of a call of Wait ends when the machine answers
-// the call.
+// When a call of Wait is answered, the context of the call ends with the cause errAnswered.
 var errAnswered = errors.New("the lease was given up")
 
 // wait is like Wait, with two differences. If Release, HandOver or Close was called, wait returns

@@ -84,8 +84,8 @@ func main() {
 // renewed while work runs.
 const duration = 300 * time.Millisecond
 
-// run starts three machines within 40 ms. After 1.2 s, run starts a fourth machine, as if the clock
-// of this machine were slow.
+// run starts three machines within 40 ms, and a fourth machine after 1.2 s. The fourth machine
+// simulates a machine whose clock is slow.
 func run(out *log.Logger) error {
 	ctx := context.Background()
 	store := memory.New(nil) // In a real program, all machines share a database.

@@ -4,9 +4,9 @@
 // breaks the lease of the first daemon. Later both daemons are stopped, one after the other. The
 // program exits after less than two seconds.
 //
-// The two daemons run in one process, so they can share a guard in memory. On many machines, the
-// guard belongs to the service or the database that stores the index: see examples/service and
-// pglease/examples/guarded.
+// The two daemons run in one process, so they can share a guard in memory. If the daemons ran on
+// different machines, the service or the database that stores the index would need the guard: see
+// examples/service and pglease/examples/guarded.
 //
 //	go run ./examples/daemon
 package main

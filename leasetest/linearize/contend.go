@@ -186,7 +186,8 @@ var actions = []lease.Action{
 	lease.ActionBreak, lease.ActionRead, lease.ActionWrite,
 }
 
-// draw returns a random request. If the lease is not locked, every second request is an acquire.
+// draw returns a random request. While the lease is not locked, more than half of the requests are
+// acquires.
 func (w *Workload) draw(rng *rand.Rand, mine lease.ID, locked bool) lease.Request {
 	id := lease.ID{}
 	for i := range id {

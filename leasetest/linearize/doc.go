@@ -29,10 +29,10 @@
 //
 // If the authority has a clock of its own, each of its answers contains the time of that clock in
 // [lease.Result.Now]. In a valid order, the times in the answers do not decrease. If an answer
-// contains the end of a lease, the lease must end at exactly that nanosecond. The duration of a
-// granted lease can start before the time in the answer, because an authority can decide about a
-// request before it commits the result. The duration cannot start before the previous write of the
-// lease.
+// contains the end of a lease, the lease must end at exactly that nanosecond. An authority can
+// decide about a request before it commits the result. The duration of a granted lease is counted
+// from the time of the decision. The decision is made between the previous write of the lease and
+// the time in the answer.
 //
 // If the authority has no clock of its own, set [Options.Observed]. The recorder then takes all
 // times from time.Now. The recorder assumes that each request was executed between the call of Do

@@ -189,9 +189,9 @@ func (s state) written(out *output) state {
 }
 
 // started returns s with a duration that starts again. The exact start of the new duration is
-// unknown: it lies between two times. If out.exact is true, the two times are the time of the
-// previous write and the time in the answer. If out.exact is false, the two times are the earliest
-// and the latest time at which the authority can have executed the request.
+// unknown. If out.exact is true, the duration starts between the previous write and the time in the
+// answer. If out.exact is false, the duration starts between the earliest and the latest time at
+// which the authority can have executed the request.
 func (s state) started(out *output) state {
 	s.released, s.broken = false, false
 	switch {
@@ -283,9 +283,9 @@ func (r *Recorder) allowsRecord(s *state, out *output) bool {
 }
 
 // allowsRemaining reports whether out.sure is possible in the state s. The field out.sure is the
-// MinRemaining of the answer. MinRemaining begins at the time at which the client sent the request.
-// It must be possible that the lock lasts for at least MinRemaining after the request was sent. If
-// the exact time of sending is unknown, allowsRemaining uses the earliest possible time.
+// MinRemaining of the answer. The answer promises that the lock lasts for at least out.sure after
+// the client sent the request. allowsRemaining returns false if the lock must end earlier. If the
+// exact time of sending is unknown, allowsRemaining uses the earliest possible time.
 func (s *state) allowsRemaining(out *output) bool {
 	switch {
 	case out.sure == 0 || s.hi == never:

@@ -63,9 +63,10 @@ func makeCertificate(host string) (pair keyPair, err error) {
 	}, nil
 }
 
-// listenTLS returns l with TLS. listenTLS uses the certificate and the key in the given files. If
-// certFile is empty, listenTLS makes a new certificate, and writes it to a temporary file. The
-// result file is the name of the temporary file, and the function remove deletes the file.
+// listenTLS adds TLS to the listener l, with the certificate and the key in the given files. If
+// certFile is empty, listenTLS writes a new certificate to a temporary file. The results are the
+// TLS listener, the name of the temporary file, and a function that deletes the temporary file. If
+// there is no temporary file, the name is empty, and the function does nothing.
 func listenTLS(l net.Listener, certFile, keyFile, addr string) (secure net.Listener, file string, remove func(), err error) {
 	var cert tls.Certificate
 	remove = func() {}

@@ -93,11 +93,12 @@ func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// trustedHost returns a function that checks the header Host of a request. The function returns
-// true for an IP address, localhost, a name that ends in .localhost, and the host of addr. The
-// function returns false for any other name, because a malicious web site can make its own host
-// name resolve to this machine. If other machines can reach the listener, the function returns true
-// for every Host, because this machine can have names that the command does not know.
+// trustedHost returns a function that checks the header Host of a request. If only this machine can
+// reach the listener, the function returns true only for an IP address, localhost, a name that ends
+// in .localhost, and the host of addr. A malicious web site can make its own host name resolve to
+// this machine, and the function must return false for that name. If other machines can reach the
+// listener, the function returns true for every Host. The command does not know all names by which
+// other machines reach this machine.
 func trustedHost(addr string, bound net.Addr) func(host string) bool {
 	own, _, _ := net.SplitHostPort(addr)
 	tcp, ok := bound.(*net.TCPAddr)

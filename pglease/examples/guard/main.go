@@ -81,7 +81,8 @@ func open(ctx context.Context, pool *pgxpool.Pool) (*pglease.Store, error) {
 	return store, err
 }
 
-// work runs in each process. work counts until the guard refuses a write.
+// Each child process calls the function work. The function calls count until the guard refuses a
+// write.
 func work(ctx context.Context, store *pglease.Store, pool *pgxpool.Pool) error {
 	l, err := store.Lease(name, &session.Options{Owner: *process, Duration: *duration})
 	if err != nil {
