@@ -99,7 +99,7 @@ var codeTexts = [codes]string{
 	ErrCorrupt:       "corrupt record",
 	ErrExpired:       "the lease was not renewed in time",
 	ErrLost:          "the lease was lost",
-	ErrStopWindow:    "the lease is about to end, and its work must stop",
+	ErrStopWindow:    "the lease is about to end",
 	ErrTakenOver:     "another process with the same owner has taken the lease over",
 	ErrReleased:      "the lease was released",
 	ErrNotHeld:       "the lease is not held",
@@ -217,7 +217,11 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // Error returns a text with the name of the lease, the reason and the text of Err.
 func (e *LostError) Error() string {
-	s := "lease: lost " + quote(e.Name) + ": " + e.Reason.Error()
+	verb := "lost"
+	if e.Reason == ErrStopWindow {
+		verb = "must stop" // the lease is still held
+	}
+	s := "lease: " + verb + " " + quote(e.Name) + ": " + e.Reason.Error()
 	if e.Err != nil && CodeOf(e.Err) != e.Reason { // do not write the text of the Code twice
 		s += ": " + e.Err.Error()
 	}

@@ -111,7 +111,7 @@ func TestErrors(t *testing.T) {
 		{&lease.LostError{Name: "b", Reason: lease.ErrIDMismatch, Err: op}, `lease: lost "b": the lease ID is not the one in force`, lease.ErrIDMismatch, op},
 		{lost, lost.Error(), lease.ErrExpired, lease.ErrLost},
 		{fmt.Errorf("run: %w", plain), "run: " + plain.Error(), lease.ErrBroken, lease.ErrLost},
-		{&lease.LostError{Name: "a", Reason: lease.ErrStopWindow}, `lease: lost "a": the lease is about to end, and its work must stop`, lease.ErrStopWindow, lease.ErrLost},
+		{&lease.LostError{Name: "a", Reason: lease.ErrStopWindow}, `lease: must stop "a": the lease is about to end`, lease.ErrStopWindow, lease.ErrLost},
 		{plain, `lease: lost "a": the lease was broken`, lease.ErrBroken, lease.ErrBroken},
 		{field, "Request.Duration = 0s: must be positive", lease.ErrDuration, lease.ErrDuration},
 		{fmt.Errorf("again: %w", &lease.OpError{Op: "acquire", Name: "a", Err: field}), `again: lease: acquire "a": Request.Duration = 0s: must be positive`, lease.ErrDuration, field},

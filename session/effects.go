@@ -9,12 +9,12 @@ import (
 // An effects value lists actions that the machine has decided on. The Session performs these actions
 // without holding a lock.
 type effects struct {
-	stop    error     // if not nil, the contexts of WhileHeld end with this cause
-	ended   error     // if not nil, everything that belongs to the incarnation ends with this cause
-	began   bool      // an incarnation began; its record is watched if Options.Watch is set
-	send    []request // requests to send, each on a goroutine of its own
-	report  []any     // events for the handlers, the Trace and the Logger; report.go lists their types
-	answers []outcome // outcomes of calls that wait
+	stop    *lease.LostError // if not nil, the stop window begins, and the contexts of WhileHeld end with this cause
+	ended   error            // if not nil, everything that belongs to the incarnation ends with this cause
+	began   bool             // an incarnation began; its record is watched if Options.Watch is set
+	send    []request        // requests to send, each on a goroutine of its own
+	report  []any            // events for the handlers, the Trace and the Logger; report.go lists their types
+	answers []outcome        // outcomes of calls that wait
 }
 
 // A call is a method call that waits for its outcome. The Session gives each call a number. If the

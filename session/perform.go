@@ -12,10 +12,10 @@ import (
 
 // take converts the effects of one input to two lists of functions. The second list (answers) has
 // the functions that send an outcome to a waiting caller. The first list (acts) has all functions
-// that do not send an outcome, in order of urgency. Only two kinds of functions may block: a
-// function that calls a hook of the Trace, and the function that sets the alarm, if the method
-// After of the Clock blocks. The caller of take holds mu, and must unlock mu before it calls the
-// functions. The caller must call the functions in acts first.
+// that do not send an outcome, in order of urgency. A function that calls a hook of the Trace can
+// block. The function that sets the alarm blocks if the method After of the Clock blocks. No other
+// function blocks. The caller of take holds mu, and must unlock mu before it calls the functions.
+// The caller must call the functions in acts first.
 func (s *Session) take(now time.Time) (acts, answers []func()) {
 	out := s.machine.take()
 	do := func(f func()) { acts = append(acts, f) }
@@ -24,8 +24,13 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 	if errors.Is(out.ended, lease.ErrTakenOver) {
 		errors.As(out.ended, &s.takenOver)
 	}
-	if cause := cmp.Or(out.ended, out.stop); cause != nil {
-		do(s.contexts.End(cause))
+	var hooks []func()
+	switch {
+	case out.ended != nil:
+		do(s.contexts.End(out.ended))
+	case out.stop != nil:
+		do(s.contexts.End(out.stop))
+		hooks = append(hooks, s.reportStop(out.stop))
 	}
 	if out.ended != nil && s.watching != nil {
 		do(s.watching)
@@ -45,7 +50,6 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 		do(s.tasks.Start(func() { s.watchHeld(ctx, id) }))
 	}
 	do(s.alarm.Set(s.o.Clock, now, s.machine.sleep(now)))
-	var hooks []func()
 	for _, event := range out.report {
 		handlers, hook := s.report(event)
 		for _, call := range handlers {
@@ -61,11 +65,11 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 	return acts, answers
 }
 
-// perform calls the functions that the method take has returned, and calls the functions in answers
-// last. It calls the functions in answers even if a hook panics or calls runtime.Goexit, so that no
-// caller waits forever. If a hook panics, perform first calls the functions in answers, and then
-// lets the panic continue. A panic of a hook ends the process, unless the hook runs on the
-// goroutine of a caller that recovers.
+// perform calls the functions in the list acts, and then the functions in the list answers. The
+// method take has returned both lists. If a hook panics or calls runtime.Goexit, perform still
+// calls the functions in the list answers, so that no caller waits forever. After those calls, the
+// panic continues. A panic of a hook ends the process, unless the hook runs on the goroutine of a
+// caller that recovers.
 func perform(acts, answers []func()) {
 	defer func() {
 		for _, answer := range answers {

@@ -33,10 +33,17 @@ type Trace struct {
 	// lease is certainly held.
 	Breaking func(tok lease.Token, until time.Time)
 
+	// Stopping is called when the stop window of an incarnation begins. The contexts of WhileHeld
+	// have ended, and the LostError is their cause. Its Reason is [lease.ErrStopWindow]. The lease is
+	// still held, and is lost one StopWindow later unless a renewal is granted. Stopping is called
+	// at most once for an incarnation. It is not called if the lease is lost without a stop window,
+	// for example after a suspension of the process. To count all terms that did not end by choice,
+	// count the tokens that Stopping or Lost reports.
+	Stopping func(*lease.LostError)
+
 	// Lost is called once for every incarnation that ends by a loss. If the work stops in the stop
-	// window, [Run] releases the lease before it is lost, and Lost is not called. To count the
-	// times that Run releases the lease in a stop window, examine the error that Run returns or
-	// passes to [RunOptions].Again.
+	// window, [Run] releases the lease before it is lost. In this case, Stopping is called, but Lost
+	// is not.
 	Lost func(*lease.LostError)
 
 	// Released is called after every release and after every hand-over, with its outcome. Released
@@ -144,7 +151,11 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 			if s.last != nil && s.last.id == e.ID {
 				args = append(args, "token", s.last.token)
 			}
-			s.record(slog.LevelDebug, "released", args...)
+			text := "released"
+			if !e.To.IsZero() {
+				text, args = "handed over", append(args, "to", e.To)
+			}
+			s.record(slog.LevelDebug, text, args...)
 		}
 		hook = func() { callHook(t.Released, e) }
 	case breakInfo:
@@ -167,6 +178,16 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 		panic(fmt.Sprintf("session: an event of type %T has no report", event))
 	}
 	return calls, hook
+}
+
+// reportStop logs that a stop window begins, and returns a function that calls the hook.
+func (s *Session) reportStop(e *lease.LostError) (hook func()) {
+	s.record(slog.LevelWarn, "stopping", "token", e.Token, "err", e.Err)
+	return func() {
+		if s.o.Trace != nil {
+			callHook(s.o.Trace.Stopping, e)
+		}
+	}
 }
 
 // callHook calls a hook if it is not nil.

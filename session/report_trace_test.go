@@ -23,7 +23,7 @@ func TestTraceAndLogger(t *testing.T) {
 		var out bytes.Buffer
 		var acquired []session.AcquireInfo
 		var renewed []session.RenewInfo
-		var lost []*lease.LostError
+		var lost, stopping []*lease.LostError
 		var released []session.ReleaseInfo
 		breaking := 0
 		note := func(f func()) {
@@ -42,6 +42,7 @@ func TestTraceAndLogger(t *testing.T) {
 				Acquire:  func(i session.AcquireInfo) { note(func() { acquired = append(acquired, i) }) },
 				Renew:    func(i session.RenewInfo) { note(func() { renewed = append(renewed, i) }) },
 				Breaking: func(tok lease.Token, until time.Time) { note(func() { breaking++ }) },
+				Stopping: func(e *lease.LostError) { note(func() { stopping = append(stopping, e) }) },
 				Lost:     func(e *lease.LostError) { note(func() { lost = append(lost, e) }) },
 				Released: func(i session.ReleaseInfo) { note(func() { released = append(released, i) }) },
 			},
@@ -85,6 +86,7 @@ func TestTraceAndLogger(t *testing.T) {
 		n.breaks(t, 20*time.Second)
 		time.Sleep(time.Minute)
 		expect("breaking", func() any { return breaking }, 1)
+		expect("stopping", func() any { return stopping }, []*lease.LostError{{Name: "jobs/nightly", Token: tok, Reason: lease.ErrStopWindow, Err: lease.ErrBroken}})
 		expect("lost", func() any { return lost }, []*lease.LostError{h.lostOnce(t, lease.ErrBroken)})
 		h.acquire(t)
 		id = h.ID()
@@ -103,8 +105,10 @@ func TestTraceAndLogger(t *testing.T) {
 			`level=WARN msg="lease: acquire failed" name=jobs/nightly failures=1 err="connection reset"`,
 			`level=WARN msg="lease: renewal failed" name=jobs/nightly failures=1 err="connection reset"`,
 			`level=WARN msg="lease: breaking" name=jobs/nightly token=00000000000000000002`,
+			`level=WARN msg="lease: stopping" name=jobs/nightly token=00000000000000000002 err=broken`,
 			`level=ERROR msg="lease: lost" name=jobs/nightly token=00000000000000000002 reason=broken`,
 			`level=DEBUG msg="lease: released" name=jobs/nightly id=` + id.String(),
+			`level=DEBUG msg="lease: handed over" name=jobs/nightly id=` + from.String() + " token=00000000000000000004 to=" + lease.ID{9}.String(),
 		} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("no line %s in\n%s", want, out.String())
