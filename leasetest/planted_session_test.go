@@ -595,9 +595,9 @@ func (b *buggySession) HandOver(ctx context.Context, to lease.ID) error {
 	return err
 }
 
-// TryAcquire is what session.TryRun calls.
-func (b *buggySession) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
-	tok, ok, err := b.Session.TryAcquire(ctx)
+// AcquireUnlessHeld is what session.TryRun calls.
+func (b *buggySession) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error) {
+	tok, ok, err := b.Session.AcquireUnlessHeld(ctx)
 	return tok, ok || b.bug == "a refusal that is not certain is a grant" && err == nil, err
 }
 

@@ -86,7 +86,7 @@ func (s *Session) acquire(ctx context.Context) outcome {
 	return s.call(ctx, (*machine).acquire)(ctx)
 }
 
-// acquired converts the outcome of an Acquire into the results of AcquireWithToken and TryAcquire.
+// acquired converts the outcome of an Acquire into the results of AcquireWithToken and AcquireUnlessHeld.
 func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 	switch o.err {
 	case nil:
@@ -181,10 +181,9 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 
 // ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]. While
 // the lease is held, ID returns the ID in force. While the lease is not held, ID returns the ID
-// that the next Acquire proposes. A call of ID also changes what Release does, because another
-// holder can hand the lease over to the returned ID. Until the ID changes, Release also releases a
-// lease that another holder has handed over to the returned ID. Do not call ID just to write a log
-// record.
+// that the next Acquire proposes. A call of ID affects Release: until the ID changes, Release also
+// releases a lease that another holder has handed over to the returned ID. Do not call ID just to
+// write a log record.
 //
 // The ID can change after a Release, a Settle, a HandOver or a loss, and after an Acquire that has
 // returned an error. A lease that is handed over to an earlier ID stays locked. If an Acquire of a

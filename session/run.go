@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -44,7 +45,7 @@ type RunOptions struct {
 	// a grant to the release of the granted lease. Run calls Again with the error of the term,
 	// which can be nil. If Again returns false, Run returns the error of the term. If Again returns
 	// true, Run waits for one AcquireInterval, so that other holders get their turn, and contends
-	// again. After Again has returned true for an error, no later error of Run contains the error.
+	// again. Run drops every error for which Again has returned true.
 	//
 	// Run does not call Again if the context is done, or if the Reason of the loss is
 	// [lease.ErrTakenOver]. After a loss by a take-over, Run does not contend again, because two
@@ -68,15 +69,21 @@ type RunOptions struct {
 	//   - at Warn, "lease: term ended", if the lease was lost or was about to end before the caller
 	//     ended the context.
 	//
-	// A slow Logger does not delay Run, even if the Logger never returns. Default: slog.Default() at
-	// the time of each record. Use slog.DiscardHandler to turn logging off.
+	// A slow Logger does not delay Run, even if the Logger never returns. Default: the Logger of the
+	// Session, if the Lease is a [Session] or a type that embeds a Session. For other Leases, the
+	// default is slog.Default() at the time of each record. Use slog.DiscardHandler to turn logging
+	// off.
 	Logger *slog.Logger
 
-	Clock lease.Clock // source of time; default: package time
-	Rand  io.Reader   // source of the jitter, read without a lock; default: crypto/rand
+	// Clock is the source of time. Default: the Clock of the Session, if the Lease is a [Session] or a
+	// type that embeds a Session, and otherwise package time.
+	Clock lease.Clock
+
+	Rand io.Reader // source of the jitter, read without a lock; default: crypto/rand
 }
 
-func (o *RunOptions) complete() (*RunOptions, error) {
+// complete returns a copy of o in which every default is filled in for the Lease l.
+func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 	var c RunOptions
 	if o != nil {
 		c = *o
@@ -84,6 +91,9 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 	byDefault(&c.AcquireInterval, time.Second)
 	byDefault(&c.WakeJitter, c.AcquireInterval/10)
 	byDefault(&c.ReleaseTimeout, 10*time.Second)
+	if l, ok := l.(likeSession); ok && c.Clock == nil {
+		c.Clock = l.clock()
+	}
 	if c.Clock == nil {
 		c.Clock = timing.System{}
 	}
@@ -135,7 +145,7 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 // contends, Run returns an error that matches both ctx.Err() and context.Cause(ctx). If the last
 // attempt was refused because the lease was locked, the error of Run also matches
 // [lease.ErrHeldByOther]. If the last attempt failed, the error of Run also matches the error of
-// the attempt. The error of Run does not match an error that Again has handled.
+// the attempt. Run drops every error for which Again has returned true.
 //
 // While Run contends for the lease, Run retries after a temporary error. Run returns an error at
 // once if no Acquire can ever be granted, for example because the owner is malformed. A store can
@@ -145,16 +155,24 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 //
 // The context of f also ends if f itself gives the lease up. The function f may call HandOver or
 // Release with its context, although each of them ends the context. To call Close, f needs a
-// context that does not end with the lease, such as one from context.WithoutCancel. Two calls of
-// Run with the same Lease act as one holder, and the first call that ends releases the lease for
-// both. Use a separate Lease for each call of Run. If l or f is nil, Run returns a
-// [*lease.FieldError] with the code [lease.ErrOption].
+// context that does not end with the lease, such as one from context.WithoutCancel.
+//
+// A Session serves one call of Run or TryRun at a time. If another call is using l, Run returns a
+// [*lease.FieldError] with the code [lease.ErrOption], and does not call f. Run cannot detect this
+// for a Lease that is not a [Session] and does not embed one. Two calls of Run with such a Lease act
+// as one holder, and the first call that ends releases the lease for both. Use a separate Lease for
+// each call of Run. If l or f is nil, Run also returns a FieldError with the code ErrOption.
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
 	r, err := newRunner(ctx, "Run", l, f, o)
 	if err != nil {
 		return err
 	}
 	defer r.log.Flush()
+	end, ok := r.begin()
+	if !ok {
+		return &lease.FieldError{Field: "Run.l", Value: strconv.Quote(r.name()), Bound: "must not be in use by another call of Run or TryRun", Code: lease.ErrOption}
+	}
+	defer end()
 	for {
 		tok, unknown, err := r.contend(ctx)
 		if unknown {
@@ -183,7 +201,10 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 // TryRun returns (false, nil) as soon as it knows that another holder has the lease. If the
 // authority has a clock, TryRun returns (false, nil) at the first refusal. If the authority has no
 // clock, TryRun waits until it sees a renewal, because only a renewal shows that the other holder
-// is alive (see [Session.TryAcquire]).
+// is alive (see [Session.AcquireUnlessHeld]).
+//
+// If another call of Run or TryRun is using the same [Session], TryRun also returns (false, nil). For
+// example, a job may still be running when its scheduler starts it again.
 //
 // A lease alone does not make a job run once. A process that starts after the job is finished
 // acquires the lease and runs the job again. To run a job only once, record in the job's own data
@@ -195,7 +216,12 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 		return false, err
 	}
 	defer r.log.Flush()
-	tok, ok, err := tryAcquire(ctx, l)
+	end, ok := r.begin()
+	if !ok {
+		return false, nil
+	}
+	defer end()
+	tok, ok, err := acquireUnlessHeld(ctx, l)
 	switch {
 	case ok:
 		_, err = r.term(ctx, tok, f)
@@ -213,15 +239,16 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 	return false, err
 }
 
-// TryAcquire tries to acquire the lease, and returns its fencing token. TryAcquire returns
-// (false, nil) only if another holder certainly has the lease. If the authority has a clock,
-// TryAcquire returns at the first refusal.
+// AcquireUnlessHeld is like [Session.AcquireWithToken], but it returns (false, nil) only if another
+// holder is certainly alive. Over an authority with a clock, AcquireUnlessHeld sends one Acquire and
+// returns.
 //
 // When an authority without a clock, such as that of etcdlease, reads a record for the first time,
-// it cannot know how old the record is. If the authority has no clock, TryAcquire waits. If the
-// holder renews the record, TryAcquire returns false. If the record expires without a renewal, the
-// holder is dead, and TryAcquire acquires the lease.
-func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
+// it cannot know how old the record is. Over such an authority, AcquireUnlessHeld waits for at most
+// the duration that the record states. If the holder renews the lease in this time, AcquireUnlessHeld
+// returns false. If the record expires without a renewal, the holder is dead, and AcquireUnlessHeld
+// acquires the lease. If ctx ends during the wait, AcquireUnlessHeld returns its error.
+func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error) {
 	for {
 		o := s.acquire(ctx)
 		if o.err != errPerhapsFree {
@@ -238,13 +265,13 @@ func (s *Session) TryAcquire(ctx context.Context) (lease.Token, bool, error) {
 	}
 }
 
-// tryAcquire calls the method TryAcquire if the Lease has it. If the Lease does not have the method
-// TryAcquire, tryAcquire calls [lease.AcquireWithToken].
-func tryAcquire(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
+// acquireUnlessHeld calls the method AcquireUnlessHeld if the Lease has it. If the Lease does not have the method
+// AcquireUnlessHeld, acquireUnlessHeld calls [lease.AcquireWithToken].
+func acquireUnlessHeld(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
 	if l, ok := l.(interface {
-		TryAcquire(context.Context) (lease.Token, bool, error)
+		AcquireUnlessHeld(context.Context) (lease.Token, bool, error)
 	}); ok {
-		return l.TryAcquire(ctx)
+		return l.AcquireUnlessHeld(ctx)
 	}
 	return lease.AcquireWithToken(ctx, l)
 }
@@ -275,12 +302,12 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 type runner struct {
 	*RunOptions
 	lease lease.Lease
-	log   logqueue.Queue
+	log   *logqueue.Queue
 }
 
 func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.Context, lease.Token) error, o *RunOptions) (*runner, error) {
 	needContext(ctx, name)
-	o, err := o.complete()
+	o, err := o.complete(l)
 	switch {
 	case err != nil:
 		return nil, err
@@ -289,7 +316,29 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 	case f == nil:
 		return nil, lease.Missing(name + ".f")
 	}
-	return &runner{RunOptions: o, lease: l, log: logqueue.Queue{To: o.Logger}}, nil
+	r := &runner{RunOptions: o, lease: l, log: &logqueue.Queue{To: o.Logger}}
+	if l, ok := l.(likeSession); ok && o.Logger == nil {
+		r.log = l.logQueue() // keeps the records of the Session and of Run in order
+	}
+	return r, nil
+}
+
+// name returns the name of the lease, or the empty string if the Lease has no method Name.
+func (r *runner) name() string {
+	if l, ok := r.lease.(interface{ Name() string }); ok {
+		return l.Name()
+	}
+	return ""
+}
+
+// begin reports whether the function of Run or TryRun may use the Lease. A Session serves one
+// function at a time, because the first function that ended would release the lease of the others.
+// The caller must call end when it no longer uses the Lease.
+func (r *runner) begin() (end func(), ok bool) {
+	if l, ok := r.lease.(likeSession); ok {
+		return l.beginRun()
+	}
+	return func() {}, true
 }
 
 // term calls f while the lease is held, and then releases the lease. The result takenOver reports
@@ -337,8 +386,8 @@ func (r *runner) record(level slog.Level, text string, args ...any) {
 	if l, ok := r.lease.(interface{ Owner() string }); ok {
 		args = append(args, "owner", l.Owner())
 	}
-	if l, ok := r.lease.(interface{ Name() string }); ok {
-		args = append([]any{"name", l.Name()}, args...)
+	if name := r.name(); name != "" {
+		args = append([]any{"name", name}, args...)
 	}
 	r.log.Log(level, text, args...)
 }
@@ -366,11 +415,11 @@ func (r *runner) settle(ctx context.Context) error {
 	return r.lease.Release(ctx)
 }
 
-// contend tries to acquire the lease until an attempt is granted. If contend returns an error and
-// the result unknown is true, the authority might have granted an attempt, or might still grant
-// one. If the result unknown is true, the caller must call the method settle.
+// contend tries to acquire the lease until an attempt is granted. If the second result is true, the
+// outcome of an attempt is unknown, and the caller must call the method settle. The authority might
+// have granted an attempt with an unknown outcome, or might still grant it.
 func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, err error) {
-	c := contention{interval: r.AcquireInterval}
+	c := contention{interval: r.AcquireInterval, refusal: r.refusal()}
 	for {
 		over := ctx.Err() // if ctx is done already, the Lease sends no request
 		tok, ok, err := lease.AcquireWithToken(ctx, r.lease)
@@ -414,8 +463,20 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 
 // likeSession has methods that only a Session, and a type that embeds a Session, can have.
 type likeSession interface {
+	beginRun() (end func(), ok bool)
+	clock() lease.Clock
+	logQueue() *logqueue.Queue
 	lastHolder() string
 	takeOverOf(tok lease.Token) error
+}
+
+// refusal returns the error of an attempt that was refused because the lease is locked. The error
+// contains the name of the lease if the Lease has a method Name, as a Session has.
+func (r *runner) refusal() error {
+	if name := r.name(); name != "" {
+		return &lease.OpError{Op: "acquire", Name: name, Err: lease.ErrHeldByOther}
+	}
+	return lease.ErrHeldByOther
 }
 
 // reportAttempt logs the result of an attempt. If err is nil, the authority has answered. If err is
@@ -463,6 +524,7 @@ func (r *runner) pause(ctx context.Context, d time.Duration) error {
 // A contention is the history of the attempts to acquire the lease.
 type contention struct {
 	interval time.Duration
+	refusal  error         // error of an attempt that was refused because the lease is locked
 	last     error         // error of the last attempt
 	since    time.Time     // when the first attempt of the current series failed with the error in last
 	pause    time.Duration // until the next attempt
@@ -480,7 +542,7 @@ const (
 // attempt would fail too.
 func (c *contention) noteAttempt(now time.Time, err error) (over bool) {
 	if err == nil {
-		c.last, c.since, c.pause = lease.ErrHeldByOther, now, c.interval
+		c.last, c.since, c.pause = c.refusal, now, c.interval
 		return false
 	}
 	if c.last != nil && c.last.Error() == err.Error() {
@@ -499,7 +561,7 @@ func (c *contention) stopped(ctx context.Context) error {
 	if c.last == nil {
 		return stopped(ctx)
 	}
-	return fmt.Errorf("%w; the last attempt to acquire the lease: %w", stopped(ctx), c.last)
+	return fmt.Errorf("%w; the last attempt: %w", stopped(ctx), c.last)
 }
 
 // stopped returns one error that matches both ctx.Err() and context.Cause(ctx).
@@ -522,9 +584,8 @@ func joinErrors(err, more error) error {
 	return fmt.Errorf("%w; %w", err, more)
 }
 
-// joinUnlessSame is like joinErrors, but drops the second error if both have the same cause. If a
-// store makes an acquire and the following release fail with the same error, the joined text
-// therefore has the error only once.
+// joinUnlessSame is like joinErrors, but drops the second error if both have the same cause. For
+// example, an acquire and the release after it can fail with the same error of the store.
 func joinUnlessSame(err, more error) error {
 	if err != nil && more != nil && cause(err) == cause(more) {
 		return err

@@ -175,8 +175,12 @@ func TestBlockingAcquire(t *testing.T) {
 		first := a.acquire(t)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if tok, err := session.AcquireWait(ctx, b, nil); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, lease.ErrHeldByOther) || tok != "" {
+		tok, err := session.AcquireWait(ctx, b, nil)
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, lease.ErrHeldByOther) || tok != "" {
 			t.Errorf("acquire: %v, %v", tok, err)
+		}
+		if op := (*lease.OpError)(nil); !errors.As(err, &op) || op.Name != b.Name() {
+			t.Errorf("the error %q does not name the lease", err)
 		}
 		time.AfterFunc(time.Minute, func() { a.release(t) })
 		began := time.Now()

@@ -45,6 +45,8 @@ type Session struct {
 
 	takenOver *lease.LostError // the last loss to a Session that took the lease over; nil if there was no such loss
 
+	running atomic.Bool // whether a call of Run or TryRun uses the Session
+
 	// The following fields have locks of their own, and may be used without holding mu.
 	contexts cancel.Set // the contexts of WhileHeld
 	alarm    timing.Alarm
@@ -162,6 +164,18 @@ func (s *Session) jitter(d time.Duration) time.Duration {
 	return s.machine.random.Shorten(d, 0.5)
 }
 
+// beginRun reports whether a call of Run or TryRun may use the Session. If beginRun returns true, the
+// caller must call end when it no longer uses the Session.
+func (s *Session) beginRun() (end func(), ok bool) {
+	return func() { s.running.Store(false) }, s.running.CompareAndSwap(false, true)
+}
+
+// clock returns the Clock of the Session.
+func (s *Session) clock() lease.Clock { return s.checkedOptions().Clock }
+
+// logQueue returns the queue of the log records of the Session.
+func (s *Session) logQueue() *logqueue.Queue { return &s.log }
+
 // lastHolder returns the owner in the answer to the last Acquire that failed. If the answer had no
 // owner, lastHolder returns the empty string.
 func (s *Session) lastHolder() string {
@@ -170,8 +184,8 @@ func (s *Session) lastHolder() string {
 	return s.holder
 }
 
-// takeOverOf returns the loss of the incarnation with the given token if another Session took the
-// lease over. If no Session took the lease over, takeOverOf returns nil.
+// takeOverOf returns the error of the last loss by a take-over, if the lost incarnation has the
+// given token. In every other case, takeOverOf returns nil.
 func (s *Session) takeOverOf(tok lease.Token) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,18 +17,18 @@ import (
 func TestNilContext(t *testing.T) {
 	var none context.Context
 	for what, call := range map[string]func(h *holder){
-		"Acquire":          func(h *holder) { _, _ = h.Acquire(none) },
-		"AcquireWithToken": func(h *holder) { _, _, _ = h.AcquireWithToken(none) },
-		"TryAcquire":       func(h *holder) { _, _, _ = h.TryAcquire(none) },
-		"Release":          func(h *holder) { _ = h.Release(none) },
-		"Settle":           func(h *holder) { _ = h.Settle(none) },
-		"HandOver":         func(h *holder) { _ = h.HandOver(none, lease.ID{9}) },
-		"Wait":             func(h *holder) { _ = h.Wait(none) },
-		"WhileHeld":        func(h *holder) { h.WhileHeld(none) },
-		"Close":            func(h *holder) { _ = h.Close(none) },
-		"Run":              func(h *holder) { _ = session.Run(none, h, idle, nil) },
-		"TryRun":           func(h *holder) { _, _ = session.TryRun(none, h, idle, nil) },
-		"AcquireWait":      func(h *holder) { _, _ = session.AcquireWait(none, h, nil) },
+		"Acquire":           func(h *holder) { _, _ = h.Acquire(none) },
+		"AcquireWithToken":  func(h *holder) { _, _, _ = h.AcquireWithToken(none) },
+		"AcquireUnlessHeld": func(h *holder) { _, _, _ = h.AcquireUnlessHeld(none) },
+		"Release":           func(h *holder) { _ = h.Release(none) },
+		"Settle":            func(h *holder) { _ = h.Settle(none) },
+		"HandOver":          func(h *holder) { _ = h.HandOver(none, lease.ID{9}) },
+		"Wait":              func(h *holder) { _ = h.Wait(none) },
+		"WhileHeld":         func(h *holder) { h.WhileHeld(none) },
+		"Close":             func(h *holder) { _ = h.Close(none) },
+		"Run":               func(h *holder) { _ = session.Run(none, h, idle, nil) },
+		"TryRun":            func(h *holder) { _, _ = session.TryRun(none, h, idle, nil) },
+		"AcquireWait":       func(h *holder) { _, _ = session.AcquireWait(none, h, nil) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -173,18 +173,18 @@ func TestReleaseOfNilContext(t *testing.T) {
 func TestZeroSession(t *testing.T) {
 	var s session.Session
 	for what, call := range map[string]func(){
-		"Acquire":    func() { _, _ = s.Acquire(t.Context()) },
-		"Release":    func() { _ = s.Release(t.Context()) },
-		"Close":      func() { _ = s.Close(t.Context()) },
-		"Wait":       func() { _ = s.Wait(t.Context()) },
-		"OnLost":     func() { s.OnLost(func(error) {}) },
-		"ID":         func() { s.ID() },
-		"Owner":      func() { s.Owner() },
-		"Settle":     func() { _ = s.Settle(t.Context()) },
-		"TryAcquire": func() { _, _, _ = s.TryAcquire(t.Context()) },
-		"HandOver":   func() { _ = s.HandOver(t.Context(), lease.ID{9}) },
-		"WhileHeld":  func() { s.WhileHeld(t.Context()) },
-		"OnBreaking": func() { s.OnBreaking(func(time.Time) {}) },
+		"Acquire":           func() { _, _ = s.Acquire(t.Context()) },
+		"Release":           func() { _ = s.Release(t.Context()) },
+		"Close":             func() { _ = s.Close(t.Context()) },
+		"Wait":              func() { _ = s.Wait(t.Context()) },
+		"OnLost":            func() { s.OnLost(func(error) {}) },
+		"ID":                func() { s.ID() },
+		"Owner":             func() { s.Owner() },
+		"Settle":            func() { _ = s.Settle(t.Context()) },
+		"AcquireUnlessHeld": func() { _, _, _ = s.AcquireUnlessHeld(t.Context()) },
+		"HandOver":          func() { _ = s.HandOver(t.Context(), lease.ID{9}) },
+		"WhileHeld":         func() { s.WhileHeld(t.Context()) },
+		"OnBreaking":        func() { s.OnBreaking(func(time.Time) {}) },
 	} {
 		func() {
 			defer func() {

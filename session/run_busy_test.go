@@ -1,0 +1,139 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/timing"
+	"github.com/fencedlease/lease/session"
+)
+
+// A second call of Run or TryRun does not share the term of the first call. SPEC N1.
+func TestRunOfABusySession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := overMemory().open(t, nil)
+		never := func(context.Context, lease.Token) error {
+			t.Error("a second function ran")
+			return nil
+		}
+		err := session.Run(t.Context(), h, func(ctx context.Context, _ lease.Token) error {
+			field := (*lease.FieldError)(nil)
+			if err := session.Run(ctx, h, never, nil); !errors.As(err, &field) || field.Field != "Run.l" || !errors.Is(err, lease.ErrOption) || !strings.Contains(err.Error(), h.Name()) {
+				t.Errorf("a second Run returns %v", err)
+			}
+			if ran, err := session.TryRun(ctx, h, never, nil); ran || err != nil {
+				t.Errorf("TryRun returns %v, %v", ran, err)
+			}
+			time.Sleep(time.Hour)
+			return ctx.Err() // nil, because nothing has released the lease
+		}, nil)
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// While a call of Run waits for another holder, the Session is in use as well. SPEC N1.
+func TestTryRunBesideAWaitingRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		a, b := n.open(t, nil), n.open(t, nil)
+		a.acquire(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- session.Run(ctx, b, func(context.Context, lease.Token) error { return nil }, nil) }()
+		time.Sleep(time.Second)
+		if ran, err := session.TryRun(t.Context(), b, func(context.Context, lease.Token) error { return nil }, nil); ran || err != nil {
+			t.Errorf("TryRun returns %v, %v", ran, err)
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// After Run or TryRun has returned, also by a panic, the Session can be used again. SPEC N3.
+func TestRunAfterRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := overMemory().open(t, nil)
+		for range 2 {
+			func() {
+				defer func() {
+					if p := recover(); p != "f" {
+						t.Errorf("recovered %v", p)
+					}
+				}()
+				_ = session.Run(t.Context(), h, func(context.Context, lease.Token) error { panic("f") }, nil)
+			}()
+			if ran, err := session.TryRun(t.Context(), h, func(context.Context, lease.Token) error { return nil }, nil); !ran || err != nil {
+				t.Errorf("TryRun returns %v, %v", ran, err)
+			}
+			cancelled, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := session.Run(cancelled, h, func(context.Context, lease.Token) error { return nil }, nil); !errors.Is(err, context.Canceled) {
+				t.Errorf("Run returns %v", err)
+			}
+		}
+	})
+}
+
+// slowest is a source of random numbers that makes every jitter as long as possible.
+type slowest struct{}
+
+func (slowest) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 0xff
+	}
+	return len(p), nil
+}
+
+// A countingClock counts the timers of more than an hour.
+type countingClock struct {
+	timing.System
+	long atomic.Int64
+}
+
+func (c *countingClock) After(d time.Duration) <-chan time.Time {
+	if d > time.Hour {
+		c.long.Add(1)
+	}
+	return c.System.After(d)
+}
+
+// By default, Run uses the Logger and the Clock of its Session. The Logger gets the records of both
+// in the order of the events.
+func TestRunUsesTheOptionsOfItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		clock := new(countingClock)
+		n := overMemory()
+		a := n.open(t, nil)
+		b := n.open(t, &session.Options{Clock: clock, Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		a.acquire(t)
+		time.AfterFunc(10*time.Second, func() { a.release(t) })
+		o := session.RunOptions{WakeJitter: 2 * time.Hour, Rand: slowest{}}
+		if err := session.Run(t.Context(), b, func(context.Context, lease.Token) error { return nil }, &o); err != nil {
+			t.Fatal(err)
+		}
+		if clock.long.Load() != 1 {
+			t.Errorf("Run waited %d times by the Clock of its Session", clock.long.Load())
+		}
+		last := -1
+		for _, text := range []string{"waiting for another holder", "acquired", "term began", "released", "term ended"} {
+			i := strings.Index(out.String(), "lease: "+text)
+			if i <= last {
+				t.Errorf("%q is missing or too early in\n%s", text, out.String())
+			}
+			last = i
+		}
+	})
+}
