@@ -169,6 +169,7 @@ func (p *probe) refuseWatch(v any, what, name string) {
 var badNames = []struct{ what, name string }{
 	{"the empty one", ""},
 	{"a NUL", "a\x00b"},
+	{"a NUL after a character that is not ASCII", "\u00fc\x00b"},
 	{"a byte that is not UTF-8", "a\xffb"},
 	{"half a surrogate pair", "a\xed\xa0\x80b"},
 	{"1025 bytes", strings.Repeat("n", lease.MaxLabel+1)},
