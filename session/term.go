@@ -73,17 +73,17 @@ func (m *machine) lost(reason lease.Code, err error) *lease.LostError {
 }
 
 // stopReason returns the error that tells the work why it must stop in the stop window. The error
-// wraps the first of these causes that applies:
+// wraps these causes:
 //
-//   - the error of the last answered renewal, if that renewal has failed;
-//   - [lease.ErrBroken], if the lease is breaking.
+//   - [lease.ErrBroken], if the lease is breaking;
+//   - the error of the last answered renewal, if that renewal has failed.
 //
 // If neither cause applies, the error wraps nothing. For example, neither cause applies if the stop
 // window begins because the process was suspended.
 func (m *machine) stopReason() *lease.LostError {
 	err := m.term.failed
-	if err == nil && m.term.notice != nil {
-		err = lease.ErrBroken
+	if m.term.notice != nil {
+		err = joinErrors(lease.ErrBroken, err)
 	}
 	return m.lost(lease.ErrStopWindow, err)
 }

@@ -254,6 +254,29 @@ func TestBreakAndTheStopWindow(t *testing.T) {
 	}
 }
 
+// If a renewal fails after the holder has learned of a break, the cause has both reasons. SPEC H20 a.
+func TestCauseOfAFailureDuringABreak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Watch: true, Rand: newSteady()})
+		h.acquire(t)
+		held, cancel := h.WhileHeld(t.Context())
+		defer cancel()
+		time.Sleep(time.Hour)
+		n.breaks(t, 25*time.Second)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if len(h.breaks()) != 1 {
+			t.Fatal("the holder has not learned of the break")
+		}
+		n.keep(lease.ActionRenew, failRequest)
+		<-held.Done()
+		if cause := context.Cause(held); !errors.Is(cause, lease.ErrStopWindow) || !errors.Is(cause, lease.ErrBroken) || !errors.Is(cause, errNet) {
+			t.Errorf("the cause is %v", cause)
+		}
+	})
+}
+
 // A deferral is a holder that has lost its lease while its work is still running. Its last renewal
 // was granted, but the answer was lost, so its ID is in force.
 type deferral struct {
