@@ -45,6 +45,6 @@
 // transaction that writes the data.
 //
 // For data behind HTTP, use [Handler] in the server. Handler wraps another handler, and reads the
-// token from a header of the request. In the client, use [Transport] to send the token in the
-// header.
+// token from a header of the request. The wrapped handler gets the token from [TokenFromContext]. In
+// the client, use [Transport] to send the token in the header.
 package fencing

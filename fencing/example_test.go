@@ -151,6 +151,49 @@ func ExampleHandler() {
 	// 400 Token = "zzzz": must be 20 decimal digits from 1 to 1<<63-1
 }
 
+// The handler stores the token in one step with the data. After a restart, the server passes the
+// stored token to NewGuard, so the new guard still refuses the older holder.
+func ExampleTokenFromContext() {
+	var stored struct { // stands for a file or a row that outlives the server
+		mark lease.Token
+		text string
+	}
+	start := func() http.Handler {
+		guard, err := fencing.NewGuard(stored.mark)
+		if err != nil {
+			log.Fatal(err)
+		}
+		h, err := fencing.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			tok, ok := fencing.TokenFromContext(r.Context())
+			if !ok {
+				http.Error(w, "no token", http.StatusInternalServerError)
+				return
+			}
+			stored.mark, stored.text = tok, r.URL.Query().Get("text")
+			fmt.Fprint(w, "stored with ", tok)
+		}), &fencing.Options{Guard: func(*http.Request) (*fencing.Guard, error) { return guard, nil }})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return h
+	}
+	put := func(server http.Handler, tok, text string) {
+		r := httptest.NewRequest("PUT", "/?text="+text, nil)
+		r.Header.Set("Fencing-Token", tok)
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, r)
+		fmt.Println(w.Code, strings.TrimSpace(w.Body.String()))
+	}
+
+	put(start(), "00000000000000000034", "newer")
+	put(start(), "00000000000000000033", "older") // after a restart of the server
+	fmt.Println(stored.text)
+	// Output:
+	// 200 stored with 00000000000000000034
+	// 412 fencing: stale token 00000000000000000033: 00000000000000000034 has been seen
+	// newer
+}
+
 // A client sends the token of one incarnation with all requests that it makes during this
 // incarnation.
 func ExampleTransport() {

@@ -2,6 +2,7 @@ package fencing
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -19,7 +20,11 @@ type Options struct {
 	// [Guards.For] returns a function that can be used as Guard. The handler calls the function
 	// Guard only if the token of the request is well-formed. Several goroutines may call the
 	// function at once. If the function Guard returns an error, the handler passes the error to
-	// [Header.Refuse] to answer the request. Default: one new Guard for all requests.
+	// [Header.Refuse] to answer the request.
+	//
+	// Default: one new Guard for all requests. With the default, the holders of only one lease may
+	// use the handler, because tokens of different leases cannot be compared. The default Guard
+	// forgets its mark when the process exits.
 	Guard func(*http.Request) (*Guard, error)
 
 	// MaxBody is the largest size of a request body, in bytes. The whole body is read before the
@@ -31,7 +36,21 @@ type Options struct {
 
 // Handler returns a handler that calls next.ServeHTTP if the guard admits the token of the request.
 // [Header.Refuse] answers every other request. If next is nil, or if [Header.Validate] refuses the
-// Header, Handler returns a [*lease.FieldError] with the code [lease.ErrOption].
+// Header, Handler returns a [*lease.FieldError] with the code [lease.ErrOption]. To get the token of
+// the request, next calls [TokenFromContext] with the context of the request.
+//
+// With nil Options, one new [Guard] serves all requests. Two leases must not share it: the lease with
+// the newer token would lock the other lease out. If the requests write to the resources of several
+// leases, set Options.Guard, for example to [Guards.For].
+//
+// A Guard keeps its mark only in memory. After a restart, a new Guard admits an earlier holder, until
+// the current holder sends its next request. There are two ways to keep the mark with the data:
+//
+//   - In a database, next calls [Advance] in the transaction that writes the data, with the token
+//     from TokenFromContext. The [Mark] in the database refuses an earlier holder even after a
+//     restart. This way also works if several servers share the database.
+//   - In a single server, next stores the token in one step with the data. After a restart, the
+//     server passes the stored token to [NewGuard], and Options.Guard returns this Guard.
 //
 // Put the handler behind authentication. The handler refuses malformed tokens, but a client can
 // invent a well-formed token. The handler does not check whether an authority has issued the token.
@@ -99,9 +118,30 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return g.DoContext(r.Context(), tok, func() error {
-		h.next.ServeHTTP(w, r)
+		admitted := r.WithContext(context.WithValue(r.Context(), tokenKey{}, tok))
+		defer removeForm(admitted, r)
+		h.next.ServeHTTP(w, admitted)
 		return nil
 	})
+}
+
+// removeForm removes the temporary files of a form that the wrapped handler has parsed. The server
+// removes only the files of its own request (original), and not those of a copy.
+func removeForm(admitted, original *http.Request) {
+	if form := admitted.MultipartForm; form != nil && form != original.MultipartForm {
+		_ = form.RemoveAll() // the server ignores this error too
+	}
+}
+
+// tokenKey is the key of the token in the context of a request.
+type tokenKey struct{}
+
+// TokenFromContext returns the token of a request that a [Handler] has admitted. The argument ctx is
+// the context that the wrapped handler gets with its request, or a context derived from it. For any
+// other context, TokenFromContext returns the empty Token and false.
+func TokenFromContext(ctx context.Context) (lease.Token, bool) {
+	tok, ok := ctx.Value(tokenKey{}).(lease.Token)
+	return tok, ok
 }
 
 // errNoGuard is the error that the handler passes to [Header.Refuse] if Options.Guard returns
