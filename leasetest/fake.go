@@ -98,13 +98,14 @@ func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 // is not nil, the Release returns err, wrapped as in [Fake.Next]. Even if the Release returns an
 // error, the lease is given up. An error simulates a lost answer: the authority has granted the
 // release, but the holder does not know that the release was granted. If NextRelease is called
-// several times, each Release uses the next result. If no result is left, a Release returns nil.
+// several times, the first Release returns the first result, and so on. If no result is left, a
+// Release returns nil.
 //
 // There is something to release if the lease is held, if an Acquire is running, or if the last
 // Acquire or Release has returned an error. If there is nothing to release, a Release returns nil.
-// If there is something to release and the context of the Release is already done, the Release
-// gives the lease up and returns the error of the context. A Release uses up a result of
-// NextRelease only if there is something to release and the context of the Release is not done.
+// If there is something to release, but the context of the Release is already done, the holder no
+// longer has the lease, and the Release returns the error of the context. Such a Release uses up no
+// result of NextRelease. Neither does a Release that has nothing to release.
 func (f *Fake) NextRelease(err error) {
 	f.update("", func(*fakeLease) { f.releases = append(f.releases, err) })
 }

@@ -71,6 +71,31 @@ var runRules = []rule{
 		defer cancel()
 		a.loseInRunUnder(ctx, func(context.Context) error { cancel(); return nil })
 	}},
+	{"N1/a-run-contends-again-if-the-caller-lets-it", "after a loss, a run asks its caller with the loss whether to contend again, acquires the lease again, and returns the error of the last function", canLose, func(p *probe) {
+		a, own := p.world().join(Holder{Owner: "a"}), errors.New("the second function failed")
+		ctx, cancel := context.WithTimeout(p.ctx, 5*p.eventTimeout())
+		defer cancel()
+		terms := 0
+		var asked []error
+		err := session.Run(ctx, a.Lease, func(ctx context.Context, _ lease.Token) error {
+			if terms++; terms > 1 {
+				return own
+			}
+			a.lose()
+			<-ctx.Done()
+			a.mend()
+			return nil
+		}, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: p.Unit, Again: func(err error) bool {
+			asked = append(asked, err)
+			return terms == 1
+		}})
+		if terms != 2 || !errors.Is(err, own) {
+			p.Errorf("the function was called %d times, and Run returned %v", terms, err)
+		}
+		if len(asked) == 0 || !errors.Is(asked[0], lease.ErrLost) {
+			p.Errorf("the caller was asked about %v", asked)
+		}
+	}},
 	{"N1/a-run-does-not-contend-again-after-a-take-over", "a run whose lease was taken over returns the loss, and does not contend again, even if the caller lets it", CanTakeOver | CanChange | CanShowRecords | CanUseAuthority | exactTime, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})

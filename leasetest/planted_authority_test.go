@@ -293,12 +293,22 @@ func (a *plainAuthority) Watch(ctx context.Context, name string) (<-chan struct{
 	return w, nil
 }
 
-func (a *plainAuthority) List(_ context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+func (a *plainAuthority) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
+		if err := lease.CheckName(prefix); err != nil && prefix != "" && a.bug != "takes any prefix" {
+			yield(lease.Entry{}, err)
+			return
+		}
 		a.mu.Lock()
 		records, now := maps.Clone(a.records), time.Now().Round(0).UTC()
 		a.mu.Unlock()
 		for name, r := range records {
+			if err := ctx.Err(); err != nil {
+				if a.bug != "ends a list without an error" {
+					yield(lease.Entry{}, err)
+				}
+				return
+			}
 			e := lease.Entry{Name: name, Record: r.At(now), Now: now}
 			if a.bug == "a list is the time to forget what is over" && (e.Record.State == lease.Expired || e.Record.State == lease.Broken) {
 				a.put(name, lease.Record{Epoch: r.Epoch})

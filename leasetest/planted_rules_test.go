@@ -51,6 +51,14 @@ var ruleBugs = []namedBug{
 		}
 		return s
 	}, "S10/another-client-lists-what-is-held"},
+	{"lists a name as it was in the first list", func() *suite {
+		s := plainStores("")
+		s.options.Another = func(_ testing.TB, of lease.Store) lease.Store {
+			return &listsOnce{Store: of, first: map[string]lease.Entry{}}
+		}
+		return s
+	}, "S10/another-client's-changes-are-listed"},
+	{"acquires the lease only once", sessionsAs(func(s *session.Session) lease.Lease { return &holdsOnce{Session: s} }), "N1/a-run-contends-again-if-the-caller-lets-it"},
 
 	{"a use sets the owner", cellNamed("authority/infinite write (A)/changes the owner"), "M1/every-request-in-every-state"},
 	{"a use makes the lease more certain", cellNamed("authority/leased write (A)/says that too much is certain"), "A5/every-answer-in-every-state"},
@@ -431,7 +439,6 @@ func (a *cachedReads) Do(ctx context.Context, name string, req lease.Request) (l
 	return res, err
 }
 
-// A patientRelease is a session whose Release ignores its context.
 // A writesInPlace is a store whose own authority writes records without a new version.
 type writesInPlace struct{ *plainStore }
 
@@ -489,6 +496,41 @@ func (q queuesForever) AcquireWithToken(ctx context.Context) (tok lease.Token, o
 	case <-ctx.Done():
 		return "", false, ctx.Err()
 	}
+}
+
+// A listsOnce is a client that lists each name as in its first list.
+type listsOnce struct {
+	lease.Store
+	first map[string]lease.Entry
+}
+
+func (s *listsOnce) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		for e, err := range s.Store.(lease.Lister).List(ctx, prefix) {
+			if first, ok := s.first[e.Name]; ok {
+				e.Record = first.Record
+			}
+			s.first[e.Name] = e
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// A holdsOnce is a session that acquires the lease only once.
+type holdsOnce struct {
+	*session.Session
+	held atomic.Bool
+}
+
+func (h *holdsOnce) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+	if h.held.Load() {
+		return "", false, nil
+	}
+	tok, ok, err := h.Session.AcquireWithToken(ctx)
+	h.held.CompareAndSwap(false, ok)
+	return tok, ok, err
 }
 
 // A hidesTakeOvers says of each loss that the lease has expired.
@@ -561,6 +603,7 @@ func (g *givesBackNewest) WhileHeld(ctx context.Context) (context.Context, conte
 	}
 }
 
+// A patientRelease is a session whose Release ignores its context.
 type patientRelease struct{ *session.Session }
 
 func (p patientRelease) Release(ctx context.Context) error {

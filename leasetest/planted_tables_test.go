@@ -226,6 +226,8 @@ var authorityBugs = []plantedBug{
 	{"shows an end that is too early", "A5/max-remaining-is-enough"},
 	{"lists what is over as held", "S10/everything-held-is-listed-once"},
 	{"a list is the time to forget what is over", "M9/a-list-forgets-nothing"},
+	{"ends a list without an error", "S10/a-list-ends-with-its-context"},
+	{"takes any prefix", "S10/bad-prefixes-are-refused"},
 	{"lists what exceeds the limits", "S10/a-list-keeps-the-limits"},
 	{"lists no lease that is breaking", "S10/everything-held-is-listed-once"},
 	{"ends a list at what it cannot read", "S10/a-corrupt-record-is-an-error-of-its-own"},

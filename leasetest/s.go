@@ -204,7 +204,7 @@ var swapRules = []rule{
 			s.Errorf("a swap of version %q, when %q shows the same record: %v", old.Version, now.Version, err)
 		}
 	}},
-	{"S1/a-swap-conflicts-after-the-store's-authority", "if the store has an authority of its own, a swap conflicts after each change that this authority has made since the load", hasAuthority, func(p *probe) {
+	{"S1/a-swap-conflicts-after-the-store's-authority", "if the store has an authority of its own, a swap conflicts after each change that this authority has made since the load, and a swap of the zero Snapshot is never committed", hasAuthority, func(p *probe) {
 		s := p.store()
 		own := s.bare.(authorityMaker).Authority()
 		p.checkMade(own, "the method Authority of the store")
@@ -222,6 +222,11 @@ var swapRules = []rule{
 			old := s.load(s.name)
 			p.pass(p.Unit / 10) // so that a renewal moves the end
 			a.grant(req)
+			// The caller of this swap has loaded nothing. The swap comes before the load, because a
+			// store may make the text of a version only when a caller needs it.
+			if _, err := s.Swap(s.ctx, s.name, lease.Snapshot{}, s.leased(lease.Snapshot{Record: lease.Record{Epoch: old.Record.Epoch + 9}}, 100*s.D)); err == nil {
+				s.Errorf("a swap of the zero Snapshot was committed after %s", requestText(req))
+			}
 			now := s.load(s.name)
 			if now.Record == old.Record { // the clock may be coarse
 				continue

@@ -416,30 +416,7 @@ var listRules = []rule{
 			name := fmt.Sprint(s.name, "/", i)
 			s.putLeased(name, 100*s.D)
 		}
-		for _, after := range []int{0, 1} {
-			ctx, cancel := context.WithCancel(s.ctx)
-			defer cancel()
-			if after == 0 {
-				cancel()
-			}
-			entries, failed := 0, false
-			for e, err := range s.lister(s.bare).List(ctx, s.name+"/") {
-				if failed {
-					s.Errorf("the list goes on with %q after an error that names no lease", e.Name)
-				}
-				if err == nil {
-					entries++
-				} else if e.Name == "" {
-					failed = true
-				}
-				if entries == after {
-					cancel()
-				}
-			}
-			if !failed && entries < many {
-				s.Errorf("the context ended after %d entries, and the list ended after %d of %d without an error", after, entries, many)
-			}
-		}
+		p.endListsByContext(s.bare, many)
 	}},
 	{"S10/a-loop-may-end-the-list", "a loop that ends before the list gets no further entry, and a second use of the sequence is a new list", hasList, func(p *probe) {
 		s := p.store()
@@ -483,19 +460,7 @@ var listRules = []rule{
 		p.listsCorrupt(s.bare)
 	}},
 	{"S10/bad-prefixes-are-refused", "a prefix that is neither empty nor a name is an error", hasList, func(p *probe) {
-		s := p.store()
-		for _, h := range badNames {
-			if h.name == "" {
-				continue
-			}
-			refused := false
-			for e, err := range s.listed(s.bare, h.name) {
-				refused = err != nil && e.Name == ""
-			}
-			if !refused {
-				s.Errorf("%s: the store lists the prefix %.40q", h.what, h.name)
-			}
-		}
+		p.refuseBadPrefixes(p.store().bare)
 	}},
 }
 
@@ -540,6 +505,17 @@ var authorityListRules = []rule{
 				p.Errorf("%q was leased for %v and is then listed as %s", name, p.D, recordText(e.Record))
 			}
 		}
+	}},
+	{"S10/a-list-ends-with-its-context", "the list of an authority whose context is done ends with an error that names no lease, and does not pass for a list of nothing", hasList, func(p *probe) {
+		a := p.authority()
+		const many = 10
+		for i := range many {
+			a.mustGrant(fmt.Sprint(a.name, "/", i), acquire(p.id(), a.D))
+		}
+		p.endListsByContext(a.bare, many)
+	}},
+	{"S10/bad-prefixes-are-refused", "a prefix that is neither empty nor a name is an error in the list of an authority, too", hasList, func(p *probe) {
+		p.refuseBadPrefixes(p.authority().bare)
 	}},
 	{"M9/a-list-forgets-nothing", "a list changes no lease, in whatever state, and an expired one can be renewed after it", hasList, func(p *probe) {
 		a := p.authority()
@@ -592,6 +568,54 @@ var authorityListRules = []rule{
 			}
 		}
 	}},
+}
+
+// endListsByContext lists the leases of the rule, of which there are many, under a context that ends
+// before the first entry or after it. If the list does not show all leases, it must end with an error
+// that names no lease.
+func (p *probe) endListsByContext(listed any, many int) {
+	p.Helper()
+	for _, after := range []int{0, 1} {
+		ctx, cancel := context.WithCancel(p.ctx)
+		defer cancel()
+		if after == 0 {
+			cancel()
+		}
+		entries, failed := 0, false
+		for e, err := range p.lister(listed).List(ctx, p.name+"/") {
+			if failed {
+				p.Errorf("the list goes on with %q after an error that names no lease", e.Name)
+			}
+			if err == nil {
+				entries++
+			} else if e.Name == "" {
+				failed = true
+			}
+			if entries == after {
+				cancel()
+			}
+		}
+		if !failed && entries < many {
+			p.Errorf("the context ended after %d entries, and the list ended after %d of %d without an error", after, entries, many)
+		}
+	}
+}
+
+// refuseBadPrefixes requires that the list of each bad prefix ends with an error that names no lease.
+func (p *probe) refuseBadPrefixes(listed any) {
+	p.Helper()
+	for _, h := range badNames {
+		if h.name == "" {
+			continue
+		}
+		refused := false
+		for e, err := range p.listed(listed, h.name) {
+			refused = err != nil && e.Name == ""
+		}
+		if !refused {
+			p.Errorf("%s: the prefix %.40q is not refused", h.what, h.name)
+		}
+	}
 }
 
 // listsCorrupt lists three leases, a, b and c. The record of b is corrupt.

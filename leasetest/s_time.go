@@ -137,6 +137,17 @@ var storeStateRules = []rule{
 		s.eachState(func(name string, state recordState) { s.putState(name, state) })
 		s.listsLocks(both[1])
 	}},
+	{"S10/another-client's-changes-are-listed", "a list by one client shows what another has changed since the list before, in any state", hasAnother | hasList, func(p *probe) {
+		s := p.store()
+		both := s.twoClients()
+		s.eachState(func(name string, state recordState) { s.putState(name, state) })
+		s.listsLocks(both[1])
+		s.eachState(func(name string, _ recordState) {
+			old := s.load(name)
+			s.put(name, old, s.leased(old, 200*s.D))
+		})
+		s.listsLocks(both[1])
+	}},
 	{"S3/each-forgotten-state-raises-the-epoch", "the epoch of a name that is not known is no lower than that of a record that was forgotten, in any state that may be forgotten", hasForget, func(p *probe) {
 		s := p.store()
 		after := s.forget()
