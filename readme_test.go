@@ -140,7 +140,7 @@ func TestReadmeDefaults(t *testing.T) {
 		fmt.Sprintf("If every request fails at once, no leader stops within %s. A leader that has to stop tells its work to stop %s after the last renewal.",
 			seconds(failing.Truncate(time.Second)), seconds(told.Round(time.Second))),
 		fmt.Sprintf("| up to %s: one request in the release of `Run`, and one in `Close` |", seconds(2*o.RequestTimeout)),
-		fmt.Sprintf("No other holder can begin before the %s are over |", seconds(o.Duration)),
+		fmt.Sprintf("no other holder can begin before the %s are over |", seconds(o.Duration)),
 		fmt.Sprintf("| within %s; with a shorter `Options.Duration` sooner. Over a store without a clock, such as etcd, a process that was not waiting already needs up to %s from its own start |",
 			seconds(o.Duration), seconds(o.Duration)),
 		fmt.Sprintf("| at the next renewal, within %s and the time of a request;", seconds(o.RenewInterval)),

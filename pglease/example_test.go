@@ -2,11 +2,13 @@ package pglease_test
 
 import (
 	"bufio"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -169,10 +171,10 @@ func TestJobExample(t *testing.T) {
 	}
 	first.Wait()
 	run(3)
-	if made := strings.Count(strings.Join(said, ""), "made the report: true"); made != 1 {
+	if made := strings.Count(strings.Join(said, ""), "had the lease: true; found the report: false"); made != 1 {
 		t.Errorf("%d starts made the report:\n%s", made, strings.Join(said, ""))
 	}
-	if want := "had the lease: true; made the report: false"; !strings.Contains(said[3], want) {
+	if want := "had the lease: true; found the report: true"; !strings.Contains(said[3], want) {
 		t.Errorf("the last start said %q, without %q", said[3], want)
 	}
 	reports := 0
@@ -180,4 +182,148 @@ func TestJobExample(t *testing.T) {
 	if reports != 1 {
 		t.Errorf("there are %d reports", reports)
 	}
+}
+
+// If the example program "job" is stopped during its work, it releases the lease and reports an
+// error. The next start makes the report.
+func TestStopOfTheJobExample(t *testing.T) {
+	url := shared.URL(shared.Database(t))
+	p := pool(t, url)
+	if _, err := p.Exec(t.Context(), "create table reports (day date primary key, report text)"); err != nil {
+		t.Fatal(err)
+	}
+	program := build(t, "job")
+	cmd := start(t, program, url)
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for began, working := time.Now(), false; !working; {
+		if time.Since(began) > time.Minute {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			t.Fatalf("it does not work:\n%s", &said)
+		}
+		const query = "select exists (select from pg_stat_activity where datname = current_database() and state = 'active' and query like '%pg_sleep(1)' and pid <> pg_backend_pid())"
+		scan(t, p, query, &working)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || !strings.Contains(said.String(), "context canceled") {
+		t.Errorf("it ended with %v, and said %q", err, &said)
+	}
+	checkReleased(t, p, "jobs/report")
+	if out, err := start(t, program, url).CombinedOutput(); err != nil || !strings.Contains(string(out), "had the lease: true; found the report: false") {
+		t.Errorf("the next start: %v\n%s", err, out)
+	}
+}
+
+// checkReleased checks that an example program has released its lease, and that the name of the host
+// was the owner.
+func checkReleased(t *testing.T, p *pgxpool.Pool, name string) {
+	t.Helper()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := lease.Inspect(t.Context(), store(t, p, nil).Authority(), name)
+	if err != nil || res.Record.State != lease.Available || res.Record.Owner != host {
+		t.Errorf("the lease is %v, and its owner was %q, want %q; %v", res.Record.State, res.Record.Owner, host, err)
+	}
+}
+
+// A guardedProgram is a running process of the example program "guarded".
+type guardedProgram struct {
+	*exec.Cmd
+	pool *pgxpool.Pool // for the database of the process
+	said *bufio.Scanner
+}
+
+// startGuarded calls before, and then starts the example program "guarded" in a database of its own.
+func startGuarded(t *testing.T, program string, before func(*pgxpool.Pool)) *guardedProgram {
+	t.Helper()
+	url := shared.URL(shared.Database(t))
+	p := pool(t, url)
+	if _, err := p.Exec(t.Context(), "create table counter as select 0 as n"); err != nil {
+		t.Fatal(err)
+	}
+	before(p)
+	cmd := start(t, program, url)
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &guardedProgram{cmd, p, bufio.NewScanner(said)}
+}
+
+// says waits until the process has written a line with the text. If the process ends before, says
+// reports whether all its lines had no such text.
+func (g *guardedProgram) says(t *testing.T, text string) {
+	t.Helper()
+	all := ""
+	for g.said.Scan() {
+		if all += g.said.Text() + "\n"; strings.Contains(g.said.Text(), text) {
+			return
+		}
+	}
+	t.Errorf("it said %q, without %q", all, text)
+}
+
+// end waits for the end of the process, and checks whether the process reports an error.
+func (g *guardedProgram) end(t *testing.T, isError bool) {
+	t.Helper()
+	for g.said.Scan() {
+	}
+	if err := g.Wait(); (err != nil) != isError {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// If the example program "guarded" is told to stop, it releases the lease and reports no error, both
+// while it counts and while it waits. If the lease is lost, the program reports the loss.
+func TestEndOfTheGuardedExample(t *testing.T) {
+	program, nothing := build(t, "guarded"), func(*pgxpool.Pool) {}
+	t.Run("stopped while it counts", func(t *testing.T) {
+		t.Parallel()
+		g := startGuarded(t, program, nothing)
+		g.says(t, "lease: term began")
+		if err := g.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		g.end(t, false)
+		checkReleased(t, g.pool, "counter")
+	})
+	t.Run("stopped while it waits", func(t *testing.T) {
+		t.Parallel()
+		g := startGuarded(t, program, func(p *pgxpool.Pool) {
+			other, err := store(t, p, nil).Lease("counter", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = other.Close(context.Background()) })
+			if ok, err := other.Acquire(t.Context()); !ok {
+				t.Fatal(err)
+			}
+		})
+		g.says(t, "lease: waiting for another holder")
+		if err := g.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		g.end(t, false)
+	})
+	t.Run("broken", func(t *testing.T) { // the program learns of the break at its next renewal
+		t.Parallel()
+		g := startGuarded(t, program, nothing)
+		g.says(t, "lease: term began")
+		if _, err := lease.Break(t.Context(), store(t, g.pool, nil).Authority(), "counter", lease.Grace(0)); err != nil {
+			t.Fatal(err)
+		}
+		g.says(t, "lease: lost \"counter\": the lease was broken")
+		g.end(t, true)
+	})
 }

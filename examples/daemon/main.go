@@ -55,12 +55,11 @@ type index struct {
 func (d *daemon) run(ctx context.Context) error {
 	err := session.Run(ctx, d.l, d.lead, &session.RunOptions{
 		AcquireInterval: interval,
-		Logger:          slog.New(slog.DiscardHandler), // This program prints its own messages.
 		Again: func(err error) bool { // If the guard rejects a write, the lease is lost too.
 			return errors.Is(err, lease.ErrLost) || errors.Is(err, fencing.ErrStale)
 		},
 	})
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if !errors.Is(err, lease.ErrLost) && errors.Is(err, ctx.Err()) {
 		return nil // The daemon was stopped while it waited for the lease.
 	}
 	return err
@@ -128,7 +127,8 @@ func run(ctx context.Context, out *log.Logger) error {
 		ctx, cancel := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() {
-			l, err := store.Lease("indexer/leader", &session.Options{Owner: name, Duration: duration, Logger: slog.New(slog.DiscardHandler)})
+			l, err := store.Lease("indexer/leader", &session.Options{
+				Owner: name, Duration: duration, Logger: slog.New(slog.DiscardHandler)}) // This program prints its own messages.
 			if err == nil {
 				err = (&daemon{name, l, shared, out}).run(ctx)
 				err = errors.Join(err, l.Close(context.WithoutCancel(ctx))) // Close waits until no request is outstanding.

@@ -60,8 +60,12 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A memory.Store works in one process. For many machines, use pglease or etcdlease.
-	if err := run(ctx, memory.New(nil), *url); err != nil && !errors.Is(err, ctx.Err()) {
+	// A memory.Store works in one process. For many machines, make a store of pglease or etcdlease
+	// here, and change the type of the parameter store in the function run. If the store has a method
+	// Close, call it after run.
+	err := run(ctx, memory.New(nil), *url)
+	stopped := !errors.Is(err, lease.ErrLost) && errors.Is(err, ctx.Err()) // The program was told to stop.
+	if err != nil && !stopped {
 		log.Fatal(err)
 	}
 }

@@ -57,7 +57,8 @@ type machine struct {
 	cut  atomic.Bool // whether the connection to the store is cut
 }
 
-// lead runs on every machine. lead returns when ctx is done or when the lease is lost.
+// lead runs on every machine. lead returns when ctx is done or when the lease is lost. Unlike the
+// leader of a real program, lead does not report the loss.
 func (m *machine) lead(ctx context.Context) error {
 	cable := leasefault.Script(m.store.Authority(),
 		leasefault.Always(leasefault.Any, leasefault.If(m.cut.Load, leasefault.LoseRequest)))
@@ -68,9 +69,9 @@ func (m *machine) lead(ctx context.Context) error {
 		return err
 	}
 	defer l.Close(context.WithoutCancel(ctx))
-	err = session.Run(ctx, l, m.work, &session.RunOptions{Logger: slog.New(slog.DiscardHandler)})
-	if errors.Is(err, lease.ErrLost) || ctx.Err() != nil {
-		return nil // Both errors are expected in this example.
+	err = session.Run(ctx, l, m.work, nil)
+	if errors.Is(err, lease.ErrLost) || errors.Is(err, ctx.Err()) {
+		return nil // This example expects the loss, and the end of ctx.
 	}
 	return err
 }

@@ -11,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"log/slog"
 	"os"
 	"os/exec"
 	"time"
@@ -56,7 +55,7 @@ func work() error {
 	if err != nil {
 		return err
 	}
-	l, err := leases.Lease(*name, &session.Options{Owner: *process, Duration: *duration, RenewInterval: *duration / 5, Logger: slog.Default()})
+	l, err := leases.Lease(*name, &session.Options{Owner: *process, Duration: *duration, RenewInterval: *duration / 5})
 	if err != nil {
 		return err
 	}

@@ -9,10 +9,10 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
-	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -64,17 +64,20 @@ func lead() error {
 	if err != nil {
 		return err
 	}
-	l, err := store.Lease(*name, &session.Options{Owner: *process, Duration: *duration, Logger: slog.Default()})
+	l, err := store.Lease(*name, &session.Options{Owner: *process, Duration: *duration})
 	if err != nil {
 		return err
 	}
-	defer l.Close(context.Background())
 	fmt.Println("waits")
-	return session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
+	err = session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
 		fmt.Println(tok) // Real work sends the token with each write.
 		<-ctx.Done()
-		return context.Cause(ctx)
-	}, &session.RunOptions{Again: func(error) bool { return ctx.Err() == nil }})
+		return nil // If the lease was lost, Run returns the loss.
+	}, &session.RunOptions{Again: func(err error) bool { return errors.Is(err, lease.ErrLost) }})
+	if !errors.Is(err, lease.ErrLost) && errors.Is(err, ctx.Err()) {
+		err = nil // The program was told to stop.
+	}
+	return errors.Join(err, l.Close(context.Background()))
 }
 
 // watch starts two processes and kills the one that leads.

@@ -121,10 +121,10 @@ func hold(ctx context.Context, client coordinationclient.CoordinationV1Interface
 		leads.begin(me, tok)
 		defer leads.end(me)
 		<-ctx.Done()
-		return context.Cause(ctx)
-	}, &session.RunOptions{Again: func(error) bool { return ctx.Err() == nil }, Logger: slog.New(slog.DiscardHandler)})
-	if ctx.Err() != nil {
-		return nil
+		return nil // If the lease was lost, Run returns the loss.
+	}, &session.RunOptions{Again: func(err error) bool { return errors.Is(err, lease.ErrLost) }})
+	if !errors.Is(err, lease.ErrLost) && errors.Is(err, ctx.Err()) {
+		return nil // The replica was told to stop.
 	}
 	return err
 }

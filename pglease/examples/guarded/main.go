@@ -9,7 +9,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log"
 	"os"
 	"os/signal"
@@ -25,12 +27,6 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-func check(err error) {
-	if err != nil {
-		log.Fatal(err)
-	}
-}
-
 // count adds one to the counter. If the database has already seen a token newer than tok, count
 // returns an error and does not change the counter.
 func count(ctx context.Context, db *pgxpool.Pool, tok lease.Token) error {
@@ -43,27 +39,36 @@ func count(ctx context.Context, db *pgxpool.Pool, tok lease.Token) error {
 	})
 }
 
-func main() {
+// run counts while it holds the lease. If the program is told to stop, run returns nil. If the lease
+// is lost, run returns an error. Whatever started the program should then start it again.
+func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	db, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
-	check(err)
-	leases, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL")) // a second pool, so that no renewal waits for a query
-	check(err)
-	store, err := pglease.New(leases, nil)
-	check(err)
-	l, err := store.Lease("counter", nil)
-	check(err)
-	err = session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
-		for ; ctx.Err() == nil; time.Sleep(time.Second) {
-			if err := count(ctx, db, tok); err != nil {
-				return err
-			}
+	db, err1 := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	leases, err2 := pgxpool.New(ctx, os.Getenv("DATABASE_URL")) // a second pool, so that no renewal waits for a query
+	store, err3 := pglease.New(leases, nil)
+	if err := cmp.Or(err1, err2, err3); err != nil {
+		return err // The URL is malformed, and nothing is open.
+	}
+	defer func() { store.Close(); leases.Close(); db.Close(); stop() }()
+	host, _ := os.Hostname() // Without a name, the Session uses random digits as its owner.
+	l, err := store.Lease("counter", &session.Options{Owner: host})
+	if err != nil {
+		return err
+	}
+	err = session.Run(ctx, l, func(ctx context.Context, tok lease.Token) (err error) {
+		for ; err == nil && ctx.Err() == nil; time.Sleep(time.Second) {
+			err = count(ctx, db, tok)
 		}
-		return nil
-	}, nil) // after a loss, the program ends, and whatever started it should start it again
-	check(l.Close(context.WithoutCancel(ctx)))
-	if ctx.Err() == nil { // otherwise the program was interrupted
-		check(err)
+		return err
+	}, nil)
+	if !errors.Is(err, lease.ErrLost) && errors.Is(err, ctx.Err()) {
+		err = nil // The program was told to stop.
+	}
+	return errors.Join(err, l.Close(context.WithoutCancel(ctx)))
+}
+
+func main() {
+	if err := run(); err != nil {
+		log.Fatal(err)
 	}
 }

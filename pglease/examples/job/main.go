@@ -10,9 +10,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,46 +27,51 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		log.Fatal(err)
-	}
-	return v
-}
-
-// guarded compares tok with the newest token in the database, and calls f in the same transaction.
-// If the token in the database is newer than tok, guarded returns an error and does not call f.
-func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, f func(pgx.Tx) error) error {
+// guarded compares tok with the newest token in the database, and runs a query in the same
+// transaction. The query returns one value, which guarded stores in dest. If the token in the
+// database is newer than tok, guarded returns an error and does not run the query.
+func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, dest any, query string, args ...any) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, "reports"), tok); err != nil {
 			return err
 		}
-		return f(tx)
+		return tx.QueryRow(ctx, query, args...).Scan(dest)
 	})
 }
 
-func main() {
-	ctx := context.Background()
-	db := must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
-	leases := must(pgxpool.New(ctx, os.Getenv("DATABASE_URL"))) // a second pool, so that no renewal waits for a query
-	l := must(must(pglease.New(leases, nil)).Lease("jobs/report", nil))
-	defer l.Close(ctx)
-	var reports int
-	ran := must(session.TryRun(ctx, l, func(ctx context.Context, tok lease.Token) error {
-		err := guarded(ctx, db, tok, func(tx pgx.Tx) error {
-			return tx.QueryRow(ctx, "select count(*) from reports where day = current_date").Scan(&reports)
-		})
-		if err != nil || reports > 0 {
+// run makes the report if there is none and no other machine has the lease. If the program is told
+// to stop before the report is stored, run returns an error, because the job is not done.
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	db, err1 := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	leases, err2 := pgxpool.New(ctx, os.Getenv("DATABASE_URL")) // a second pool, so that no renewal waits for a query
+	store, err3 := pglease.New(leases, nil)
+	if err := cmp.Or(err1, err2, err3); err != nil {
+		return err // The URL is malformed, and nothing is open.
+	}
+	defer func() { store.Close(); leases.Close(); db.Close(); stop() }()
+	host, _ := os.Hostname() // Without a name, the Session uses random digits as its owner.
+	l, err := store.Lease("jobs/report", &session.Options{Owner: host})
+	if err != nil {
+		return err
+	}
+	found, report := false, ""
+	ran, err := session.TryRun(ctx, l, func(ctx context.Context, tok lease.Token) error {
+		if err := guarded(ctx, db, tok, &found, "select exists (select from reports where day = current_date)"); err != nil || found {
 			return err
 		}
-		var report string // The work. ctx ends before another machine can begin.
+		// This query is the work. Work must stop when ctx ends, because another machine may begin soon.
 		if err := db.QueryRow(ctx, "select count(*) || ' tables' from pg_tables, pg_sleep(1)").Scan(&report); err != nil {
 			return err
 		}
-		return guarded(ctx, db, tok, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, "insert into reports values (current_date, $1)", report)
-			return err
-		})
-	}, nil))
-	log.Printf("had the lease: %v; made the report: %v", ran, ran && reports == 0)
+		return guarded(ctx, db, tok, &report, "insert into reports values (current_date, $1) returning report", report)
+	}, nil)
+	log.Printf("had the lease: %v; found the report: %v", ran, found)
+	return errors.Join(err, l.Close(context.WithoutCancel(ctx)))
+}
+
+func main() {
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
 }

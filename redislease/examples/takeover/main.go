@@ -11,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"log/slog"
 	"os"
 	"os/exec"
 	"time"
@@ -69,7 +68,7 @@ func work(client *redis.Client) error {
 		return err
 	}
 	defer store.Close()
-	l, err := store.Lease(*name, &session.Options{Owner: *process, Duration: *duration, Logger: slog.Default()})
+	l, err := store.Lease(*name, &session.Options{Owner: *process, Duration: *duration})
 	if err != nil {
 		return err
 	}
