@@ -67,6 +67,26 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // holder learns of the break, the lease is unlocked while the holder still believes that it has the
 // lease.
 //
+// The period p is the grace of the break. The grace includes the time until the Session learns of
+// the break. The grace also includes the StopWindow, because the contexts of WhileHeld and Run end
+// one StopWindow before the lease ends. To give the work some time between the call of the OnBreaking
+// handlers and the end of its context, the grace must be at least
+//
+//	RenewInterval + 2 RequestTimeout + StopWindow + the time for the work
+//
+// With the defaults, the grace must be at least 25 s plus the time for the work. The sum has two
+// RequestTimeouts because a slow renewal costs time twice: the Session learns of the break later, and
+// counts the remaining time from the sending of the renewal. If the authority answers at once, the
+// RequestTimeouts are not needed. If a renewal fails, the Session learns of the break still later.
+//
+// With session.Options.Watch, the Session usually learns of the break after one read and one renewal.
+// In the sum, a third RequestTimeout then takes the place of RenewInterval. However, a watch can fail.
+// The Session then learns of the break at its next regular renewal, as without Watch.
+//
+// The grace never makes a lease longer. If renewals have succeeded, at least Duration -
+// RenewInterval - RequestTimeout of a lease is left when it is broken. For a longer grace, the holder
+// needs a longer Duration.
+//
 // Break returns the error of [Authority.Do]. If the lease is Available, the error of Break wraps
 // [ErrNotPresent]. If the Authority a is nil, Break returns a [*FieldError]. If ctx is nil, Break
 // panics.
@@ -195,8 +215,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		}
 		swapped, err := a.store.Swap(ctx, name, old, next)
 		if err == nil {
-			// The Result describes the lease at the time of the commit. When the record was loaded,
-			// before the commit, the lease had more time left.
+			// The Result describes the lease at the time of the commit, and not at the earlier time at
+			// which the record was loaded.
 			swapped.Record.pass(swapped.Now)
 			res.show(&swapped.Record, swapped.Now, swapped.Uncertainty)
 			return nil

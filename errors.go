@@ -21,7 +21,7 @@ const (
 
 	ErrHeldByOther   // another holder has the lease: another lease ID is in force (LeaseAlreadyPresent)
 	ErrBreaking      // the ID is in force, but the lease is breaking (LeaseIsBreakingAndCannotBeAcquired, ...Changed)
-	ErrBroken        // the ID matched, but the lease has been broken (LeaseIsBrokenAndCannotBeRenewed)
+	ErrBroken        // the ID matched, but the lease has been broken; LostError says when a break gives another Code (LeaseIsBrokenAndCannotBeRenewed)
 	ErrAlreadyBroken // a second break, in a dialect before Version20120212 (LeaseAlreadyBroken)
 	ErrIDMismatch    // the ID is not the current or last ID, or was released (LeaseIdMismatchWith...Operation)
 	ErrIDMissing     // the lease is locked and the write presented no ID (LeaseIdMissing)
@@ -202,12 +202,21 @@ func Missing(argument string) error {
 
 // A LostError says that a holder lost its lease. Handlers of [Lease.OnLost] get it as their argument.
 // The LostError is also the [context.Cause] of each context from [WhileHeld] that has ended because
-// of the loss. If the lease was broken, errors.Is(err, [ErrBroken]) is true, even if the Reason is
-// ErrStopWindow.
+// of the loss.
+//
+// Once the holder has learned of a break, errors.Is(err, [ErrBroken]) is true, even if the Reason is
+// ErrStopWindow. In two cases, the holder does not learn of a break:
+//
+//   - Another holder acquired the lease after the break, and before the next renewal of the old
+//     holder. The record no longer shows the break, so the Reason is [ErrIDMismatch]. If both
+//     holders have the same owner, the Reason is [ErrTakenOver]. The Reason is also ErrIDMismatch
+//     if the record was deleted.
+//   - Every renewal after the break failed, for example because the authority did not answer. The
+//     Reason is then ErrStopWindow or ErrExpired.
 type LostError struct {
 	Name   string // the name of the lease
 	Token  Token  // the token of the incarnation that was lost
-	Reason Code   // ErrExpired, ErrBroken, ErrStopWindow, ErrTakenOver, or the refusal of a renewal
+	Reason Code   // ErrExpired, ErrBroken, ErrStopWindow, ErrTakenOver, or the refusal of a renewal, such as ErrIDMismatch
 	Err    error  // the last error before the loss; may be nil
 }
 

@@ -55,13 +55,30 @@ func (s *Session) call(ctx context.Context, input input) (await func(context.Con
 	}
 }
 
-// Acquire tries once to acquire the lease, as [lease.Lease] describes.
+// Acquire tries once to acquire the lease. Acquire does not wait until the lease is free. It returns
+//
+//   - (true, nil) if the Session holds the lease now;
+//   - (false, nil) if the lease was certainly not granted, because it is locked;
+//   - (false, err) in every other case: ctx has ended, Release or Close was called, an argument is
+//     bad, or the outcome is unknown. A failed call never makes the Session hold the lease. If no
+//     other Acquire follows a failed call, call Settle, because the authority might have granted
+//     the request.
+//
+// If the Session already holds the lease, Acquire sends no request and returns true, even if another
+// goroutine has acquired the lease. Acquire also returns true after the stop window has begun, until
+// Release is called or the lease is lost. Call Release before Acquire to begin a new incarnation.
+//
+// Acquire usually sends one request. If the Session still has to release an old ID, it sends the
+// release first. A take-over needs two more requests. The context of each request ends after
+// RequestTimeout. [lease.Lease] describes Acquire over a store without a clock.
 func (s *Session) Acquire(ctx context.Context) (bool, error) {
 	_, ok, err := s.AcquireWithToken(ctx)
 	return ok, err
 }
 
-// AcquireWithToken is like Acquire, but also returns the fencing token of the lease.
+// AcquireWithToken is like Acquire, but also returns the fencing token of the lease. If
+// AcquireWithToken does not return true, the token is empty. If the Session already holds the lease,
+// AcquireWithToken returns the token of the held incarnation.
 //
 // Concurrent calls are served one after the other. If ctx ends, AcquireWithToken returns the error of
 // ctx at once. If Release or Close is called during the call, AcquireWithToken returns
@@ -97,10 +114,18 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 	return "", false, s.opError("acquire", o.err)
 }
 
-// Release gives the lease up, as [lease.Lease] describes. Release also releases the lease if an
-// earlier call with an unknown outcome may have acquired it. If [Session.ID] has returned the ID
-// that the next Acquire proposes, another holder might have handed the lease over to the proposed
-// ID. Release therefore releases the lease under the proposed ID too.
+// Release gives the lease up. As soon as Release is called, CheckAlive returns false. Release returns
+//
+//   - nil if the lease is released, or if there was nothing to release;
+//   - an error if ctx has ended or a request has failed. The lease can then stay locked until it
+//     expires. Call Release again to release it earlier.
+//
+// The context of each request ends after RequestTimeout. Release does not call the handlers of OnLost.
+//
+// Release also releases the lease if an earlier call with an unknown outcome may have acquired it.
+// If [Session.ID] has returned the ID that the next Acquire proposes, another holder might have
+// handed the lease over to the proposed ID. Release therefore releases the lease under the proposed
+// ID too.
 //
 // Release sends its request even if ctx is done. If ctx ends while Release waits for the answer,
 // Release returns the error of ctx. If ctx ends at the moment when the answer arrives, Release
@@ -137,11 +162,14 @@ func (s *Session) Settle(ctx context.Context) error {
 //
 // HandOver ends the sender's incarnation as Release does. The incarnation ends even if HandOver
 // returns an error, because the receiver may already hold the lease. As soon as HandOver is called,
-// CheckAlive returns false. The handlers of OnLost are not called.
+// CheckAlive returns false. The handlers of OnLost are not called. HandOver returns
 //
-// If the authority refuses the hand-over, for example because the lease is breaking, the Session
-// releases the lease. If HandOver fails and the authority has not refused the hand-over, call
-// HandOver again with the same ID, or call Release. If a later Acquire of the sender is refused
+//   - nil if the authority has given the lease to the receiver;
+//   - the refusal if the authority refuses the hand-over, for example because the lease is breaking.
+//     The Session then sends a release before HandOver returns.
+//   - another error if the outcome is unknown. Call HandOver again with the same ID, or call Release.
+//
+// The context of each request ends after RequestTimeout. If a later Acquire of the sender is refused
 // because the lease is still locked under the sender's old ID, the sender releases the lease under
 // its old ID.
 //
@@ -197,10 +225,13 @@ func (s *Session) ID() (id lease.ID) {
 // Close releases the lease and waits until all requests and timers of the Session have ended. Once
 // Close is called, no more handlers are started. Close does not wait for handlers that are running,
 // so a handler may call Close. Once Close is called, Acquire and HandOver return [lease.ErrClosed].
+// Close may be called more than once. Close returns
 //
-// Close returns the error of the release. If ctx ends while Close waits, Close returns the error of
-// ctx, and the requests that are still running end by themselves. Close may be called more than
-// once.
+//   - nil if the lease is released, or if there was nothing to release;
+//   - the error of the release, if the release has failed. The lease can then stay locked until it
+//     expires.
+//   - the error of ctx, if ctx ends while Close waits. The requests that are still running end by
+//     themselves.
 //
 // Close also waits for stuck requests. A request gets stuck only if the method Do of the authority
 // does not return after the context of Do has ended, although [lease.Authority] requires that Do

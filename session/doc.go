@@ -9,9 +9,16 @@
 //
 // [Run] does everything that a holder needs in one call. Run waits until it has acquired the lease,
 // and then calls a function. The context that Run passes to the function ends before another holder
-// can have the lease. Run renews the lease until the function has returned, and then releases the
-// lease. [TryRun] does the same as Run, but gives up if another holder has the lease. [AcquireWait]
-// waits until it has acquired the lease, and then returns.
+// can have the lease. The section Conditions lists the exceptions. Run renews the lease until the
+// function has returned, and then releases the lease. By default, Run then returns. To contend again
+// after a loss of the lease, set [RunOptions].Again:
+//
+//	err := session.Run(ctx, s, lead, &session.RunOptions{
+//		Again: func(err error) bool { return errors.Is(err, lease.ErrLost) },
+//	})
+//
+// [TryRun] does the same as Run, but gives up if another holder has the lease. [AcquireWait] waits
+// until it has acquired the lease, and then returns.
 //
 // The directory "examples" of this module contains complete programs. To write a leader, copy the
 // program leader. To write a scheduled job, copy examples/job of module pglease. The programs cron,
@@ -47,6 +54,27 @@
 // CheckAlive alone does not make a write safe. Any amount of time can pass between CheckAlive and
 // the write that follows it. Send the fencing token with each write, so that the resource can
 // refuse an old token. Package fencing implements guards, with which a resource refuses old tokens.
+//
+// # Conditions
+//
+// CheckAlive returns false, and the contexts of WhileHeld and Run end, before another holder can have
+// the lease. This promise does not hold in these cases:
+//
+//   - Another caller breaks the lease with too little grace. [lease.Break] says how much grace is
+//     enough.
+//   - Another process with the same owner takes the lease over ([Options.TakeOver]).
+//   - Another caller releases or changes the lease with the ID of the holder.
+//   - The record of the lease is deleted, or the store loses a write.
+//   - The rate of a clock is wrong by more than [Options.MaxClockDrift], or a clock jumps or stops.
+//
+// In three more cases, CheckAlive returns false in time, but the work can run while another holder
+// has the lease:
+//
+//   - The process is suspended. Its contexts cannot end before it resumes.
+//   - The work does not stop within one StopWindow after its context has ended.
+//   - The program of the holder calls Release, HandOver or Close while the work is running.
+//
+// In all these cases, only the fencing token protects the data.
 //
 // # Terms
 //

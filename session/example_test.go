@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -16,24 +17,32 @@ import (
 func Example() {
 	ctx := context.Background()
 	authority := memory.New(nil).Authority()
-	alice, _ := session.New(authority, "jobs/nightly", &session.Options{Owner: "alice"})
-	bob, _ := session.New(authority, "jobs/nightly", &session.Options{Owner: "bob"})
-	defer alice.Close(ctx)
-	defer bob.Close(ctx)
+	alice, err := session.New(authority, "jobs/nightly", &session.Options{Owner: "alice"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	bob, err := session.New(authority, "jobs/nightly", &session.Options{Owner: "bob"})
+	if err != nil {
+		log.Fatal(err)
+	}
 
-	tok, ok, _ := alice.AcquireWithToken(ctx)
-	fmt.Println("alice:", ok, tok)
-	_, ok, _ = bob.AcquireWithToken(ctx)
-	fmt.Println("bob:", ok)
-	_ = alice.Release(ctx)
-	tok, ok, _ = bob.AcquireWithToken(ctx)
-	fmt.Println("bob:", ok, tok)
+	tok, ok, err := alice.AcquireWithToken(ctx)
+	fmt.Println("alice:", ok, tok, err)
+	_, ok, err = bob.AcquireWithToken(ctx)
+	fmt.Println("bob:", ok, err)
+	if err := alice.Release(ctx); err != nil {
+		log.Fatal(err)
+	}
+	tok, ok, err = bob.AcquireWithToken(ctx)
+	fmt.Println("bob:", ok, tok, err)
 	fmt.Println("alive:", alice.CheckAlive(), bob.CheckAlive())
+	fmt.Println("closed:", alice.Close(ctx), bob.Close(ctx))
 	// Output:
-	// alice: true 00000000000000000001
-	// bob: false
-	// bob: true 00000000000000000002
+	// alice: true 00000000000000000001 <nil>
+	// bob: false <nil>
+	// bob: true 00000000000000000002 <nil>
 	// alive: false true
+	// closed: <nil> <nil>
 }
 
 // A holder is told once that its lease is lost, and why.
@@ -41,22 +50,31 @@ func ExampleSession_OnLost() {
 	ctx := context.Background()
 	now := clock.NewMock()
 	authority := memory.New(&memory.Options{Clock: now}).Authority()
-	s, _ := session.New(authority, "jobs/nightly", &session.Options{Clock: now})
-	defer s.Close(ctx)
+	s, err := session.New(authority, "jobs/nightly", &session.Options{Clock: now})
+	if err != nil {
+		log.Fatal(err)
+	}
 	lost := make(chan error)
 	s.OnLost(func(err error) { lost <- err })
 
-	_, _ = s.Acquire(ctx)
+	if ok, err := s.Acquire(ctx); !ok {
+		log.Fatal("not acquired: ", err)
+	}
 	now.Add(time.Second)
 	fmt.Println("held:", s.CheckAlive())
-	_, _ = lease.Break(ctx, authority, "jobs/nightly", lease.Grace(0)) // the lease ends at once
+	if _, err := lease.Break(ctx, authority, "jobs/nightly", lease.Grace(0)); err != nil { // the lease ends at once
+		log.Fatal(err)
+	}
 	now.Add(10 * time.Second)
 	var reason *lease.LostError
-	errors.As(<-lost, &reason)
-	fmt.Println("lost:", reason.Reason.String(), s.CheckAlive())
+	if errors.As(<-lost, &reason) {
+		fmt.Println("lost:", reason.Reason.String(), s.CheckAlive())
+	}
+	fmt.Println("closed:", s.Close(ctx))
 	// Output:
 	// held: true
 	// lost: broken false
+	// closed: <nil>
 }
 
 // An operator who breaks a lease can give the holder time to finish.
@@ -64,83 +82,226 @@ func ExampleSession_OnBreaking() {
 	ctx := context.Background()
 	now := clock.NewMock()
 	authority := memory.New(&memory.Options{Clock: now}).Authority()
-	holder, _ := session.New(authority, "jobs/nightly", &session.Options{Clock: now})
-	next, _ := session.New(authority, "jobs/nightly", &session.Options{Clock: now})
-	defer holder.Close(ctx)
-	defer next.Close(ctx)
+	holder, err := session.New(authority, "jobs/nightly", &session.Options{Clock: now})
+	if err != nil {
+		log.Fatal(err)
+	}
+	next, err := session.New(authority, "jobs/nightly", &session.Options{Clock: now})
+	if err != nil {
+		log.Fatal(err)
+	}
 	breaking := make(chan time.Time)
 	holder.OnBreaking(func(until time.Time) { breaking <- until })
 
-	_, _ = holder.Acquire(ctx)
-	left, _ := lease.Break(ctx, authority, "jobs/nightly", lease.Grace(20*time.Second))
-	fmt.Println("locked for another", left)
+	if ok, err := holder.Acquire(ctx); !ok {
+		log.Fatal("not acquired: ", err)
+	}
+	left, err := lease.Break(ctx, authority, "jobs/nightly", lease.Grace(20*time.Second))
+	fmt.Println("locked for another", left, err)
 	now.Add(10 * time.Second)
 	fmt.Println("the holder has about", (<-breaking).Sub(now.Now()).Round(time.Second))
 	fmt.Println("and still holds:", holder.CheckAlive())
-	_ = holder.Release(ctx) // the holder has finished its work early
-	ok, _ := next.Acquire(ctx)
-	fmt.Println("next:", ok)
+	fmt.Println("released:", holder.Release(ctx)) // the holder has finished its work early
+	ok, err := next.Acquire(ctx)
+	fmt.Println("next:", ok, err)
+	fmt.Println("closed:", holder.Close(ctx), next.Close(ctx))
 	// Output:
-	// locked for another 20s
+	// locked for another 20s <nil>
 	// the holder has about 10s
 	// and still holds: true
-	// next: true
+	// released: <nil>
+	// next: true <nil>
+	// closed: <nil> <nil>
 }
 
 // A holder hands its lease over, so that no third holder can acquire it in between.
 func ExampleSession_HandOver() {
 	ctx := context.Background()
 	authority := memory.New(nil).Authority()
-	old, _ := session.New(authority, "jobs/nightly", nil)
-	next, _ := session.New(authority, "jobs/nightly", nil)
-	third, _ := session.New(authority, "jobs/nightly", nil)
-	for _, s := range []*session.Session{old, next, third} {
-		defer s.Close(ctx)
+	open := func(owner string) *session.Session {
+		s, err := session.New(authority, "jobs/nightly", &session.Options{Owner: owner})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return s
 	}
+	old, next, third := open("old"), open("next"), open("third")
 
-	_, _ = old.Acquire(ctx)
-	fmt.Println("handed over:", old.HandOver(ctx, next.ID()) == nil)
-	ok, _ := third.Acquire(ctx)
-	fmt.Println("third:", ok)
-	ok, _ = next.Acquire(ctx)
-	fmt.Println("next:", ok)
+	tok, ok, err := old.AcquireWithToken(ctx)
+	fmt.Println("old:", ok, tok, err)
+	if err := old.HandOver(ctx, next.ID()); err != nil { // next has published its ID
+		log.Fatal(err)
+	}
+	ok, err = third.Acquire(ctx)
+	fmt.Println("third:", ok, err)
+	tok, ok, err = next.AcquireWithToken(ctx)
+	fmt.Println("next:", ok, tok, err)
 	fmt.Println("alive:", old.CheckAlive(), next.CheckAlive())
+	fmt.Println("closed:", old.Close(ctx), next.Close(ctx), third.Close(ctx))
 	// Output:
-	// handed over: true
-	// third: false
-	// next: true
+	// old: true 00000000000000000001 <nil>
+	// third: false <nil>
+	// next: true 00000000000000000003 <nil>
 	// alive: false true
+	// closed: <nil> <nil> <nil>
 }
 
-// Run waits until the lease is free, works while it holds the lease, and then releases the lease.
+// A leader contends again after each loss of the lease, until its program is told to stop. The owner
+// names the host, and Close releases the lease before the program exits. Here an operator breaks the
+// lease during the first term, and the program is told to stop during the second term.
 func ExampleRun() {
-	ctx := context.Background()
-	store := memory.New(nil).Authority()
-	s, _ := session.New(store, "indexer/leader", nil)
-	defer s.Close(ctx)
-	err := session.Run(ctx, s, func(ctx context.Context, tok lease.Token) error {
-		fmt.Println("working under", tok)
-		return nil // ctx ends if the lease is lost
-	}, nil)
-	fmt.Println("done:", err, s.CheckAlive())
+	authority := memory.New(nil).Authority()                   // a real program uses a store that its machines share
+	ctx, stop := context.WithCancel(context.Background())      // or signal.NotifyContext
+	lead := func(ctx context.Context, tok lease.Token) error { // the work of the leader
+		fmt.Println("leading with token", tok)
+		if tok == lease.TokenOf(1) {
+			if _, err := lease.Break(ctx, authority, "indexer/leader", lease.Grace(0)); err != nil {
+				return err
+			}
+		} else {
+			stop()
+		}
+		<-ctx.Done()
+		return nil // Run returns the loss, if there was one
+	}
+
+	run := func() (err error) {
+		s, err := session.New(authority, "indexer/leader", &session.Options{
+			Owner: "host-1", // or os.Hostname
+			Watch: true,     // learns of a break at once
+		})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.Close(context.WithoutCancel(ctx))) }()
+		return session.Run(ctx, s, lead, &session.RunOptions{
+			AcquireInterval: 10 * time.Millisecond, // short, so that the example ends soon
+			Again: func(err error) bool {
+				fmt.Println("lost:", errors.Is(err, lease.ErrLost))
+				return errors.Is(err, lease.ErrLost)
+			},
+		})
+	}
+	switch err := run(); {
+	case errors.Is(err, lease.ErrLost): // test for the loss first
+		fmt.Println("stopped after a loss:", err)
+	case err != nil && !errors.Is(err, ctx.Err()):
+		log.Fatal(err)
+	default:
+		fmt.Println("stopped")
+	}
 	// Output:
-	// working under 00000000000000000001
-	// done: <nil> false
+	// leading with token 00000000000000000001
+	// lost: true
+	// leading with token 00000000000000000002
+	// stopped
+}
+
+// A scheduler starts the job on two machines. The second machine leaves the job to the first one.
+func ExampleTryRun() {
+	ctx := context.Background()
+	authority := memory.New(nil).Authority()
+	job := func(host string, work func() error) error {
+		s, err := session.New(authority, "jobs/nightly", &session.Options{Owner: host})
+		if err != nil {
+			return err
+		}
+		ran, err := session.TryRun(ctx, s, func(_ context.Context, tok lease.Token) error {
+			fmt.Println(host, "works with token", tok)
+			return work()
+		}, nil)
+		fmt.Println(host, "ran the job:", ran)
+		return errors.Join(err, s.Close(ctx))
+	}
+	err := job("host-1", func() error {
+		return job("host-2", func() error { return nil }) // starts while host-1 works
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// host-1 works with token 00000000000000000001
+	// host-2 ran the job: false
+	// host-1 ran the job: true
+}
+
+// A program waits for its lease when it starts, and then works under a context that ends with the
+// lease. At the end, it releases the lease itself.
+func ExampleAcquireWait() {
+	ctx := context.Background()
+	s, err := session.New(memory.New(nil).Authority(), "indexer/leader", &session.Options{Owner: "host-1"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	tok, err := session.AcquireWait(ctx, s, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	held, done := s.WhileHeld(ctx)
+	fmt.Println("working with token", tok, held.Err())
+	done() // the work has stopped
+	if err := s.Release(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("held:", s.CheckAlive())
+	if err := s.Close(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// working with token 00000000000000000001 <nil>
+	// held: false
+}
+
+// A process crashes and restarts under the same owner. With TakeOver, the new process need not wait
+// until the lease of the old process expires. If the old process is still alive, it loses the lease.
+func ExampleOptions_takeOver() {
+	ctx := context.Background()
+	authority := memory.New(nil).Authority()
+	start := func() *session.Session {
+		s, err := session.New(authority, "indexer/leader", &session.Options{Owner: "host-1", TakeOver: true})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return s
+	}
+	old := start()
+	lost := make(chan error)
+	old.OnLost(func(err error) { lost <- err })
+	tok, ok, err := old.AcquireWithToken(ctx)
+	fmt.Println("old:", ok, tok, err)
+
+	restarted := start()
+	tok, ok, err = restarted.AcquireWithToken(ctx)
+	fmt.Println("restarted:", ok, tok, err)
+	fmt.Println("taken over:", errors.Is(<-lost, lease.ErrTakenOver))
+	fmt.Println("closed:", old.Close(ctx), restarted.Close(ctx))
+	// Output:
+	// old: true 00000000000000000001 <nil>
+	// restarted: true 00000000000000000003 <nil>
+	// taken over: true
+	// closed: <nil> <nil>
 }
 
 // WhileHeld gives a context that ends with the lease.
 func ExampleSession_WhileHeld() {
 	ctx := context.Background()
-	s, _ := session.New(memory.New(nil).Authority(), "jobs/nightly", nil)
-	defer s.Close(ctx)
-	_, _ = s.Acquire(ctx)
-	held, cancel := s.WhileHeld(ctx)
-	defer cancel()
+	s, err := session.New(memory.New(nil).Authority(), "jobs/nightly", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if ok, err := s.Acquire(ctx); !ok {
+		log.Fatal("not acquired: ", err)
+	}
+	held, done := s.WhileHeld(ctx)
 	fmt.Println("held:", held.Err() == nil)
-	_ = s.Release(ctx)
+	fmt.Println("released:", s.Release(ctx))
 	<-held.Done()
 	fmt.Println("because:", context.Cause(held))
+	done() // the work has stopped
+	fmt.Println("closed:", s.Close(ctx))
 	// Output:
 	// held: true
+	// released: <nil>
 	// because: the lease was released
+	// closed: <nil>
 }

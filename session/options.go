@@ -68,7 +68,8 @@ type Options struct {
 	// StopWindow is how long the work may take to stop after its context has ended. The contexts of
 	// [Session.WhileHeld] and [Run] end one StopWindow before CheckAlive turns false. If the work
 	// stops within one StopWindow after its context has ended, no other holder can have the lease
-	// while the work is running. A negative value means that there is no stop window.
+	// while the work is running. The section Conditions of the package documentation lists the
+	// exceptions. A negative value means that there is no stop window.
 	//
 	// The usual default is Duration/6, but at most 5 s. If the other options leave less time for
 	// the StopWindow, the default is shorter, but never shorter than half of the usual default. If
@@ -210,10 +211,9 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 	}
 }
 
-// fraction returns d/n. If d/n is below the constant shortest, fraction returns the constant
-// shortest. If d/n is above the constant longest, fraction returns the constant longest. A default
-// that is computed as d/n is therefore valid even if d is invalid, so the caller gets an error only
-// for d.
+// fraction returns d/n, but at least the constant named shortest, and at most the constant named
+// longest. A default that is computed as d/n is therefore valid even if d is invalid, so the caller
+// gets an error only for d.
 func fraction(d time.Duration, n time.Duration) time.Duration {
 	return max(shortest, min(d/n, longest))
 }

@@ -47,6 +47,12 @@ type RunOptions struct {
 	// true, Run waits for one AcquireInterval, so that other holders get their turn, and contends
 	// again. Run drops every error for which Again has returned true.
 	//
+	// To stop contending after a break, let Again return false if the error matches
+	// [lease.ErrBroken] or [lease.ErrIDMismatch]. If another holder has acquired the lease before
+	// the next renewal of this holder, the error matches ErrIDMismatch and not ErrBroken. If this
+	// holder could not reach the authority after the break, the error matches neither, as
+	// [lease.LostError] describes. If Run must stop even then, end its ctx.
+	//
 	// Run does not call Again if the context is done, or if the Reason of the loss is
 	// [lease.ErrTakenOver]. After a loss by a take-over, Run does not contend again, because two
 	// processes could otherwise take the lease from each other forever. TryRun and AcquireWait do
@@ -123,23 +129,29 @@ func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 }
 
 // Run contends for the lease until an attempt is granted, and then calls f. The context that Run
-// passes to f ends before another holder can have the lease (see [lease.WhileHeld]). The lease is
-// renewed until f has returned. Run then releases the lease. After the release, Run returns, or
-// contends again if Again returns true. Run works with any [lease.Lease]. If the Lease issues no
-// tokens, tok is empty.
+// passes to f ends before another holder can have the lease (see [lease.WhileHeld]). The section
+// Conditions of the package documentation lists the exceptions. The lease is renewed until f has
+// returned. Run then releases the lease. After the release, Run returns, or contends again if Again
+// returns true. Run works with any [lease.Lease]. If the Lease issues no tokens, tok is empty.
 //
 // The function f should return soon after its context has ended. If f returns within one StopWindow
-// after its context has ended, no other holder can have the lease before f has returned. However,
-// if the lease is broken, taken over or given up, or if the process is suspended, another holder
-// can have the lease before f has returned. Run waits until f has returned, even if f takes a long
-// time. If f starts goroutines for the work, give them the context of f, and wait for them before f
-// returns.
+// after its context has ended, no other holder can have the lease before f has returned, with the
+// same exceptions. Run waits until f has returned, even if f takes a long time. If f starts
+// goroutines for the work, give them the context of f, and wait for them before f returns.
 //
 // Run returns the error of f. If the context of f has ended because the lease was lost or was about
 // to end, Run adds a [*lease.LostError] to the error of f. Run adds the LostError even if f
 // returned nil. If the error has a LostError, errors.Is(err, lease.ErrLost) is true. If the release
 // fails, Run adds the error of the release. If f panics, Run releases the lease, and the panic
 // continues.
+//
+// If f returns the Err of its context after a loss, the error of Run matches both context.Canceled
+// and lease.ErrLost. Test for lease.ErrLost before you test for context.Canceled. After its context
+// has ended, f should return nil or the [context.Cause] of its context. Run then returns
+//
+//   - after a loss, the LostError, whether f returns nil or the cause;
+//   - after ctx has ended, nil if f returns nil, and otherwise the cause of ctx;
+//   - after f has called HandOver or Release, nil if f returns nil, and otherwise [lease.ErrReleased].
 //
 // If ctx ends while f runs, Run returns the error of f, which may be nil. If ctx ends while Run
 // contends, Run returns an error that matches both ctx.Err() and context.Cause(ctx). If the last
@@ -277,12 +289,18 @@ func acquireUnlessHeld(ctx context.Context, l lease.Lease) (lease.Token, bool, e
 }
 
 // AcquireWait tries to acquire the lease until an attempt is granted, and returns the fencing
-// token. If AcquireWait fails, it returns the error that Run returns when Run cannot acquire the
-// lease. If AcquireWait fails after an attempt with an unknown outcome, AcquireWait also releases
-// the lease, because the attempt might have acquired it. If the Lease is a [Session], AcquireWait
-// calls the method Settle to release the lease. If the Lease is not a Session, AcquireWait calls
-// the method Release. Unlike Settle, Release also affects other callers that use the same Lease,
-// because Release ends their lease and their attempts.
+// token. If l is a [Session] that already holds the lease, AcquireWait returns its token at once.
+//
+// The lease is renewed from the grant on, even after ctx has ended. Do the work under the context of
+// [lease.WhileHeld]. When the work is done, call the function that WhileHeld has returned, and then
+// call Release. Without a call of Release, the lease is renewed for as long as the process runs.
+//
+// If AcquireWait fails, it returns the error that Run returns when Run cannot acquire the lease. If
+// AcquireWait fails after an attempt with an unknown outcome, AcquireWait also releases the lease,
+// because the attempt might have acquired it. If the Lease is a [Session], AcquireWait calls the
+// method Settle to release the lease. If the Lease is not a Session, AcquireWait calls the method
+// Release. Unlike Settle, Release also affects other callers that use the same Lease, because
+// Release ends their lease and their attempts.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {

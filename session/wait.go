@@ -18,7 +18,8 @@ import (
 //   - Release or Close was called, or HandOver has ended the incarnation;
 //   - the record could not be read, and about one RetryDelay has passed since the failed read.
 //
-// If ctx ends, Wait returns the error of ctx, even if the authority does not answer.
+// If ctx ends, Wait returns an error that matches the error of ctx, even if the authority does not
+// answer. Wait returns no other error. The context of each read ends after RequestTimeout.
 //
 // If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease expires.
 // Without a watch, Wait reads the record repeatedly. After each read, Wait sleeps for at most one
