@@ -106,9 +106,9 @@ func (o operation) create() error {
 
 // issueGrant writes a new grant with the next epoch to the blob and returns that grant. The lease
 // must be in force under id. The parameter named etag holds the ETag from the answer to the lease
-// operation, or "". issueGrant passes the last grant to makeGrant, and adds the next epoch to the
-// new grant that makeGrant returns. If makeGrant returns the last grant unchanged, issueGrant
-// writes nothing and returns the last grant.
+// operation, or "". The function makeGrant gets the last grant, and returns the new grant without its
+// epoch. If makeGrant returns the last grant unchanged, issueGrant writes nothing and returns the
+// last grant.
 //
 // The service accepts the write of a grant only while the lease is in force under id. The service
 // also refuses the write if the blob has changed since issueGrant learned the last grant. If

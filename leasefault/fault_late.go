@@ -7,7 +7,7 @@ import (
 
 // Detach applies the fault f to a request. The request continues after its caller has stopped
 // waiting. If the context of the caller is done, the caller gets the error of that context at once.
-// The fault f and the request continue, because they use another context. At the end of the test, a
+// The fault f and the request get a context of their own, so they continue. At the end of the test, a
 // cleanup function cancels all detached requests that are still in progress, and waits for them.
 // For example, Detach(t, DelayRequest(d)) simulates a request that arrives late.
 func Detach(t testing.TB, f Fault) Fault {

@@ -7,8 +7,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// listLoaded implements the method List of a wrapper that changes the records of an inner store.
-// The names come from the List of the inner store. For each name, listLoaded calls the method Load
+// listLoaded implements the method List of a wrapper whose Load returns other records than the inner
+// store. The names come from the List of the inner store. For each name, listLoaded calls the method Load
 // of the wrapper, and puts the record and the time from Load into the entry. The inner store must
 // be a [lease.Lister]. If the inner store is not a Lister, passon.Store hides the method List of
 // the wrapper.

@@ -132,9 +132,9 @@ const (
 	errStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// maxDetection is the longest acceptable time in which a client detects that a connection died
-// silently. If a client needs more time because of its ping interval, the text of a timeout error
-// recommends ConnectOptions.
+// A client should detect within maxDetection that its connection has died silently. If the ping
+// interval of a client makes the detection slower, the text of a timeout error recommends
+// ConnectOptions.
 const maxDetection = 15 * time.Second
 
 // timeoutAdvice returns the advice for a request that got no answer in time.
