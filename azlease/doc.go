@@ -96,7 +96,8 @@
 //
 //	_, err = blob.UploadBuffer(ctx, data, &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(l.ID())})
 //
-// Data elsewhere needs a guard that checks the token; see package fencing.
+// If the data is not in the leased blob, protect it with a guard that checks the token (see package
+// fencing).
 //
 // # Requests to the service
 //

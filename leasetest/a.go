@@ -706,8 +706,8 @@ var contentionRules = []rule{
 
 // race makes requests concurrently. If n is odd, race starts the requests in reverse order. It
 // returns the number of granted requests, and the lowest MinRemaining in the answers to the granted
-// requests. The authority must refuse all requests that it does not grant. The returned code is the
-// code of one of the refusals.
+// requests. An error other than a refusal fails the rule. The returned code is the code of one of
+// the refusals.
 func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {
 	var mu sync.Mutex
 	sure = lease.Infinite

@@ -123,10 +123,10 @@
 //
 // A PostgreSQL transaction that sends a notification locks the whole database until its commit is
 // on the disk. To avoid this lock, the package never sends a notification in the transaction that
-// changes a lease. After a release, a break, a take-over by owner or a change to another ID, the
-// store sends the notification with a second statement. A notifying statement covers all changes
-// that were committed since the previous notifying statement. A release returns only after its
-// notification was sent, so that the program can exit right after the release. If the context of
+// changes a lease. After a release, a break, a take-over or a change to another ID, the store
+// sends the notification with a second statement. A notifying statement covers all changes that were
+// committed since the previous notifying statement. A release returns only after its notification
+// was sent, so that the program can exit right after the release. If the context of
 // the release is done, the release returns without waiting for its notification. A renewal or an
 // acquire of a free lease sends no notification, because neither lets a waiting program acquire the
 // lease. If a process ends before it has sent the notification of a change, a [Store] finds the

@@ -76,10 +76,10 @@
 // If a name has no record, its epoch is the greater of the current time and the highest epoch in
 // the bucket of the name. The current time is counted in microseconds, and rounded down to a
 // multiple of [Options.Keep]. Tokens therefore keep rising even after a record has expired or was
-// deleted. Tokens rise even after a loss of all data, with one exception. If a lease is acquired
-// while its name has no record, and the server loses all data within [Options.Keep] after the
-// acquire, the name can get the same tokens again. A name has no record before its first acquire,
-// and after its record has expired or was deleted.
+// deleted. Tokens rise even after a loss of all data, with one exception: a name can get
+// the same tokens again if all data is lost within [Options.Keep] after an acquire that found no
+// record of the name. A name has no record before its first acquire, and after its record has
+// expired or was deleted.
 //
 // # Time
 //

@@ -22,9 +22,9 @@ type Workload struct {
 
 	// Delay is the upper bound of the delays in ContendStore. ContendStore waits for a random time
 	// of up to Delay after each load and before each swap. Before each load and after each swap,
-	// ContendStore waits for up to a quarter of Delay. For one of four clients, all delays are ten
-	// times shorter, so that this client can write several times between the load and the swap of
-	// another client. Without delays, the requests of clients in one process do not overlap.
+	// ContendStore waits for up to a quarter of Delay. The delays of every fourth client are ten
+	// times shorter, so that it can write several times between the load and the swap of another
+	// client. Without delays, the requests of clients in one process do not overlap.
 	// Without overlaps, the check cannot find an error that occurs only if another client writes
 	// between a load and a swap. Longer delays make the search slower. If Delay is negative, there
 	// are no delays. Default: a thirtieth of Term.
