@@ -22,9 +22,9 @@ type fakeStore struct {
 	calls       []string
 	now         time.Time
 	uncertainty time.Duration
-	loads       func() error                                 // before each Load
-	swaps       func(next lease.Record) (commit, tell error) // before each Swap; commit: the error of the write, tell: the error that Swap returns
-	shows       bool                                         // if shows is true, Swap returns the current snapshot together with ErrConflict
+	loads       func() error                                   // before each Load
+	swaps       func(next lease.Record) (commit, notify error) // before each Swap; commit: the error of the write, tell: the error that Swap returns
+	shows       bool                                           // if shows is true, Swap returns the current snapshot together with ErrConflict
 }
 
 func newStore(r lease.Record) *fakeStore {
@@ -56,9 +56,9 @@ func (s *fakeStore) Swap(_ context.Context, name string, old lease.Snapshot, nex
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, "swap")
-	var commit, tell error
+	var commit, notify error
 	if s.swaps != nil {
-		commit, tell = s.swaps(next)
+		commit, notify = s.swaps(next)
 	}
 	if commit == nil && s.snapshot(name).Version != old.Version {
 		commit = lease.ErrConflict
@@ -73,7 +73,7 @@ func (s *fakeStore) Swap(_ context.Context, name string, old lease.Snapshot, nex
 		s.writes++
 		s.kept[name] = lease.Snapshot{Record: next, Version: strconv.Itoa(s.writes)}
 	}
-	if err := errors.Join(commit, tell); err != nil {
+	if err := errors.Join(commit, notify); err != nil {
 		return lease.Snapshot{}, err
 	}
 	return s.snapshot(name), nil
@@ -190,7 +190,7 @@ func TestCommitIsLater(t *testing.T) {
 		},
 	} {
 		s := newStore(lease.Record{Epoch: 6})
-		s.swaps = func(lease.Record) (commit, tell error) {
+		s.swaps = func(lease.Record) (commit, notify error) {
 			s.now = noon.Add(after)
 			return nil, nil
 		}
@@ -218,7 +218,7 @@ func TestUncertainty(t *testing.T) {
 	}
 	// The Uncertainty of a grant is that of the committed record, and not that of the loaded one.
 	s = newStore(lease.Record{Epoch: 6})
-	s.swaps = func(lease.Record) (commit, tell error) {
+	s.swaps = func(lease.Record) (commit, notify error) {
 		s.uncertainty = time.Second
 		return nil, nil
 	}
@@ -233,7 +233,7 @@ func TestConflicts(t *testing.T) {
 	for shows, calls := range map[bool]string{true: "load swap", false: "load swap load"} {
 		s := newStore(lease.Record{Epoch: 6})
 		s.shows = shows
-		s.swaps = func(lease.Record) (commit, tell error) { // another client writes first
+		s.swaps = func(lease.Record) (commit, notify error) { // another client writes first
 			s.writes++
 			s.kept["a"] = lease.Snapshot{Record: leasedA, Version: "x"}
 			return nil, nil
@@ -246,7 +246,7 @@ func TestConflicts(t *testing.T) {
 		s := newStore(lease.Record{Epoch: 6})
 		s.shows = shows
 		left := 5
-		s.swaps = func(lease.Record) (commit, tell error) { // a conflict without a reason
+		s.swaps = func(lease.Record) (commit, notify error) { // a conflict without a reason
 			if left--; left >= 0 {
 				return lease.ErrConflict, nil
 			}
@@ -293,7 +293,7 @@ func TestUnknownOutcomes(t *testing.T) {
 func TestDoneContext(t *testing.T) {
 	s := newStore(lease.Record{})
 	ctx, cancel := context.WithCancel(t.Context())
-	s.swaps = func(lease.Record) (commit, tell error) {
+	s.swaps = func(lease.Record) (commit, notify error) {
 		if len(s.calls) > 20 {
 			cancel()
 		}
@@ -418,7 +418,7 @@ func TestHostileRecords(t *testing.T) {
 	})
 	t.Run("it cannot be written down", func(t *testing.T) {
 		s := newStore(hostile)
-		s.swaps = func(lease.Record) (commit, tell error) { return lease.ErrConflict, nil }
+		s.swaps = func(lease.Record) (commit, notify error) { return lease.ErrConflict, nil }
 		do(t, s, lease.NewAuthority(limitedStore{s, minute}), acquireB, "load swap", lease.ErrHeldByOther)
 	})
 	t.Run("at the grant", func(t *testing.T) {

@@ -119,11 +119,11 @@ func TestReadmeDefaults(t *testing.T) {
 	// earliest.
 	first, early, rate := o.RenewInterval/10, o.RenewInterval-o.RenewInterval/10, (1-o.MaxClockDrift)/(1+o.MaxClockDrift)
 	believed := time.Duration(float64(o.Duration)*rate) - o.Margin
-	told := believed - o.StopWindow
+	notified := believed - o.StopWindow
 	// The store begins to fail each request at once just before a renewal that is as late as
 	// possible. The store answers again just before the last retry. The last retry is as long
 	// before the time told as possible.
-	failing := told - o.RenewInterval - o.RetryDelay
+	failing := notified - o.RenewInterval - o.RetryDelay
 	// A request without an answer lasts for RequestTimeout, so more time passes between the
 	// retries.
 	silent := failing - o.RequestTimeout
@@ -138,7 +138,7 @@ func TestReadmeDefaults(t *testing.T) {
 		fmt.Sprintf("| No leader stops if the store does not answer for %s. If the store does not answer for %s, about one leader in 100,000 stops, because its random pauses were all nearly the longest.",
 			seconds(silent.Truncate(time.Second)), seconds(failing.Truncate(time.Second))),
 		fmt.Sprintf("If every request fails at once, no leader stops within %s. A leader that has to stop tells its work to stop %s after the last renewal.",
-			seconds(failing.Truncate(time.Second)), seconds(told.Round(time.Second))),
+			seconds(failing.Truncate(time.Second)), seconds(notified.Round(time.Second))),
 		fmt.Sprintf("| up to %s: one request in the release of `Run`, and one in `Close` |", seconds(2*o.RequestTimeout)),
 		fmt.Sprintf("no other holder can begin before the %s are over |", seconds(o.Duration)),
 		fmt.Sprintf("| within %s; with a shorter `Options.Duration` sooner. Over a store without a clock, such as etcd, a process that was not waiting already needs up to %s from its own start |",

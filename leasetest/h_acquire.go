@@ -566,11 +566,11 @@ var idRules = []rule{
 		}
 		lost := len(a.lost.all()) // the holder may have learned of the break before it released
 		for n := range 4 {
-			told := a.giver().ID()
+			notified := a.giver().ID()
 			a.acquire()
 			a.requests.requireNewID(p, seen)
-			if !seen[told] {
-				p.Errorf("the method ID returned %v, and the next acquire proposed another ID", told)
+			if !seen[notified] {
+				p.Errorf("the method ID returned %v, and the next acquire proposed another ID", notified)
 			}
 			if n%2 == 0 {
 				p.need(a.release(), "release")

@@ -265,11 +265,11 @@ var releaseRules = []rule{
 		a.acquire()
 		clock.Pause()
 		p.pass(p.D + p.Slack)
-		told := len(a.lost.all())
+		notified := len(a.lost.all())
 		_ = a.Lease.(closer).Close(p.ctx)
 		clock.Resume()
 		p.pass(p.D / 2)
-		a.requireLosses(told)
+		a.requireLosses(notified)
 	}},
 	{"H18/a-done-context-closes-too", "a close whose context is done, or ends, ends the holding and an acquire under way all the same", CanUseAuthority | hasClose, func(p *probe) {
 		w := p.world()

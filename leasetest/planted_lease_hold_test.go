@@ -273,9 +273,9 @@ func (l *plainLease) lose(h *plainHolding, reason lease.Code) {
 		l.handlers = nil
 		l.unlock()
 	case "tells a loss twice":
-		l.tell(handlers, err)
+		l.notify(handlers, err)
 	}
-	l.tell(handlers, err)
+	l.notify(handlers, err)
 	if expired {
 		l.tasks.Go(func() {
 			select {
@@ -288,7 +288,7 @@ func (l *plainLease) lose(h *plainHolding, reason lease.Code) {
 	}
 }
 
-func (l *plainLease) tell(handlers []*plainHandler, err error) {
+func (l *plainLease) notify(handlers []*plainHandler, err error) {
 	call := func(h *plainHandler) {
 		defer func() { _ = recover() }()
 		h.f(err)
@@ -367,7 +367,7 @@ func (l *plainLease) Release(ctx context.Context) error {
 	if h != nil {
 		l.pendingReleases = append(l.pendingReleases, h.id)
 		if l.bug == "tells a release as a loss" {
-			l.tell(slices.Clone(l.handlers), lease.ErrReleased)
+			l.notify(slices.Clone(l.handlers), lease.ErrReleased)
 		}
 	}
 	l.pendingReleases = append(l.pendingReleases, l.mayArrive...)

@@ -319,7 +319,7 @@ func (l *plainLease) attempt(ctx context.Context, superseded chan struct{}, free
 			answers <- a
 			undo()
 			if l.bug == "tells a late grant as a loss" {
-				l.tell(slices.Clone(l.handlers), lease.ErrExpired)
+				l.notify(slices.Clone(l.handlers), lease.ErrExpired)
 			}
 			return "", false, lease.ErrExpired
 		}
@@ -334,7 +334,7 @@ func (l *plainLease) attempt(ctx context.Context, superseded chan struct{}, free
 		case "takes held for granted":
 			return l.begin(ctx, id, a.res, a.sent), true, nil
 		case "tells a failed acquire as a loss":
-			l.tell(slices.Clone(l.handlers), a.err)
+			l.notify(slices.Clone(l.handlers), a.err)
 		case "waits for its turn":
 			<-l.clock.After(l.timeout())
 		case "waits for its own duration":

@@ -332,7 +332,7 @@ func (w *walk) run() {
 	h.TakeOver = w.can(CanTakeOver) && w.chance(4)
 	w.length = h.Duration
 	w.c = world.join(h)
-	w.c.OnLost(w.told)
+	w.c.OnLost(w.notified)
 	for range 6 + w.dice.IntN(10) {
 		w.step()
 		w.pass(w.span())
@@ -562,7 +562,7 @@ func (w *walk) record() lease.Record {
 }
 
 // told is a handler of OnLost.
-func (w *walk) told(err error) {
+func (w *walk) notified(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	lost := (*lease.LostError)(nil)

@@ -118,7 +118,7 @@ func TestWatchEnds(t *testing.T) {
 		for i := range all {
 			all[i] = watch(t, s, ctx, fmt.Sprint(round, "-", i))
 		}
-		told, stays := watch(t, s, ctx, "a"), watch(t, s, t.Context(), "a")
+		notified, stays := watch(t, s, ctx, "a"), watch(t, s, t.Context(), "a")
 		do(t, a, "a", renew)
 		synctest.Wait()
 		if now := goroutines(); now > before {
@@ -131,10 +131,10 @@ func TestWatchEnds(t *testing.T) {
 				t.Fatalf("watch %d is open after its context", i)
 			}
 		}
-		if is, _ := signalled(told); !is {
+		if is, _ := signalled(notified); !is {
 			t.Error("a signal was lost at the end of its watch")
 		}
-		if _, open := signalled(told); open {
+		if _, open := signalled(notified); open {
 			t.Error("a watch is open after its context and its last signal")
 		}
 		signalled(stays)

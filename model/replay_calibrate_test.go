@@ -164,7 +164,7 @@ func TestReplayRejects(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				rng := rand.New(rand.NewPCG(*seed, 3))
-				told := 0
+				notified := 0
 				for _, trace := range runs {
 					for _, i := range rng.Perm(len(trace.Events)) {
 						lie := trace
@@ -175,14 +175,14 @@ func TestReplayRejects(t *testing.T) {
 						if err := p.Replay(t.Context(), lie); !errors.As(err, &rejected) {
 							t.Errorf("seed %d: told of event %d, %v: %v", *seed, i, trace.Events[i], err)
 						}
-						if told++; told%places == 0 {
+						if notified++; notified%places == 0 {
 							break
 						}
 					}
 				}
-				lies.Add(int64(told))
-				if told < places {
-					t.Errorf("told at %d places only", told)
+				lies.Add(int64(notified))
+				if notified < places {
+					t.Errorf("told at %d places only", notified)
 				}
 			})
 		}

@@ -24,8 +24,8 @@ func TestBreakOverAStoreWithMoreDrift(t *testing.T) {
 					if shorter > 0 {
 						want = 2
 					}
-					if told, _ := breakWithDrift(t, drift, shorter); told != want {
-						t.Errorf("called %d times, want %d", told, want)
+					if notified, _ := breakWithDrift(t, drift, shorter); notified != want {
+						t.Errorf("called %d times, want %d", notified, want)
 					}
 				})
 			})
@@ -48,7 +48,7 @@ func TestRenewalsOverAStoreWithMuchMoreDrift(t *testing.T) {
 // breakWithDrift breaks a lease with a grace period of 20 minutes. If the parameter shorter is
 // positive, breakWithDrift shortens the break two minutes later. It returns how often the holder's
 // handlers were called, and how many requests the engine got.
-func breakWithDrift(t *testing.T, drift float64, shorter time.Duration) (told, exchanges int) {
+func breakWithDrift(t *testing.T, drift float64, shorter time.Duration) (notified, exchanges int) {
 	e := newEngine()
 	o := observe.Options{MaxClockDrift: drift}
 	breaker := newStore(t, e, o).Authority()

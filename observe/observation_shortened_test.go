@@ -40,25 +40,25 @@ func TestShortenedBreakThatIsSeenLate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := make(chan time.Time, 10)
-		s.OnBreaking(func(until time.Time) { told <- until })
+		notified := make(chan time.Time, 10)
+		s.OnBreaking(func(until time.Time) { notified <- until })
 		if ok, err := s.Acquire(t.Context()); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		time.Sleep(time.Second)
 		do(t, breaker, breaks(20*time.Second), 0)
 		time.Sleep(5 * time.Second) // the holder has seen the break at 5 s
-		first := <-told
+		first := <-notified
 		do(t, breaker, breaks(13*time.Second), 0)
 		ends := time.Now().Add(13 * time.Second)
 		o.out.Store(true)
 		time.Sleep(9 * time.Second)
 		o.out.Store(false)
 		time.Sleep(1100 * time.Millisecond)
-		if len(told) == 0 {
+		if len(notified) == 0 {
 			t.Fatalf("not told again; believes until %v after the end of the break", first.Sub(ends))
 		}
-		if again := <-told; again.After(ends) || !s.CheckAlive() {
+		if again := <-notified; again.After(ends) || !s.CheckAlive() {
 			t.Errorf("told of an end %v after the break's; alive: %v", again.Sub(ends), s.CheckAlive())
 		}
 		time.Sleep(time.Until(ends))
@@ -79,16 +79,16 @@ func TestBreakThatIsSeenAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := 0
-		s.OnBreaking(func(time.Time) { told++ })
+		notified := 0
+		s.OnBreaking(func(time.Time) { notified++ })
 		if ok, err := s.Acquire(t.Context()); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		do(t, newStore(t, e, observe.Options{}).Authority(), breaks(time.Hour), 0)
 		time.Sleep(59 * time.Minute)
 		synctest.Wait()
-		if told != 1 || !s.CheckAlive() {
-			t.Errorf("told %d times; alive: %v", told, s.CheckAlive())
+		if notified != 1 || !s.CheckAlive() {
+			t.Errorf("told %d times; alive: %v", notified, s.CheckAlive())
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)

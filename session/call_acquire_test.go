@@ -150,15 +150,15 @@ func TestAcquireContext(t *testing.T) {
 func TestAcquireWaitsForItsHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
-		var told atomic.Bool
+		var notified atomic.Bool
 		h := overMemory().open(t, &session.Options{Trace: &session.Trace{Acquire: func(session.AcquireInfo) {
 			cancel()
 			time.Sleep(time.Second)
-			told.Store(true)
+			notified.Store(true)
 		}}})
 		tok, ok, err := h.AcquireWithToken(ctx)
-		if !ok || err != nil || !told.Load() || tok != h.Token() {
-			t.Errorf("%v, %v, %v; the hook has returned: %v", tok, ok, err, told.Load())
+		if !ok || err != nil || !notified.Load() || tok != h.Token() {
+			t.Errorf("%v, %v, %v; the hook has returned: %v", tok, ok, err, notified.Load())
 		}
 		h.alive(t, true)
 	})

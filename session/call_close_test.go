@@ -88,9 +88,9 @@ func TestClose(t *testing.T) {
 				if flying != 0 {
 					t.Errorf("%d requests are in flight", flying)
 				}
-				told := len(h.losses())
+				notified := len(h.losses())
 				time.Sleep(time.Hour)
-				if n.count() != requests || len(h.losses()) != told {
+				if n.count() != requests || len(h.losses()) != notified {
 					t.Errorf("sent %v, told %v", n.requests()[requests:], h.losses())
 				}
 				if _, err := h.Acquire(ctx); !errors.Is(err, lease.ErrClosed) {

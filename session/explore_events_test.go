@@ -133,7 +133,7 @@ func (w *world) callsOf(i int, l []event) []event {
 		if may.has(evWait) && canCall && n[opWait] == 0 {
 			add(evWait, 0)
 		}
-		if may.has(evDisclose) && !h.told.full() {
+		if may.has(evDisclose) && !h.disclosed.full() {
 			add(evDisclose, 0)
 		}
 		if may.has(evHandOver) && canCall && n[opHandOver] < w.cfg.together {
@@ -173,7 +173,7 @@ func (w *world) receivers(who int) (l list[lease.ID]) {
 		}
 		return l
 	}
-	return w.h[1-who].told
+	return w.h[1-who].disclosed
 }
 
 // fates lists the events that can happen to a packet.

@@ -174,7 +174,7 @@ func (k *key) holder(w *world, who int) {
 		k.id(g.id)
 		k.time(g.due, now)
 	}
-	for _, id := range h.told.slice() {
+	for _, id := range h.disclosed.slice() {
 		k.id(id)
 	}
 	k.word(uint64(h.stuck))
@@ -286,7 +286,7 @@ func TestKeyKnowsEveryField(t *testing.T) {
 		{commands{}, "inFlight serving waiting cleaning stuck overtaken triedTakeOver tookOver "},
 		{call{}, "ticket to refused "},
 		{request{}, "Request aim term call sent "},
-		{holder{}, "m dice calls contexts guarded told inc newest flags stuck closed prior begun seen lifting "},
+		{holder{}, "m dice calls contexts guarded disclosed inc newest flags stuck closed prior begun seen lifting "},
 		{incarnation{}, "alive id token number until stopped excused again renewed notified "},
 		{packet{}, "request who serial lastCall acquire inc applied answered stuck outdated crossed decided res err "},
 	} {

@@ -53,21 +53,21 @@ func (w *world) fail(property, format string, args ...any) {
 
 // A holder is a machine, and what the world remembers of it.
 type holder struct {
-	m        machine
-	dice     numbered
-	calls    list[waiting] // the calls that have no answer
-	contexts list[bound]   // the contexts whose work has not stopped
-	guarded  list[guarded]
-	told     list[lease.ID] // the IDs that the holder has disclosed
-	inc      incarnation
-	newest   uint64 // the newest token in which the holder has believed
-	flags    [maxIDs]flags
-	stuck    int
-	closed   bool
-	prior    time.Time    // U before the renewal that is being answered
-	begun    uint64       // the number of incarnations that have begun
-	seen     lease.Record // the record in the answer that the machine is handling
-	lifting  bool         // whether a Release was called and its effects are being checked
+	m         machine
+	dice      numbered
+	calls     list[waiting] // the calls that have no answer
+	contexts  list[bound]   // the contexts whose work has not stopped
+	guarded   list[guarded]
+	disclosed list[lease.ID] // the IDs that the holder has disclosed
+	inc       incarnation
+	newest    uint64 // the newest token in which the holder has believed
+	flags     [maxIDs]flags
+	stuck     int
+	closed    bool
+	prior     time.Time    // U before the renewal that is being answered
+	begun     uint64       // the number of incarnations that have begun
+	seen      lease.Record // the record in the answer that the machine is handling
+	lifting   bool         // whether a Release was called and its effects are being checked
 }
 
 type waiting struct {
@@ -394,8 +394,8 @@ func (w *world) disclose(who int) {
 	}
 	if !id.IsZero() {
 		*h.flag(id) |= disclosed
-		if !h.told.has(id) && !h.told.full() {
-			h.told.add(id)
+		if !h.disclosed.has(id) && !h.disclosed.full() {
+			h.disclosed.add(id)
 		}
 	}
 	w.note("%s discloses %s", name(who), idName(id))

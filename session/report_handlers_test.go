@@ -271,11 +271,11 @@ func TestHandlerRegisteredAtU(t *testing.T) {
 		h := n.open(t, &session.Options{Clock: c})
 		h.acquire(t)
 		c.step(time.Hour)
-		told := false
-		h.OnLost(func(error) { told = true })
+		notified := false
+		h.OnLost(func(error) { notified = true })
 		synctest.Wait()
 		h.lostOnce(t, lease.ErrExpired)
-		if told {
+		if notified {
 			t.Error("told")
 		}
 	})

@@ -206,8 +206,8 @@ func TestLoggerThatNeverReturns(t *testing.T) {
 				if left := time.Until(ends); left < 4900*time.Millisecond {
 					t.Errorf("the context ended %v before the lease", left)
 				}
-				if told := h.breaks(); len(told) != 1 {
-					t.Errorf("breaks: %v", told)
+				if notified := h.breaks(); len(notified) != 1 {
+					t.Errorf("breaks: %v", notified)
 				}
 				time.Sleep(time.Until(ends))
 				h.lostOnce(t, lease.ErrBroken)

@@ -25,15 +25,15 @@ func TestBreakingWithGrace(t *testing.T) {
 			t.Error("told before it was asked")
 		}
 		time.Sleep(20 * time.Second) // RenewInterval
-		told := h.breaks()
-		if len(told) != 1 || told[0].After(over) || over.Sub(told[0]) > 100*time.Millisecond {
-			t.Fatalf("told %v of a break until %v", told, over)
+		notified := h.breaks()
+		if len(notified) != 1 || notified[0].After(over) || over.Sub(notified[0]) > 100*time.Millisecond {
+			t.Fatalf("told %v of a break until %v", notified, over)
 		}
-		if u := until(t, h); !u.Equal(told[0]) {
-			t.Errorf("U is %v, told %v", u, told[0])
+		if u := until(t, h); !u.Equal(notified[0]) {
+			t.Errorf("U is %v, told %v", u, notified[0])
 		}
 		next.refused(t)
-		time.Sleep(time.Until(told[0]) - 1)
+		time.Sleep(time.Until(notified[0]) - 1)
 		if h.alive(t, true); h.Token() != tok || n.record(t).State != lease.Breaking {
 			t.Errorf("token %v; %+v", h.Token(), n.record(t))
 		}
@@ -83,11 +83,11 @@ func TestShortenedBreak(t *testing.T) {
 		n.breaks(t, 20*time.Second)
 		over := time.Now().Add(20 * time.Second)
 		time.Sleep(10 * time.Second)
-		told := h.breaks()
-		if len(told) != 2 || !told[1].Before(told[0]) || told[1].After(over) {
-			t.Fatalf("told %v of a break until %v", told, over)
+		notified := h.breaks()
+		if len(notified) != 2 || !notified[1].Before(notified[0]) || notified[1].After(over) {
+			t.Fatalf("told %v of a break until %v", notified, over)
 		}
-		if u := until(t, h); !u.Equal(told[1]) {
+		if u := until(t, h); !u.Equal(notified[1]) {
 			t.Errorf("U is %v", u)
 		}
 		time.Sleep(10 * time.Second)
@@ -105,8 +105,8 @@ func TestBreakLongerThanTheBelief(t *testing.T) {
 		u := until(t, h)
 		n.act(t, lease.Request{Action: lease.ActionBreak}) // the break ends when the remaining time of the lease has passed
 		time.Sleep(10 * time.Second)
-		if told := h.breaks(); len(told) != 1 || !told[0].Equal(u) {
-			t.Errorf("told %v, U was %v", told, u)
+		if notified := h.breaks(); len(notified) != 1 || !notified[0].Equal(u) {
+			t.Errorf("told %v, U was %v", notified, u)
 		}
 		time.Sleep(time.Until(u))
 		h.lostOnce(t, lease.ErrBroken)
@@ -122,11 +122,11 @@ func TestBreakOfAnInfiniteLease(t *testing.T) {
 		n.breaks(t, time.Minute)
 		over := time.Now().Add(time.Minute)
 		time.Sleep(10 * time.Second)
-		told := h.breaks()
-		if len(told) != 1 || told[0].After(over) || over.Sub(told[0]) > 200*time.Millisecond {
-			t.Fatalf("told %v of a break until %v", told, over)
+		notified := h.breaks()
+		if len(notified) != 1 || notified[0].After(over) || over.Sub(notified[0]) > 200*time.Millisecond {
+			t.Fatalf("told %v of a break until %v", notified, over)
 		}
-		time.Sleep(time.Until(told[0]))
+		time.Sleep(time.Until(notified[0]))
 		h.lostOnce(t, lease.ErrBroken)
 	})
 }

@@ -234,11 +234,11 @@ func TestBreakAndTheStopWindow(t *testing.T) {
 					n.breaks(t, grace)
 					broken := time.Now()
 					<-held.Done()
-					told := h.breaks()
-					if len(told) != 1 {
-						t.Fatalf("told of %d breaks", len(told))
+					notified := h.breaks()
+					if len(notified) != 1 {
+						t.Fatalf("told of %d breaks", len(notified))
 					}
-					want := max(0, told[0].Sub(broken)-5*time.Second)
+					want := max(0, notified[0].Sub(broken)-5*time.Second)
 					if got := time.Since(broken); got != want {
 						t.Errorf("the context ended %v after the break, want %v", got, want)
 					}
@@ -246,7 +246,7 @@ func TestBreakAndTheStopWindow(t *testing.T) {
 						t.Errorf("the cause is %v", cause)
 					}
 					h.alive(t, true)
-					time.Sleep(time.Until(told[0]))
+					time.Sleep(time.Until(notified[0]))
 					h.lostOnce(t, lease.ErrBroken)
 				})
 			})

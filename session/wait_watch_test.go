@@ -27,8 +27,8 @@ func TestWatchLearnsOfABreak(t *testing.T) {
 			n.breaks(t, 5*time.Second)
 			over := time.Now().Add(5 * time.Second)
 			synctest.Wait()
-			if told := h.breaks(); (len(told) == 1) != watch {
-				t.Fatalf("watch %v: told %v", watch, told)
+			if notified := h.breaks(); (len(notified) == 1) != watch {
+				t.Fatalf("watch %v: told %v", watch, notified)
 			}
 			time.Sleep(time.Until(over) - 100*time.Millisecond)
 			if !h.CheckAlive() && watch {
@@ -69,8 +69,8 @@ func TestWatchDuringARenewal(t *testing.T) {
 		n.breaks(t, 4*time.Second)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if told := h.breaks(); len(told) != 1 {
-			t.Fatalf("told %v", told)
+		if notified := h.breaks(); len(notified) != 1 {
+			t.Fatalf("told %v", notified)
 		}
 	})
 }
@@ -86,12 +86,12 @@ func TestWatchIsBegunAgain(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		n.breaks(t, 90*time.Second)
 		time.Sleep(2 * time.Second)
-		if told := h.breaks(); len(told) != 0 {
-			t.Fatalf("told %v without a watch", told)
+		if notified := h.breaks(); len(notified) != 0 {
+			t.Fatalf("told %v without a watch", notified)
 		}
 		time.Sleep(57 * time.Second)
-		if told := h.breaks(); len(told) != 1 {
-			t.Fatalf("told %v", told)
+		if notified := h.breaks(); len(notified) != 1 {
+			t.Fatalf("told %v", notified)
 		}
 	})
 }
@@ -269,8 +269,8 @@ func TestWatchOfWhatSignalsLooks(t *testing.T) {
 		n.breaks(t, 5*time.Second)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if told := len(h.breaks()); told != 1 {
-			t.Errorf("told of %d breaks", told)
+		if notified := len(h.breaks()); notified != 1 {
+			t.Errorf("told of %d breaks", notified)
 		}
 	})
 }

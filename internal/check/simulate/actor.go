@@ -37,16 +37,16 @@ type actor struct {
 	newest          lease.Token // the newest token that the actor has acquired; the world's mutex guards newest, working and prompt
 	working, prompt bool        // the actor works now; it stops as soon as its context ends
 
-	mu      sync.Mutex
-	paused  chan struct{} // closed when the actor resumes; nil if the actor is not paused
-	resumed time.Time     // when the actor last resumed
-	told    map[lease.Token]int
-	ended   map[lease.Token]bool // the tokens of leases that were released, and not lost
+	mu       sync.Mutex
+	paused   chan struct{} // closed when the actor resumes; nil if the actor is not paused
+	resumed  time.Time     // when the actor last resumed
+	notified map[lease.Token]int
+	ended    map[lease.Token]bool // the tokens of leases that were released, and not lost
 }
 
 func newActor(w *world, i int, rate float64, store lease.Store) *actor {
 	a := &actor{
-		world: w, who: fmt.Sprintf("holder %d", i), clock: leasefault.NewClock(), told: map[lease.Token]int{}, ended: map[lease.Token]bool{},
+		world: w, who: fmt.Sprintf("holder %d", i), clock: leasefault.NewClock(), notified: map[lease.Token]int{}, ended: map[lease.Token]bool{},
 		work: w.dice(work, i), contest: w.dice(contest, i),
 		requests: w.dice(requests, i), reads: w.dice(reads, i), watches: w.dice(watches, i), storage: w.dice(storage, i),
 	}
@@ -222,7 +222,7 @@ func (a *actor) released(tok lease.Token) {
 func (a *actor) lossesReported(tok lease.Token) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.told[tok]
+	return a.notified[tok]
 }
 
 // readAndWrite reads, waits and writes under the lease for a while. Before about half of its
@@ -255,8 +255,8 @@ func (a *actor) expectReport(tok lease.Token) {
 	time.Sleep(time.Nanosecond) // the handlers run at the same instant
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if times := a.told[tok]; times == 0 || times > 1 && a.excluded&order == 0 {
-		a.violate(otherwise, "%s: the loss of %s was told %d times", a.who, tok, a.told[tok])
+	if times := a.notified[tok]; times == 0 || times > 1 && a.excluded&order == 0 {
+		a.violate(otherwise, "%s: the loss of %s was told %d times", a.who, tok, a.notified[tok])
 	}
 }
 
@@ -291,8 +291,8 @@ func (a *actor) lost(err error) {
 		return
 	}
 	a.mu.Lock()
-	a.told[lost.Token]++
-	times, ended := a.told[lost.Token], a.ended[lost.Token]
+	a.notified[lost.Token]++
+	times, ended := a.notified[lost.Token], a.ended[lost.Token]
 	a.mu.Unlock()
 	a.world.mu.Lock()
 	a.world.report.Lost++
