@@ -214,7 +214,7 @@ func Missing(argument string) error {
 //   - Every renewal after the break failed, for example because the authority did not answer. The
 //     Reason is then ErrStopWindow or ErrExpired.
 type LostError struct {
-	Name   string // the name of the lease
+	Name   string // the name of the lease; may be empty in a test
 	Token  Token  // the token of the incarnation that was lost
 	Reason Code   // ErrExpired, ErrBroken, ErrStopWindow, ErrTakenOver, or the refusal of a renewal, such as ErrIDMismatch
 	Err    error  // the last error before the loss; may be nil
@@ -230,7 +230,10 @@ func (e *LostError) Error() string {
 	if e.Reason == ErrStopWindow {
 		verb = "must stop" // the lease is still held
 	}
-	s := "lease: " + verb + " " + quote(e.Name) + ": " + e.Reason.Error()
+	if e.Name != "" {
+		verb += " " + quote(e.Name)
+	}
+	s := "lease: " + verb + ": " + e.Reason.Error()
 	if e.Err != nil && CodeOf(e.Err) != e.Reason { // do not write the text of the Code twice
 		s += ": " + e.Err.Error()
 	}

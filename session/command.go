@@ -403,7 +403,11 @@ func (m *machine) wasProbed(r request, now time.Time, err error) {
 // newer call. If a stuck Acquire of the ID has returned since the release was sent, the machine
 // sends the release again.
 func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
-	m.countFailure("release", err)
+	what := "release"
+	if c := m.ledger.find(id); c != nil && c.inDoubt {
+		what = "release after an acquire with an unknown outcome"
+	}
+	m.countFailure(what, err)
 	m.report(ReleaseInfo{ID: id, Err: err})
 	m.answerReleases(upTo, err)
 	m.commands.cleaning = m.commands.last() > 0 || m.commands.overtaken

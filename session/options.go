@@ -127,6 +127,7 @@ type Options struct {
 	//
 	//   - at Debug, each acquire, release and hand-over that succeeded;
 	//   - at Warn, each break when it begins or is shortened;
+	//   - at Warn, "lease: stopping", when the stop window begins;
 	//   - at Warn, the 1st, 2nd, 4th, 8th and so on of a series of failed requests. Requests of all kinds
 	//     belong to one series;
 	//   - at Info, the first request that is answered after a series of failed requests;

@@ -38,7 +38,9 @@ type Trace struct {
 	// still held, and is lost one StopWindow later unless a renewal is granted. Stopping is called
 	// at most once for an incarnation. It is not called if the lease is lost without a stop window,
 	// for example after a suspension of the process. To count all terms that did not end by choice,
-	// count the tokens that Stopping or Lost reports.
+	// count the tokens that Stopping or Lost reports, and the errors of [Run] that match
+	// fencing.ErrStale. A guard can reject a write before the Session has noticed that its lease was
+	// broken.
 	Stopping func(*lease.LostError)
 
 	// Lost is called once for every incarnation that ends by a loss. If the work stops in the stop
@@ -54,7 +56,7 @@ type Trace struct {
 // AcquireInfo is the argument of the hook [Trace].Acquire.
 type AcquireInfo struct {
 	Token     lease.Token   // the token of the incarnation that is held now; empty if nothing is held
-	Err       error         // the error that Acquire wraps; if Abandoned is true, the error of the last request
+	Err       error         // the error that Acquire wraps; nil if another holder has the lease; if Abandoned is true, the error of the last request
 	Took      time.Duration // from the sending of the last request to its answer
 	Abandoned bool          // whether the caller no longer waited when the answer came
 }
@@ -64,7 +66,7 @@ type RenewInfo struct {
 	Token lease.Token   // the token of the incarnation that was renewed; empty if the incarnation had already ended
 	Err   error         // nil if the renewal was granted
 	Took  time.Duration // from the sending of the renewal to its answer
-	Left  time.Duration // how long the belief still lasted when the answer came; not positive if the answer came too late
+	Left  time.Duration // how long the belief would still have lasted without this answer; not positive if the answer came too late
 }
 
 // ReleaseInfo is the argument of the hook [Trace].Released.
@@ -182,7 +184,7 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 
 // reportStop logs that a stop window begins, and returns a function that calls the hook.
 func (s *Session) reportStop(e *lease.LostError) (hook func()) {
-	s.record(slog.LevelWarn, "stopping", "token", e.Token, "err", e.Err)
+	s.record(slog.LevelWarn, "stopping", "token", e.Token, "err", e)
 	return func() {
 		if s.o.Trace != nil {
 			callHook(s.o.Trace.Stopping, e)

@@ -81,7 +81,7 @@ func TestLoggerByDefault(t *testing.T) {
 			{first, ` owner=` + h.Owner(), 2},
 			{second, `level=DEBUG msg="lease: released"`, 1},
 			{second, ` token=00000000000000000001 owner=` + h.Owner(), 2}, // the two records "released" and "term ended"
-			{second, `level=INFO msg="lease: term ended" name=jobs/nightly err="the work failed" token=00000000000000000001`, 1},
+			{second, `level=WARN msg="lease: term ended" name=jobs/nightly err="the work failed" token=00000000000000000001`, 1},
 			{second, "began", 0},
 		} {
 			if got := len(c.book.lines(c.text)); got != c.want {
@@ -261,9 +261,18 @@ func TestLogOfTerms(t *testing.T) {
 		if err != errWork {
 			t.Errorf("run: %v", err)
 		}
-		began, ended := book.lines(`level=INFO msg="lease: term began"`), book.lines(`level=INFO msg="lease: term ended" name=jobs/nightly err="the work failed"`)
+		began, ended := book.lines(`level=INFO msg="lease: term began"`), book.lines(`level=WARN msg="lease: term ended" name=jobs/nightly err="the work failed"`)
 		if len(began) != 3 || len(ended) != 3 {
 			t.Errorf("%d terms began and %d ended, in\n%s", len(began), len(ended), book.out.String())
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		err = session.Run(ctx, h, func(ctx context.Context, _ lease.Token) error {
+			cancel()
+			<-ctx.Done()
+			return ctx.Err()
+		}, &session.RunOptions{Logger: slog.New(book)})
+		if ended := book.lines(`level=INFO msg="lease: term ended" name=jobs/nightly err="context canceled"`); err != context.Canceled || len(ended) != 1 {
+			t.Errorf("the caller ended a term: %v, in\n%s", err, book.out.String())
 		}
 	})
 }

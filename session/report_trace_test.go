@@ -105,7 +105,7 @@ func TestTraceAndLogger(t *testing.T) {
 			`level=WARN msg="lease: acquire failed" name=jobs/nightly failures=1 err="connection reset"`,
 			`level=WARN msg="lease: renewal failed" name=jobs/nightly failures=1 err="connection reset"`,
 			`level=WARN msg="lease: breaking" name=jobs/nightly token=00000000000000000002`,
-			`level=WARN msg="lease: stopping" name=jobs/nightly token=00000000000000000002 err=broken`,
+			`level=WARN msg="lease: stopping" name=jobs/nightly token=00000000000000000002 err="lease: must stop \"jobs/nightly\": the lease is about to end: the lease was broken"`,
 			`level=ERROR msg="lease: lost" name=jobs/nightly token=00000000000000000002 reason=broken`,
 			`level=DEBUG msg="lease: released" name=jobs/nightly id=` + id.String(),
 			`level=DEBUG msg="lease: handed over" name=jobs/nightly id=` + from.String() + " token=00000000000000000004 to=" + lease.ID{9}.String(),

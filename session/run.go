@@ -71,9 +71,10 @@ type RunOptions struct {
 	//     that embeds a Session, neither Run nor AcquireWait writes these two records, because a
 	//     Session logs its failures itself.
 	//   - at Info, "lease: term began", when a term begins;
-	//   - at Info, "lease: term ended", when a term ends, with the error of the function;
-	//   - at Warn, "lease: term ended", if the lease was lost or was about to end before the caller
-	//     ended the context.
+	//   - at Info, "lease: term ended", when a term ends without an error, or after the caller has ended
+	//     the context;
+	//   - at Warn, "lease: term ended", with the error, if the lease was lost or was about to end, or if
+	//     the function failed before the caller ended the context.
 	//
 	// A slow Logger does not delay Run, even if the Logger never returns. Default: the Logger of the
 	// Session, if the Lease is a [Session] or a type that embeds a Session. For other Leases, the
@@ -382,7 +383,7 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 		}
 		err = joinErrors(err, r.callWithTimeout(ctx, r.lease.Release))
 		level := slog.LevelInfo
-		if errors.As(err, &lost) {
+		if errors.As(err, &lost) || err != nil && ctx.Err() == nil {
 			level = slog.LevelWarn
 		}
 		r.record(level, "lease: term ended", "err", err, "token", tok)

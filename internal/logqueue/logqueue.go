@@ -3,6 +3,7 @@ package logqueue
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -59,6 +60,9 @@ func withoutNil(args []any) (kept []any) {
 	for pair := range slices.Chunk(args, 2) {
 		if len(pair) < 2 || pair[1] != nil {
 			kept = append(kept, pair...)
+		}
+		if err, ok := pair[len(pair)-1].(error); ok {
+			kept[len(kept)-1] = fmt.Errorf("%w", err) // a TextHandler writes the text of a Code, and not its name
 		}
 	}
 	return kept

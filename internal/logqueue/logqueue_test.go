@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/logqueue"
 )
 
@@ -35,9 +36,13 @@ func TestOrder(t *testing.T) {
 		q := logqueue.Queue{To: logger(&out, func(slog.Record) { time.Sleep(time.Millisecond) })}
 		q.Log(slog.LevelInfo, "first", "n", 1)
 		q.Log(slog.LevelError, "second", "err", error(nil), "m", 2)
+		q.Log(slog.LevelWarn, "third", "err", lease.ErrBroken)
 		q.Flush()
 		lines := strings.Split(out.String(), "\n")
-		if len(lines) != 3 || !strings.Contains(lines[0], `level=INFO msg=first n=1`) || !strings.Contains(lines[1], `level=ERROR msg=second m=2`) {
+		if len(lines) != 4 || !strings.Contains(lines[0], `level=INFO msg=first n=1`) || !strings.Contains(lines[1], `level=ERROR msg=second m=2`) {
+			t.Errorf("logged:\n%s", out.String())
+		}
+		if !strings.Contains(lines[2], `level=WARN msg=third err="the lease was broken"`) { // and not err=broken
 			t.Errorf("logged:\n%s", out.String())
 		}
 	})
