@@ -169,29 +169,32 @@ func ExampleTokenFromContext() {
 				http.Error(w, "no token", http.StatusInternalServerError)
 				return
 			}
-			stored.mark, stored.text = tok, r.URL.Query().Get("text")
-			fmt.Fprint(w, "stored with ", tok)
+			stored.mark = tok // also for a request that only reads
+			if r.Method == "PUT" {
+				stored.text = r.URL.Query().Get("text")
+			}
+			fmt.Fprint(w, stored.text)
 		}), &fencing.Options{Guard: func(*http.Request) (*fencing.Guard, error) { return guard, nil }})
 		if err != nil {
 			log.Fatal(err)
 		}
 		return h
 	}
-	put := func(server http.Handler, tok, text string) {
-		r := httptest.NewRequest("PUT", "/?text="+text, nil)
+	send := func(server http.Handler, method, tok, text string) {
+		r := httptest.NewRequest(method, "/?text="+text, nil)
 		r.Header.Set("Fencing-Token", tok)
 		w := httptest.NewRecorder()
 		server.ServeHTTP(w, r)
 		fmt.Println(w.Code, strings.TrimSpace(w.Body.String()))
 	}
 
-	put(start(), "00000000000000000034", "newer")
-	put(start(), "00000000000000000033", "older") // after a restart of the server
-	fmt.Println(stored.text)
+	send(start(), "PUT", "00000000000000000033", "first")
+	send(start(), "GET", "00000000000000000034", "")      // a new holder reads
+	send(start(), "PUT", "00000000000000000033", "stale") // the old holder writes late, after a restart of the server
 	// Output:
-	// 200 stored with 00000000000000000034
+	// 200 first
+	// 200 first
 	// 412 fencing: stale token 00000000000000000033: 00000000000000000034 has been seen
-	// newer
 }
 
 // A client sends the token of one incarnation with all requests that it makes during this

@@ -50,7 +50,12 @@ type Options struct {
 //     from TokenFromContext. The [Mark] in the database refuses an earlier holder even after a
 //     restart. This way also works if several servers share the database.
 //   - In a single server, next stores the token in one step with the data. After a restart, the
-//     server passes the stored token to [NewGuard], and Options.Guard returns this Guard.
+//     server passes the stored token to [NewGuard], and Options.Guard returns this Guard. The
+//     example of [TokenFromContext] shows this way.
+//
+// In both ways, next must also store the token of a request that only reads, before it answers the
+// request. Otherwise, an older holder could write after a restart, although the current holder has
+// already read the data.
 //
 // Put the handler behind authentication. The handler refuses malformed tokens, but a client can
 // invent a well-formed token. The handler does not check whether an authority has issued the token.
