@@ -497,20 +497,22 @@ var waitRules = []rule{
 		b.acquire()
 	}},
 	{"H21/wait-ends-with-a-release-and-a-close", "every wait ends when its own holder is released or closed, though another holds and though requests hang", CanUseAuthority | hasWait | exactTime, func(p *probe) {
-		for i := range 4 {
+		for i := range 8 {
 			var hang atomic.Bool
 			gate := p.gate()
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
 			a, b := w.join(Holder{Name: w.name, Owner: "a"}), w.join(Holder{Name: w.name, Owner: "b"}, leasefault.Always(leasefault.Any, leasefault.If(hang.Load, ignoreContext(gate))))
 			a.acquire()
-			hang.Store(i >= 2)
+			hang.Store(i%4 >= 2)
 			const waits = 3
 			waited := make(chan error, waits)
 			for range waits {
 				go func() { waited <- b.waiter().Wait(p.ctx) }()
 			}
-			p.pass(p.D / 2)
+			if p.pass(p.D / 100); i < 4 { // otherwise the first read of each wait is in flight
+				p.pass(p.D / 2)
+			}
 			ctx, cancel := context.WithTimeout(p.ctx, p.D/100)
 			end, what := b.Release, "release"
 			if c, ok := b.Lease.(closer); ok && i%2 == 1 {
