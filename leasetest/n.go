@@ -140,6 +140,16 @@ var runRules = []rule{
 		a.requireNotAlive("after the run")
 		b.acquire()
 	}},
+	{"N2/a-run-releases-what-its-function-could-not", "if a release that the function itself sent is lost, the run releases the lease", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.First(1, lease.ActionRelease, leasefault.FailRequest))
+		err := session.Run(p.ctx, a.Lease, func(ctx context.Context, _ lease.Token) error {
+			p.history.printf("a: Release in the function: %v", a.Release(context.WithoutCancel(ctx)))
+			return nil
+		}, silentOptions)
+		p.history.printf("a: Run: %v", err)
+		w.requireFree("after a run whose function could not release")
+	}},
 	{"N3/a-panic-leaves-no-lease", "the lease of a function that panicked is free at once", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})

@@ -58,6 +58,7 @@ var ruleBugs = []namedBug{
 		}
 		return s
 	}, "S10/another-client's-changes-are-listed"},
+	{"releases nothing that it does not believe to hold", sessionsAs(func(s *session.Session) lease.Lease { return releasesHeld{s} }), "N2/a-run-releases-what-its-function-could-not"},
 	{"acquires the lease only once", sessionsAs(func(s *session.Session) lease.Lease { return &holdsOnce{Session: s} }), "N1/a-run-contends-again-if-the-caller-lets-it"},
 
 	{"a use sets the owner", cellNamed("authority/infinite write (A)/changes the owner"), "M1/every-request-in-every-state"},
@@ -516,6 +517,16 @@ func (s *listsOnce) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 			}
 		}
 	}
+}
+
+// A releasesHeld is a session whose Release does nothing if CheckAlive is false.
+type releasesHeld struct{ *session.Session }
+
+func (r releasesHeld) Release(ctx context.Context) error {
+	if !r.CheckAlive() {
+		return nil
+	}
+	return r.Session.Release(ctx)
 }
 
 // A holdsOnce is a session that acquires the lease only once.
