@@ -356,9 +356,9 @@ var answerRules = []rule{
 		p.pass(left + p.Slack/4)
 		a.grant(acquire(p.id(), p.D))
 	}},
-	{"A8/a-break-tells-enough", "a break by a client that has not seen the lease returns no less than the time for which it stays locked", CanBreak | hasAnotherAuthority, func(p *probe) {
+	{"A8/a-break-tells-enough", "a break returns no less than the time for which the lease stays locked, also to a client that has not seen the lease, and no more than the lease can have left", CanBreak | hasAnotherAuthority, func(p *probe) {
 		a := p.authority()
-		for i, period := range []lease.Period{{}, lease.Grace(p.D / 4)} {
+		for i, period := range []lease.Period{{}, lease.Grace(p.D / 4), lease.Grace(100 * p.D)} {
 			name := fmt.Sprint(p.name, "/", i)
 			began := time.Now()
 			a.mustGrant(name, acquire(p.id(), p.D))
@@ -369,6 +369,13 @@ var answerRules = []rule{
 			}
 			for range 2 { // the second break finds a breaking lease, and changes nothing
 				left, err := lease.Break(p.ctx, a.another(), name, period)
+				if lease.CodeOf(err) == lease.ErrPeriod {
+					break // the authority limits the period
+				}
+				// A client that has not seen the lease may count its whole duration from now.
+				if most := 2*p.D + p.Slack; left > most {
+					p.Errorf("a break leaves %v, and at most %v can be left", left, most)
+				}
 				if least := time.Until(earliest) - p.Slack; err != nil || left < least {
 					p.Errorf("a break leaves %v to a client that has not seen the lease, and at least %v are left: %v", left, least, err)
 				}

@@ -348,6 +348,30 @@ var stateRules = []rule{
 			}
 		})
 	}},
+	{"A4/a-grant-that-writes-nothing-is-decided-on-what-another-client-left", "a client refuses a use of a lease, and a change to the ID in force, once another client has broken the lease or has taken it", CanBreak | hasAnotherAuthority, func(p *probe) {
+		a := p.authority()
+		clients := []authorityProbe{a, a.another()}
+		for i := range 4 {
+			one, other := clients[i%2], clients[1-i%2]
+			id, last := p.id(), p.id()
+			one.grant(acquire(id, p.D))
+			other.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
+			if i >= 2 {
+				other.grant(acquire(last, p.D))
+			} else {
+				last = id
+			}
+			for _, req := range []lease.Request{{Action: lease.ActionWrite, ID: id}, {Action: lease.ActionRead, ID: id}, {Action: lease.ActionChange, ID: id, Proposed: id}} {
+				if p.lacksAbility(req) {
+					continue
+				}
+				if _, err := one.ask(req); !lease.CodeOf(err).Refusal() {
+					p.Errorf("%s, after another client has ended the lease: %v", requestText(req), err)
+				}
+			}
+			other.grant(release(last))
+		}
+	}},
 	{"A4/a-refusal-is-decided-on-what-another-client-left", "a request that one client was refused is decided again after a change by another client, in both directions", hasAnotherAuthority, func(p *probe) {
 		a := p.authority()
 		clients := []authorityProbe{a, a.another()}

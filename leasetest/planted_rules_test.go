@@ -85,6 +85,8 @@ var ruleBugs = []namedBug{
 		}
 		return s
 	}, "A4/another-client-sees-every-state"},
+	{"grants a use from memory", anotherClient(func(a lease.Authority) lease.Authority { return &usesRemembered{Authority: a} }),
+		"A4/a-grant-that-writes-nothing-is-decided-on-what-another-client-left"},
 	{"refuses once more from memory", anotherClient(func(a lease.Authority) lease.Authority {
 		return &remembers{Authority: a, refused: map[string]lease.Result{}}
 	}), "A4/a-refusal-is-decided-on-what-another-client-left"},
@@ -649,6 +651,23 @@ func authorityOver(bug string, f func(lease.Authority) lease.Authority) func() *
 		s.newAuthority = func(t testing.TB) lease.Authority { return f(inner(t)) }
 		return s
 	}
+}
+
+// A usesRemembered is a client that grants a use of its last grant without a request.
+type usesRemembered struct {
+	lease.Authority
+	last atomic.Pointer[lease.Result]
+}
+
+func (a *usesRemembered) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if last := a.last.Load(); last != nil && req.Action == lease.ActionWrite && req.ID == last.Record.ID {
+		return *last, nil
+	}
+	res, err := a.Authority.Do(ctx, name, req)
+	if err == nil && req.Action == lease.ActionAcquire {
+		a.last.Store(&res)
+	}
+	return res, err
 }
 
 // shortNames accepts names of up to 1024 characters.

@@ -38,6 +38,7 @@ var storeRecordRules = []rule{
 			"a broken lease with an until":    {State: lease.Broken, ID: id, Duration: s.D, Until: until, Epoch: 1},
 			"an available one with an until":  {ID: id, Duration: s.D, Until: until, Epoch: 1},
 			"an expired infinite lease":       {State: lease.Expired, ID: id, Duration: lease.Infinite, Epoch: 1},
+			"an infinite break":               {State: lease.Breaking, ID: id, Duration: lease.Infinite, Epoch: 1},
 			"a duration of zero":              {State: lease.Expired, ID: id, Epoch: 1},
 			"a negative duration":             {State: lease.Expired, ID: id, Duration: -s.D, Epoch: 1},
 			"epoch 0":                         {State: lease.Expired, ID: id, Duration: s.D},
