@@ -197,8 +197,9 @@ func (m *machine) cancel(now time.Time, n uint64, err error) {
 }
 
 // disclose returns the ID under which the lease is held. If the lease is not held, disclose returns
-// the ID that the next Acquire proposes. disclose also records that another holder can hand the
-// lease over to the returned ID. For a closed machine, disclose returns the zero ID.
+// the ID that the next Acquire proposes. disclose marks the returned ID as disclosed, because another
+// holder that learns the ID can hand the lease over to it. For a closed machine, disclose returns the
+// zero ID.
 func (m *machine) disclose(now time.Time) lease.ID {
 	m.tick(now)
 	defer m.advance(now)

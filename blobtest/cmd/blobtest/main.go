@@ -98,7 +98,8 @@ func message(err error) string {
 	return "blobtest: " + text
 }
 
-// flagNames replaces the fields of [blobtest.Options] with the flags that set them.
+// flagNames replaces the names of fields of [blobtest.Options] in an error text with the names of the
+// flags that set these fields.
 var flagNames = strings.NewReplacer("Options.", "", "Accounts", "-account", "Containers", "-container",
 	"MaxBody", "-max-body", "MaxBlob", "-max-blob", "MaxTotal", "-max-total", "Timeout", "-timeout")
 
