@@ -123,6 +123,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return g.DoContext(r.Context(), tok, func() error {
+		if r.Trailer == nil {
+			r.Trailer = http.Header{} // shared with the copy, so that the server can add trailers to both
+		}
 		admitted := r.WithContext(context.WithValue(r.Context(), tokenKey{}, tok))
 		defer removeForm(admitted, r)
 		h.next.ServeHTTP(w, admitted)
@@ -143,7 +146,8 @@ type tokenKey struct{}
 
 // TokenFromContext returns the token of a request that a [Handler] has admitted. The argument ctx is
 // the context that the wrapped handler gets with its request, or a context derived from it. For any
-// other context, TokenFromContext returns the empty Token and false.
+// other context, TokenFromContext returns the empty Token and false. If several Handlers wrap each
+// other, TokenFromContext returns the token of the innermost one.
 func TokenFromContext(ctx context.Context) (lease.Token, bool) {
 	tok, ok := ctx.Value(tokenKey{}).(lease.Token)
 	return tok, ok
