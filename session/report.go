@@ -35,8 +35,8 @@ type Trace struct {
 
 	// Stopping is called when the stop window of an incarnation begins. The contexts of WhileHeld
 	// have ended, and the LostError is their cause. Its Reason is [lease.ErrStopWindow]. The lease is
-	// still held, and is lost one StopWindow later unless a renewal is granted. Stopping is called
-	// at most once for an incarnation. It is not called if the lease is lost without a stop window,
+	// still held, and is lost one StopWindow later unless a renewal is granted. Such a renewal ends
+	// the stop window, so an incarnation can have several. Stopping is not called if the lease is lost without a stop window,
 	// for example after a suspension of the process. To count all terms that did not end by choice,
 	// count the tokens that Stopping or Lost reports, and the errors of [Run] that match
 	// fencing.ErrStale. A guard can reject a write before the Session has noticed that its lease was

@@ -76,7 +76,8 @@ type RunOptions struct {
 	//   - at Warn, "lease: term ended", with the error, if the lease was lost or was about to end, or if
 	//     the function failed before the caller ended the context.
 	//
-	// A slow Logger does not delay Run, even if the Logger never returns. Default: the Logger of the
+	// A slow Logger delays the end of Run by at most a tenth of a second, even if the Logger never
+	// returns. Default: the Logger of the
 	// Session, if the Lease is a [Session] or a type that embeds a Session. For other Leases, the
 	// default is slog.Default() at the time of each record. Use slog.DiscardHandler to turn logging
 	// off.
@@ -180,7 +181,7 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	if err != nil {
 		return err
 	}
-	defer r.log.Flush()
+	defer r.flush()
 	end, ok := r.begin()
 	if !ok {
 		return &lease.FieldError{Field: "Run.l", Value: strconv.Quote(r.name()), Bound: "must not be in use by another call of Run or TryRun", Code: lease.ErrOption}
@@ -216,8 +217,9 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 // clock, TryRun waits until it sees a renewal, because only a renewal shows that the other holder
 // is alive (see [Session.AcquireUnlessHeld]).
 //
-// If another call of Run or TryRun is using the same [Session], TryRun also returns (false, nil). For
-// example, a job may still be running when its scheduler starts it again.
+// If another call of Run or TryRun is using the same [Session], TryRun also returns (false, nil), even
+// if that call waits for the lease or for the answer to its release. For example, a job may still be
+// running when its scheduler starts it again.
 //
 // A lease alone does not make a job run once. A process that starts after the job is finished
 // acquires the lease and runs the job again. To run a job only once, record in the job's own data
@@ -228,9 +230,12 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 	if err != nil {
 		return false, err
 	}
-	defer r.log.Flush()
+	defer r.flush()
 	end, ok := r.begin()
-	if !ok {
+	switch {
+	case !ok && ctx.Err() != nil:
+		return false, stopped(ctx)
+	case !ok:
 		return false, nil
 	}
 	defer end()
@@ -294,7 +299,8 @@ func acquireUnlessHeld(ctx context.Context, l lease.Lease) (lease.Token, bool, e
 //
 // The lease is renewed from the grant on, even after ctx has ended. Do the work under the context of
 // [lease.WhileHeld]. When the work is done, call the function that WhileHeld has returned, and then
-// call Release. Without a call of Release, the lease is renewed for as long as the process runs.
+// call Release. Do not call Run or TryRun with the same Lease meanwhile, because each of them releases
+// the lease at its end. Without a call of Release, the lease is renewed for as long as the process runs.
 //
 // If AcquireWait fails, it returns the error that Run returns when Run cannot acquire the lease. If
 // AcquireWait fails after an attempt with an unknown outcome, AcquireWait also releases the lease,
@@ -320,8 +326,16 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 // A runner is the state of one call of Run, TryRun or AcquireWait.
 type runner struct {
 	*RunOptions
-	lease lease.Lease
-	log   *logqueue.Queue
+	lease  lease.Lease
+	log    *logqueue.Queue
+	logged bool // whether this call has added a record to log
+}
+
+// flush waits for a short time until the Logger has the records of this call.
+func (r *runner) flush() {
+	if r.logged {
+		r.log.Flush()
+	}
 }
 
 func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.Context, lease.Token) error, o *RunOptions) (*runner, error) {
@@ -408,6 +422,7 @@ func (r *runner) record(level slog.Level, text string, args ...any) {
 	if name := r.name(); name != "" {
 		args = append([]any{"name", name}, args...)
 	}
+	r.logged = true
 	r.log.Log(level, text, args...)
 }
 

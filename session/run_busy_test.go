@@ -32,6 +32,11 @@ func TestRunOfABusySession(t *testing.T) {
 			if ran, err := session.TryRun(ctx, h, never, nil); ran || err != nil {
 				t.Errorf("TryRun returns %v, %v", ran, err)
 			}
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			if ran, err := session.TryRun(ended, h, never, nil); ran || !errors.Is(err, context.Canceled) {
+				t.Errorf("TryRun returns %v, %v under a context that is done", ran, err)
+			}
 			time.Sleep(time.Hour)
 			return ctx.Err() // nil, because nothing has released the lease
 		}, nil)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/fencedlease/lease"
 )
 
 // A Queue passes records to a Logger in order, on a goroutine that exits when no record is left. A
@@ -61,8 +63,8 @@ func withoutNil(args []any) (kept []any) {
 		if len(pair) < 2 || pair[1] != nil {
 			kept = append(kept, pair...)
 		}
-		if err, ok := pair[len(pair)-1].(error); ok {
-			kept[len(kept)-1] = fmt.Errorf("%w", err) // a TextHandler writes the text of a Code, and not its name
+		if code, ok := pair[len(pair)-1].(lease.Code); ok {
+			kept[len(kept)-1] = fmt.Errorf("%w", code) // so that a TextHandler writes the text of the Code, and not its name
 		}
 	}
 	return kept

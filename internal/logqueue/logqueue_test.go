@@ -48,6 +48,19 @@ func TestOrder(t *testing.T) {
 	})
 }
 
+// Log does not call the methods of an error, because its caller may hold a lock.
+func TestErrorsAreNotCalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := logqueue.Queue{To: slog.New(slog.DiscardHandler)}
+		q.Log(slog.LevelInfo, "x", "err", blocking{})
+	})
+}
+
+// A blocking error has no text.
+type blocking struct{}
+
+func (blocking) Error() string { panic("the text of an error was asked for") }
+
 // A Logger that never returns does not delay Log, and delays Flush only for a short time.
 func TestLoggerThatNeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
