@@ -348,7 +348,7 @@ var stateRules = []rule{
 			}
 		})
 	}},
-	{"A4/a-grant-that-writes-nothing-is-decided-on-what-another-client-left", "a client refuses a use of a lease, and a change to the ID in force, once another client has broken the lease or has taken it", CanBreak | hasAnotherAuthority, func(p *probe) {
+	{"A4/a-grant-that-writes-nothing-is-decided-on-what-another-client-left", "a client refuses a use of a lease, and a change to the ID in force, once another client has broken the lease or has taken it", CanBreak | CanUse | hasAnotherAuthority, func(p *probe) {
 		a := p.authority()
 		clients := []authorityProbe{a, a.another()}
 		for i := range 4 {

@@ -224,7 +224,7 @@ var swapRules = []rule{
 			a.grant(req)
 			// The caller of this swap has loaded nothing. The swap comes before the load, because a
 			// store may make the text of a version only when a caller needs it.
-			if _, err := s.Swap(s.ctx, s.name, lease.Snapshot{}, s.leased(lease.Snapshot{Record: lease.Record{Epoch: old.Record.Epoch + 9}}, 100*s.D)); err == nil {
+			if _, err := s.Swap(s.ctx, s.name, lease.Snapshot{}, s.leased(lease.Snapshot{Now: old.Now, Record: lease.Record{Epoch: old.Record.Epoch + 9}}, 100*s.D)); err == nil {
 				s.Errorf("a swap of the zero Snapshot was committed after %s", requestText(req))
 			}
 			now := s.load(s.name)
