@@ -77,10 +77,9 @@ type RunOptions struct {
 	//     the function failed before the caller ended the context.
 	//
 	// A slow Logger delays the end of Run by at most a tenth of a second, even if the Logger never
-	// returns. Default: the Logger of the
-	// Session, if the Lease is a [Session] or a type that embeds a Session. For other Leases, the
-	// default is slog.Default() at the time of each record. Use slog.DiscardHandler to turn logging
-	// off.
+	// returns. Default: the Logger of the Session, if the Lease is a [Session] or a type that embeds
+	// a Session. For other Leases, the default is slog.Default() at the time of each record. Use
+	// slog.DiscardHandler to turn logging off.
 	Logger *slog.Logger
 
 	// Clock is the source of time. Default: the Clock of the Session, if the Lease is a [Session] or a
@@ -283,8 +282,8 @@ func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, err
 	}
 }
 
-// acquireUnlessHeld calls the method AcquireUnlessHeld if the Lease has it. If the Lease does not have the method
-// AcquireUnlessHeld, acquireUnlessHeld calls [lease.AcquireWithToken].
+// acquireUnlessHeld calls the method AcquireUnlessHeld if the Lease has it, and otherwise
+// [lease.AcquireWithToken].
 func acquireUnlessHeld(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
 	if l, ok := l.(interface {
 		AcquireUnlessHeld(context.Context) (lease.Token, bool, error)
