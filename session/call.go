@@ -7,8 +7,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A caller is a method call that waits for its outcome.
-type caller struct {
+// A replyTo says where the outcome of a call goes.
+type replyTo struct {
 	ctx    context.Context
 	answer func(outcome) // is called once, and must not block
 }
@@ -25,7 +25,7 @@ func needContext(ctx context.Context, call string) {
 
 // begin chooses a number for a new call, passes the call to the state machine, and returns the
 // number.
-func (s *Session) begin(c caller, input input) (n uint64) {
+func (s *Session) begin(c replyTo, input input) (n uint64) {
 	s.step(func(m *machine, now time.Time) {
 		n = s.calls.Put(c)
 		input(m, now, n)
@@ -43,7 +43,7 @@ func (s *Session) cancel(n uint64, err error) {
 // function ends first, the function cancels the call.
 func (s *Session) call(ctx context.Context, input input) (await func(context.Context) outcome) {
 	answers := make(chan outcome, 1)
-	n := s.begin(caller{ctx, func(o outcome) { answers <- o }}, input)
+	n := s.begin(replyTo{ctx, func(o outcome) { answers <- o }}, input)
 	return func(ctx context.Context) outcome {
 		select {
 		case o := <-answers:
@@ -82,8 +82,8 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 //
 // Concurrent calls are served one after the other. If ctx ends, AcquireWithToken returns the error of
 // ctx at once. If Release or Close is called during the call, AcquireWithToken returns
-// [lease.ErrReleased] at once. If the authority grants the request after AcquireWithToken has
-// returned an error, the Session releases the lease before it serves the next call.
+// [lease.ErrReleased] at once. If the authority grants the request after one of these early returns,
+// the Session releases the lease before it serves the next call.
 //
 // If the authority does not answer a release, the next call of Release or Close sends the release
 // again. If a later Acquire is refused because the lease is still locked, the Session also sends
@@ -149,7 +149,7 @@ func (s *Session) Release(ctx context.Context) error {
 // Settle. Without Settle, the lease can stay locked while no program uses it. The functions [Run],
 // [TryRun] and [AcquireWait] call Settle themselves. Settle uses ctx as Release does.
 func (s *Session) Settle(ctx context.Context) error {
-	return s.relinquish(ctx, "release", (*machine).settle)
+	return s.relinquish(ctx, "settle", (*machine).settle)
 }
 
 // HandOver gives the lease to another Session, the receiver. The parameter to is the [Session.ID] of

@@ -114,7 +114,7 @@ func (m *machine) answered(r request, now time.Time, res lease.Result, err error
 	}
 	before := m.failures
 	if r.aim == aimRenew {
-		m.renewed(r, now, res, err)
+		m.renewalAnswered(r, now, res, err)
 	} else {
 		m.commands.inFlight = nil
 		m.releaseStrayID(res)
@@ -135,11 +135,11 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 	case aimTakeOver:
 		m.takeOverAnswered(r, now, err)
 	case aimRelease:
-		m.released(r, now, res, err)
+		m.releaseAnswered(r, now, res, err)
 	case aimProbe:
-		m.wasProbed(r, now, err)
+		m.probeAnswered(r, now, err)
 	case aimHandOver:
-		m.handedOver(r, now, err)
+		m.handOverAnswered(r, now, err)
 	}
 }
 
@@ -147,14 +147,14 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 // the stuck request after a release that the machine has sent in the meantime, so the machine sends
 // the pending releases again. If the stuck request is an Acquire, the ID of the request might have
 // been released while the request was stuck, so the machine releases the ID once more. If a command
-// that settles the ID is still in flight, the machine releases the ID when the answer to the
+// that clears the ID is still in flight, the machine releases the ID when the answer to the
 // command arrives.
 func (m *machine) noteReturn(now time.Time, r request) {
 	m.tick(now)
-	if c := m.ledger.find(r.Proposed); c != nil && c.phase == settled && c.inDoubt {
+	if c := m.ledger.find(r.Proposed); c != nil && c.phase == cleared && c.inDoubt {
 		m.markPending(c)
 	}
-	if f := m.commands.inFlight; f != nil && !r.Proposed.IsZero() && f.settles() == r.Proposed {
+	if f := m.commands.inFlight; f != nil && !r.Proposed.IsZero() && f.clears() == r.Proposed {
 		m.commands.overtaken = true
 	}
 	m.commands.stuck--
@@ -162,9 +162,9 @@ func (m *machine) noteReturn(now time.Time, r request) {
 	m.advance(now)
 }
 
-// settles returns the ID that the command r puts out of force, or the zero ID if r puts no ID out
+// clears returns the ID that the command r puts out of force, or the zero ID if r puts no ID out
 // of force.
-func (r *request) settles() lease.ID {
+func (r *request) clears() lease.ID {
 	switch r.aim {
 	case aimRelease, aimHandOver:
 		return r.ID
@@ -178,7 +178,7 @@ func (r *request) settles() lease.ID {
 // is locked under the old ID. An old ID can be in force for three reasons: a late request was
 // carried out, a release was lost, or another holder has handed the lease over to the ID.
 func (m *machine) releaseStrayID(res lease.Result) {
-	if c := m.ledger.find(res.Record.ID); c != nil && (c.phase == settled || c.phase == pending) && res.Record.State.Locked() {
+	if c := m.ledger.find(res.Record.ID); c != nil && (c.phase == cleared || c.phase == pending) && res.Record.State.Locked() {
 		m.markPending(c)
 	}
 }
@@ -282,23 +282,15 @@ func (m *machine) abandoned(c *claim, err error) {
 	case !provesNoChange(err):
 		c.inDoubt = true
 	case lease.CodeOf(err) != lease.ErrBreaking && !c.inDoubt && !m.commands.tookOver:
-		m.ledger.settle(c)
+		m.ledger.clear(c)
 	}
 }
 
 // The method refused returns the error of an Acquire that the authority has refused because the
-// lease is locked. Some answers do not contain the ID under which the lease is locked. If an answer
-// does not contain the ID, the method assumes that the lease is locked under the newest pending ID.
-// If no ID is pending, the method assumes that the lease is locked under the newest deferred ID. An
-// old ID of this machine under which the lease is locked becomes pending, so that the machine
-// releases the ID again. However, a deferred ID stays deferred.
+// lease is locked. An old ID of this machine under which the lease is locked becomes pending, so
+// that the machine releases the ID again. However, a deferred ID stays deferred.
 func (m *machine) refused(res lease.Result) error {
-	rec, c := res.Record, m.ledger.find(res.Record.ID)
-	if rec.ID.IsZero() {
-		if c = m.ledger.newest(pending); c == nil {
-			c = m.ledger.newest(deferred)
-		}
-	}
+	rec, c := res.Record, m.lockingClaim(res.Record)
 	switch {
 	case c == nil || c.phase == proposed:
 		mayBeOwn := rec.Owner == "" || rec.Owner == m.o.Owner
@@ -348,7 +340,7 @@ func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 
 // --- Release
 
-// released handles the answer to a release. If the release is refused, its ID is not in force. But
+// releaseAnswered handles the answer to a release. If the release is refused, its ID is not in force. But
 // if an earlier Acquire with the released ID had an unknown outcome, the request of the Acquire may
 // still reach the authority. If the authority grants the late request for a finite Duration, the
 // lease ends by itself.
@@ -361,7 +353,7 @@ func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 // grant the earlier Acquire. The machine releases a lease that was granted after the probe in two
 // cases: at the next Release, or when an Acquire is refused because the lease is locked under the
 // old ID.
-func (m *machine) released(r request, now time.Time, res lease.Result, err error) {
+func (m *machine) releaseAnswered(r request, now time.Time, res lease.Result, err error) {
 	c, refused := m.ledger.find(r.ID), lease.CodeOf(err).Refusal()
 	mayComeIntoForce := refused && m.o.Duration == lease.Infinite && !res.Record.State.Locked()
 	switch {
@@ -372,14 +364,14 @@ func (m *machine) released(r request, now time.Time, res lease.Result, err error
 	case m.commands.overtaken && c != nil:
 		m.markPending(c)
 	default:
-		m.ledger.settle(c)
+		m.ledger.clear(c)
 		m.report(ReleaseInfo{ID: r.ID})
 	}
 }
 
-// wasProbed handles the answer to the Acquire of a probe. The comment of the method released explains
+// probeAnswered handles the answer to the Acquire of a probe. The comment of releaseAnswered explains
 // probes.
-func (m *machine) wasProbed(r request, now time.Time, err error) {
+func (m *machine) probeAnswered(r request, now time.Time, err error) {
 	c, code := m.ledger.find(r.Proposed), lease.CodeOf(err)
 	switch {
 	case err != nil && !code.Refusal():
@@ -387,7 +379,7 @@ func (m *machine) wasProbed(r request, now time.Time, err error) {
 	case err != nil && code != lease.ErrBreaking && m.commands.overtaken && c != nil:
 		m.markPending(c)
 	case err != nil && code != lease.ErrBreaking: // the probe was not granted
-		m.ledger.settle(c)
+		m.ledger.clear(c)
 		m.report(ReleaseInfo{ID: r.Proposed})
 	default:
 		if c != nil {
@@ -414,10 +406,10 @@ func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	m.commands.overtaken = false
 }
 
-// handedOver handles the answer to a hand-over. If the authority refused the hand-over, the machine
+// handOverAnswered handles the answer to a hand-over. If the authority refused the hand-over, the machine
 // releases the lease. For example, a lease that is breaking cannot be handed over, but is still
 // locked.
-func (m *machine) handedOver(r request, now time.Time, err error) {
+func (m *machine) handOverAnswered(r request, now time.Time, err error) {
 	from, asker := m.ledger.find(r.ID), m.commands.serving
 	m.commands.serving = ticket{}
 	m.report(ReleaseInfo{ID: r.ID, To: r.Proposed, Err: err})
@@ -425,7 +417,7 @@ func (m *machine) handedOver(r request, now time.Time, err error) {
 	case err == nil && m.commands.overtaken && from != nil:
 		m.markPending(from)
 	case err == nil:
-		m.ledger.settle(from)
+		m.ledger.clear(from)
 	case lease.CodeOf(err).Refusal() && from != nil:
 		m.markPending(from)
 		m.enqueue(call{ticket: asker, refused: err})

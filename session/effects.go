@@ -6,8 +6,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An effects value lists actions that the machine has decided on. The Session performs these actions
-// without holding a lock.
+// An effects value lists what the machine has decided to do. The Session does it without holding a
+// lock.
 type effects struct {
 	stop    *lease.LostError // if not nil, the stop window begins, and the contexts of WhileHeld end with this cause
 	ended   error            // if not nil, everything that belongs to the incarnation ends with this cause

@@ -45,7 +45,7 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	}
 	held := h.inc.alive && (h.inc.until.IsZero() || now.Before(h.inc.until))
 	if p.aim == aimRenew && p.inc == h.inc.number && held {
-		w.renewed(&p, res, err, stuck)
+		w.renewalAnswered(&p, res, err, stuck)
 		return
 	}
 	code, until := lease.CodeOf(err), w.ends(&p, res)
@@ -197,8 +197,8 @@ func (w *world) releaseCalledSince(p *packet) bool {
 	return false
 }
 
-// renewed is like the method answered, for a renewal of the held incarnation.
-func (w *world) renewed(p *packet, res lease.Result, err error, stuck bool) {
+// renewalAnswered is like the method answered, for a renewal of the held incarnation.
+func (w *world) renewalAnswered(p *packet, res lease.Result, err error, stuck bool) {
 	who := p.who
 	h, now, was := &w.h[who], w.now(who), w.h[who].inc
 	rec, code, until := res.Record, lease.CodeOf(err), w.ends(p, res)

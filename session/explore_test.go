@@ -25,7 +25,7 @@ var (
 // With -coverpkg=./session, TestExplore reaches every statement of machine.go, command.go, term.go,
 // ledger.go, effects.go and belief.go, except the following:
 //
-//   - the method propose with a full ledger, and the method settle of a dropped claim, because a
+//   - the method propose with a full ledger, and the method clear of a dropped claim, because a
 //     full ledger needs 256 IDs. TestFullLedger and TestDroppedClaim cover both methods.
 //   - the method elapsed after a jump of the wall clock, because the clocks of TestExplore have no
 //     separate wall clock. TestElapsed covers the method elapsed.

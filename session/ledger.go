@@ -45,7 +45,7 @@ const (
 	pending                   // has to be released
 	deferred                  // has to be released once the work under the ID has stopped
 	given                     // a HandOver of the lease under the ID waits, is in flight, or has an unknown outcome
-	settled                   // not in force now; the ID is in doubt or disclosed, so it may come into force later
+	cleared                   // not in force now; the ID is in doubt or disclosed, so it may come into force later
 )
 
 // mostClaims is the largest number of claims in a ledger. Without a limit, a holder that never
@@ -76,37 +76,37 @@ func (l ledger) newest(p phase) *claim {
 	return nil
 }
 
-// propose adds a claim. If the ledger is full, propose drops the oldest settled claim. If the
-// ledger is full and no claim is settled, propose drops the oldest claim.
+// propose adds a claim. If the ledger is full, propose drops the oldest cleared claim. If the
+// ledger is full and no claim is cleared, propose drops the oldest claim.
 func (l *ledger) propose(id lease.ID) *claim {
 	if len(*l) == mostClaims {
-		i := max(0, slices.IndexFunc(*l, func(c claim) bool { return c.phase == settled }))
+		i := max(0, slices.IndexFunc(*l, func(c claim) bool { return c.phase == cleared }))
 		*l = slices.Delete(*l, i, i+1)
 	}
 	*l = append(*l, claim{id: id, phase: proposed})
 	return &(*l)[len(*l)-1]
 }
 
-// settle records that the ID of the claim c is certainly not in force. If the ID is in doubt or
-// disclosed, the ID can come into force later, so settle keeps the claim and changes its phase to
-// settled. If the ID is neither in doubt nor disclosed, settle drops the claim.
-func (l *ledger) settle(c *claim) {
+// clear records that the ID of the claim c is certainly not in force. If the ID is in doubt or
+// disclosed, the ID can come into force later, so clear keeps the claim and changes its phase to
+// cleared. If the ID is neither in doubt nor disclosed, clear drops the claim.
+func (l *ledger) clear(c *claim) {
 	if c == nil {
 		return
 	}
 	if c.inDoubt || c.disclosed {
-		c.phase = settled
+		c.phase = cleared
 		return
 	}
 	id := c.id
 	*l = slices.DeleteFunc(*l, func(c claim) bool { return c.id == id })
 }
 
-// settleAllBut calls settle for every claim except the one with the given ID.
-func (l *ledger) settleAllBut(id lease.ID) {
+// clearAllBut calls clear for every claim except the one with the given ID.
+func (l *ledger) clearAllBut(id lease.ID) {
 	for i := len(*l) - 1; i >= 0; i-- {
 		if c := &(*l)[i]; c.id != id {
-			l.settle(c)
+			l.clear(c)
 		}
 	}
 }
@@ -115,9 +115,9 @@ func (l *ledger) settleAllBut(id lease.ID) {
 // deferred IDs, the given IDs, and a proposed ID that is in doubt or disclosed. The caller has
 // ended the incarnation that was held.
 //
-// A settled ID is not in force now, but a late request can still lock the lease under a settled ID
-// that is in doubt. A finite lease ends by itself, so releaseAll does not change the settled IDs of
-// a finite lease. For an infinite lease, releaseAll changes the phase of every settled ID that is
+// A cleared ID is not in force now, but a late request can still lock the lease under a cleared ID
+// that is in doubt. A finite lease ends by itself, so releaseAll does not change the cleared IDs of
+// a finite lease. For an infinite lease, releaseAll changes the phase of every cleared ID that is
 // in doubt to pending.
 func (l ledger) releaseAll(infinite bool) {
 	for i := range l {
@@ -128,7 +128,7 @@ func (l ledger) releaseAll(infinite bool) {
 			}
 		case deferred, given:
 			c.phase = pending
-		case settled:
+		case cleared:
 			if infinite && c.inDoubt {
 				c.phase = pending
 			}

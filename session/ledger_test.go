@@ -21,22 +21,22 @@ func fullLedger() *ledger {
 	return l
 }
 
-// A full ledger drops its oldest settled ID when a new ID is added, and never grows.
+// A full ledger drops its oldest cleared ID when a new ID is added, and never grows.
 func TestFullLedger(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		settled []int
+		cleared []int
 		dropped int
 	}{
-		{"none is settled", nil, 0},
-		{"one is settled", []int{7}, 7},
-		{"the newest is settled", []int{mostClaims - 1}, mostClaims - 1},
-		{"two are settled", []int{9, 30}, 9},
+		{"none is cleared", nil, 0},
+		{"one is cleared", []int{7}, 7},
+		{"the newest is cleared", []int{mostClaims - 1}, mostClaims - 1},
+		{"two are cleared", []int{9, 30}, 9},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := fullLedger()
-			for _, i := range c.settled {
-				l.find(numberedID(i)).phase = settled
+			for _, i := range c.cleared {
+				l.find(numberedID(i)).phase = cleared
 			}
 			fresh := l.propose(numberedID(mostClaims))
 			if fresh.id != numberedID(mostClaims) || fresh.phase != proposed || l.newest(proposed) != fresh {
@@ -58,8 +58,8 @@ func TestFullLedger(t *testing.T) {
 func TestDroppedClaim(t *testing.T) {
 	l := fullLedger()
 	l.propose(numberedID(mostClaims))
-	l.settle(l.find(numberedID(0)))
-	if len(*l) != mostClaims || l.newest(settled) != nil {
-		t.Errorf("it keeps %d claims, and settled %v", len(*l), l.newest(settled))
+	l.clear(l.find(numberedID(0)))
+	if len(*l) != mostClaims || l.newest(cleared) != nil {
+		t.Errorf("it keeps %d claims, and cleared %v", len(*l), l.newest(cleared))
 	}
 }

@@ -61,7 +61,7 @@ type commands struct {
 	cleaning bool     // pending IDs have to be released now
 	stuck    int      // number of stuck requests
 
-	// The command in flight can settle the ID of a stuck Acquire. If the stuck Acquire returns
+	// The command in flight can clear the ID of a stuck Acquire. If the stuck Acquire returns
 	// before the answer to the command arrives, the field overtaken becomes true. The authority
 	// might have carried out the stuck Acquire after the command.
 	overtaken bool
@@ -276,8 +276,8 @@ func (m *machine) sleep(now time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// take returns the actions of all inputs since the previous call of take, and removes the returned
-// actions from the machine.
+// take returns the effects of all inputs since the previous call of take, and removes the returned
+// effects from the machine.
 func (m *machine) take() effects {
 	var out effects
 	if m.out != nil {
@@ -286,7 +286,7 @@ func (m *machine) take() effects {
 	return out
 }
 
-// effects returns the struct to which each input adds its actions. The method take empties the
+// effects returns the struct to which each input adds its effects. The method take empties the
 // struct that effects returns.
 func (m *machine) effects() *effects {
 	if m.out == nil {
@@ -298,17 +298,22 @@ func (m *machine) effects() *effects {
 // canAcquire reports whether an Acquire of this Session can succeed although the lease is locked.
 // The argument rec is the record of the lease. An Acquire can succeed in two cases: the Session
 // takes the lease over, or the lease is locked under an ID of this Session. If the release of the
-// locking ID is deferred, the Acquire cannot be granted yet. If the authority does not report the
-// locking ID, canAcquire assumes that the lease is locked under the newest pending ID.
+// locking ID is deferred, the Acquire cannot be granted yet.
 func (m *machine) canAcquire(rec lease.Record) bool {
-	c := m.ledger.find(rec.ID)
-	if rec.ID.IsZero() {
-		c = m.ledger.newest(pending)
-	}
-	if c != nil {
+	if c := m.lockingClaim(rec); c != nil {
 		return c.phase != deferred
 	}
 	return m.o.TakeOver && rec.Owner == m.o.Owner && rec.State == lease.Leased
+}
+
+// lockingClaim returns the claim under whose ID the lease is locked, or nil if the lease is locked
+// under no ID of this machine. Some authorities do not disclose the locking ID. In this case,
+// lockingClaim assumes the newest pending ID and, if no ID is pending, the newest deferred ID.
+func (m *machine) lockingClaim(rec lease.Record) *claim {
+	if !rec.ID.IsZero() {
+		return m.ledger.find(rec.ID)
+	}
+	return cmp.Or(m.ledger.newest(pending), m.ledger.newest(deferred))
 }
 
 // --- The parts of decisions

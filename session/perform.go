@@ -103,7 +103,7 @@ func (s *Session) sendRequest(ctx context.Context, r request) {
 			}
 			s.step(func(m *machine, now time.Time) {
 				if r.aim == aimAcquire && err != nil {
-					s.holder = res.Record.Owner
+					s.lockedBy = res.Record.Owner
 				}
 				m.answered(r, now, res, err, stuck)
 			})

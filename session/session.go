@@ -30,18 +30,18 @@ import (
 type Session struct {
 	// The field machine makes all decisions of a Session. For each input, the Session locks its
 	// mutex, reads the clock, and passes the input to the machine. The Session then takes the list
-	// of actions from the machine, unlocks the mutex, and performs the actions.
+	// of effects from the machine, unlocks the mutex, and performs the effects.
 
-	o         *Options // with every default filled in
+	o         *Options // with the defaults filled in; a nil Logger stays nil, because its default is read at each record
 	authority lease.Authority
 	belief    atomic.Pointer[belief] // a copy of the belief of the machine, which is read without mu
 
 	mu       sync.Mutex // held for one input of the machine; guards the fields of this block
 	machine  machine
-	calls    table.Table[caller] // the calls that have no answer yet
-	watching context.CancelFunc  // stops the watch of the held record; nil if no record is watched
-	last     *belief             // the newest belief, from which the log takes the token of a release; nil if there was none
-	holder   string              // the owner in the answer to the last Acquire that failed; empty if the answer had none
+	calls    table.Table[replyTo] // the calls that have no answer yet
+	watching context.CancelFunc   // stops the watch of the held record; nil if no record is watched
+	last     *belief              // the newest belief, from which the log takes the token of a release; nil if there was none
+	lockedBy string               // the owner in the answer to the last Acquire that was not granted; empty if the answer had none
 
 	takenOver *lease.LostError // the last loss to a Session that took the lease over; nil if there was no such loss
 
@@ -176,12 +176,12 @@ func (s *Session) clock() lease.Clock { return s.checkedOptions().Clock }
 // logQueue returns the queue of the log records of the Session.
 func (s *Session) logQueue() *logqueue.Queue { return &s.log }
 
-// lastHolder returns the owner in the answer to the last Acquire that failed. If the answer had no
-// owner, lastHolder returns the empty string.
+// lastHolder returns the owner in the answer to the last Acquire that was not granted. If the answer
+// had no owner, lastHolder returns the empty string.
 func (s *Session) lastHolder() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.holder
+	return s.lockedBy
 }
 
 // takeOverOf returns the error of the last loss by a take-over, if the lost incarnation has the

@@ -51,7 +51,7 @@ type notice struct {
 // force.
 func (m *machine) begin(b *belief) {
 	m.ledger.find(b.id).phase = held
-	m.ledger.settleAllBut(b.id)
+	m.ledger.clearAllBut(b.id)
 	m.term = term{number: m.term.number + 1, belief: b}
 	m.term.renewal = renewal{at: m.pace(b.sent, 0.9), sent: b.sent}
 	m.effects().began = true
@@ -63,12 +63,12 @@ func (m *machine) end(p phase, cause error) {
 	m.term.belief = nil
 	m.effects().ended = cause
 	c.phase = p
-	if p == settled {
-		m.ledger.settle(c)
+	if p == cleared {
+		m.ledger.clear(c)
 	}
 }
 
-func (m *machine) lost(reason lease.Code, err error) *lease.LostError {
+func (m *machine) lossError(reason lease.Code, err error) *lease.LostError {
 	return &lease.LostError{Name: m.name, Token: m.term.belief.token, Reason: reason, Err: err}
 }
 
@@ -85,7 +85,7 @@ func (m *machine) stopReason() *lease.LostError {
 	if m.term.notice != nil {
 		err = joinErrors(lease.ErrBroken, err)
 	}
-	return m.lost(lease.ErrStopWindow, err)
+	return m.lossError(lease.ErrStopWindow, err)
 }
 
 // lose ends the incarnation with a loss. The lease can still be locked under the ID in two cases:
@@ -97,10 +97,10 @@ func (m *machine) stopReason() *lease.LostError {
 // not stopped. To compute when the lease has certainly expired, the machine assumes that the last
 // request was granted at the end of its RequestTimeout.
 func (m *machine) lose(reason lease.Code, err error) {
-	lost, c := m.lost(reason, err), m.ledger.newest(held)
+	lost, c := m.lossError(reason, err), m.ledger.newest(held)
 	switch {
 	case reason != lease.ErrExpired && !c.inDoubt:
-		m.end(settled, lost)
+		m.end(cleared, lost)
 	case c.contexts > 0:
 		if longest := m.o.maxElsewhere(m.o.Duration); longest != lease.Infinite {
 			c.due = m.term.renewal.sent.Add(m.o.RequestTimeout).Add(longest)
@@ -162,7 +162,7 @@ func (m *machine) sleepTerm(now time.Time) time.Duration {
 // or half of the time for which the belief lasts, whichever is shorter. pace shortens the delay at
 // random, by up to nine tenths before the first renewal and by up to one tenth before every later
 // renewal. The first delay varies the most, so that leases that were acquired at the same time are
-// renewed at different times.
+// renewalAnswered at different times.
 //
 // If half of the time for which the belief lasts is shorter than one Margin, the method pace uses
 // the Margin instead. If the delay had no minimum, a store that assumes a larger clock drift than
@@ -172,8 +172,8 @@ func (m *machine) pace(sentAt time.Time, shorten float64) time.Time {
 	return sentAt.Add(m.random.Shorten(d, shorten))
 }
 
-// renewed handles the answer to a renewal.
-func (m *machine) renewed(r request, now time.Time, res lease.Result, err error) {
+// renewalAnswered handles the answer to a renewal.
+func (m *machine) renewalAnswered(r request, now time.Time, res lease.Result, err error) {
 	info := RenewInfo{Err: err, Took: now.Sub(r.sent)}
 	t := &m.term
 	if t.belief == nil || r.term != t.number {

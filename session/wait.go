@@ -41,7 +41,7 @@ var errAnswered = errors.New("the lease was given up")
 // of the authority to the function isEnough, and returns true if isEnough returns true.
 func (s *Session) wait(ctx context.Context, isEnough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
-	n := s.begin(caller{ctx, func(outcome) { end(errAnswered) }}, (*machine).await)
+	n := s.begin(replyTo{ctx, func(outcome) { end(errAnswered) }}, (*machine).await)
 	defer s.cancel(n, nil)
 	f := s.follower()
 	defer f.Unwatch()
