@@ -21,8 +21,8 @@ type Lease interface {
 	//   - (false, nil): the lease was certainly not granted, because it is locked. Another holder has
 	//     it, the authority cannot rule out that another holder has it, or the lease is breaking.
 	//   - (false, err): an argument is bad, or the outcome is unknown. The failed call never makes
-	//     the holder believe that it holds the lease. If a grant arrives after Acquire has
-	//     returned, the holder undoes the grant.
+	//     the holder believe that it holds the lease. If Acquire returns because ctx has ended, and
+	//     a grant arrives later, the holder undoes the grant.
 	//
 	// If the lease is already held, Acquire sends no request and returns true. If ctx is done before
 	// the call, Acquire sends no request. If ctx ends during the call, Acquire returns the error of
