@@ -21,8 +21,8 @@ type Authority interface {
 	//     OpError wraps a [*FieldError] with a Code. A refused request has not changed the lease
 	//     and never will. However, if the record exceeded the limits of the authority, the
 	//     authority might have shortened the record. If [Code.Refusal] reports true for the Code,
-	//     the Result has the record that led to the refusal. Some authorities do not disclose the
-	//     record that led to a refusal.
+	//     the Result has the record that led to the refusal. An authority that does not disclose
+	//     this record returns a Result whose Now is zero.
 	//   - Unknown: any other error. The authority might have carried out the request, or might still
 	//     carry it out.
 	//

@@ -2,6 +2,7 @@ package kubelease
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,7 @@ func objectName(name string) (string, error) {
 	}
 	if len(object) > maxObjectName {
 		return "", &lease.FieldError{Field: "Name", Value: strconv.Quote(name), Code: lease.ErrName,
-			Bound: "must be at most 253 bytes long as the name of an object, where each byte but a-z and 0-9 counts three times if the name has one but a-z, 0-9, - and ."}
+			Bound: fmt.Sprintf("must have an object name of at most %d bytes, but its object name has %d", maxObjectName, len(object))}
 	}
 	return object, nil
 }
