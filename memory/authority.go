@@ -44,7 +44,7 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 	if err != nil {
 		return err
 	}
-	now, elapsed := s.clock.nowAndElapsed()
+	now, elapsed := s.clock.Now()
 	next, write, err := lease.Decide(e.record, *req, s.limits, now)
 	if _, refused := err.(lease.Code); err != nil && !refused {
 		return err // for a bad argument, the Result stays zero

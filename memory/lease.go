@@ -12,7 +12,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 		with = *o
 	}
 	if with.Clock == nil {
-		with.Clock = s.clock.Clock
+		with.Clock = s.clock.Clock()
 	}
 	return session.New(s.Authority(), name, &with)
 }

@@ -75,6 +75,6 @@ func (s *Store) entry(name string) (lease.Entry, bool) {
 	if e == nil {
 		return lease.Entry{}, false
 	}
-	now, _ := s.clock.nowAndElapsed()
+	now, _ := s.clock.Now()
 	return lease.Entry{Name: name, Record: e.record.At(now), Now: now}, true
 }

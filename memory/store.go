@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/timing"
 )
 
 // A Store keeps leases in memory. A Store implements [lease.Store], [lease.Watcher], [lease.Lister]
@@ -20,7 +21,7 @@ type Store struct {
 	shards    [shards]shard // the first field, so that it starts at a cache line
 	limits    lease.Limits
 	retention time.Duration
-	clock     clock
+	clock     timing.Stopwatch
 	absence   atomic.Pointer[entry] // stands for every unknown name; see newAbsence
 	forgotten atomic.Uint64         // the number of absences so far; each absence uses it in its version
 	seed      maphash.Seed          // the seed of the hash that selects the shard of a name
@@ -98,7 +99,7 @@ func New(o *Options) *Store {
 	if s.retention == 0 {
 		s.retention = DefaultRetention
 	}
-	s.clock.start(o.Clock)
+	s.clock.Start(o.Clock)
 	s.id = newStoreID(rand.Uint64())
 	floor, _ := o.Floor.Epoch() // 0 if empty
 	s.absence.Store(s.newAbsence(floor))
@@ -122,7 +123,7 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 	if err != nil {
 		return snap, err
 	}
-	now, _ := s.clock.nowAndElapsed()
+	now, _ := s.clock.Now()
 	s.show(e, &snap, now)
 	return snap, nil
 }
@@ -154,7 +155,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if err != nil {
 		return snap, err
 	}
-	now, elapsed := s.clock.nowAndElapsed()
+	now, elapsed := s.clock.Now()
 	switch {
 	case old.Version == "" || old.Version != e.version || e.ended(old.Now) != e.ended(now):
 		s.show(e, &snap, now)

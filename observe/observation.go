@@ -62,9 +62,9 @@ func (o *observation) leftAtLeast(c *clock, now time.Duration) time.Duration {
 // snapshot converts the observation to a [lease.Snapshot]. The field Now of the result is set from the
 // argument now.
 func (o *observation) snapshot(c *clock, now time.Duration) lease.Snapshot {
-	snap := lease.Snapshot{Record: o.Record, Version: o.Version, Now: c.pointAt(now)}
+	snap := lease.Snapshot{Record: o.Record, Version: o.Version, Now: c.PointAt(now)}
 	if o.ends() {
-		snap.Record.Until = c.pointAt(o.high)
+		snap.Record.Until = c.PointAt(o.high)
 		snap.Uncertainty = max(0, o.high-now-o.leftAtLeast(c, now))
 	}
 	return snap

@@ -128,7 +128,7 @@ func (s *Store) load(ctx context.Context, name string, load func(context.Context
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
-	sentAt := s.clock.elapsed()
+	sentAt := s.clock.Elapsed()
 	e, err := load(ctx, name)
 	if err != nil {
 		return lease.Snapshot{}, err
@@ -152,8 +152,8 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if err := next.ValidateAfter(old.Record); err != nil {
 		return lease.Snapshot{}, err
 	}
-	sentAt := s.clock.elapsed()
-	e, err := s.engine.Swap(ctx, name, old.Version, toKept(next, s.clock.pointAt(sentAt)))
+	sentAt := s.clock.Elapsed()
+	e, err := s.engine.Swap(ctx, name, old.Version, toKept(next, s.clock.PointAt(sentAt)))
 	switch {
 	case errors.Is(err, lease.ErrConflict) && e.Version != "":
 		return s.see(name, e, sentAt, false), err
@@ -199,7 +199,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 				return
 			}
 		}
-		sentAt := s.clock.elapsed() // every request of the list is sent later
+		sentAt := s.clock.Elapsed() // every request of the list is sent later
 		for e, err := range s.engine.List(ctx, prefix) {
 			entry := lease.Entry{Name: e.Name}
 			if err == nil {
@@ -225,7 +225,7 @@ func (s *Store) Note(name string, e Entry) {
 		// No request of the Store has returned e. The Store knows only that e was committed after
 		// the time last.nextAfter. The next entry after e, if there is one, was also committed
 		// after the time last.nextAfter.
-		*last = last.mergedWith(newAged(e, last.nextAfter, s.clock.elapsed(), last.nextAfter), &s.clock)
+		*last = last.mergedWith(newAged(e, last.nextAfter, s.clock.Elapsed(), last.nextAfter), &s.clock)
 	}
 }
 
@@ -240,7 +240,7 @@ func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) l
 	e = s.limited(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock.elapsed()
+	now := s.clock.Elapsed()
 	last := s.observations.get(name, !fromList)
 	switch {
 	case last == nil && fromList && s.observations.isFull():
@@ -264,7 +264,7 @@ func (s *Store) recordSwap(name string, e Entry, sentAt time.Duration) lease.Sna
 	e = s.limited(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock.elapsed()
+	now := s.clock.Elapsed()
 	made := newAged(e, sentAt, now, sentAt)
 	last := s.observations.get(name, true)
 	switch {
@@ -287,7 +287,7 @@ func (s *Store) remembered(name string) lease.Snapshot {
 	if last == nil {
 		return lease.Snapshot{}
 	}
-	return last.snapshot(&s.clock, s.clock.elapsed())
+	return last.snapshot(&s.clock, s.clock.Elapsed())
 }
 
 // limited returns a copy of e. If the duration or the remaining time in e exceeds the limits of the

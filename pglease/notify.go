@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
@@ -26,26 +25,6 @@ const notifySQL = `select count(pg_notify('` + notifyChannel + `', p)) from json
 // notifyTimeout is the timeout of one attempt to notify. If the attempt fails, each [listener]
 // finds the change at its next sweep.
 const notifyTimeout = 5 * time.Second
-
-// mustSignal compares the record of a lease before and after a change. mustSignal reports whether
-// programs that wait for the lease need a signal. See SPEC S7.
-func mustSignal(old, next lease.Record) bool {
-	switch {
-	case next.State == lease.Breaking && old.State != lease.Breaking:
-		return true
-	case !old.State.Locked():
-		return false
-	case !next.State.Locked(), next.ID != old.ID, next.Owner != old.Owner:
-		return true
-	}
-	return endsEarlier(next.Until, old.Until)
-}
-
-// endsEarlier compares two times at which a lease ends. endsEarlier reports whether the time a is
-// before the time b. The zero time stands for a lease that never ends.
-func endsEarlier(a, b time.Time) bool {
-	return !a.IsZero() && (b.IsZero() || a.Before(b))
-}
 
 // A notifier sends notifications in batches. While a notifier sends one batch, it collects the
 // names for the next batch.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/signals"
 )
 
 // putSQL is the SQL with which [Store.Swap] replaces an existing row. The statement sets the column
@@ -54,7 +55,7 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 		return lease.Snapshot{}, fmt.Errorf("pglease: version %q is not of this store", old.Version)
 	}
 	query, args := s.sql.putNew, append([]any{name, version}, values(next)...)
-	signal := mustSignal(old.Record.At(old.Now), next)
+	signal := signals.Required(old.Record.At(old.Now), next)
 	if !wasAbsent {
 		query, args = s.sql.put, append(args, swapDeadline(old), signal)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/signals"
 )
 
 // Swap replaces the record only if its version is still old.Version. If the version has changed, or
@@ -23,7 +24,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		return lease.Snapshot{}, err
 	}
 	channel := ""
-	if mustSignal(old.Record.At(old.Now), next) {
+	if signals.Required(old.Record.At(old.Now), next) {
 		channel = s.channel(bucket(name))
 	}
 	command, millis := s.expireCommand(next)
@@ -117,24 +118,4 @@ func (s *Store) expireCommand(r lease.Record) (command string, millis int64) {
 // milliseconds converts d to milliseconds and rounds up.
 func milliseconds(d time.Duration) int64 {
 	return int64(d/time.Millisecond) + min(1, int64(d%time.Millisecond))
-}
-
-// mustSignal compares the record of a lease before and after a change. mustSignal reports whether
-// programs that wait for the lease need a signal. See SPEC S7.
-func mustSignal(old, next lease.Record) bool {
-	switch {
-	case next.State == lease.Breaking && old.State != lease.Breaking:
-		return true
-	case !old.State.Locked():
-		return false
-	case !next.State.Locked(), next.ID != old.ID, next.Owner != old.Owner:
-		return true
-	}
-	return endsEarlier(next.Until, old.Until)
-}
-
-// endsEarlier compares two times at which a lease ends. endsEarlier reports whether the time a is
-// before the time b. The zero time stands for a lease that never ends.
-func endsEarlier(a, b time.Time) bool {
-	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }

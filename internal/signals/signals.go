@@ -1,0 +1,28 @@
+// Package signals says which changes of a record a store has to signal to its watches.
+package signals
+
+import (
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// Required compares the record of a lease before and after a change, and reports whether programs
+// that wait for the lease need a signal. See SPEC S7.
+func Required(old, next lease.Record) bool {
+	switch {
+	case next.State == lease.Breaking && old.State != lease.Breaking:
+		return true
+	case !old.State.Locked():
+		return false
+	case !next.State.Locked(), next.ID != old.ID, next.Owner != old.Owner:
+		return true
+	}
+	return endsEarlier(next.Until, old.Until)
+}
+
+// endsEarlier compares two times at which a lease ends. endsEarlier reports whether the time a is
+// before the time b. The zero time stands for a lease that never ends.
+func endsEarlier(a, b time.Time) bool {
+	return !a.IsZero() && (b.IsZero() || a.Before(b))
+}
