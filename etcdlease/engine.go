@@ -107,7 +107,7 @@ func (e *engine) writeIf(ctx context.Context, key string, revision int64, next o
 func entry(kv *mvccpb.KeyValue) (observe.Entry, error) {
 	e := observe.Entry{Version: strconv.FormatInt(kv.ModRevision, 10), Revision: kv.ModRevision}
 	if err := e.UnmarshalJSON(kv.Value); err != nil {
-		return observe.Entry{}, fmt.Errorf("etcdlease: key %q: %w; put it right with etcdctl put, or free the lease with etcdctl del", kv.Key, err)
+		return observe.Entry{}, fmt.Errorf("etcdlease: key %q: %w; correct it with etcdctl put, or free the lease with etcdctl del", kv.Key, err)
 	}
 	e.Record.Epoch = max(e.Record.Epoch, firstEpoch(kv.CreateRevision))
 	return e, nil

@@ -43,7 +43,7 @@ func (e *engine) advice(err error) string {
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return "the database is full: compact and defragment it, then etcdctl alarm disarm"
 	case errors.Is(err, rpctypes.ErrNoLeader):
-		return "the member at this endpoint has no leader: see that a majority of the members is up and in touch"
+		return "the member at this endpoint has no leader: check that a majority of the members is up and connected"
 	}
 	var etcd rpctypes.EtcdError
 	code := status.Code(err)
@@ -51,7 +51,7 @@ func (e *engine) advice(err error) string {
 		code = etcd.Code()
 	}
 	if code == codes.Unavailable || code == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("no answer in time from %s: see that the endpoints are right, that etcd can be reached and that a majority of its members is up", strings.Join(e.client.Endpoints(), ", "))
+		return fmt.Sprintf("no answer in time from %s: check that the endpoints are correct, that etcd can be reached and that a majority of its members is up", strings.Join(e.client.Endpoints(), ", "))
 	}
 	return ""
 }

@@ -50,9 +50,9 @@ func (e *engine) advice(verb string, err error) string {
 	case strings.Contains(err.Error(), "client rate limiter"):
 		return "the client delays its own requests: raise QPS and Burst of its rest.Config, or use kubelease.ClientConfig"
 	case apierrors.IsNotFound(err) && verb == "create":
-		return fmt.Sprintf("see that the namespace exists: kubectl create namespace %s", e.namespace)
+		return fmt.Sprintf("check that the namespace exists: kubectl create namespace %s", e.namespace)
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time: see that the API server can be reached, and its etcd"
+		return "no answer in time: check that the API server can be reached, and its etcd"
 	}
 	return ""
 }

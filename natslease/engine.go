@@ -116,7 +116,7 @@ func (e *engine) addConflict(ctx context.Context, key string, err, conflict erro
 	if err == nil || conflict == nil || ctx.Err() == nil {
 		return err
 	}
-	why := "the last answer was not current; see that no server is cut off from the leader"
+	why := "the last answer was not current; check that no server is cut off from the leader"
 	if errors.Is(conflict, errBusy) {
 		why = "the last answer could not be confirmed, because " + conflict.Error()
 	}
@@ -313,7 +313,7 @@ func (e *engine) withTimeout(ctx context.Context) (context.Context, context.Canc
 func (e *engine) entry(m message) (observe.Entry, error) {
 	var kept observe.Kept
 	if err := kept.UnmarshalJSON(m.data); err != nil {
-		return observe.Entry{}, fmt.Errorf("natslease: key %q of bucket %q: %w; put it right with nats kv put, or free the lease with nats kv del %[2]s %[1]s", m.key, e.bucket, err)
+		return observe.Entry{}, fmt.Errorf("natslease: key %q of bucket %q: %w; correct it with nats kv put, or free the lease with nats kv del %[2]s %[1]s", m.key, e.bucket, err)
 	}
 	return newEntry(kept, m.revision, m.header.Get(writerHeader) == writer), nil
 }

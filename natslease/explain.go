@@ -108,11 +108,11 @@ func (c call) advice(err error) (advice string, permanent bool) {
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
 		return "enable JetStream in the server, and for the account of this user", true
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
-		return fmt.Sprintf("no server took the request: see that the bucket %s exists, that JetStream is enabled, and that a majority of the bucket's servers is up", c.bucket), false
+		return fmt.Sprintf("no server took the request: check that the bucket %s exists, that JetStream is enabled, and that a majority of the bucket's servers is up", c.bucket), false
 	case errors.Is(err, nats.ErrConnectionClosed):
-		return "the connection was closed, and never comes back: see that the program does not close it, and connect with natslease.ConnectOptions", true
+		return "the connection was closed, and never comes back: check that the program does not close it, and connect with natslease.ConnectOptions", true
 	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrDisconnected):
-		return fmt.Sprintf("there is no connection to %s just now: see that NATS can be reached", strings.Join(c.nc.Servers(), ", ")), false
+		return fmt.Sprintf("there is no connection to %s just now: check that NATS can be reached", strings.Join(c.nc.Servers(), ", ")), false
 	case isTimeout(err):
 		return c.timeoutAdvice(), false
 	case errors.As(err, &refused) && (refused.ErrorCode == errStoreFailed || refused.ErrorCode == errInsufficientResources || refused.ErrorCode == errAccountResources):
@@ -139,7 +139,7 @@ const maxDetection = 15 * time.Second
 
 // timeoutAdvice returns the advice for a request that got no answer in time.
 func (c call) timeoutAdvice() string {
-	advice := fmt.Sprintf("no answer in time from %s: see that NATS can be reached, and that a majority of the bucket's servers is up", strings.Join(c.nc.Servers(), ", "))
+	advice := fmt.Sprintf("no answer in time from %s: check that NATS can be reached, and that a majority of the bucket's servers is up", strings.Join(c.nc.Servers(), ", "))
 	if least := 2 * c.nc.Opts.PingInterval; least > maxDetection {
 		advice += fmt.Sprintf("; this client needs more than %v to notice that a connection died silently: connect with natslease.ConnectOptions", least)
 	}

@@ -13,7 +13,7 @@ import (
 // can end. All times are elapsed times of the Store's clock.
 type observation struct {
 	Entry
-	nextAfter time.Duration // the next entry, if there is one, was committed after this time
+	nextAfter time.Duration // no later entry was committed before this time
 	at        time.Duration // when this entry was recorded; a request that is sent later returns no older entry
 	high      time.Duration // the state ends at this time at the latest
 

@@ -45,7 +45,7 @@ func TestExamplesSayWhatFails(t *testing.T) {
 		program := build(t, name)
 		for url, want := range map[string]string{
 			shared.URL("postgres"):      "run the statements of pglease.Schema",
-			"postgres://127.0.0.1:1/db": "see that the server is up and the connection string right",
+			"postgres://127.0.0.1:1/db": "check that the server is up and that the connection string is correct",
 		} {
 			t.Run(name+", "+want, func(t *testing.T) {
 				args := []string{"-url", url}

@@ -74,9 +74,9 @@ func advise(err error) (advice string, permanent bool) {
 	case undefinedColumn:
 		return "the tables are older than this library: run the statements of pglease.Schema again, which keeps the leases", true
 	case insufficientPrivilege:
-		return "as their owner: grant select, insert, update on lease_row, lease_mark to the user, and grant select, update on lease_floor", true
+		return "as the owner of the tables: grant select, insert, update on lease_row, lease_mark to the user, and grant select, update on lease_floor", true
 	case badPassword, badAuthorization, invalidCatalogName:
-		return "put the connection string right", true
+		return "correct the connection string", true
 	case untranslatableCharacter:
 		return "the database needs the encoding UTF8", true
 	case readOnlySQLTransaction:
@@ -111,11 +111,11 @@ func adviseSilence(err error) (advice string, permanent bool) {
 	case errors.As(err, &busy):
 		return "give leases a pool of their own, or a larger one", false
 	case errors.As(err, &connect) && connect.before:
-		return "no connection, though there was one before: see that the server is up; if so, it is overloaded, or this process was paused", false
+		return "no connection, though there was one before: check that the server is up. If it is up, it is overloaded, or this process was paused", false
 	case errors.As(err, &connect):
-		return "no connection: see that the server is up and the connection string right", false
+		return "no connection: check that the server is up and that the connection string is correct", false
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time: another transaction has locked the row (in pg_stat_activity its wait_event_type is Lock), or the server is overloaded or down", false
 	}
-	return "no answer: see that the server is up", false
+	return "no answer: check that the server is up", false
 }

@@ -112,5 +112,5 @@ func (r listedRow) entry() (lease.Entry, error) {
 
 // unreadableError returns the error for a row that is not a valid record.
 func unreadableError(name string, err error) error {
-	return fmt.Errorf("pglease: row %q: %w; put it right, or delete it to free the lease", name, err)
+	return fmt.Errorf("pglease: row %q: %w; correct it, or delete it to free the lease", name, err)
 }

@@ -35,7 +35,7 @@ func TestList(t *testing.T) {
 				switch {
 				case err != nil:
 					corrupt++
-					says(t, err, "job/777/corrupt", "put it right, or delete it")
+					says(t, err, "job/777/corrupt", "correct it, or delete it")
 					if lease.CodeOf(err) != lease.ErrCorrupt {
 						t.Errorf("%s: the code of %v", what, err)
 					}

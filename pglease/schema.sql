@@ -44,9 +44,9 @@ insert into lease_floor default values on conflict do nothing;
 --
 -- A commit that notifies waits for every other commit that notifies. So a change by package pglease
 -- does not notify. The package notifies afterwards, for many changes at once, and sets signalled in
--- case its process ends before that. The trigger knows such a change by the time that it says itself,
--- in the column changed. A change by hand says none, and the trigger notifies. An insert does not
--- notify, since no waiter can use that.
+-- case its process ends before that. Such a change sets the column changed. A change by hand does
+-- not set this column, so the trigger notifies. An insert does not notify, because nothing waits for
+-- it.
 --
 -- A renewal makes its version itself, and sets nothing but until, version and changed. For these
 -- columns the trigger does not run. It does not run either if an operator sets only these columns of
@@ -70,7 +70,7 @@ begin
     else
         new.epoch := greatest(new.epoch, old.epoch);
         new.version := old.version + 1;
-        if new.changed <= old.changed then -- it says no time of its own
+        if new.changed <= old.changed then -- the statement has not set the column
             new.changed := greatest(clock_timestamp(), old.changed);
             new.signalled := new.changed;
             perform pg_notify('lease', (extract(epoch from new.changed) * 1000000)::bigint || ' ' || new.name);
@@ -94,8 +94,8 @@ create or replace trigger lease_keep before delete or truncate on lease_floor fo
 create or replace trigger lease_rise before update on lease_floor for each row
     when (new.epoch < old.epoch or new.version < old.version) execute function lease_keep();
 
--- The leases, to be read and changed by hand: an update of whatever column is one of the row. It
--- fails if the row has changed since the statement began.
+-- The leases, to be read and changed by hand. An update of any column fails if the row has changed
+-- since the statement began.
 create or replace view lease as select * from lease_row;
 
 create or replace function lease_edit() returns trigger language plpgsql as $$

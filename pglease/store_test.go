@@ -425,7 +425,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	for _, wrong := range []string{"id = null", "duration = '15 s'", "until = null", "until = '10000-01-02'"} {
 		shared.Exec(t, database, "update lease set "+wrong)
 		err := load(t, worker)
-		says(t, err, "jobs/nightly", "put it right, or delete it")
+		says(t, err, "jobs/nightly", "correct it, or delete it")
 		if lease.CodeOf(err) != lease.ErrCorrupt {
 			t.Errorf("the code of %v", err)
 		}
@@ -436,7 +436,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 	says(t, load(t, shared.URL("postgres")), "jobs/nightly", "run the statements of pglease.Schema")
 	says(t, load(t, shared.URL("nowhere")), "jobs/nightly", "connection string")
-	says(t, load(t, "postgres://postgres@127.0.0.1:1/x?sslmode=disable"), "jobs/nightly", "see that the server is up")
+	says(t, load(t, "postgres://postgres@127.0.0.1:1/x?sslmode=disable"), "jobs/nightly", "check that the server is up")
 }
 
 // Only an error whose cause no retry can remove is marked as permanent.
@@ -461,7 +461,7 @@ func TestPermanentErrors(t *testing.T) {
 		"no floor":            {shared.URL(floorless), true, "lease_floor has no row"},
 		"not UTF8":            {shared.URL(database) + "&client_encoding=latin1", true, "the connection has the client_encoding LATIN1"},
 		"a standby":           {shared.URL(database) + "&default_transaction_read_only=on", false, "primary"},
-		"no server":           {"postgres://postgres@127.0.0.1:1/x?sslmode=disable", false, "see that the server is up"},
+		"no server":           {"postgres://postgres@127.0.0.1:1/x?sslmode=disable", false, "check that the server is up"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			for _, req := range []lease.Request{acquire(idA, time.Minute), release(idA)} {
@@ -554,7 +554,7 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 			c := config(t, shared.URL("postgres"))
 			c.ConnConfig.DialFunc = silent
 			s, _ := open(t, c)
-			says(t, ask(t, s.Authority(), renew(idA)), "; no connection: see that the server is up and the connection string right")
+			says(t, ask(t, s.Authority(), renew(idA)), "; no connection: check that the server is up and that the connection string is correct")
 		})
 		t.Run(kind+", a server that no longer answers, and a paused process", func(t *testing.T) {
 			c := config(t, shared.URL(shared.Database(t)))
@@ -574,7 +574,7 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 			stopped.Store(true)
 			reset()
 			for _, err := range []error{late, ask(t, s.Authority(), renew(idA))} {
-				says(t, err, "context deadline exceeded; no connection, though there was one before: see that the server is up; if so, it is overloaded, or this process was paused")
+				says(t, err, "context deadline exceeded; no connection, though there was one before: check that the server is up. If it is up, it is overloaded, or this process was paused")
 				saysNot(t, err, "connection string")
 			}
 		})

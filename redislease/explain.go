@@ -40,7 +40,7 @@ var advices = []struct {
 	permanent bool
 }{
 	{"NOAUTH", "give the client the user and the password", true},
-	{"WRONGPASS", "put the user and the password of the client right", true},
+	{"WRONGPASS", "correct the user and the password of the client", true},
 	{"channel", "permit the user &PREFIX-signal:*", true},
 	{"one of the keys", "permit the user ~PREFIX:* and ~PREFIX-floor:*", true},
 	{"NOPERM", permissions, true},
@@ -82,18 +82,18 @@ func advise(err error) (advice string, permanent bool) {
 	case errors.Is(err, redis.ErrClosed):
 		return "the store is closed", false
 	case errors.As(err, &replicas):
-		return "see that the replicas are up and connected: INFO replication", false
+		return "check that the replicas are up and connected: INFO replication", false
 	case errors.As(err, &dial) && dial.Op == "dial":
-		return "no connection: see that the server is up and the address right", false
+		return "no connection: check that the server is up and that the address is correct", false
 	case errors.Is(err, redis.ErrPoolTimeout):
 		return "all connections are in use: raise PoolSize", false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return "no answer in time: see that the server is up and the address right; if so, it is overloaded or runs a long command (SLOWLOG GET)", false
+		return "no answer in time: check that the server is up and that the address is correct. If so, it is overloaded or runs a long command (SLOWLOG GET)", false
 	}
-	return "no answer: see that the server is up and the address right", false
+	return "no answer: check that the server is up and that the address is correct", false
 }
 
 // unreadableError returns the error for a hash that is not a valid record.
 func unreadableError(key string, err error) error {
-	return fmt.Errorf("redislease: key %q: %w; put it right, or free the lease: DEL %s", key, err, key)
+	return fmt.Errorf("redislease: key %q: %w; correct it, or free the lease: DEL %s", key, err, key)
 }

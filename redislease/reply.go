@@ -40,7 +40,7 @@ func replyOf(cmd *redis.Cmd) (reply, error) {
 	return nil, err
 }
 
-var errReply = errors.New("the script returned something else than it does: is there a proxy that rewrites answers?")
+var errReply = errors.New("the answer of the script has an unknown form: does a proxy rewrite answers?")
 
 // wrote reports whether the script wrote the record.
 func (r reply) wrote() bool { return len(r) > 0 && r[0] == int64(1) }

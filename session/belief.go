@@ -42,7 +42,7 @@ func (o *Options) budget(d time.Duration) time.Duration {
 		return lease.Infinite
 	}
 	d = max(d, 0)        // an authority may return a negative duration
-	const up = 1 + 1e-15 // float64 rounds to nearest
+	const up = 1 + 1e-15 // float64 rounds to nearest, and the drift must not be too small
 	drift := math.Ceil(float64(d) * (2 * o.MaxClockDrift / (1 + o.MaxClockDrift)) * up)
 	return d - time.Duration(drift) - o.Margin
 }

@@ -24,7 +24,7 @@ type claim struct {
 
 	// probed is true once the authority has granted a probe with this ID, or has refused it because
 	// the lease is breaking. A probe is an Acquire that serves only to change the record. The comment
-	// of machine.released explains probes.
+	// of machine.releaseAnswered explains probes.
 	probed bool
 
 	// The field contexts is the number of WhileHeld contexts that belong to the incarnation with
@@ -36,7 +36,21 @@ type claim struct {
 	due time.Time
 }
 
-// A phase is a stage in the life of an ID.
+// A phase is a stage in the life of an ID. An ID changes its phase as follows:
+//
+//	proposed → held      the authority has granted its Acquire
+//	proposed → pending   its Acquire was abandoned, or granted too late; or Release finds it in doubt or disclosed
+//	held     → pending   Release, or a loss after which the lease may still be locked
+//	held     → deferred  such a loss while work is running under a context of WhileHeld
+//	held     → given     HandOver
+//	held     → cleared   a loss after which the lease is certainly not locked under the ID
+//	deferred → pending   the work has stopped, the field due has passed, or Release
+//	given    → pending   the hand-over was refused, or Release
+//	given    → cleared   the hand-over was granted
+//	pending  → cleared   the release was granted, or refused because the ID is not in force
+//	cleared  → pending   the ID may have come into force after all
+//
+// If an ID in the phase cleared is neither in doubt nor disclosed, the ledger drops its claim.
 type phase uint8
 
 const (
@@ -56,7 +70,8 @@ const mostClaims = 256
 // "proposed" or "held", and at most one claim has the phase "given".
 type ledger []claim
 
-// find returns the claim of an ID, or nil if the ledger has no claim of the ID.
+// find returns the claim of an ID, or nil if the ledger has no claim of the ID. A full ledger drops
+// claims, so a request may be answered whose claim is gone.
 func (l ledger) find(id lease.ID) *claim {
 	for i := range l {
 		if l[i].id == id {

@@ -32,7 +32,7 @@ import (
 //  1. the hand-over that was called first;
 //  2. the release of the newest pending ID, if a clean-up is due: the field commands.cleaning is true
 //     from a call of Release, Close or Settle, or a request that may have left the lease locked,
-//     until no ID is left to release now;
+//     until no ID is pending or a release has failed;
 //  3. the Acquire that was called first.
 //
 // While a clean-up is due, the machine sends no Acquire. A deferred release does not delay an

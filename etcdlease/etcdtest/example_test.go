@@ -44,7 +44,7 @@ func TestExampleSaysWhatFails(t *testing.T) {
 	if err == nil {
 		t.Error("it ended without an error")
 	}
-	if want := "no answer in time from 127.0.0.1:1: see that the endpoints are right"; !strings.Contains(string(out), want) {
+	if want := "no answer in time from 127.0.0.1:1: check that the endpoints are correct"; !strings.Contains(string(out), want) {
 		t.Errorf("it said %q, without %q", out, want)
 	}
 }

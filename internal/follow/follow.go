@@ -19,7 +19,7 @@ type Follower struct {
 	Clock     lease.Clock
 	Timeout   time.Duration                     // the longest time for a request
 	Interval  time.Duration                     // the longest time between two polls without a watch
-	Retry     time.Duration                     // the longest time to which Wait extends a shorter wait
+	Retry     time.Duration                     // if waits shorter than this repeat, Wait makes them longer, up to this time
 	Jitter    func(time.Duration) time.Duration // shortens a duration at random
 	Tasks     *tasks.Group                      // the Group of the owner, which waits for requests that hang
 	Looks     *tasks.Count                      // counts the outstanding Looks of all Followers of the owner
@@ -77,8 +77,8 @@ func (f *Follower) Look(ctx context.Context) (res lease.Result, known bool) {
 // Wait waits until the record may have changed, until d has passed, or until ctx is done. It
 // reports whether d has passed. Without a watch it waits for at most one jittered Interval. If Wait
 // is called several times in a row with a d shorter than Retry, Wait waits longer than d, up to
-// Retry. Without this limit, a Follower would ask an authority without pauses if the authority
-// always answers that the lease is about to end.
+// Retry. Otherwise a Follower would send requests without pauses to an authority that always
+// answers that the lease is about to end.
 func (f *Follower) Wait(ctx context.Context, d time.Duration) (passed bool) {
 	if f.changed == nil {
 		d = min(d, f.Jitter(f.Interval))
