@@ -180,10 +180,10 @@ var authorityLinkRules = []rule{
 				l.disturb(nth, here.request)
 				var err error
 				done := make(chan struct{})
-				go func() {
+				go p.guarded(func() {
 					defer close(done)
 					_, err = a.bare.Do(p.ctx, name, req)
-				}()
+				})()
 				taken := false
 				if here.isReached(done) {
 					_ = intruder.do(name, release(id))
@@ -212,10 +212,10 @@ var authorityLinkRules = []rule{
 			here := newPause()
 			l.disturb(nth, here.answer)
 			done := make(chan struct{})
-			go func() {
+			go p.guarded(func() {
 				defer close(done)
 				_, _ = a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionRead}) // the delay is on purpose
-			}()
+			})()
 			if here.isReached(done) {
 				time.AfterFunc(p.D/8, here.end)
 				_, released := a.bare.Do(p.ctx, name, release(id)) // it may wait for the read

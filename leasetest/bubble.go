@@ -50,7 +50,7 @@ func (s *suite) runInBubble(t *testing.T, r rule) {
 		p = s.probe(t, r)
 		go func() {
 			defer close(done)
-			r.check(p)
+			p.guarded(func() { r.check(p) })()
 		}()
 		select {
 		case <-done:

@@ -63,6 +63,15 @@ type blockedGuard struct{ Guard }
 
 func (blockedGuard) Do(lease.Token, func() error) error { select {} }
 
+// A brokenLease panics in every Acquire.
+type brokenLease struct{ lease.Lease }
+
+func (brokenLease) Acquire(context.Context) (bool, error) { panic("no lease today") }
+
+func (brokenLease) AcquireWithToken(context.Context) (lease.Token, bool, error) {
+	panic("no lease today")
+}
+
 // childVariable says, in a child of TestEndsOfTheProcess, which of them it is to come to.
 const childVariable = "LEASETEST_END"
 
@@ -105,6 +114,10 @@ func TestEndsOfTheProcess(t *testing.T) {
 	blocked.newGuard = func(t testing.TB) Guard { return blockedGuard{plainGuards("").newGuard(t)} }
 	blocked.rules = slices.Concat(rulesNamed(t, guardRules, "G4/equal-tokens-pass"), rulesNamed(t, guardRules, "G1/no-older-token-after-a-newer"))
 
+	broken := plainLeases("")
+	broken.newLease = func(t testing.TB, h Holder) lease.Lease { return brokenLease{newPlainLease(t, h, "")} }
+	broken.rules = slices.Concat(rulesNamed(t, leaseRules, "H5/acquires-at-once-are-one-incarnation"), rulesNamed(t, leaseRules, "H1/granted-is-held"))
+
 	panicked := []string{"leasetest: a handler of OnLost panics, as rule H16/a-panic-stops-no-other wants it", "nothing recovered from it, and SPEC H16 is violated: a handler that panics stops no other handler",
 		"go test github.com/fencedlease/lease/leasetest -run '" + me + "' -skip '" + me + "/^H16$/^a-panic-stops-no-other$'"}
 	ends := map[string]struct {
@@ -126,7 +139,8 @@ func TestEndsOfTheProcess(t *testing.T) {
 			replay + "/^H17$/^the-belief-ends-with-the-call$'", replay + "/^H16$/^every-method-may-be-called-inside$'"}},
 		"failure before a panic": {failed, []string{"SPEC G1 is violated",
 			"another rule has failed, and the panic of this one may end the process", "--- SKIP: TestEndsOfTheProcess/" + slot.rules[0].name + " "}},
-		"guarded function": {guard, []string{"leasetest: the function under the guard panics", "SPEC G3 is violated"}},
+		"panic of the implementation": {broken, []string{"SPEC H5 is violated", "SPEC H1 is violated", "a panic: no lease today", "leasetest.brokenLease.AcquireWithToken"}},
+		"guarded function":            {guard, []string{"leasetest: the function under the guard panics", "SPEC G3 is violated"}},
 	}
 	if end := os.Getenv(childVariable); end != "" {
 		ends[end].suite.test(t)

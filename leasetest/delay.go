@@ -33,7 +33,7 @@ func (s *suite) checkInRealTime(t testing.TB, r rule) {
 			if n > 1 {
 				p.name = fmt.Sprintf("%s/%d", p.name, n)
 			}
-			r.check(p)
+			p.guarded(func() { r.check(p) })()
 		})
 		rulePace.leave()
 		delay, what := p.history.delays.longest()

@@ -100,25 +100,25 @@ var guardRules = []rule{
 		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})
 		var done atomic.Bool
-		go func() {
+		go p.guarded(func() {
 			_ = g.Do(lease.TokenOf(1), func() error {
 				close(running)
 				<-end
 				done.Store(true)
 				return nil
 			})
-		}()
+		})()
 		<-running
 		const advances = 2 // when the second advance starts, the mark is already raised
 		advanced := make(chan error, advances)
 		for range advances {
-			go func() {
+			go p.guarded(func() {
 				err := g.Advance(lease.TokenOf(2))
 				if !done.Load() {
 					err = errors.Join(err, errors.New("advance returned while an older function ran"))
 				}
 				advanced <- err
-			}()
+			})()
 			p.pass(p.Unit)
 		}
 		close(end)
@@ -172,18 +172,18 @@ var guardRules = []rule{
 			g := p.guard()
 			running, end := make(chan struct{}), make(chan struct{})
 			var others sync.WaitGroup
-			others.Go(func() {
+			others.Go(p.guarded(func() {
 				_ = g.Do(lease.TokenOf(40), func() error {
 					close(running)
 					<-end
 					return nil
 				})
-			})
+			}))
 			<-running
 			refusal := make(chan error, 1)
-			go func() { refusal <- call(g) }()
+			go p.guarded(func() { refusal <- call(g) })()
 			p.pass(p.Unit) // the call waits for the function
-			others.Go(func() { _ = g.Advance(next) })
+			others.Go(p.guarded(func() { _ = g.Advance(next) }))
 			p.pass(p.Unit)
 			close(end)
 			err := <-refusal
@@ -233,7 +233,7 @@ var guardRules = []rule{
 			g := p.guard()
 			shown := make(chan error, 1)
 			_ = g.Do(lease.TokenOf(1), func() error {
-				go func() { shown <- show(g) }()
+				go p.guarded(func() { shown <- show(g) })()
 				p.pass(p.Unit) // the guard sees the newer token
 				return errors.New("the function failed")
 			})
@@ -246,13 +246,13 @@ var guardRules = []rule{
 		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})
 		var first sync.WaitGroup
-		first.Go(func() {
+		first.Go(p.guarded(func() {
 			_ = g.Do(lease.TokenOf(1), func() error {
 				close(running)
 				<-end
 				return nil
 			})
-		})
+		}))
 		<-running
 		ctx, cancel := context.WithTimeout(p.ctx, p.Unit)
 		defer cancel()
@@ -267,27 +267,27 @@ var guardRules = []rule{
 	{"G7/waits-for-one-function", "a new holder waits for the function that runs, and for no other that waits too", 0, func(p *probe) {
 		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})
-		go func() {
+		go p.guarded(func() {
 			_ = g.Do(lease.TokenOf(1), func() error {
 				close(running)
 				<-end
 				return nil
 			})
-		}()
+		})()
 		<-running
 		var older sync.WaitGroup
 		for i := range 3 {
-			older.Go(func() {
+			older.Go(p.guarded(func() {
 				p.Sleep(time.Duration(i) * p.Unit / 4) // so that the calls of Do start one after the other
 				_ = g.Do(lease.TokenOf(1), func() error {
 					p.Errorf("a function of an older token ran after a newer one was shown")
 					return nil
 				})
-			})
+			}))
 		}
 		p.pass(p.Unit)
 		advanced := make(chan error, 1)
-		go func() { advanced <- g.Advance(lease.TokenOf(2)) }()
+		go p.guarded(func() { advanced <- g.Advance(lease.TokenOf(2)) })()
 		p.pass(p.Unit)
 		close(end)
 		p.need(<-advanced, "advance")
@@ -298,13 +298,13 @@ var guardRules = []rule{
 			g := p.guard()
 			running := make(chan struct{})
 			var first sync.WaitGroup
-			first.Go(func() {
+			first.Go(p.guarded(func() {
 				_ = g.Do(lease.TokenOf(1), func() error {
 					close(running)
 					p.Sleep(5*p.Unit + 2*p.Slack)
 					return nil
 				})
-			})
+			}))
 			<-running
 			for _, wait := range []time.Duration{0, p.Unit} {
 				ctx, cancel := context.WithTimeout(p.ctx, wait)

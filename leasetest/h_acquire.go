@@ -182,13 +182,13 @@ var acquireRules = []rule{
 		usual := len(a.requests.sentOf(lease.ActionAcquire)) // a holder may send more than one request
 		hold.Store(true)
 		denied := make(chan error, 1)
-		go func() {
+		go p.guarded(func() {
 			_, ok, err := a.tryAcquire(p.ctx)
 			if ok {
 				err = errors.New("it was granted")
 			}
 			denied <- err
-		}()
+		})()
 		p.waitReached(first)
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
 		defer cancel()

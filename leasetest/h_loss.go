@@ -103,7 +103,7 @@ var lossRules = []rule{
 			ctx, cancel := context.WithCancel(p.ctx)
 			var calls sync.WaitGroup
 			if i%8 >= 4 {
-				calls.Go(func() {
+				calls.Go(p.guarded(func() {
 					for ctx.Err() == nil {
 						_, _, _ = a.tryAcquire(ctx)
 						select {
@@ -111,7 +111,7 @@ var lossRules = []rule{
 						case <-time.After(p.D / 50):
 						}
 					}
-				})
+				}))
 			}
 			for a.stillAlive() {
 				p.pass(p.D / 500)
@@ -148,10 +148,10 @@ var lossRules = []rule{
 					a.early.Add(1)
 				}
 			})
-			tries.Go(func() {
+			tries.Go(p.guarded(func() {
 				_, ok, _ := a.tryAcquire(p.ctx)
 				a.granted.Store(ok)
-			})
+			}))
 		}
 		tries.Wait()
 		p.pass(p.D + p.Slack)
@@ -423,6 +423,28 @@ var lossRules = []rule{
 		}
 		a.requireLostError(context.Cause(lost), tok, append(w.lossReasons(), lease.ErrStopWindow)...)
 	}},
+	{"H20/a-loss-while-a-context-is-made-ends-it", "a context of lease.WhileHeld has ended if the lease is lost just before OnLost registers its handler", canLose, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
+		a.acquire()
+		bound, stop := lease.WhileHeld(p.ctx, lostAtOnLost{a.Lease, func() { a.loseNth(1) }})
+		defer stop()
+		if bound.Err() == nil {
+			p.Errorf("nothing is held, and the context has not ended")
+		}
+	}},
+}
+
+// A lostAtOnLost has no method WhileHeld, so lease.WhileHeld calls its OnLost, which loses the lease
+// before it registers the handler.
+type lostAtOnLost struct {
+	lease.Lease
+	lose func()
+}
+
+func (l lostAtOnLost) OnLost(handler func(error)) (stop func() bool) {
+	l.lose()
+	return l.Lease.OnLost(handler)
 }
 
 // panicRules call handlers that panic. The panicRules run last, because the process ends if a lease

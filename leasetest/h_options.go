@@ -183,7 +183,7 @@ var boundRules = []rule{
 		a := p.world().join(Holder{Owner: "a"}, leasefault.First(3, lease.ActionRelease, p.loseRequest))
 		a.acquire()
 		released := make(chan error, 1)
-		go func() { released <- a.Release(context.WithoutCancel(p.ctx)) }()
+		go p.guarded(func() { released <- a.Release(context.WithoutCancel(p.ctx)) })()
 		p.pass(2 * p.D)
 		a.requireShortRequests(lease.ActionRelease, p.D)
 		select {
@@ -449,7 +449,7 @@ var waitRules = []rule{
 			p.Errorf("the context ended, and the error is %v", err)
 		}
 		waited := make(chan error, 1)
-		go func() { waited <- waiter.Wait(p.ctx) }()
+		go p.guarded(func() { waited <- waiter.Wait(p.ctx) })()
 		p.pass(p.D / 10)
 		p.need(a.release(), "release")
 		select {
@@ -486,7 +486,7 @@ var waitRules = []rule{
 		a.acquire()
 		a.stall()
 		waited := make(chan error, 1)
-		go func() { waited <- b.waiter().Wait(p.ctx) }()
+		go p.guarded(func() { waited <- b.waiter().Wait(p.ctx) })()
 		select {
 		case err := <-waited:
 			p.need(err, "waiting for a lease that is not renewed")
@@ -508,7 +508,7 @@ var waitRules = []rule{
 			const waits = 3
 			waited := make(chan error, waits)
 			for range waits {
-				go func() { waited <- b.waiter().Wait(p.ctx) }()
+				go p.guarded(func() { waited <- b.waiter().Wait(p.ctx) })()
 			}
 			if p.pass(p.D / 100); i < 4 { // otherwise the first read of each wait is in flight
 				p.pass(p.D / 2)
@@ -564,7 +564,7 @@ var waitRules = []rule{
 			b := w.join(Holder{Name: name, Owner: "b"})
 			a.acquire()
 			waited := make(chan error, 1)
-			go func() { waited <- b.waiter().Wait(p.ctx) }()
+			go p.guarded(func() { waited <- b.waiter().Wait(p.ctx) })()
 			p.pass(time.Hour)
 			p.need(a.release(), "release")
 			select {
@@ -586,7 +586,7 @@ var waitRules = []rule{
 		})
 		b := w.join(Holder{Owner: "b"})
 		waited := make(chan error, 1)
-		go func() { waited <- b.waiter().Wait(p.ctx) }()
+		go p.guarded(func() { waited <- b.waiter().Wait(p.ctx) })()
 		select {
 		case err := <-waited:
 			p.need(err, "waiting")
@@ -603,7 +603,7 @@ var waitRules = []rule{
 			b := w.join(Holder{Owner: "b"})
 			a.acquire()
 			held := make(chan error, 1)
-			go func() { held <- b.waitUntilHeld() }()
+			go p.guarded(func() { held <- b.waitUntilHeld() })()
 			p.pass(2 * p.D)
 			if n := len(b.requests.sentOf(leasefault.Any)); n > 100 {
 				p.Errorf("it asked %d times in two durations", n)

@@ -55,7 +55,7 @@ var releaseRules = []rule{
 		a = p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, leasefault.Before(func() {
 			seen.Store(true)
 			answer := make(chan bool, 1)
-			go func() { answer <- a.CheckAlive() }()
+			go p.guarded(func() { answer <- a.CheckAlive() })()
 			select {
 			case is := <-answer:
 				alive.Store(is)
@@ -171,14 +171,14 @@ var releaseRules = []rule{
 		const calls = 2 // the second call waits for the first call, or returns at once
 		acquired, released := make(chan bool, calls), make(chan error, 1)
 		for range calls {
-			go func() {
+			go p.guarded(func() {
 				_, ok, _ := a.tryAcquire(p.ctx)
 				acquired <- ok
-			}()
+			})()
 		}
 		p.waitReached(gate)
 		p.Sleep(p.D / 50)
-		go func() { released <- a.release() }()
+		go p.guarded(func() { released <- a.release() })()
 		p.pass(p.D / 50)
 		gate.Open()
 		for range calls {
@@ -284,12 +284,12 @@ var releaseRules = []rule{
 			acquired := make(chan bool, 1)
 			ctx, cancel := context.WithCancel(p.ctx)
 			if flying {
-				go func() {
+				go p.guarded(func() {
 					_, ok, _ := one.tryAcquire(p.ctx)
 					acquired <- ok
-				}()
+				})()
 				p.waitReached(gate)
-				go func() { p.Sleep(p.D / 50); cancel() }()
+				go p.guarded(func() { p.Sleep(p.D / 50); cancel() })()
 			} else {
 				one.acquire()
 				acquired <- false
@@ -315,7 +315,7 @@ var releaseRules = []rule{
 		a.acquire()
 		p.waitReached(gate)
 		closed := make(chan error, 1)
-		go func() { closed <- a.Lease.(closer).Close(p.ctx) }()
+		go p.guarded(func() { closed <- a.Lease.(closer).Close(p.ctx) })()
 		p.pass(p.D / 20)
 		select {
 		case err := <-closed:
@@ -344,7 +344,7 @@ var releaseRules = []rule{
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/50)
 		defer cancel()
 		closed := make(chan error, 1)
-		go func() { closed <- a.Lease.(closer).Close(ctx) }()
+		go p.guarded(func() { closed <- a.Lease.(closer).Close(ctx) })()
 		p.pass(p.D / 50)
 		select {
 		case err := <-closed:

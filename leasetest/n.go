@@ -103,13 +103,13 @@ var runRules = []rule{
 		defer cancel()
 		var terms atomic.Int32
 		ended := make(chan error, 1)
-		go func() {
+		go p.guarded(func() {
 			ended <- session.Run(ctx, a.Lease, func(ctx context.Context, _ lease.Token) error {
 				terms.Add(1)
 				<-ctx.Done()
 				return nil
 			}, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: p.Unit, Again: func(error) bool { return true }})
-		}()
+		})()
 		p.pass(p.D / 4)
 		b.acquire()
 		p.pass(2 * p.D)
@@ -259,9 +259,9 @@ var runRules = []rule{
 		ctx, cancel := context.WithCancel(p.ctx)
 		var runs sync.WaitGroup
 		for _, one := range all {
-			runs.Go(func() {
+			runs.Go(p.guarded(func() {
 				_ = session.Run(ctx, one.Lease, func(context.Context, lease.Token) error { return nil }, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: p.D})
-			})
+			}))
 		}
 		p.pass(p.D * 2)
 		p.need(first.release(), "release")
@@ -298,7 +298,7 @@ var runRules = []rule{
 		turns := make(chan error, len(crowd))
 		for i := range crowd {
 			crowd[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)})
-			go func() { turns <- errors.Join(crowd[i].waitUntilHeld(), crowd[i].release()) }()
+			go p.guarded(func() { turns <- errors.Join(crowd[i].waitUntilHeld(), crowd[i].release()) })()
 		}
 		p.pass(p.D)
 		p.need(first.release(), "release")

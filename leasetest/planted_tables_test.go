@@ -291,6 +291,7 @@ var leaseBugs = []plantedBug{
 	{"breaks what it releases", "H17/a-holder-that-has-lost-releases-nothing-of-others"},
 	{"CheckAlive is a flag", "H9/false-from-the-end-on"},
 	{"CheckAlive asks the authority", "H9/check-alive-sends-nothing"},
+	{"CheckAlive stays true after a loss", "H20/a-loss-while-a-context-is-made-ends-it"},
 	{"counts belief from the answer", "H9/counted-from-the-sending"},
 	{"believes what it asked for", "H9/counts-what-is-certain"},
 	{"believes what the authority says", "H9/counts-what-was-asked-for"},

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -99,6 +100,20 @@ func (p *probe) panic(who string) {
 If that ended the process, nothing recovered from it, and SPEC %s is violated: %s
 The results of the other rules: %s -run '%s' -skip '%s'`,
 		who, p.rule.name, p.rule.clause(), p.rule.says, goTest(), pattern(strings.TrimSuffix(p.Name(), "/"+p.rule.name)), pattern(p.Name())))
+}
+
+// guarded returns a function that calls f. If the implementation under test panics in f, the rule
+// fails, and the other rules still run. The rules call f on a goroutine of their own, where a panic
+// would end the process without the name of the rule.
+func (p *probe) guarded(f func()) func() {
+	return func() {
+		defer func() {
+			if v := recover(); v != nil {
+				p.Errorf("a panic: %v\n%s", v, debug.Stack())
+			}
+		}()
+		f()
+	}
 }
 
 // need ends the rule with a failure if err is not nil.

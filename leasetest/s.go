@@ -430,7 +430,7 @@ var swapRules = []rule{
 func (p *probe) callConcurrently(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { f(i) })
+		wg.Go(p.guarded(func() { f(i) }))
 	}
 	wg.Wait()
 }

@@ -68,10 +68,10 @@ var storeLinkRules = []rule{
 			here := newPause()
 			l.disturb(nth, here.answer)
 			done := make(chan struct{})
-			go func() {
+			go p.guarded(func() {
 				defer close(done)
 				_, _ = s.bare.Load(s.ctx, name) // the delay is on purpose
-			}()
+			})()
 			if here.isReached(done) {
 				time.AfterFunc(p.D/8, here.end)
 				next := s.leased(old, 100*p.D)

@@ -164,7 +164,10 @@ func (s *suite) failures() string {
 }
 
 // check runs one rule.
-func (s *suite) check(t testing.TB, r rule) { r.check(s.probe(t, r)) }
+func (s *suite) check(t testing.TB, r rule) {
+	p := s.probe(t, r)
+	p.guarded(func() { r.check(p) })()
+}
 
 // replay returns the command that runs the named subtest again with the same seed.
 func (s *suite) replay(name string) string {
