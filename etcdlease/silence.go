@@ -16,10 +16,12 @@ import (
 
 // A silenceLogger logs a warning if etcd answers no request for the length of a timeout. A period
 // without an answer is called a silence. A silenceLogger logs at most one warning for each silence.
-// A silence begins when a request is sent, or when one request is answered while other requests are
-// under way. A silence ends with the next answer. If no request was under way for the length of the
-// timeout, the next request resets the start of the silence. But if a request has failed since the
-// last answer, the start stays. A request that its caller has canceled does not count as failed.
+// A silence ends with the next answer. The following events set the start of a silence:
+//
+//   - A request is sent, and there is no silence.
+//   - A request is answered while other requests are under way.
+//   - A request is sent after no request was under way for the length of the timeout, and no request
+//     has failed since the last answer. A request that its caller has canceled has not failed.
 type silenceLogger struct {
 	client *clientv3.Client
 	after  time.Duration

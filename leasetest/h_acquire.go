@@ -669,7 +669,7 @@ var idRules = []rule{
 		a.requireNotAlive("after a release that erred")
 		a.acquireWithin(3, "after a release that erred")
 	}},
-	{"H7/an-acquire-sends-no-deferred-release", "while the work of a lost incarnation may still be running, an acquire is an error and sends no release, and Wait does not return; when the work has stopped, the lease can be acquired", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+	{"H7/an-acquire-sends-no-deferred-release", "while work of a lost incarnation is running, an acquire is an error and sends no release, and Wait does not return. Once the work has stopped, the lease can be acquired", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a", TakeOver: p.can(CanTakeOver)}, leasefault.From(1, lease.ActionRenew, p.loseAnswer))
 		a.acquire()

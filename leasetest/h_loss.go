@@ -530,7 +530,7 @@ var heldRules = []rule{
 		a.requireLostError(context.Cause(held), tok, lease.ErrExpired, lease.ErrStopWindow)
 		clock.Resume()
 	}},
-	{"H20/a-loss-waits-no-longer-than-the-lease", "after a loss the ID is released when the lease has certainly expired, though a context was not given back, and not before, even if the last renewal was carried out at the end of its bound", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+	{"H20/a-loss-waits-no-longer-than-the-lease", "after a loss, an ID with a context that is never given back is released when the lease has certainly expired, and not earlier. The last renewal may have been carried out at the end of its bound", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
 		var began time.Time
 		atTheEnd := func(ctx context.Context, c *leasefault.Call) error {
 			deadline, ok := ctx.Deadline()

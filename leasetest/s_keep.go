@@ -382,7 +382,7 @@ var reopenRules = []rule{
 			s.Errorf("a swap that conflicts has inserted %s", recordText(seen.Record))
 		}
 	}},
-	{"S3/the-highest-forgotten-epoch-counts", "the epoch of a name that is not known is no lower than the highest that was forgotten, whichever was forgotten last, and whatever its state was", hasForget, func(p *probe) {
+	{"S3/the-highest-forgotten-epoch-counts", "the epoch of an unknown name is no lower than the highest epoch that was forgotten, in any order and in any state", hasForget, func(p *probe) {
 		s := p.store()
 		s.requireMinEpoch(s.forgottenNames(s.forgetAll()), "")
 	}},
