@@ -114,6 +114,32 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 	return "", false, s.opError("acquire", o.err)
 }
 
+// AcquireUnlessHeld is like [Session.AcquireWithToken], but it returns (false, nil) only if another
+// holder is certainly alive. Over an authority with a clock, AcquireUnlessHeld sends one Acquire and
+// returns.
+//
+// When an authority without a clock, such as that of etcdlease, reads a record for the first time,
+// it cannot know how old the record is. Over such an authority, AcquireUnlessHeld waits for at most
+// the duration that the record states. If the holder renews the lease in this time, AcquireUnlessHeld
+// returns false. If the record expires without a renewal, the holder is dead, and AcquireUnlessHeld
+// acquires the lease. If ctx ends during the wait, AcquireUnlessHeld returns its error.
+func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error) {
+	for {
+		o := s.acquire(ctx)
+		if o.err != errPerhapsFree {
+			return s.acquired(o)
+		}
+		isHeld := func(res lease.Result) bool { return res.MinRemaining > 0 }
+		locked, err := s.wait(ctx, isHeld)
+		switch {
+		case err == error(lease.ErrReleased): // treat it like an Acquire that is in flight
+			return s.acquired(outcome{err: err})
+		case locked || err != nil:
+			return "", false, err
+		}
+	}
+}
+
 // Release gives the lease up. As soon as Release is called, CheckAlive returns false. Release returns
 //
 //   - nil if the lease is released, or if there was nothing to release;

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/dice"
 	"github.com/fencedlease/lease/internal/logqueue"
 	"github.com/fencedlease/lease/internal/timing"
 )
@@ -256,32 +255,6 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 	return false, err
 }
 
-// AcquireUnlessHeld is like [Session.AcquireWithToken], but it returns (false, nil) only if another
-// holder is certainly alive. Over an authority with a clock, AcquireUnlessHeld sends one Acquire and
-// returns.
-//
-// When an authority without a clock, such as that of etcdlease, reads a record for the first time,
-// it cannot know how old the record is. Over such an authority, AcquireUnlessHeld waits for at most
-// the duration that the record states. If the holder renews the lease in this time, AcquireUnlessHeld
-// returns false. If the record expires without a renewal, the holder is dead, and AcquireUnlessHeld
-// acquires the lease. If ctx ends during the wait, AcquireUnlessHeld returns its error.
-func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error) {
-	for {
-		o := s.acquire(ctx)
-		if o.err != errPerhapsFree {
-			return s.acquired(o)
-		}
-		isHeld := func(res lease.Result) bool { return res.MinRemaining > 0 }
-		locked, err := s.wait(ctx, isHeld)
-		switch {
-		case err == error(lease.ErrReleased): // treat it like an Acquire that is in flight
-			return s.acquired(outcome{err: err})
-		case locked || err != nil:
-			return "", false, err
-		}
-	}
-}
-
 // acquireUnlessHeld calls the method AcquireUnlessHeld if the Lease has it, and otherwise
 // [lease.AcquireWithToken].
 func acquireUnlessHeld(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
@@ -380,23 +353,19 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 	held, cancel := lease.WhileHeld(ctx, r.lease)
 	r.record(slog.LevelInfo, "lease: term began", "token", tok)
 	defer func() { // runs even if f panics or ends its goroutine
-		over := held.Err() != nil
+		ended := held.Err() != nil
 		cancel() // makes a Session detect a loss that it has not noticed yet
-		cause, lost := context.Cause(held), (*lease.LostError)(nil)
+		cause := context.Cause(held)
 		if l, ok := r.lease.(likeSession); ok && errors.Is(cause, lease.ErrStopWindow) {
 			cause = cmp.Or(l.takeOverOf(tok), cause) // another Session took the lease over while f stopped
 		}
 		takenOver = errors.Is(cause, lease.ErrTakenOver)
-		switch {
-		case !over && !errors.As(cause, &lost): // f returned before its context ended
-		case ctx.Err() != nil && errors.Is(context.Cause(ctx), cause): // the caller ended ctx
-		case errors.Is(cause, lease.ErrReleased) && !errors.As(cause, &lost): // f released the lease
-		case !errors.Is(err, cause):
+		if mustReport(ctx, cause, ended) && !errors.Is(err, cause) {
 			err = joinErrors(err, cause)
 		}
 		err = joinErrors(err, r.callWithTimeout(ctx, r.lease.Release))
 		level := slog.LevelInfo
-		if errors.As(err, &lost) || err != nil && ctx.Err() == nil {
+		if errors.Is(err, lease.ErrLost) || err != nil && ctx.Err() == nil {
 			level = slog.LevelWarn
 		}
 		r.record(level, "lease: term ended", "err", err, "token", tok)
@@ -410,6 +379,17 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 		err = context.Cause(held)
 	}
 	return takenOver, err
+}
+
+// mustReport reports whether the error of a term contains cause, which ended the context of f. The
+// parameter ended reports whether that context ended before f returned. A cause is left out if f has
+// returned first, if the caller has ended ctx, or if f has released the lease. A loss is left out
+// only if it is also the cause of ctx.
+func mustReport(ctx context.Context, cause error, ended bool) bool {
+	if ctx.Err() != nil && errors.Is(context.Cause(ctx), cause) {
+		return false
+	}
+	return errors.As(cause, new(*lease.LostError)) || ended && !errors.Is(cause, lease.ErrReleased)
 }
 
 // record adds a record to the queue of the Logger. The record contains the name and the owner of
@@ -448,52 +428,6 @@ func (r *runner) settle(ctx context.Context) error {
 	return r.lease.Release(ctx)
 }
 
-// contend tries to acquire the lease until an attempt is granted. If the second result is true, the
-// outcome of an attempt is unknown, and the caller must call the method settle. The authority might
-// have granted an attempt with an unknown outcome, or might still grant it.
-func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, err error) {
-	c := contention{interval: r.AcquireInterval, refusal: r.refusal()}
-	for {
-		over := ctx.Err() // if ctx is done already, the Lease sends no request
-		tok, ok, err := lease.AcquireWithToken(ctx, r.lease)
-		ended := ctx.Err()
-		switch {
-		case ok:
-			r.reportAttempt(&c, nil)
-			return tok, false, nil
-		case over != nil && errors.Is(err, over):
-		case ended != nil && errors.Is(err, ended):
-			// The Lease itself undoes the attempt that ctx has ended. If an earlier attempt has an
-			// unknown outcome, the method settle sends a release for the earlier attempt. The
-			// method settle does not wait for the answer, because ctx is done.
-			_ = r.settle(ctx)
-			unknown = false
-		case err != nil && mayBeGranted(err):
-			unknown = true
-		}
-		if ended == nil && c.noteAttempt(r.Clock.Now(), err) {
-			return "", unknown, err
-		}
-		if ended == nil {
-			r.reportAttempt(&c, err)
-		}
-		if ended == nil && err == nil && !c.logged {
-			c.logged = true
-			var holder any
-			if l, ok := r.lease.(likeSession); ok && l.lastHolder() != "" {
-				holder = l.lastHolder()
-			}
-			r.record(slog.LevelInfo, "lease: waiting for another holder", "holder", holder)
-		}
-		if err := r.waitForTurn(ctx, &c, err == nil); err != nil {
-			return "", unknown, err
-		}
-		if ctx.Err() != nil {
-			return "", unknown, c.stopped(ctx)
-		}
-	}
-}
-
 // likeSession has methods that only a Session, and a type that embeds a Session, can have.
 type likeSession interface {
 	beginRun() (end func(), ok bool)
@@ -501,100 +435,6 @@ type likeSession interface {
 	logQueue() *logqueue.Queue
 	lastHolder() string
 	takeOverOf(tok lease.Token) error
-}
-
-// refusal returns the error of an attempt that was refused because the lease is locked. The error
-// contains the name of the lease if the Lease has a method Name, as a Session has.
-func (r *runner) refusal() error {
-	if name := r.name(); name != "" {
-		return &lease.OpError{Op: "acquire", Name: name, Err: lease.ErrHeldByOther}
-	}
-	return lease.ErrHeldByOther
-}
-
-// reportAttempt logs the result of an attempt. If err is nil, the authority has answered. If err is
-// not nil, the attempt has failed with err. For a series of failures, reportAttempt writes the same
-// log records as a Session. If the Lease is a Session, reportAttempt logs nothing, because a
-// Session logs its failures itself.
-func (r *runner) reportAttempt(c *contention, err error) {
-	if _, logs := r.lease.(likeSession); logs {
-		return
-	}
-	switch {
-	case err == nil && c.failures > 0:
-		r.record(slog.LevelInfo, "lease: the authority answers again", "failures", c.failures)
-		c.failures = 0
-	case err != nil:
-		if c.failures++; c.failures&(c.failures-1) == 0 { // a power of two
-			r.record(slog.LevelWarn, "lease: acquire failed", "failures", c.failures, "err", err)
-		}
-	}
-}
-
-// waitForTurn waits until another attempt may succeed. waitForTurn returns an error if no attempt
-// can ever succeed.
-func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) error {
-	if l, ok := r.lease.(lease.Waiter); ok && locked {
-		err := l.Wait(ctx)
-		if err == nil {
-			_ = timing.Sleep(ctx, r.Clock, time.Duration(dice.Dice{Reader: &r.Rand}.Number()*float64(r.WakeJitter)))
-			return nil
-		}
-		if hopeless(err) {
-			return err
-		}
-	}
-	_ = r.pause(ctx, c.pause)
-	return nil
-}
-
-// pause waits for the duration d, shortened at random by up to half. If ctx ends before the wait
-// ends, pause returns the error of ctx.
-func (r *runner) pause(ctx context.Context, d time.Duration) error {
-	return timing.Sleep(ctx, r.Clock, dice.Dice{Reader: &r.Rand}.Shorten(d, 0.5))
-}
-
-// A contention is the history of the attempts to acquire the lease.
-type contention struct {
-	interval time.Duration
-	refusal  error         // error of an attempt that was refused because the lease is locked
-	last     error         // error of the last attempt
-	since    time.Time     // when the first attempt of the current series failed with the error in last
-	pause    time.Duration // until the next attempt
-	failures int           // attempts in a row that failed with any error
-	logged   bool          // the Logger has the record that Run waits for another holder
-}
-
-const (
-	longestPause  = 10 * time.Second // limit for the pause after a failed attempt, unless AcquireInterval is longer
-	permanentTime = 30 * time.Second // if a permanent error has repeated for this long, Run returns it
-)
-
-// noteAttempt records the error of an attempt that was not granted. If the parameter err is nil,
-// the attempt was refused because the lease is locked. noteAttempt reports whether every later
-// attempt would fail too.
-func (c *contention) noteAttempt(now time.Time, err error) (over bool) {
-	if err == nil {
-		c.last, c.since, c.pause = c.refusal, now, c.interval
-		return false
-	}
-	if c.last != nil && c.last.Error() == err.Error() {
-		c.pause = min(2*c.pause, max(longestPause, c.interval))
-	} else {
-		c.since, c.pause = now, c.interval
-	}
-	c.last = err
-	return hopeless(err) || errors.As(err, new(*lease.PermanentError)) && now.Sub(c.since) >= permanentTime
-}
-
-// stopped returns the error of a contention that has ended because ctx is done. The returned error
-// matches ctx.Err() and context.Cause(ctx). If there was an attempt, the returned error also
-// matches the error of the last attempt.
-func (c *contention) stopped(ctx context.Context) error {
-	if c.last == nil {
-		return stopped(ctx)
-	}
-	return fmt.Errorf("%w; the last attempt: %w", stopped(ctx), c.last)
 }
 
 // stopped returns one error that matches both ctx.Err() and context.Cause(ctx).
@@ -632,22 +472,4 @@ func cause(err error) string {
 		return op.Err.Error()
 	}
 	return err.Error()
-}
-
-// mayBeGranted reports whether the authority might have granted an attempt to acquire that failed
-// with err. If err is ErrExpired, the authority has granted the attempt, but the grant came too late.
-func mayBeGranted(err error) bool {
-	return !provesNoChange(err) || lease.CodeOf(err) == lease.ErrExpired
-}
-
-// hopeless reports whether it is useless to retry a call that has returned err.
-func hopeless(err error) bool {
-	switch code := lease.CodeOf(err); code {
-	case 0:
-		return errors.Is(err, errors.ErrUnsupported)
-	case lease.ErrConflict, lease.ErrCorrupt, lease.ErrReleased, lease.ErrExpired:
-		return false // ErrReleased: a Release has ended the call. ErrExpired: the grant came too late.
-	default:
-		return !code.Refusal() || code == lease.ErrEpochLimit
-	}
 }

@@ -1,0 +1,171 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/timing"
+)
+
+// contend tries to acquire the lease until an attempt is granted. If the second result is true, the
+// outcome of an attempt is unknown, and the caller must call the method settle. The authority might
+// have granted an attempt with an unknown outcome, or might still grant it.
+func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, err error) {
+	c := contention{interval: r.AcquireInterval, refusal: r.refusal()}
+	for {
+		over := ctx.Err() // if ctx is done already, the Lease sends no request
+		tok, ok, err := lease.AcquireWithToken(ctx, r.lease)
+		ended := ctx.Err()
+		switch {
+		case ok:
+			r.reportAttempt(&c, nil)
+			return tok, false, nil
+		case over != nil && errors.Is(err, over): // no request was sent
+		case ended != nil && errors.Is(err, ended):
+			// The Lease itself undoes the attempt that ctx has ended. If an earlier attempt has an
+			// unknown outcome, the method settle sends a release for the earlier attempt. The
+			// method settle does not wait for the answer, because ctx is done.
+			_ = r.settle(ctx)
+			unknown = false
+		case err != nil && mayBeGranted(err):
+			unknown = true
+		}
+		if ended == nil && c.noteAttempt(r.Clock.Now(), err) {
+			return "", unknown, err
+		}
+		if ended == nil {
+			r.reportAttempt(&c, err)
+		}
+		if ended == nil && err == nil && !c.logged {
+			c.logged = true
+			var holder any
+			if l, ok := r.lease.(likeSession); ok && l.lastHolder() != "" {
+				holder = l.lastHolder()
+			}
+			r.record(slog.LevelInfo, "lease: waiting for another holder", "holder", holder)
+		}
+		if err := r.waitForTurn(ctx, &c, err == nil); err != nil {
+			return "", unknown, err
+		}
+		if ctx.Err() != nil {
+			return "", unknown, c.stopped(ctx)
+		}
+	}
+}
+
+// refusal returns the error of an attempt that was refused because the lease is locked. The error
+// contains the name of the lease if the Lease has a method Name, as a Session has.
+func (r *runner) refusal() error {
+	if name := r.name(); name != "" {
+		return &lease.OpError{Op: "acquire", Name: name, Err: lease.ErrHeldByOther}
+	}
+	return lease.ErrHeldByOther
+}
+
+// reportAttempt logs the result of an attempt. If err is nil, the authority has answered. If err is
+// not nil, the attempt has failed with err. For a series of failures, reportAttempt writes the same
+// log records as a Session. If the Lease is a Session, reportAttempt logs nothing, because a
+// Session logs its failures itself.
+func (r *runner) reportAttempt(c *contention, err error) {
+	if _, logs := r.lease.(likeSession); logs {
+		return
+	}
+	switch {
+	case err == nil && c.failures > 0:
+		r.record(slog.LevelInfo, "lease: the authority answers again", "failures", c.failures)
+		c.failures = 0
+	case err != nil:
+		if c.failures++; c.failures&(c.failures-1) == 0 { // a power of two
+			r.record(slog.LevelWarn, "lease: acquire failed", "failures", c.failures, "err", err)
+		}
+	}
+}
+
+// waitForTurn waits until another attempt may succeed. waitForTurn returns an error if no attempt
+// can ever succeed.
+func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) error {
+	if l, ok := r.lease.(lease.Waiter); ok && locked {
+		err := l.Wait(ctx)
+		if err == nil {
+			_ = timing.Sleep(ctx, r.Clock, time.Duration(dice.Dice{Reader: &r.Rand}.Number()*float64(r.WakeJitter)))
+			return nil
+		}
+		if hopeless(err) {
+			return err
+		}
+	}
+	_ = r.pause(ctx, c.pause)
+	return nil
+}
+
+// pause waits for the duration d, shortened at random by up to half. If ctx ends before the wait
+// ends, pause returns the error of ctx.
+func (r *runner) pause(ctx context.Context, d time.Duration) error {
+	return timing.Sleep(ctx, r.Clock, dice.Dice{Reader: &r.Rand}.Shorten(d, 0.5))
+}
+
+// A contention is the history of the attempts to acquire the lease.
+type contention struct {
+	interval time.Duration
+	refusal  error         // error of an attempt that was refused because the lease is locked
+	last     error         // error of the last attempt
+	since    time.Time     // when the first attempt of the current series failed with the error in last
+	pause    time.Duration // until the next attempt
+	failures int           // attempts in a row that failed with any error
+	logged   bool          // the Logger has the record that Run waits for another holder
+}
+
+const (
+	longestPause  = 10 * time.Second // limit for the pause after a failed attempt, unless AcquireInterval is longer
+	permanentTime = 30 * time.Second // if a permanent error has repeated for this long, Run returns it
+)
+
+// noteAttempt records the error of an attempt that was not granted. If the parameter err is nil,
+// the attempt was refused because the lease is locked. noteAttempt reports whether every later
+// attempt would fail too.
+func (c *contention) noteAttempt(now time.Time, err error) (over bool) {
+	if err == nil {
+		c.last, c.since, c.pause = c.refusal, now, c.interval
+		return false
+	}
+	if c.last != nil && c.last.Error() == err.Error() {
+		c.pause = min(2*c.pause, max(longestPause, c.interval))
+	} else {
+		c.since, c.pause = now, c.interval
+	}
+	c.last = err
+	return hopeless(err) || errors.As(err, new(*lease.PermanentError)) && now.Sub(c.since) >= permanentTime
+}
+
+// stopped returns the error of a contention that has ended because ctx is done. The returned error
+// matches ctx.Err() and context.Cause(ctx). If there was an attempt, the returned error also
+// matches the error of the last attempt.
+func (c *contention) stopped(ctx context.Context) error {
+	if c.last == nil {
+		return stopped(ctx)
+	}
+	return fmt.Errorf("%w; the last attempt: %w", stopped(ctx), c.last)
+}
+
+// mayBeGranted reports whether the authority might have granted an attempt to acquire that failed
+// with err. If err is ErrExpired, the authority has granted the attempt, but the grant came too late.
+func mayBeGranted(err error) bool {
+	return !provesNoChange(err) || lease.CodeOf(err) == lease.ErrExpired
+}
+
+// hopeless reports whether it is useless to retry a call that has returned err.
+func hopeless(err error) bool {
+	switch code := lease.CodeOf(err); code {
+	case 0:
+		return errors.Is(err, errors.ErrUnsupported)
+	case lease.ErrConflict, lease.ErrCorrupt, lease.ErrReleased, lease.ErrExpired:
+		return false // ErrReleased: a Release has ended the call. ErrExpired: the grant came too late.
+	default:
+		return !code.Refusal() || code == lease.ErrEpochLimit
+	}
+}
