@@ -511,6 +511,47 @@ var stateRules = []rule{
 			}
 		}
 	}},
+	{"A5/a-later-break-has-its-own-end", "another client that saw an earlier break of the lease is told the end of the later break, and respects it", hasAnotherAuthority | CanBreak, func(p *probe) {
+		a := p.authority()
+		for n, id := range []lease.ID{p.id(), p.id()} {
+			name, next := fmt.Sprint(p.name, "/", n), id
+			if n > 0 {
+				next = p.id()
+			}
+			other := a.another()
+			inspect := func() lease.Result {
+				res, err := lease.Inspect(p.ctx, other, name)
+				p.need(err, "read by another client")
+				return res
+			}
+			breakFor := func(d time.Duration) lease.Request {
+				return lease.Request{Action: lease.ActionBreak, Period: lease.Grace(d)}
+			}
+			a.mustGrant(name, acquire(id, p.D))
+			a.mustGrant(name, breakFor(p.D/4))
+			inspect()
+			if n == 0 {
+				p.pass(p.D/4 + p.Slack)
+			} else {
+				a.mustGrant(name, release(id))
+			}
+			a.mustGrant(name, acquire(next, p.D))
+			end := time.Now().Add(p.D * 3 / 4) // of the break, at the earliest
+			a.mustGrant(name, breakFor(p.D*3/4))
+			for range 2 {
+				res := inspect()
+				if least := time.Until(end) - p.Slack; !res.Now.IsZero() && res.MaxRemaining() < least {
+					p.Errorf("MaxRemaining of the later break is %v to another client, and at least %v are left", res.MaxRemaining(), least)
+				}
+				p.pass(p.D/4 + p.Slack)
+				if _, err := other.Do(p.ctx, name, acquire(p.id(), p.D)); err == nil {
+					if left := time.Until(end) - p.Slack; left > 0 {
+						p.Errorf("an acquire of another client was granted %v before the end of the later break", left)
+					}
+				}
+			}
+		}
+	}},
 	{"A2/clients-exclude-each-other", "of concurrent acquires by two clients one is granted, and tokens rise from grant to grant", hasAnotherAuthority, func(p *probe) {
 		a := p.authority()
 		clients := []authorityProbe{a, a.another()}

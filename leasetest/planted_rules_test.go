@@ -126,6 +126,19 @@ var ruleBugs = []namedBug{
 			}
 		})
 	}), "A8/a-break-tells-enough"},
+	{"takes a later break for the break that it saw first", anotherClient(func(a lease.Authority) lease.Authority {
+		var end time.Time
+		return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) {
+			switch {
+			case res.Record.State != lease.Breaking:
+			case end.IsZero():
+				end = res.Record.Until
+			default:
+				res.Record.Until = end
+				res.MinRemaining = 0
+			}
+		})
+	}), "A5/a-later-break-has-its-own-end"},
 	{"takes the first end that it saw for that of a break", anotherClient(func(a lease.Authority) lease.Authority {
 		seen := map[string]time.Time{}
 		return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) {

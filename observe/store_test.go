@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
@@ -37,15 +38,17 @@ func sure(res lease.Result, most, passed time.Duration) bool {
 // SPEC S: a Store without its own clock passes the tests for stores in a bubble.
 func TestStoreConforms(t *testing.T) {
 	var e *engine
+	var clock *leasefault.Clock
 	leasetest.TestStore(t, func(t testing.TB) lease.Store {
-		e = newEngine()
-		return newStore(t, e, observe.Options{})
+		e, clock = newEngine(), leasefault.NewClock()
+		return newStore(t, e, observe.Options{Clock: clock})
 	}, &leasetest.Options{
 		Bubble: true, Can: leasetest.Everything &^ leasetest.CanTellTime,
 		Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Store {
 			return newStore(t, linkedEngine{newEngine(), transmit}, observe.Options{})
 		},
 		LoseWatches: func(testing.TB, lease.Store) { e.loseWatches() },
+		StepClock:   func(_ testing.TB, _ lease.Store, d time.Duration) { clock.Step(d) },
 		Corrupt:     func(_ testing.TB, _ lease.Store, name string) { e.spoil(name) },
 	})
 }
