@@ -47,7 +47,8 @@ type Session struct {
 
 	running atomic.Bool // whether a call of Run or TryRun uses the Session
 
-	// The following fields have locks of their own, and may be used without holding mu.
+	// The following fields have locks of their own, and may be used with and without holding mu. None
+	// of them calls a function of the Session while it holds its lock.
 	contexts cancel.Set // the contexts of WhileHeld
 	alarm    timing.Alarm
 	onLost   handlers.Set[error]
