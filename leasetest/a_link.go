@@ -164,6 +164,39 @@ var authorityLinkRules = []rule{
 			}
 		}
 	}},
+	{"A5/a-late-read-tells-what-is-left", "MaxRemaining in the answer to a read covers what is left of a lease that another client acquired after the read was sent", hasConnectAuthority, func(p *probe) {
+		a, l := p.linkedAuthority()
+		intruder := a.intruder()
+		for nth := range l.messages() {
+			p.history.printf("== message %d of a read is late, and the lease is acquired meanwhile", nth)
+			name := fmt.Sprint(p.name, "/", p.id())
+			here := newPause()
+			l.disturb(nth, here.request)
+			var res lease.Result
+			var err error
+			done := make(chan struct{})
+			go p.guarded(func() {
+				defer close(done)
+				res, err = a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionRead}) // the delay is on purpose
+			})()
+			acquired := false
+			var earliest time.Time // the lease ends at this time at the earliest
+			if here.isReached(done) {
+				p.pass(p.D / 5)
+				earliest = time.Now().Add(p.D)
+				acquired = intruder.do(name, acquire(p.id(), p.D)) == nil
+			}
+			here.end()
+			<-done
+			l.restore()
+			if !acquired || err != nil || !res.Record.State.Locked() {
+				continue
+			}
+			if least := time.Until(earliest) - p.Slack; !res.Now.IsZero() && res.MaxRemaining() < least {
+				p.Errorf("MaxRemaining in the answer to the read is %v, and at least %v are left", res.MaxRemaining(), least)
+			}
+		}
+	}},
 	{"A2/another-request-between-two-messages", "an acquire or a renewal during which another client takes the lease takes nothing from that client", hasConnectAuthority, func(p *probe) {
 		a, l := p.linkedAuthority()
 		intruder := a.intruder()

@@ -331,6 +331,25 @@ var renewalRules = []rule{
 		a.requireAliveFor(4*p.D, "after a renewal erred")
 		a.requireLosses(0)
 	}},
+	{"H11/an-error-with-a-code-is-retried", "an error of a renewal that has the code conflict or corrupt is not a loss, because its outcome is unknown", CanUseAuthority, func(p *probe) {
+		w := p.world()
+		var n atomic.Int32
+		w.answer(func(req lease.Request, res *lease.Result, err *error) {
+			if req.Action != lease.ActionRenew {
+				return
+			}
+			switch n.Add(1) {
+			case 2:
+				*res, *err = lease.Result{}, &lease.OpError{Op: "renew", Name: w.name, Err: lease.ErrConflict}
+			case 4:
+				*res, *err = lease.Result{}, &lease.OpError{Op: "renew", Name: w.name, Err: lease.ErrCorrupt}
+			}
+		})
+		a := w.join(Holder{Owner: "a"})
+		a.acquire()
+		a.requireAliveFor(4*p.D, "after an error with a code")
+		a.requireLosses(0)
+	}},
 	{"H11/errors-are-retried-to-the-end", "a renewal that errs is sent again until the lease is no longer certain, however often it has erred", CanUseAuthority | exactTime, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
 		a.acquire()

@@ -96,7 +96,11 @@ func (a *remoteAuthority) try(ctx context.Context, name string, req lease.Reques
 		return lease.Result{Record: a.seen[name].At(time.Now()), Now: time.Now().UTC()}, nil
 	}
 	for {
+		sent := time.Now()
 		r, now, err := a.load(ctx, name)
+		if a.bug == "counts what is left from the sending of a read" && r.State == lease.Leased {
+			r.Until = sent.Add(r.Duration).UTC()
+		}
 		if err != nil {
 			if a.bug == "takes a failed connection for a refusal" {
 				err = lease.ErrHeldByOther

@@ -166,7 +166,7 @@ func (l *plainLease) renewed(h *plainHolding, a plainRenewal) bool {
 		}
 		l.unlock()
 	case !code.Refusal():
-		if l.bug == "loses at the first error" {
+		if l.bug == "loses at the first error" || code != 0 && l.bug == "takes an error with a code for a refusal" {
 			l.lose(h, lease.ErrExpired)
 		}
 		return false

@@ -214,27 +214,39 @@ var swapRules = []rule{
 		if p.can(CanChange) {
 			last = other
 		}
-		for _, req := range []lease.Request{acquire(id, p.D), acquire(id, p.D), renew(id), renew(id), {Action: lease.ActionChange, ID: id, Proposed: other},
-			{Action: lease.ActionBreak, Period: lease.Grace(p.D / 2)}, {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}, release(last)} {
-			if p.lacksAbility(req) {
-				continue
+		// A store may make the text of a version only when a caller needs it. In each round, another
+		// swap is therefore the first call after a change.
+		for round := range 2 {
+			for _, req := range []lease.Request{acquire(id, p.D), acquire(id, p.D), renew(id), renew(id), {Action: lease.ActionChange, ID: id, Proposed: other},
+				{Action: lease.ActionBreak, Period: lease.Grace(p.D / 2)}, {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}, release(last)} {
+				if p.lacksAbility(req) {
+					continue
+				}
+				old := s.load(s.name)
+				p.pass(p.Unit / 10) // so that a renewal moves the end
+				granted := a.grant(req).Record
+				nothing := func() { // the caller has loaded nothing
+					if _, err := s.Swap(s.ctx, s.name, lease.Snapshot{}, s.leased(lease.Snapshot{Now: old.Now, Record: lease.Record{Epoch: old.Record.Epoch + 9}}, 100*s.D)); err == nil {
+						s.Errorf("a swap of the zero Snapshot was committed after %s", requestText(req))
+					}
+				}
+				loaded := func() {
+					if granted == old.Record { // the clock may be coarse
+						return
+					}
+					if _, err := s.Swap(s.ctx, s.name, old, s.leased(lease.Snapshot{Now: old.Now, Record: lease.Record{Epoch: granted.Epoch}}, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
+						s.Errorf("a swap of version %q, before %s: %v", old.Version, requestText(req), err)
+					}
+				}
+				if round == 0 {
+					nothing()
+					loaded()
+				} else {
+					loaded()
+					nothing()
+				}
+				s.requireRecord(s.name, granted)
 			}
-			old := s.load(s.name)
-			p.pass(p.Unit / 10) // so that a renewal moves the end
-			a.grant(req)
-			// The caller of this swap has loaded nothing. The swap comes before the load, because a
-			// store may make the text of a version only when a caller needs it.
-			if _, err := s.Swap(s.ctx, s.name, lease.Snapshot{}, s.leased(lease.Snapshot{Now: old.Now, Record: lease.Record{Epoch: old.Record.Epoch + 9}}, 100*s.D)); err == nil {
-				s.Errorf("a swap of the zero Snapshot was committed after %s", requestText(req))
-			}
-			now := s.load(s.name)
-			if now.Record == old.Record { // the clock may be coarse
-				continue
-			}
-			if _, err := s.Swap(s.ctx, s.name, old, s.leased(now, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
-				s.Errorf("a swap of version %q, before %s: %v", old.Version, requestText(req), err)
-			}
-			s.requireRecord(s.name, now.Record)
 		}
 	}},
 	{"S1/one-swap-wins", "of any number of swaps of one version, at the same time, one commits at most", 0, func(p *probe) {
@@ -410,6 +422,20 @@ var swapRules = []rule{
 		cancel()
 		if snap, err := s.Load(ctx, s.name); err == nil && !s.sameRecords(next, snap.Record) {
 			s.Errorf("the load shows %s, and not %s", recordText(snap.Record), recordText(next))
+		}
+	}},
+	{"S8/a-done-context-shows-no-old-record", "a load whose context is already done returns an error, or what another client has left, and not what this client saw before", hasAnother, func(p *probe) {
+		s := p.store()
+		both := s.twoClients()
+		for i := range 2 {
+			writes, reads := both[i], both[1-i]
+			_ = reads.load(s.name) // the client has loaded the previous record
+			put := writes.putLeased(s.name, 100*s.D)
+			ctx, cancel := context.WithCancel(s.ctx)
+			cancel()
+			if snap, err := reads.Load(ctx, s.name); err == nil && !s.sameRecords(put.Record, snap.Record) {
+				s.Errorf("the load shows %s, and not %s", recordText(snap.Record), recordText(put.Record))
+			}
 		}
 	}},
 	{"S8/no-load-is-stale-for-another-client", "a load that begins after the answer to another client's swap returns the new record", hasAnother, func(p *probe) {
