@@ -124,7 +124,7 @@ func (s *suite) startWatchdog(t *testing.T, r rule) (end func()) {
 		panic(fmt.Sprintf(`leasetest: rule %s has not ended after %v of real time.
 SPEC %s: %s
 The rule runs in a synctest bubble, where time passes only while every goroutine waits for a channel or a timer of the bubble.
-One goroutine waits for a sync.Mutex that is held during a request, or for I/O, or loops, such as a Wait that ignores its context.
+A goroutine waits for a sync.Mutex that is held during a request, waits for I/O, or runs in a loop, for example a Wait that ignores its context.
 Below, look for the goroutine of a "synctest bubble" that is not "durable".
 Replace the mutex with a channel of capacity 1, or do not set Options.Bubble.
 replay: %s%s`, r.name, limit.Round(time.Millisecond), r.clause(), r.says, s.replay(name), s.failures()))

@@ -118,6 +118,10 @@ func TestEndsOfTheProcess(t *testing.T) {
 	broken.newLease = func(t testing.TB, h Holder) lease.Lease { return brokenLease{newPlainLease(t, h, "")} }
 	broken.rules = slices.Concat(rulesNamed(t, leaseRules, "H5/acquires-at-once-are-one-incarnation"), rulesNamed(t, leaseRules, "H1/granted-is-held"))
 
+	brokenInRealTime := plainLeases("")
+	brokenInRealTime.newLease, brokenInRealTime.rules = broken.newLease, broken.rules[:1]
+	brokenInRealTime.options = real.options
+
 	panicked := []string{"leasetest: a handler of OnLost panics, as rule H16/a-panic-stops-no-other wants it", "nothing recovered from it, and SPEC H16 is violated: a handler that panics stops no other handler",
 		"go test github.com/fencedlease/lease/leasetest -run '" + me + "' -skip '" + me + "/^H16$/^a-panic-stops-no-other$'"}
 	ends := map[string]struct {
@@ -140,6 +144,7 @@ func TestEndsOfTheProcess(t *testing.T) {
 		"failure before a panic": {failed, []string{"SPEC G1 is violated",
 			"another rule has failed, and the panic of this one may end the process", "--- SKIP: TestEndsOfTheProcess/" + slot.rules[0].name + " "}},
 		"panic of the implementation": {broken, []string{"SPEC H5 is violated", "SPEC H1 is violated", "a panic: no lease today", "leasetest.brokenLease.AcquireWithToken"}},
+		"panic in real time":          {brokenInRealTime, []string{"leasetest: a panic in rule H5/acquires-at-once-are-one-incarnation: no lease today", "leasetest.brokenLease.AcquireWithToken"}},
 		"guarded function":            {guard, []string{"leasetest: the function under the guard panics", "SPEC G3 is violated"}},
 	}
 	if end := os.Getenv(childVariable); end != "" {

@@ -102,14 +102,19 @@ The results of the other rules: %s -run '%s' -skip '%s'`,
 		who, p.rule.name, p.rule.clause(), p.rule.says, goTest(), pattern(strings.TrimSuffix(p.Name(), "/"+p.rule.name)), pattern(p.Name())))
 }
 
-// guarded returns a function that calls f. If the implementation under test panics in f, the rule
-// fails, and the other rules still run. The rules call f on a goroutine of their own, where a panic
-// would end the process without the name of the rule.
+// guarded returns a function that calls f. The rules call f on a goroutine of their own, where a
+// panic of the implementation under test would end the process without the name of the rule. In a
+// bubble, the rule fails, and the other rules still run. Outside a bubble, the rule might wait forever
+// for the goroutine, so the process ends, with the name of the rule.
 func (p *probe) guarded(f func()) func() {
 	return func() {
 		defer func() {
-			if v := recover(); v != nil {
+			switch v := recover(); {
+			case v == nil:
+			case p.Bubble:
 				p.Errorf("a panic: %v\n%s", v, debug.Stack())
+			default:
+				panic(fmt.Sprintf("leasetest: a panic in rule %s: %v\nSPEC %s: %s%s", p.rule.name, v, p.rule.clause(), p.rule.says, p.suite.failures()))
 			}
 		}()
 		f()
