@@ -340,10 +340,10 @@ func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 
 // --- Release
 
-// releaseAnswered handles the answer to a release. If the release is refused, its ID is not in force. But
-// if an earlier Acquire with the released ID had an unknown outcome, the request of the Acquire may
-// still reach the authority. If the authority grants the late request for a finite Duration, the
-// lease ends by itself.
+// releaseAnswered handles the answer to a release. If the release is refused, its ID is not in
+// force. But if an earlier Acquire with the released ID had an unknown outcome, the request of the
+// Acquire may still reach the authority. If the authority grants the late request for a finite
+// Duration, the lease ends by itself.
 //
 // If the Duration is infinite, the machine sends one probe: it acquires the lease under the ID of
 // the earlier Acquire, and releases it again. The acquire and the release of a probe both change
@@ -369,8 +369,8 @@ func (m *machine) releaseAnswered(r request, now time.Time, res lease.Result, er
 	}
 }
 
-// probeAnswered handles the answer to the Acquire of a probe. The comment of releaseAnswered explains
-// probes.
+// probeAnswered handles the answer to the Acquire of a probe. The comment of releaseAnswered
+// explains probes.
 func (m *machine) probeAnswered(r request, now time.Time, err error) {
 	c, code := m.ledger.find(r.Proposed), lease.CodeOf(err)
 	switch {
@@ -406,9 +406,9 @@ func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	m.commands.overtaken = false
 }
 
-// handOverAnswered handles the answer to a hand-over. If the authority refused the hand-over, the machine
-// releases the lease. For example, a lease that is breaking cannot be handed over, but is still
-// locked.
+// handOverAnswered handles the answer to a hand-over. If the authority refused the hand-over, the
+// machine releases the lease. For example, a lease that is breaking cannot be handed over, but is
+// still locked.
 func (m *machine) handOverAnswered(r request, now time.Time, err error) {
 	from, asker := m.ledger.find(r.ID), m.commands.serving
 	m.commands.serving = ticket{}

@@ -115,8 +115,8 @@
 // waits for the next event.
 //
 // A request is stuck if the authority has not returned after twice the RequestTimeout. While two
-// requests are stuck, the Session sends no other request except reads, not even a renewal, and a call
-// that needs a request fails at once.
+// requests are stuck, the Session sends only reads, and no renewal. A call that needs another request
+// fails at once.
 //
 // When Release or Run returns, some requests and handlers may still be running. The running
 // requests and handlers end by themselves. [Session.Close] waits for running requests, but not for

@@ -36,21 +36,22 @@ type claim struct {
 	due time.Time
 }
 
-// A phase is a stage in the life of an ID. An ID changes its phase as follows:
+// A phase is a stage in the life of an ID. These are the usual changes:
 //
 //	proposed → held      the authority has granted its Acquire
-//	proposed → pending   its Acquire was abandoned, or granted too late; or Release finds it in doubt or disclosed
+//	proposed → pending   its Acquire was abandoned or granted too late, or Release or Settle finds it in doubt
 //	held     → pending   Release, or a loss after which the lease may still be locked
 //	held     → deferred  such a loss while work is running under a context of WhileHeld
 //	held     → given     HandOver
-//	held     → cleared   a loss after which the lease is certainly not locked under the ID
+//	held     → cleared   a loss after which at most a break, which ends by itself, keeps the lease locked
 //	deferred → pending   the work has stopped, the field due has passed, or Release
-//	given    → pending   the hand-over was refused, or Release
+//	given    → pending   the hand-over was refused or overtaken, or Release
 //	given    → cleared   the hand-over was granted
 //	pending  → cleared   the release was granted, or refused because the ID is not in force
 //	cleared  → pending   the ID may have come into force after all
 //
-// If an ID in the phase cleared is neither in doubt nor disclosed, the ledger drops its claim.
+// A granted Acquire clears all other IDs. If an ID in the phase cleared is neither in doubt nor
+// disclosed, the ledger drops its claim.
 type phase uint8
 
 const (

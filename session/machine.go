@@ -80,7 +80,7 @@ const mostStuck = 2
 var (
 	errUnsettled = errors.New("held by an earlier incarnation of this session, whose release is being tried again")
 	errDeferred  = errors.New("held by an earlier incarnation of this session, whose work has not stopped")
-	errStuck     = errors.New("two requests to the authority were given up and have not returned, and nothing is sent until one does")
+	errStuck     = errors.New("two requests to the authority were given up and have not returned, and only reads are sent until one does")
 	errOther     = errors.New("the authority granted something other than what was asked for")
 )
 

@@ -47,8 +47,9 @@ type Session struct {
 
 	running atomic.Bool // whether a call of Run or TryRun uses the Session
 
-	// The following fields have locks of their own, and may be used with and without holding mu. None
-	// of them calls a function of the Session while it holds its lock.
+	// The following fields have locks of their own. Their locks may be taken while mu is held, and mu
+	// is never taken while one of them is held. The caller of tasks.Run, of tasks.Close and of the
+	// function that alarm.Set returns must not hold mu.
 	contexts cancel.Set // the contexts of WhileHeld
 	alarm    timing.Alarm
 	onLost   handlers.Set[error]

@@ -162,7 +162,7 @@ func (m *machine) sleepTerm(now time.Time) time.Duration {
 // or half of the time for which the belief lasts, whichever is shorter. pace shortens the delay at
 // random, by up to nine tenths before the first renewal and by up to one tenth before every later
 // renewal. The first delay varies the most, so that leases that were acquired at the same time are
-// renewalAnswered at different times.
+// renewed at different times.
 //
 // If half of the time for which the belief lasts is shorter than one Margin, the method pace uses
 // the Margin instead. If the delay had no minimum, a store that assumes a larger clock drift than
