@@ -41,7 +41,7 @@ func objectName(name string) (string, error) {
 	}
 	if len(object) > maxObjectName {
 		return "", &lease.FieldError{Field: "Name", Value: strconv.Quote(name), Code: lease.ErrName,
-			Bound: fmt.Sprintf("must have an object name of at most %d bytes, but its object name has %d", maxObjectName, len(object))}
+			Bound: fmt.Sprintf("must have an object name of at most %d bytes, but its object name has %d; other bytes than a-z, 0-9, - and . make it longer", maxObjectName, len(object))}
 	}
 	return object, nil
 }

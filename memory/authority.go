@@ -23,7 +23,7 @@ func (s *Store) Authority() lease.Authority {
 
 // Do carries out one request. If ctx is done before the call, Do does not carry out the request. If
 // ctx ends during the call, Do ignores the end of ctx. No step can fail after the Store has changed,
-// so the outcome of a request is never in doubt.
+// so the outcome of a request is always known.
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (res lease.Result, err error) {
 	if err = a.do(ctx, name, &req, &res); err != nil {
 		err = &lease.OpError{Op: req.Action.String(), Name: name, Err: err}

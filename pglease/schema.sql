@@ -94,8 +94,8 @@ create or replace trigger lease_keep before delete or truncate on lease_floor fo
 create or replace trigger lease_rise before update on lease_floor for each row
     when (new.epoch < old.epoch or new.version < old.version) execute function lease_keep();
 
--- The leases, to be read and changed by hand. An update of any column fails if the row has changed
--- since the statement began.
+-- The leases, to be read and changed by hand. An update of any column of the view makes a new version.
+-- It fails if the row has changed since the statement began.
 create or replace view lease as select * from lease_row;
 
 create or replace function lease_edit() returns trigger language plpgsql as $$

@@ -88,7 +88,7 @@ func advise(err error) (advice string, permanent bool) {
 	case errors.Is(err, redis.ErrPoolTimeout):
 		return "all connections are in use: raise PoolSize", false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return "no answer in time: check that the server is up and that the address is correct. If so, it is overloaded or runs a long command (SLOWLOG GET)", false
+		return "no answer in time: check that the server is up and that the address is correct. If both are, the server is overloaded or runs a long command (SLOWLOG GET)", false
 	}
 	return "no answer: check that the server is up and that the address is correct", false
 }
