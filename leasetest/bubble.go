@@ -46,7 +46,7 @@ func (s *suite) runInBubble(t *testing.T, r rule) {
 			time.Sleep(time.Microsecond) // handlers of the suite may still sleep for less than a microsecond
 			ended = true
 		})
-		number = bubbleOf(stack(false))
+		number = bubbleOf(string(debug.Stack()))
 		p = s.probe(t, r)
 		go func() {
 			defer close(done)
@@ -64,13 +64,6 @@ func (s *suite) runInBubble(t *testing.T, r rule) {
 	})
 }
 
-// stack returns the stack trace of the calling goroutine. If all is true, stack returns the stack
-// traces of all goroutines.
-func stack(all bool) string {
-	buf := make([]byte, 1<<20)
-	return string(buf[:runtime.Stack(buf, all)])
-}
-
 var bubbleNumber = regexp.MustCompile(`^goroutine .*synctest bubble (\d+)`)
 
 // bubbleOf takes the stack trace of a goroutine and returns the number of the goroutine's synctest
@@ -84,8 +77,10 @@ func bubbleOf(stack string) string {
 
 // stacks returns the stack traces of all goroutines in the given synctest bubble.
 func stacks(bubble string) string {
+	all := make([]byte, 1<<20)
+	all = all[:runtime.Stack(all, true)]
 	var in []string
-	for _, one := range strings.Split(stack(true), "\n\n") {
+	for _, one := range strings.Split(string(all), "\n\n") {
 		if bubbleOf(one) == bubble {
 			in = append(in, one)
 		}

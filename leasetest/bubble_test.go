@@ -233,8 +233,9 @@ func TestReplayChoosesTheRule(t *testing.T) {
 			if seed != "LEASETEST_SEED=7" || quoted != "'"+chosen+"'" || strings.Contains(chosen, "'") {
 				t.Fatalf("%s: %s: the replay is %s", kind, r.name, s.replay(name))
 			}
+			matches := matcher(t, chosen)
 			for _, other := range rules {
-				if got := matches(chosen, "TestMine/a_(b)_[c]+'d'/"+other.name); got != (other.name == r.name) {
+				if got := matches("TestMine/a_(b)_[c]+'d'/" + other.name); got != (other.name == r.name) {
 					t.Errorf("%s: %s chooses %s: %v", kind, chosen, other.name, got)
 				}
 			}
@@ -242,18 +243,28 @@ func TestReplayChoosesTheRule(t *testing.T) {
 	}
 }
 
-// matches reports whether go test runs the test of that name under that pattern.
-func matches(pattern, name string) bool {
-	patterns, names := strings.Split(pattern, "/"), strings.Split(name, "/")
-	if len(patterns) != len(names) {
-		return false
+// matcher returns a function that reports whether go test runs the test of a name under the pattern.
+func matcher(t *testing.T, pattern string) func(name string) bool {
+	var patterns []*regexp.Regexp
+	for p := range strings.SplitSeq(pattern, "/") {
+		r, err := regexp.Compile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		patterns = append(patterns, r)
 	}
-	for i, p := range patterns {
-		if ok, err := regexp.MatchString(p, names[i]); err != nil || !ok {
+	return func(name string) bool {
+		names := strings.Split(name, "/")
+		if len(names) != len(patterns) {
 			return false
 		}
+		for i, r := range patterns {
+			if !r.MatchString(names[i]) {
+				return false
+			}
+		}
+		return true
 	}
-	return true
 }
 
 // A oneLockLease is a simple lease with mistakes that a first version may have. It has one lock for

@@ -304,6 +304,10 @@ func TestKeyKnowsEveryField(t *testing.T) {
 // TestKeyIsEnough checks that the same event leads from worlds with equal keys to worlds with equal
 // keys. It also checks that an event in a copy of a world does not change the original.
 func TestKeyIsEnough(t *testing.T) {
+	limit := 1000 // of the worlds in each configuration
+	if *deep {
+		limit = 4000
+	}
 	for _, c := range configs {
 		s := &search{cfg: c}
 		w := newWorld(c)
@@ -328,7 +332,7 @@ func TestKeyIsEnough(t *testing.T) {
 		}
 		followers := map[uint64][64]uint64{}
 		queue := []*world{w}
-		for visited := 0; len(queue) > 0 && visited < 4000; visited++ {
+		for visited := 0; len(queue) > 0 && visited < limit; visited++ {
 			w, queue = queue[0], queue[1:]
 			k := w.whole(w.healing())
 			after, n, worlds := follow(w)
