@@ -197,6 +197,25 @@ var authorityLinkRules = []rule{
 			}
 		}
 	}},
+	{"M6/a-late-break-ends-no-later", "a later break with a shorter period lets the lease end no later than the first, though its request or its answer is late", hasConnectAuthority | CanBreak, func(p *probe) {
+		a, l := p.linkedAuthority()
+		for what, late := range p.lateness(p.D / 2) {
+			for nth := range l.messages() {
+				p.history.printf("== in message %d of the second break %s", nth, what)
+				name := fmt.Sprint(p.name, "/", p.id())
+				a.mustGrant(name, acquire(p.id(), p.D))
+				a.mustGrant(name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D)})
+				before := a.look(name)
+				l.disturb(nth, late)
+				_, err := a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D * 3 / 4)}) // the delay is on purpose
+				l.restore()
+				p.history.printf("answered: %v", err)
+				if after := a.look(name); after.Record.Until.After(before.Record.Until.Add(p.Slack)) {
+					p.Errorf("the lease ends at %v after the second break, and before it ended at %v", after.Record.Until, before.Record.Until)
+				}
+			}
+		}
+	}},
 	{"A2/another-request-between-two-messages", "an acquire or a renewal during which another client takes the lease takes nothing from that client", hasConnectAuthority, func(p *probe) {
 		a, l := p.linkedAuthority()
 		intruder := a.intruder()

@@ -133,6 +133,12 @@ func (a *remoteAuthority) try(ctx context.Context, name string, req lease.Reques
 			return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
 		}
 		if swapped {
+			if a.bug == "counts a later break from its answer" && r.State == lease.Breaking && next.State == lease.Breaking {
+				next.Until = next.Until.Add(time.Since(now))
+				a.serving.Lock()
+				a.server[name] = next
+				a.serving.Unlock()
+			}
 			a.granted[name] = time.Now()
 			return lease.Result{Record: next, Now: now}, nil
 		}

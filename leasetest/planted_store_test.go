@@ -270,6 +270,9 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 	}
 	hadNoEnd := was.State == lease.Leased && was.Until.IsZero()
 	for i, w := range s.watches[name] {
+		if s.bug == "signals no watch after one that is unread" && len(w.ch) > 0 {
+			break
+		}
 		s.watches[name][i].sent++
 		switch {
 		case s.bug == "a watch goes deaf after 32 signals" && w.sent >= 32, s.bug == "a watch goes deaf after a day" && now.Sub(w.began) > 24*time.Hour:

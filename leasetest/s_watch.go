@@ -235,6 +235,30 @@ var watchRules = []rule{
 			s.Errorf("a watch was not signalled")
 		}
 	}},
+	{"S7/an-unread-watch-holds-no-other-up", "a watch whose signal was not received yet holds no signal to the other watches of the name up", hasWatch, func(p *probe) {
+		s := p.store()
+		snap := s.putLeased(s.name, 100*s.D)
+		var all []*watcher
+		for range 4 {
+			all = append(all, s.beginWatch(s.ctx, s.bare, s.name))
+		}
+		for unread := range all {
+			for _, w := range all {
+				w.ready()
+			}
+			for range 4 { // a store may signal the unread watch last, by chance
+				snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
+				for i, w := range all {
+					if i != unread && !w.signalsChange() {
+						s.Fatalf("watch %d was not signalled, and watch %d has a signal that was not received yet", i+1, unread+1)
+					}
+				}
+			}
+		}
+		for _, w := range all {
+			w.requireSignal()
+		}
+	}},
 	{"S7/the-last-change-is-signalled", "after the signal that follows it, a change can be loaded: none is lost between them", hasWatch, func(p *probe) {
 		s := p.store()
 		began := s.putLeased(s.name, 100*s.D).Record.Epoch
