@@ -104,7 +104,6 @@ type walk struct {
 	granted   map[lease.ID]bool
 	released  map[lease.ID]bool // the IDs of releases that were granted or refused
 	unseen    map[lease.ID]bool // the IDs in acquires and renewals that were carried out after they had returned
-	last      lease.ID          // the ID in the last acquire that has returned
 	others    []lease.ID        // the IDs of other clients, and of receivers of the lease
 	terms     []*walkTerm
 	contexts  []context.Context // of WhileHeld, not given back
@@ -115,7 +114,7 @@ type walk struct {
 	brokenAt  time.Time
 	calls     int // calls of the lease so far
 	running   []*walkCall
-	abandoned bool // the last Acquire ended with its context
+	abandoned lease.ID // the ID in the request that was in flight when the last Acquire ended with its context
 	found     []finding
 }
 
@@ -205,7 +204,7 @@ func (w *walk) Do(ctx context.Context, name string, req lease.Request) (res leas
 		case req.Action == lease.ActionRelease:
 			w.failedAt = time.Now()
 		case req.Action == lease.ActionAcquire:
-			w.settledAt, w.last = time.Now(), req.Proposed
+			w.settledAt = time.Now()
 			if w.released[req.Proposed] && err != nil {
 				w.failedAt = w.settledAt // it was to outrank a late acquire of a released ID
 			}
@@ -416,7 +415,7 @@ func (w *walk) acquire(ctx context.Context, call *walkCall) {
 	alive := w.c.CheckAlive()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.abandoned = !ok && ctx.Err() != nil
+	w.abandoned = lease.ID{}
 	switch {
 	case ok && err == nil:
 		if !alive && !call.superseded && w.brokenAt.Before(call.began) {
@@ -430,10 +429,14 @@ func (w *walk) acquire(ctx context.Context, call *walkCall) {
 		if t.began.After(call.began) {
 			t.began = call.began
 		}
-	case w.abandoned && len(w.running) == 1:
+	case !ok && ctx.Err() != nil && len(w.running) == 1:
 		for _, f := range w.flying {
-			if f.Action == lease.ActionAcquire {
-				w.retired[f.Proposed] = true
+			if f.Action != lease.ActionAcquire {
+				continue
+			}
+			w.retired[f.Proposed] = true
+			if f.ctx.Err() == nil {
+				w.abandoned = f.Proposed
 			}
 		}
 	}
@@ -490,14 +493,16 @@ func (w *walk) mustBeFree(rec lease.Record) bool {
 	case !rec.State.Locked() || !w.own[rec.ID]:
 		return false
 	case rec.State == lease.Breaking:
-		return !w.granted[rec.ID] && !w.released[rec.ID]
+		return !w.granted[rec.ID] && !w.released[rec.ID] && w.term(rec.Token()) == nil
 	}
 	return w.length == lease.Infinite || !w.released[rec.ID] && !w.unseen[rec.ID]
 }
 
 func (w *walk) handOver(ctx context.Context, g handOverer) {
 	to := w.id()
-	w.gives()
+	if ctx.Err() == nil {
+		w.gives()
+	}
 	w.mu.Lock()
 	w.others = append(w.others, to)
 	w.mu.Unlock()
@@ -613,8 +618,8 @@ func (w *walk) settle() {
 	w.look()
 	alive, rec := w.c.CheckAlive(), w.record()
 	w.mu.Lock()
-	undone := w.abandoned && len(w.running) == 0 && w.unseenAt.Before(w.settledAt) && w.failedAt.Before(w.settledAt)
-	if undone && !alive && rec.State.Locked() && rec.ID == w.last {
+	undone := !w.abandoned.IsZero() && len(w.running) == 0 && w.unseenAt.Before(w.settledAt) && w.failedAt.Before(w.settledAt)
+	if undone && !alive && rec.State.Locked() && rec.ID == w.abandoned {
 		w.violated("H3", "the last Acquire ended with its context, and the lease is still %s", outcomeText(rec, nil))
 	}
 	w.mu.Unlock()
