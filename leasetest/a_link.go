@@ -197,7 +197,7 @@ var authorityLinkRules = []rule{
 			}
 		}
 	}},
-	{"M6/a-late-break-ends-no-later", "a later break with a shorter period lets the lease end no later than the first, though its request or its answer is late", hasConnectAuthority | CanBreak, func(p *probe) {
+	{"M6/a-late-break-ends-no-later", "a later break with a shorter period lets the lease end no later than the first, though its request or its answer is late", hasConnectAuthority | CanBreak | CanShowRecords, func(p *probe) {
 		a, l := p.linkedAuthority()
 		for what, late := range p.lateness(p.D / 2) {
 			for nth := range l.messages() {
