@@ -216,6 +216,29 @@ var authorityLinkRules = []rule{
 			}
 		}
 	}},
+	{"A5/a-later-break-is-no-more-certain", "if the answer to a break was late, MinRemaining after a later break is no more than what the first break leaves", hasConnectAuthority | CanBreak, func(p *probe) {
+		a, l := p.linkedAuthority()
+		for nth := range l.messages() {
+			p.history.printf("== the answer to message %d of the first break is late", nth)
+			name := fmt.Sprint(p.name, "/", p.id())
+			a.mustGrant(name, acquire(p.id(), p.D))
+			l.disturb(nth, p.lateness(p.D / 2)["the answer is late"])
+			_, err := a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D)}) // the delay is on purpose
+			l.restore()
+			p.history.printf("answered: %v", err)
+			if err != nil {
+				continue
+			}
+			_, answered := l.times()
+			end := answered.Add(p.D + p.Slack) // at the latest
+			for _, req := range []lease.Request{{Action: lease.ActionBreak, Period: lease.Grace(p.D * 3 / 4)}, {Action: lease.ActionRead}} {
+				asked := time.Now()
+				if res, err := a.Do(p.ctx, name, req); err == nil && res.MinRemaining > end.Sub(asked) {
+					p.Errorf("MinRemaining after %s is %v, and at most %v are left", requestText(req), res.MinRemaining, end.Sub(asked))
+				}
+			}
+		}
+	}},
 	{"A2/another-request-between-two-messages", "an acquire or a renewal during which another client takes the lease takes nothing from that client", hasConnectAuthority, func(p *probe) {
 		a, l := p.linkedAuthority()
 		intruder := a.intruder()

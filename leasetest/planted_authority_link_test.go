@@ -70,6 +70,9 @@ func (a *remoteAuthority) Do(ctx context.Context, name string, req lease.Request
 	if err != nil && lease.CodeOf(err) == 0 && a.bug == "sends a request again that got no answer" {
 		return a.try(ctx, name, req)
 	}
+	if err == nil && req.Action == lease.ActionBreak && a.bug == "is certain of the whole period of a break" {
+		res.MinRemaining, _ = req.Period.Get()
+	}
 	return res, err
 }
 

@@ -133,6 +133,7 @@ var authorityBugs = []plantedBug{
 	{"counts what is certain from the answer to its swap", "A5/late-messages-make-nothing-more-certain"},
 	{"counts what is left from the sending of a read", "A5/a-late-read-tells-what-is-left"},
 	{"counts a later break from its answer", "M6/a-late-break-ends-no-later"},
+	{"is certain of the whole period of a break", "A5/a-later-break-is-no-more-certain"},
 	{"counts what is certain from the answer to its swap", "A5/another-client-renews-while-an-answer-is-late"},
 	{"compares no record when it swaps", "A2/another-request-between-two-messages"},
 	{"shares the answer of a read that is under way", "A4/no-answer-from-before-the-call"},
