@@ -111,6 +111,7 @@ type walk struct {
 	unseenAt  time.Time         // when a request was last carried out after it had returned
 	failedAt  time.Time         // when the outcome of a release was last unknown
 	settledAt time.Time         // when an acquire last returned
+	grantSent time.Time         // when the acquire that was granted last was sent
 	brokenAt  time.Time
 	calls     int // calls of the lease so far
 	running   []*walkCall
@@ -188,6 +189,7 @@ var errWalk = errors.New("leasetest: a fault of a random walk")
 // Do implements lease.Authority. It applies a random fault to the request.
 func (w *walk) Do(ctx context.Context, name string, req lease.Request) (res lease.Result, err error) {
 	f := &flight{req, ctx}
+	began := time.Now()
 	w.mu.Lock()
 	w.sends(f)
 	kind, second := w.draw(10), w.draw(2) == 0
@@ -205,6 +207,9 @@ func (w *walk) Do(ctx context.Context, name string, req lease.Request) (res leas
 			w.failedAt = time.Now()
 		case req.Action == lease.ActionAcquire:
 			w.settledAt = time.Now()
+			if err == nil {
+				w.grantSent = began
+			}
 			if w.released[req.Proposed] && err != nil {
 				w.failedAt = w.settledAt // it was to outrank a late acquire of a released ID
 			}
@@ -418,7 +423,7 @@ func (w *walk) acquire(ctx context.Context, call *walkCall) {
 	w.abandoned = lease.ID{}
 	switch {
 	case ok && err == nil:
-		if !alive && !call.superseded && w.brokenAt.Before(call.began) {
+		if !alive && !call.superseded && w.brokenAt.Before(w.grantSent) {
 			w.violated("H1", "Acquire returns true, and CheckAlive is false")
 		}
 		t := w.term(tok)
@@ -593,7 +598,7 @@ func (w *walk) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if alive {
-		if n := len(w.terms); n > 0 && w.brokenAt.Before(w.terms[n-1].began) && !(rec.State.Locked() && w.own[rec.ID]) {
+		if n := len(w.terms); n > 0 && w.brokenAt.Before(w.terms[n-1].began) && w.brokenAt.Before(w.grantSent) && !(rec.State.Locked() && w.own[rec.ID]) {
 			w.violated("H9", "CheckAlive is true, and the lease is %s", outcomeText(rec, nil))
 		}
 		return
