@@ -598,7 +598,9 @@ func (w *walk) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if alive {
-		if n := len(w.terms); n > 0 && w.brokenAt.Before(w.terms[n-1].began) && w.brokenAt.Before(w.grantSent) && !(rec.State.Locked() && w.own[rec.ID]) {
+		n := len(w.terms)
+		mayBeBroken := n == 0 || !w.brokenAt.Before(w.terms[n-1].began) || !w.brokenAt.Before(w.grantSent)
+		if !mayBeBroken && !(rec.State.Locked() && w.own[rec.ID]) {
 			w.violated("H9", "CheckAlive is true, and the lease is %s", outcomeText(rec, nil))
 		}
 		return
