@@ -93,7 +93,7 @@ func (e *engine) writeIf(ctx context.Context, key string, revision int64, next o
 		if revision == 0 {
 			next.Record.Epoch = firstEpoch(now)
 		}
-		return observe.Entry{Kept: next, Version: strconv.FormatInt(now, 10), Revision: now}, true, nil
+		return observe.Entry{Kept: next, Version: strconv.FormatInt(now, 10), Revision: now, Unwritten: revision == 0}, true, nil
 	}
 	kvs := res.Responses[0].GetResponseRange().Kvs
 	if len(kvs) == 0 {
@@ -109,6 +109,7 @@ func entry(kv *mvccpb.KeyValue) (observe.Entry, error) {
 	if err := e.UnmarshalJSON(kv.Value); err != nil {
 		return observe.Entry{}, fmt.Errorf("etcdlease: key %q: %w; correct it with etcdctl put, or free the lease with etcdctl del", kv.Key, err)
 	}
+	e.Unwritten = e.Record.Epoch == 0
 	e.Record.Epoch = max(e.Record.Epoch, firstEpoch(kv.CreateRevision))
 	return e, nil
 }

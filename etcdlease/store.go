@@ -47,6 +47,10 @@ type Options struct {
 	// leases that you list. Default: 65,536.
 	Names int
 
+	// Floor is older than every token that this Store grants, even if a name has a record already.
+	// Set Floor when leases move here from another store: see [observe.Options]. Default: none.
+	Floor lease.Token
+
 	// SilenceWarning is the time after which the Store logs a warning if etcd answers no request.
 	// The Store logs the warning even if the requests are still under way. After a warning, the
 	// Store logs no other warning until etcd answers again. SilenceWarning should not be longer than
@@ -85,7 +89,7 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 		return nil, &lease.FieldError{Field: "Options.SilenceWarning", Value: o.SilenceWarning.String(), Bound: "must not be negative", Code: lease.ErrOption}
 	}
 	e := &engine{client: client, prefix: prefix, silence: silenceLogger{client: client, after: cmp.Or(o.SilenceWarning, defaultSilenceWarning), log: logqueue.Queue{To: o.Logger}}}
-	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names})
+	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor})
 	if err != nil {
 		return nil, err
 	}

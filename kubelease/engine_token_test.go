@@ -185,6 +185,23 @@ func TestTokens(t *testing.T) {
 	t.Logf("%d runs", runs)
 }
 
+// SPEC S3: tokens are above the Floor, even if the object is deleted or comes from an elector.
+func TestFloor(t *testing.T) {
+	r := &tokenRun{t: t, name: objectOf(t), plain: client(t, shared.Address)}
+	r.grant("without a floor", r.newAuthority())
+	r.newest = lease.TokenOf(1 << 40)
+	a := store(t, r.plain, &kubelease.Options{Floor: r.newest}).Authority()
+	for _, happening := range []func(){func() {}, r.delete, r.lead, func() { r.delete(); r.lead() }} {
+		happening()
+		for range 3 {
+			r.grant("above the floor", a)
+		}
+	}
+	for _, text := range r.bad {
+		t.Error(text)
+	}
+}
+
 // SPEC S3, S8: tokens keep rising even if an API server answers reads from a stale cache.
 func TestTokensOverAStaleCache(t *testing.T) {
 	bad, runs := tokens(t, staleCaches())

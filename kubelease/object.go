@@ -79,7 +79,7 @@ func read(object *coordinationv1.Lease) (observe.Entry, error) {
 	if err != nil {
 		return observe.Entry{}, err
 	}
-	e := observe.Entry{Version: versionOf(object), Revision: version}
+	e := observe.Entry{Version: versionOf(object), Revision: version, Unwritten: ours == nil}
 	e.Record.Epoch = uint64(version)
 	if ours != nil {
 		e.Kept = ours.Record

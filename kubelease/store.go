@@ -33,6 +33,10 @@ type Options struct {
 	// sessions. Default: 0.001.
 	MaxClockDrift float64
 
+	// Floor is older than every token that this Store grants, even if a name has a record already.
+	// Set Floor when leases move here from another store: see [observe.Options]. Default: none.
+	Floor lease.Token
+
 	// Names is the number of names that the Store remembers. Each name takes about 2 kB. If the
 	// Store sees the lease of a forgotten name, the Store starts to count the duration of the lease
 	// from zero. The Store never forgets the time of a lease that is being watched. [Store.List]
@@ -66,7 +70,7 @@ func New(client coordinationclient.CoordinationV1Interface, namespace string, o 
 		o = new(Options)
 	}
 	e := &engine{client: client, namespace: namespace, cache: objectCache{most: cmp.Or(o.Names, observe.DefaultNames)}}
-	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names})
+	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor})
 	if err != nil {
 		return nil, err
 	}

@@ -6,11 +6,11 @@ import (
 	"hash/maphash"
 	"math"
 	"math/rand/v2"
-	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/floor"
 	"github.com/fencedlease/lease/internal/timing"
 )
 
@@ -58,9 +58,6 @@ type Options struct {
 	Retention time.Duration
 }
 
-// newest is the newest possible token.
-var newest = lease.TokenOf(math.MaxInt64)
-
 // Validate returns nil if [New] accepts the options. If an option is invalid, Validate returns a
 // [*lease.FieldError] that names the field, its value and its bound. Nil options are valid.
 func (o *Options) Validate() error {
@@ -68,15 +65,13 @@ func (o *Options) Validate() error {
 		return nil
 	}
 	var bad *lease.FieldError
+	_, floorErr := floor.Epoch(o.Floor, math.MaxInt64-1)
 	switch {
 	case errors.As(o.Limits.Validate(), &bad):
 		bad.Field = "Options." + bad.Field
 		return bad
-	case o.Floor != "" && errors.As(o.Floor.Validate(), &bad):
-		bad.Field = "Options.Floor"
-		return bad
-	case o.Floor == newest:
-		return &lease.FieldError{Field: "Options.Floor", Value: strconv.Quote(string(o.Floor)), Bound: "must be older than that, the newest possible token", Code: lease.ErrOption}
+	case floorErr != nil:
+		return floorErr
 	case o.Retention < 0:
 		return &lease.FieldError{Field: "Options.Retention", Value: o.Retention.String(), Bound: "must not be negative", Code: lease.ErrOption}
 	case o.Clock != nil && !o.Clock.Now().After(time.Time{}):
@@ -101,8 +96,8 @@ func New(o *Options) *Store {
 	}
 	s.clock.Start(o.Clock)
 	s.id = newStoreID(rand.Uint64())
-	floor, _ := o.Floor.Epoch() // 0 if empty
-	s.absence.Store(s.newAbsence(floor))
+	lowest, _ := o.Floor.Epoch() // 0 if empty
+	s.absence.Store(s.newAbsence(lowest))
 	return s
 }
 

@@ -60,7 +60,7 @@ func (e *engine) current(name string) observe.Entry {
 		return found
 	}
 	absent := observe.Entry{Version: fmt.Sprint("absent-", e.revision), Revision: e.revision}
-	absent.Record.Epoch = uint64(e.revision)
+	absent.Record.Epoch, absent.Unwritten = uint64(e.revision), true
 	return absent
 }
 
@@ -90,6 +90,8 @@ func (e *engine) Open(ctx context.Context, name string) (found observe.Entry, er
 		err = e.corrupt[name]
 		if found = e.current(name); strings.HasPrefix(found.Version, "absent-") {
 			found = e.put(name, found.Kept)
+			found.Unwritten = true
+			e.entries[name] = found
 		}
 	})
 	return found, errors.Join(ctx.Err(), err)

@@ -30,6 +30,10 @@ type Entry struct {
 	// Foreign is true if a program that does not use this library holds the lease. The Limits of the
 	// Store do not apply to such a lease.
 	Foreign bool
+
+	// Unwritten is true if no Swap of this library has written the Epoch. The Epoch then comes from a
+	// number of the engine that rises with every write, such as a revision. See [Options.Floor].
+	Unwritten bool
 }
 
 // A NamedEntry is an Entry that [Engine.List] returns, together with the name of its lease.

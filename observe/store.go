@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/floor"
 )
 
 // An Engine stores an entry for each name. An Engine must follow the rules of a [lease.Store],
@@ -62,6 +64,12 @@ type Options struct {
 	// below 1. Default: [DefaultMaxClockDrift].
 	MaxClockDrift float64
 
+	// Floor is older than every token that this Store grants from now on, even if a name has a record
+	// already. Set Floor when leases move here from another store, to the newest token that any
+	// resource has seen. All Stores over one engine must have the same Floor, and later Stores none
+	// that is older. Default: the empty token, which is older than all other tokens.
+	Floor lease.Token
+
 	// Clock is the clock of the Store. Default: the clock of package time.
 	Clock lease.Clock
 }
@@ -78,6 +86,7 @@ const DefaultNames = 1 << 16
 type Store struct {
 	engine Engine
 	limits lease.Limits
+	floor  uint64 // the epoch of Options.Floor
 	clock  clock
 
 	mu           sync.Mutex
@@ -104,13 +113,17 @@ func New(e Engine, opts *Options) (*Store, error) {
 	if !(o.MaxClockDrift >= 0 && o.MaxClockDrift < 1) { // refuses a NaN too
 		return nil, &lease.FieldError{Field: "Options.MaxClockDrift", Value: fmt.Sprint(o.MaxClockDrift), Bound: "must be from 0 to below 1", Code: lease.ErrOption}
 	}
+	lowest, err := floor.Epoch(o.Floor, math.MaxInt64-1)
+	if err != nil {
+		return nil, err
+	}
 	if o.MaxClockDrift == 0 {
 		o.MaxClockDrift = DefaultMaxClockDrift
 	}
 	if o.Names == 0 {
 		o.Names = DefaultNames
 	}
-	s := &Store{engine: e, limits: o.Limits, observations: newObservations(o.Names)}
+	s := &Store{engine: e, limits: o.Limits, floor: lowest, observations: newObservations(o.Names)}
 	s.clock.start(o.Clock, o.MaxClockDrift)
 	return s, nil
 }
@@ -144,13 +157,17 @@ func (s *Store) load(ctx context.Context, name string, load func(context.Context
 // time is left until next.Until, and the engine stores the time left. Swap rounds the time left up
 // to a multiple of 1 ms, and to at least 1 ms. Swap calls [lease.CheckName] for the name, and
 // [lease.Record.ValidateAfter] for the new record. If lease.CheckName or lease.Record.ValidateAfter
-// returns an error, Swap returns the error and sends no request.
+// returns an error, Swap returns the error and sends no request. If the new record is a grant, Swap
+// raises its Epoch above [Options.Floor].
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
 	if err := next.ValidateAfter(old.Record); err != nil {
 		return lease.Snapshot{}, err
+	}
+	if next.Epoch > old.Record.Epoch { // a grant
+		next.Epoch = max(next.Epoch, s.floor+1)
 	}
 	sentAt := s.clock.Elapsed()
 	e, err := s.engine.Swap(ctx, name, old.Version, toKept(next, s.clock.PointAt(sentAt)))
@@ -291,8 +308,13 @@ func (s *Store) remembered(name string) lease.Snapshot {
 }
 
 // limited returns a copy of e. If the duration or the remaining time in e exceeds the limits of the
-// Store, the copy has the allowed value instead. The limits do not apply to a foreign entry.
+// Store, the copy has the allowed value instead. The limits do not apply to a foreign entry. The
+// Epoch of an Unwritten entry begins above the Floor. If it were not added to the Floor, a name that
+// is deleted could get the tokens above the Floor a second time.
 func (s *Store) limited(e Entry) Entry {
+	if e.Unwritten {
+		e.Record.Epoch = min(e.Record.Epoch+s.floor, math.MaxInt64)
+	}
 	if !e.Foreign {
 		e.Record.Duration, e.Left = s.limits.Bound(e.Record.Duration, e.Left)
 	}

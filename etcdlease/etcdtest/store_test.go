@@ -128,6 +128,14 @@ func TestTokensOutliveTheKey(t *testing.T) {
 	}
 	granted("after the restoration of an old copy", stores[0].Authority())
 	granted("and by one who knows nothing", store(t, c, nil).Authority())
+	newest = lease.TokenOf(1 << 40)
+	floored := store(t, c, &etcdlease.Options{Floor: newest}).Authority()
+	granted("above a floor", floored)
+	granted("above a floor again", floored)
+	if _, err := c.Delete(ctx, key); err != nil {
+		t.Fatal(err)
+	}
+	granted("above a floor, after a deletion", floored)
 }
 
 // A holder whose key is deleted notices at its next renewal.
