@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	azl "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
 	"github.com/fencedlease/lease"
@@ -42,7 +43,11 @@ func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 		}
 		most = time.Second
 	}
-	return newResult(lease.ID{}, state, o.rememberedGrant(answer.ETag), least, most), nil
+	g := o.rememberedGrant(answer.ETag)
+	if state == lease.Breaking {
+		o.breaks.limit(o.name, version{etag: etagOf(answer.ETag), metadata: metadata{grant: g}}, most)
+	}
+	return newResult(lease.ID{}, state, g, least, most), nil
 }
 
 // lockedBounds returns the shortest and the longest time for which a lease can stay locked after a
@@ -111,8 +116,9 @@ type breakTable struct {
 
 // A lockedTime holds the known bounds of the time at which a broken lease ends.
 type lockedTime struct {
-	holder      string
-	least, most time.Time // the lease ends no earlier than least, and no later than most
+	holder      string      // the digest of the lease ID; may be empty if only the ETag of the blob is known
+	etag        azcore.ETag // of the blob; empty if only the holder is known
+	least, most time.Time   // the lease ends no earlier than least, and no later than most
 }
 
 // addAnswer returns the shortest and the longest time for which a broken lease can stay locked. The
@@ -125,7 +131,7 @@ func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time
 	defer b.mu.Unlock()
 	now := time.Now()
 	least, most = lockedBounds(leaseTime, lease.Grace(limits.MaxPeriod))
-	t := lockedTime{holder, sentAt.Add(least), now.Add(most)}
+	t := lockedTime{holder, "", sentAt.Add(least), now.Add(most)}
 	if last, known := b.m[name]; known && last.holder == holder {
 		// The service truncates the remaining time to whole seconds, so the lease stays locked for at least
 		// the reported number of seconds.
@@ -136,6 +142,12 @@ func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time
 			t.most = later(t.most, last.most)
 		}
 	}
+	b.put(name, t)
+	return max(0, t.least.Sub(sentAt)), t.most.Sub(now)
+}
+
+// put stores the bounds of a name. The caller holds b.mu.
+func (b *breakTable) put(name string, t lockedTime) {
 	if _, known := b.m[name]; !known && len(b.m) >= b.most {
 		clear(b.m)
 	}
@@ -143,7 +155,28 @@ func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time
 		b.m = map[string]lockedTime{}
 	}
 	b.m[name] = t
-	return max(0, t.least.Sub(sentAt)), t.most.Sub(now)
+}
+
+// limit returns the longest time for which a breaking lease can stay locked. The version v is that of
+// the blob, and the parameter most is the longest time that the newest answer allows. A read reports
+// no remaining time. If an earlier answer for the same holder allows less time, limit returns the time
+// that is left of it.
+func (b *breakTable) limit(name string, v version, most time.Duration) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	last, known := b.m[name]
+	if known && last.most.After(now) && (v.holder != "" && last.holder == v.holder || v.etag != "" && last.etag == v.etag) {
+		last.etag = v.etag
+		if end := now.Add(most); end.Before(last.most) {
+			last.most = end
+		}
+		most = last.most.Sub(now)
+	} else {
+		last = lockedTime{holder: v.holder, etag: v.etag, most: now.Add(most)}
+	}
+	b.put(name, last)
+	return most
 }
 
 func later(a, b time.Time) time.Time {

@@ -10,6 +10,7 @@ import (
 	azl "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/floor"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -19,6 +20,11 @@ type Options struct {
 	// name takes about 500 bytes. If a Container has forgotten a name, the next renewal or acquire of
 	// that lease takes one more request to the service. Default: 65,536.
 	Names int
+
+	// Floor is older than every token that this Container grants, even if a blob has a token already.
+	// Set Floor when leases move here from another store, to the newest token that any resource has
+	// seen. Default: none.
+	Floor lease.Token
 }
 
 // DefaultNames is the default of [Options.Names].
@@ -31,6 +37,7 @@ type Container struct {
 	client *container.Client
 	known  versionCache
 	breaks breakTable
+	asked  askedIDs
 	floor  generationSource
 }
 
@@ -50,10 +57,14 @@ func New(client *container.Client, o *Options) (*Container, error) {
 	if o.Names < 0 {
 		return nil, badOption("Names", o.Names, "must not be negative")
 	}
+	lowest, err := floor.Epoch(o.Floor, (generationLimit-2)<<generationBits-1)
+	if err != nil {
+		return nil, err
+	}
 	c := &Container{client: client}
 	c.known.most = cmp.Or(o.Names, DefaultNames)
-	c.breaks.most = c.known.most
-	c.floor.init(client.NewBlockBlobClient(FloorBlob))
+	c.breaks.most, c.asked.most = c.known.most, c.known.most
+	c.floor.init(client.NewBlockBlobClient(FloorBlob), lowest)
 	return c, nil
 }
 

@@ -12,11 +12,13 @@ import (
 // blob. For a write, Do stores the metadata of the blob again without changes.
 //
 // The result of a grant contains the ID of the request. The service does not report lease IDs, so a
-// result contains an ID only if the request contained that ID. The result of a read contains the
+// result contains an ID only if the request contained it, or if another holder has handed the lease
+// over to an ID whose acquire through this Container was refused before. The result of a read contains the
 // state of the lease. The result of a read also contains the owner, the duration and the token of
 // the last grant. The answer of the service to a read does not contain the remaining time. The
 // field Until of the record is therefore the latest time at which the last grant of azlease can
-// end. If a client that does not use azlease has leased the blob since the last grant, the lease
+// end. If the lease is breaking, Until allows for the breaks that this Container has sent or read. If
+// a client that does not use azlease has leased the blob since the last grant, the lease
 // can end after Until. The lease can also end after Until if the read happens between the two steps
 // of a grant.
 //

@@ -20,8 +20,9 @@
 //
 // The service reports neither the lease ID in force nor the remaining time of a lease. A read and a
 // list therefore return no lease ID. A read and a list return the state of the lease, and three
-// facts about the last grant: the owner, the duration and the token. For a leased blob,
-// [lease.Result.MaxRemaining] is the whole duration of the last grant. A finite lease can last
+// facts about the last grant: the owner, the duration and the token. The Container knows the IDs of
+// its own refused acquires, so a read shows a lease that was handed over to one of them. For a leased
+// blob, [lease.Result.MaxRemaining] is the whole duration of the last grant. A finite lease can last
 // longer than MaxRemaining if a program that does not use azlease has leased the blob since the
 // last grant. A finite lease can also last longer than MaxRemaining if a process has just acquired
 // the lease, but has not written its token yet. In both cases, the lease lasts for at most a minute

@@ -16,10 +16,11 @@ import (
 // FloorBlob is the name of a blob in each container. Because of FloorBlob, fencing tokens continue
 // to rise even if the metadata of a lease is lost. The metadata of FloorBlob holds a number that
 // only rises, which is called the generation. The epoch of a grant is a generation times 1<<32,
-// plus the number of the grant in that generation. A grant uses a new generation in two cases:
+// plus the number of the grant in that generation. A grant uses a new generation in three cases:
 //
 //   - The metadata has no epoch, because the blob is new or because an upload has replaced the metadata.
 //   - The last grant has the last number of its generation.
+//   - The next epoch is not above [Options.Floor].
 //
 // After an upload, the Container might still remember an earlier epoch of the lease. But another
 // process might have written a higher epoch before the upload. After an upload, the grant therefore
@@ -47,6 +48,7 @@ const (
 // the ETag of the blob.
 type generationSource struct {
 	client *blockblob.Client
+	lowest uint64        // the epoch of Options.Floor; every new generation begins above it
 	slot   chan struct{} // holds a value while a caller raises the generation
 
 	mu    sync.Mutex
@@ -55,8 +57,8 @@ type generationSource struct {
 	last  uint64 // the generation after the last raise
 }
 
-func (f *generationSource) init(client *blockblob.Client) {
-	f.client, f.slot = client, make(chan struct{}, 1)
+func (f *generationSource) init(client *blockblob.Client, lowest uint64) {
+	f.client, f.lowest, f.slot = client, lowest, make(chan struct{}, 1)
 }
 
 // takeGeneration returns a new generation. The floor blob reaches this generation only after
@@ -87,19 +89,21 @@ func (f *generationSource) takeGeneration(ctx context.Context) (uint64, error) {
 	return generation, err
 }
 
-// raiseGeneration adds one to the generation in the floor blob and returns the new generation.
+// raiseGeneration adds one to the generation in the floor blob, or more if that is not above
+// [Options.Floor], and returns the new generation.
 func (f *generationSource) raiseGeneration(ctx context.Context) (uint64, error) {
 	for {
 		props, err := f.client.GetProperties(ctx, nil)
-		generation := uint64(1)
+		generation := f.lowest>>generationBits + 1
 		if err == nil && props.ETag == nil {
 			return 0, errNoETag
 		}
 		if err == nil {
-			if generation, err = readFloor(props.Metadata); err != nil {
+			var last uint64
+			if last, err = readFloor(props.Metadata); err != nil {
 				return 0, err
 			}
-			generation++
+			generation = max(generation, last+1)
 			_, err = f.client.SetMetadata(ctx, floorMetadata(generation), &blob.SetMetadataOptions{AccessConditions: ifMatch(*props.ETag)})
 		} else if serviceCode(err) == codeBlobNotFound {
 			_, err = f.client.Upload(ctx, empty(), &blockblob.UploadOptions{Metadata: floorMetadata(generation), AccessConditions: ifNew()})

@@ -47,7 +47,11 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 		answer, err = client.AcquireLease(o.ctx, seconds, nil)
 	}
 	if err != nil {
-		return lease.Result{}, o.errorOf(req.Action, err)
+		err = o.errorOf(req.Action, err)
+		if lease.CodeOf(err).Refusal() {
+			o.asked.add(req.Proposed)
+		}
+		return lease.Result{}, err
 	}
 	mayBeHeld := o.known.get(o.name).grantedTo(req.Proposed)
 	g, err = o.issueGrant(etagOf(answer.ETag), req.Proposed, func(last grant) (grant, error) {
@@ -147,14 +151,15 @@ func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last
 }
 
 // nextEpoch returns the epoch of the grant after version v. Usually nextEpoch returns the epoch of
-// v plus 1. In the following three cases, nextEpoch returns the first epoch of a new generation:
+// v plus 1. In the following cases, nextEpoch returns the first epoch of a new generation:
 //
 //   - The version v has no epoch.
 //   - An upload or a deletion has removed a grant that might be newer than the grant of v.
 //   - The generation of v has no epoch left.
+//   - The next epoch is not above [Options.Floor].
 func (o operation) nextEpoch(v version) (uint64, error) {
 	next := v.epoch + 1
-	if v.epoch > 0 && !v.lost && next>>generationBits == v.epoch>>generationBits {
+	if v.epoch > 0 && !v.lost && next>>generationBits == v.epoch>>generationBits && next > o.floor.lowest {
 		return next, nil
 	}
 	generation, err := o.floor.takeGeneration(o.ctx)

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/fencedlease/lease"
 )
 
 // A version is the metadata of a blob together with the ETag of the blob. Every write of the blob
@@ -50,4 +52,37 @@ func (k *versionCache) put(name string, v version) {
 		}
 	}
 	k.m[name] = v
+}
+
+// An askedIDs remembers the lease IDs of refused acquires, by their digest. The service does not
+// report lease IDs, but the metadata of a blob has the digest of the ID that holds the lease. A
+// process that waits for the lease therefore finds out that the lease was handed over to it.
+type askedIDs struct {
+	most int
+
+	mu sync.Mutex
+	m  map[string]lease.ID
+}
+
+// add remembers id. If the limit is reached, it forgets another ID.
+func (k *askedIDs) add(id lease.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.m == nil {
+		k.m = map[string]lease.ID{}
+	}
+	if len(k.m) >= k.most {
+		for other := range k.m {
+			delete(k.m, other)
+			break
+		}
+	}
+	k.m[digest(id)] = id
+}
+
+// get returns the ID with the given digest, or the zero ID if no acquire with that ID was refused.
+func (k *askedIDs) get(digest string) lease.ID {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.m[digest]
 }

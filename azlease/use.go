@@ -7,7 +7,8 @@ import (
 )
 
 // read reads the blob. If id is not zero, the read succeeds only while the lease is in force under
-// the lease ID id.
+// the lease ID id. If id is zero, the result has an ID only if the lease was handed over to an ID of
+// this process.
 func (o operation) read(id lease.ID) (lease.Result, error) {
 	v, props, err := o.loadVersion(id)
 	switch {
@@ -16,7 +17,18 @@ func (o operation) read(id lease.ID) (lease.Result, error) {
 	case err != nil:
 		return lease.Result{}, err
 	}
-	return propertiesResult(id, v.grant, props.LeaseState, props.LeaseDuration), nil
+	res := propertiesResult(id, v.grant, props.LeaseState, props.LeaseDuration)
+	switch asked := o.asked.get(v.holder); {
+	case res.Record.State == lease.Leased && id.IsZero() && !asked.IsZero():
+		// The last token was written for an ID of this process. If the lease is in force under that ID,
+		// another holder has handed the lease over to it.
+		if ours, err := o.read(asked); err == nil {
+			return ours, nil
+		}
+	case res.Record.State == lease.Breaking:
+		res.Record.Until = res.Now.Add(o.breaks.limit(o.name, v, res.MaxRemaining()))
+	}
+	return res, nil
 }
 
 var states = map[azl.StateType]lease.State{

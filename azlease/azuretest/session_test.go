@@ -5,12 +5,14 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	azl "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
@@ -123,6 +125,75 @@ func TestHandOver(t *testing.T) {
 		}
 		if ok, err := a.Acquire(t.Context()); ok || err != nil {
 			t.Errorf("the giver acquires: %v, %v", ok, err)
+		}
+	})
+}
+
+// SPEC H14. A process that waits for the lease leads within two of its reads after the hand-over. It
+// does not lead if another program has the lease, although the last token is that of its ID.
+func TestHandOverToWaiter(t *testing.T) {
+	for _, leaked := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDouble(t, nil)
+			a := holder(t, open(t, client(t, d.url(), d.transport())), "a", time.Minute)
+			way := &counter{Transporter: d.transport()}
+			b := holder(t, open(t, client(t, d.url(), way)), "b", time.Minute)
+			mustAcquire(t, a)
+			to := b.ID()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var led atomic.Bool
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = session.Run(ctx, b, func(ctx context.Context, _ lease.Token) error { led.Store(true); <-ctx.Done(); return nil }, nil)
+			}()
+			time.Sleep(time.Second)
+			if err := a.HandOver(t.Context(), to); err != nil {
+				t.Fatal(err)
+			}
+			if leaked { // another program takes the lease
+				c := client(t, d.url(), d.transport()).NewBlobClient("job")
+				text, other := to.String(), lease.ID{0xc, 1}.String()
+				l, err := azl.NewBlobClient(c, &azl.BlobClientOptions{LeaseID: &text})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := l.ChangeLease(t.Context(), other, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := way.n.Load()
+			time.Sleep(2 * 20 * time.Second) // two of the waiter's reads
+			if led.Load() == leaked {
+				t.Errorf("another program holds the lease: %v; the receiver leads: %v", leaked, led.Load())
+			}
+			if n := way.n.Load() - before; n > 10 {
+				t.Errorf("%d requests in two reads", n)
+			}
+			cancel()
+			<-ended
+		})
+	}
+}
+
+// A read of a broken lease shows no more time than the break left it.
+func TestInspectBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leases, d := newLeases(t)
+		a := holder(t, open(t, client(t, d.url(), d.transport())), "a", 15*time.Second)
+		mustAcquire(t, a)
+		if _, err := lease.Break(t.Context(), leases, "job", lease.Grace(8*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		another := open(t, client(t, d.url(), d.transport())) // which knows only when it first saw the break
+		for passed := range 6 {
+			for c, most := range map[*azlease.Container]int{leases: 8, another: 15} {
+				if res, err := lease.Inspect(t.Context(), c, "job"); err != nil || res.MaxRemaining() > time.Duration(most-passed)*time.Second {
+					t.Errorf("%v; %v left %d s after a break that left %d s at most", err, res.MaxRemaining(), passed, most)
+				}
+			}
+			time.Sleep(time.Second)
 		}
 	})
 }

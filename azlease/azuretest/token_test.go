@@ -42,6 +42,28 @@ func must(t testing.TB, a lease.Authority, name string, req lease.Request) lease
 	return res
 }
 
+// SPEC S3: every token is newer than the Floor, for new blobs and for blobs with a token.
+func TestFloor(t *testing.T) {
+	d := newDouble(t, nil)
+	must(t, open(t, client(t, d.url(), d.transport())), "old", acquire(idA, time.Minute))
+	newest := lease.TokenOf(5<<32 + 7)
+	leases, err := azlease.New(client(t, d.url(), d.transport()), &azlease.Options{Floor: newest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, leases, "old", renew(idA))
+	must(t, leases, "old", release(idA))
+	for _, name := range []string{"new", "old", "new", "old"} {
+		if res := must(t, leases, name, acquire(idB, time.Minute)); res.Record.Token().Compare(newest) <= 0 {
+			t.Errorf("%s: token %s, want newer than %s", name, res.Record.Token(), newest)
+		}
+		must(t, leases, name, release(idB))
+	}
+	if _, err := azlease.New(client(t, d.url(), d.transport()), &azlease.Options{Floor: lease.TokenOf(1<<63 - 1)}); lease.CodeOf(err) != lease.ErrOption {
+		t.Errorf("a Floor above which there are no generations: %v", err)
+	}
+}
+
 // TestExchanges counts the requests that each operation sends to the service.
 func TestExchanges(t *testing.T) {
 	d := newDouble(t, nil)
