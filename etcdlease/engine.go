@@ -40,6 +40,15 @@ func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	return entry(res.Kvs[0])
 }
 
+// Revision implements [observe.Reviser] with a linearizable read. Etcd numbers the writes of all keys.
+func (e *engine) Revision(ctx context.Context) (int64, error) {
+	res, err := e.get(ctx, e.prefix, clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	return res.Header.Revision, nil
+}
+
 // get reads keys.
 func (e *engine) get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	e.silence.sending()

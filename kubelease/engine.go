@@ -2,6 +2,7 @@ package kubelease
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -73,6 +74,16 @@ func (e *engine) entry(object *coordinationv1.Lease) (observe.Entry, error) {
 func (e *engine) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
 	return object, e.explain(ctx, "get", key, err)
+}
+
+// Revision implements [observe.Reviser]. The resourceVersion of a list without a resourceVersion is not
+// older than the request. The API server numbers the writes of all objects.
+func (e *engine) Revision(ctx context.Context) (int64, error) {
+	objects, err := e.client.Leases(e.namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(objects.ResourceVersion, 10, 64)
 }
 
 // create creates an object without a holder and without a record.

@@ -129,6 +129,11 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 	}
 }
 
+func (e *engine) Revision(context.Context) (revision int64, _ error) {
+	e.exchange(func() { revision = e.revision })
+	return revision, nil
+}
+
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	signals := make(chan struct{}, 1)
 	e.mu.Lock()

@@ -16,6 +16,7 @@ type observation struct {
 	nextAfter time.Duration // no later entry was committed before this time
 	at        time.Duration // when this entry was recorded; a request that is sent later returns no older entry
 	high      time.Duration // the state ends at this time at the latest
+	own       bool          // this Store has written the entry, and the lease was Leased then
 
 	// If no clock drifts, the state of the lease ends at lowStart+lowLeft or later. For clocks that
 	// drift, the method leftAtLeast computes an earlier time. If lowLeft is 0, there is no lower

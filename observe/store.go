@@ -91,6 +91,8 @@ type Store struct {
 
 	mu           sync.Mutex
 	observations observations
+	marks        marks
+	stopMarking  context.CancelFunc // ends the goroutine that asks for revisions; nil if it does not run
 }
 
 // New returns a Store over the engine e. A nil opts means the defaults. New sends no request. If e is
@@ -180,7 +182,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return s.recordSwap(name, e, sentAt), nil
 }
 
-// Watch calls the Watch of the engine. The Store does not forget a watched name until ctx ends. If
+// Watch calls the Watch of the engine. While the Store holds a watched lease and the engine is a
+// [Reviser], the Store asks for the Revision of the engine, so that a break leaves the holder most of
+// its grace. The Store does not forget a watched name until ctx ends. If
 // the Store forgot a watched name, the countdown of the lease would start again, and a process that
 // waits for the lease would wait longer.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
@@ -193,11 +197,15 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	}
 	s.mu.Lock()
 	s.observations.pin(name)
+	s.startMarking()
 	s.mu.Unlock()
 	context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.observations.unpin(name)
+		if s.observations.unpin(name); len(s.observations.pins) == 0 && s.stopMarking != nil {
+			s.stopMarking()
+			s.stopMarking = nil
+		}
 	})
 	return signals, nil
 }
@@ -239,10 +247,10 @@ func (s *Store) Note(name string, e Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.observations.get(name, false); last != nil && e.Revision > last.Revision {
-		// No request of the Store has returned e. The Store knows only that e was committed after
-		// the time last.nextAfter. The next entry after e, if there is one, was also committed
-		// after the time last.nextAfter.
-		*last = last.mergedWith(newAged(e, last.nextAfter, s.clock.Elapsed(), last.nextAfter), &s.clock)
+		// No request of the Store has returned e. The next entry after e, if there is one, was also
+		// committed after the time earliest.
+		earliest := s.marks.earliest(e.Revision, last.nextAfter)
+		*last = last.mergedWith(newAged(e, earliest, s.clock.Elapsed(), earliest), &s.clock)
 	}
 }
 
@@ -268,7 +276,7 @@ func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) l
 	case e.Revision == last.Revision:
 		last.nextAfter = max(last.nextAfter, sentAt)
 	case e.Revision > last.Revision:
-		*last = last.mergedWith(newAged(e, sentAt, now, last.nextAfter), &s.clock)
+		*last = last.mergedWith(newAged(e, sentAt, now, s.marks.earliest(e.Revision, last.nextAfter)), &s.clock)
 	case sentAt > last.at: // the engine has lost the newer entry
 		*last = newUnaged(e, sentAt, now)
 	}
@@ -283,6 +291,8 @@ func (s *Store) recordSwap(name string, e Entry, sentAt time.Duration) lease.Sna
 	defer s.mu.Unlock()
 	now := s.clock.Elapsed()
 	made := newAged(e, sentAt, now, sentAt)
+	made.own = e.Record.State == lease.Leased
+	s.marks.add(e.Revision, sentAt)
 	last := s.observations.get(name, true)
 	switch {
 	case last == nil:
