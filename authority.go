@@ -83,6 +83,11 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // In the sum, a third RequestTimeout then takes the place of RenewInterval. However, a watch can fail.
 // The Session then learns of the break at its next regular renewal, as without Watch.
 //
+// Over a store without a clock of its own (etcdlease, kubelease, natslease), the grace counts from the
+// last time at which the Session knew its record to be unchanged. Without a watch, the sum already
+// allows for this. With session.Options.Watch, add a fifteenth of Duration, and at most 4 s, over
+// etcdlease and kubelease. Add RenewInterval over another such store.
+//
 // The grace never makes a lease longer. If renewals have succeeded, at least Duration -
 // RenewInterval - RequestTimeout of a lease is left when it is broken. For a longer grace, the holder
 // needs a longer Duration.

@@ -24,8 +24,9 @@
 //
 // Every valid name can be a key. Package etcdlease does not use the leases of etcd itself. Package
 // etcdlease never deletes a key. Even a read creates the key of a lease if the key does not exist.
-// If a key is deleted by hand, its holder loses the lease. Tokens keep rising after a key is
-// deleted: see Tokens.
+// If a key is deleted by hand, its holder loses the lease, but believes in it until its next renewal
+// is answered. To free a lease gracefully, break it: see [lease.Break]. Tokens keep rising after a
+// key is deleted: see Tokens.
 //
 // A user of etcd needs the permission readwrite on the prefix:
 //
@@ -68,7 +69,7 @@
 // cluster. After the restore, delete the keys of all leases, before any client uses a lease. In the
 // second case, a person overwrites the value of an existing key by hand. The Store accepts the
 // epoch in a value that was written by hand, even if this epoch is lower than the epoch of the
-// replaced value. To free a lease, delete its key. Do not overwrite the key.
+// replaced value. To free a lease, break it, or delete its key. Do not overwrite the key.
 //
 // # Exchanges
 //

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/fencedlease/lease"
 )
@@ -53,6 +54,10 @@ func (e *engine) advice(verb string, err error) string {
 		return fmt.Sprintf("check that the namespace exists: kubectl create namespace %s", e.namespace)
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time: check that the API server can be reached, and its etcd"
+	case utilnet.IsConnectionRefused(err):
+		return "no API server listens at this address: check the host and the port in the configuration of the client"
+	case apierrors.IsTooManyRequests(err):
+		return "the API server has too many requests of this priority: apply the FlowSchema in rbac.yaml of kubelease"
 	}
 	return ""
 }

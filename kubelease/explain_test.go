@@ -47,6 +47,18 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			t.Errorf("it may come back: %v", err)
 		}
 	})
+	t.Run("refused", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		_, err = store(t, client(t, l.Addr().String()), nil).Load(ctx, "x")
+		says(t, err, nil, "connection refused", "the host and the port")
+		if permanent(err) {
+			t.Errorf("it may come back: %v", err)
+		}
+	})
 	t.Run("limited", func(t *testing.T) {
 		config := config(shared.Address, kubeserver.Admin)
 		config.QPS, config.Burst = 0.001, 1

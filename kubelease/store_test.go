@@ -436,6 +436,26 @@ func TestDeletedObjectIsALoss(t *testing.T) {
 	do(t, a, name, renew(idA), lease.ErrIDMismatch)
 }
 
+// A deletion by hand is signaled, so that a holder with Watch notices it at once.
+func TestDeletionReachesAWatch(t *testing.T) {
+	c, name := client(t, shared.Address), objectOf(t)
+	s := store(t, c, nil)
+	do(t, s.Authority(), name, acquire(idA, time.Minute), 0)
+	signals, err := s.Watch(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove(t, c, name)
+	select {
+	case _, ok := <-signals:
+		if !ok {
+			t.Error("the watch is lost")
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("no signal of the deletion")
+	}
+}
+
 func second[T any](_ T, err error) error { return err }
 
 func TestOptions(t *testing.T) {

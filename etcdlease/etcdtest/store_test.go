@@ -149,6 +149,28 @@ func TestDeletedKeyIsALoss(t *testing.T) {
 	do(t, a, t.Name(), renew(idA), lease.ErrIDMismatch)
 }
 
+// A deletion by hand is signaled, so that a holder with Watch notices it at once.
+func TestDeletionReachesAWatch(t *testing.T) {
+	c := client(t, shared.Client)
+	s := store(t, c, nil)
+	do(t, s.Authority(), t.Name(), acquire(idA, time.Minute), 0)
+	signals, err := s.Watch(t.Context(), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Delete(t.Context(), "lease/"+t.Name()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case _, ok := <-signals:
+		if !ok {
+			t.Error("the watch is lost")
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("no signal of the deletion")
+	}
+}
+
 // SPEC S6: stores with different prefixes have different leases of the same name.
 func TestPrefix(t *testing.T) {
 	c := client(t, shared.Client)
