@@ -164,9 +164,14 @@ func (e *engine) loseWatches() {
 
 // count returns how many requests f sends to the engine.
 func (e *engine) count(f func()) int {
-	before := e.exchanges
+	sent := func() int {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.exchanges
+	}
+	before := sent()
 	f()
-	return e.exchanges - before
+	return sent() - before
 }
 
 func newStore(t testing.TB, e observe.Engine, o observe.Options) *observe.Store {

@@ -60,7 +60,9 @@ func TestGraceThatIsLeft(t *testing.T) {
 				held, done := l.WhileHeld(t.Context())
 				defer done()
 				if c.late {
+					e.mu.Lock()
 					clear(e.watches)
+					e.mu.Unlock()
 				}
 				broken := time.Now()
 				if _, err := lease.Break(t.Context(), newStore(t, e, observe.Options{}).Authority(), name, lease.Grace(grace)); err != nil {

@@ -76,6 +76,7 @@ func openStore(endpoint string) (processes.Store, error) {
 // A member is a member of a cluster of etcd, and runs in this process.
 type member struct {
 	Name, Dir, Client, Peer, Cluster string
+	Fsync                            bool
 
 	etcd *embed.Etcd
 }
@@ -126,7 +127,7 @@ func newMembers(dir string, n int) ([]*member, error) {
 // the data that it has stored.
 func (m *member) start() error {
 	cfg := embed.NewConfig()
-	cfg.Name, cfg.Dir, cfg.LogLevel, cfg.UnsafeNoFsync = m.Name, m.Dir, "panic", true
+	cfg.Name, cfg.Dir, cfg.LogLevel, cfg.UnsafeNoFsync = m.Name, m.Dir, "panic", !m.Fsync
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	client, _ := url.Parse(m.Client)
 	peer, _ := url.Parse(m.Peer)
