@@ -16,6 +16,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -137,8 +138,12 @@ func TestPermissions(t *testing.T) {
 	parts := strings.Split(string(text), "---\n")
 	var role rbacv1.Role
 	var binding rbacv1.RoleBinding
-	if err := errors.Join(yaml.UnmarshalStrict([]byte(parts[0]), &role), yaml.UnmarshalStrict([]byte(parts[1]), &binding)); err != nil {
+	var schema flowcontrolv1.FlowSchema
+	if err := errors.Join(yaml.UnmarshalStrict([]byte(parts[0]), &role), yaml.UnmarshalStrict([]byte(parts[1]), &binding), yaml.UnmarshalStrict([]byte(parts[2]), &schema)); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := clientset(t, shared.Address, kubeserver.Admin).FlowcontrolV1().FlowSchemas().Create(ctx, &schema, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		t.Error(err)
 	}
 	admin := clientset(t, shared.Address, kubeserver.Admin).RbacV1()
 	verbs := role.Rules[0].Verbs

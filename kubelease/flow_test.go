@@ -24,7 +24,7 @@ import (
 
 // With the FlowSchema of the manifest, the reads of a service account do not delay its renewals. The
 // API server has few seats, so that a few hundred reads at a time fill them.
-func TestFlowSchema(t *testing.T) {
+func TestCompareFlowSchema(t *testing.T) {
 	text, err := os.ReadFile("rbac.yaml")
 	if err != nil {
 		t.Fatal(err)
