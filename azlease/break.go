@@ -166,7 +166,8 @@ func (b *breakTable) limit(name string, v version, most time.Duration) time.Dura
 	defer b.mu.Unlock()
 	now := time.Now()
 	last, known := b.m[name]
-	if known && last.most.After(now) && (v.holder != "" && last.holder == v.holder || v.etag != "" && last.etag == v.etag) {
+	same := v.holder != "" && last.holder == v.holder || v.etag != "" && last.etag == v.etag
+	if known && same && last.most.After(now) {
 		last.etag = v.etag
 		if end := now.Add(most); end.Before(last.most) {
 			last.most = end
