@@ -49,10 +49,11 @@ func (e *engine) Revision(ctx context.Context) (int64, error) {
 	return res.Header.Revision, nil
 }
 
-// get reads keys.
+// get reads keys. A member without a leader refuses a request at once if WithRequireLeader is set, and
+// would let it time out otherwise.
 func (e *engine) get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	e.silence.sending()
-	res, err := e.client.Get(ctx, key, o...)
+	res, err := e.client.Get(clientv3.WithRequireLeader(ctx), key, o...)
 	e.silence.ended(err)
 	return res, err
 }
@@ -88,7 +89,7 @@ func (e *engine) writeIf(ctx context.Context, key string, revision int64, next o
 		return observe.Entry{}, false, err
 	}
 	e.silence.sending()
-	res, err := e.client.Txn(ctx).
+	res, err := e.client.Txn(clientv3.WithRequireLeader(ctx)).
 		If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).
 		Then(clientv3.OpPut(key, string(value))).
 		Else(clientv3.OpGet(key)).
