@@ -114,7 +114,8 @@ type contention struct {
 	interval time.Duration
 	refusal  error         // error of an attempt that was refused because the lease is locked
 	last     error         // error of the last attempt
-	since    time.Time     // when the first attempt of the current series failed with the error in last
+	failed   bool          // whether the last attempt failed, and was not just refused
+	since    time.Time     // when the first of the last attempts that all failed with a permanent error failed; zero if there is none
 	pause    time.Duration // until the next attempt
 	failures int           // attempts in a row that failed with any error
 	logged   bool          // the Logger has the record that Run waits for another holder
@@ -122,24 +123,32 @@ type contention struct {
 
 const (
 	longestPause  = 10 * time.Second // limit for the pause after a failed attempt, unless AcquireInterval is longer
-	permanentTime = 30 * time.Second // if a permanent error has repeated for this long, Run returns it
+	permanentTime = 30 * time.Second // if all attempts have failed with permanent errors for this long, Run returns the last error
 )
 
 // noteAttempt records the error of an attempt that was not granted. If the parameter err is nil,
 // the attempt was refused because the lease is locked. noteAttempt reports whether every later
 // attempt would fail too.
 func (c *contention) noteAttempt(now time.Time, err error) (over bool) {
-	if err == nil {
-		c.last, c.since, c.pause = c.refusal, now, c.interval
+	switch {
+	case err == nil:
+		c.last, c.failed, c.since, c.pause = c.refusal, false, time.Time{}, c.interval
 		return false
-	}
-	if c.last != nil && c.last.Error() == err.Error() {
+	case c.failed:
 		c.pause = min(2*c.pause, max(longestPause, c.interval))
-	} else {
-		c.since, c.pause = now, c.interval
+	default:
+		c.pause = c.interval
 	}
-	c.last = err
-	return hopeless(err) || errors.As(err, new(*lease.PermanentError)) && now.Sub(c.since) >= permanentTime
+	c.last, c.failed = err, true
+	switch permanent := errors.As(err, new(*lease.PermanentError)); {
+	case !permanent:
+		c.since = time.Time{}
+	case c.since.IsZero():
+		c.since = now
+	default:
+		return hopeless(err) || now.Sub(c.since) >= permanentTime
+	}
+	return hopeless(err)
 }
 
 // stopped returns the error of a contention that has ended because ctx is done. The returned error

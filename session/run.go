@@ -23,8 +23,8 @@ import (
 type RunOptions struct {
 	// AcquireInterval is the time from one attempt to acquire the lease to the next. Run shortens
 	// every interval at random by up to half. Run waits for the interval before the next attempt if
-	// the Lease is not a [lease.Waiter], or if the last attempt failed. While the same error
-	// repeats, Run doubles the interval, up to 10 s. If AcquireInterval itself is longer than 10 s,
+	// the Lease is not a [lease.Waiter], or if the last attempt failed. While attempts
+	// fail, Run doubles the interval, up to 10 s. If AcquireInterval itself is longer than 10 s,
 	// the time between attempts does not double. Default: 1 s.
 	AcquireInterval time.Duration
 
@@ -161,8 +161,9 @@ func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 //
 // While Run contends for the lease, Run retries after a temporary error. Run returns an error at
 // once if no Acquire can ever be granted, for example because the owner is malformed. A store can
-// mark an error as permanent with [lease.Permanent], for example because a table is missing. If a
-// permanent error repeats unchanged for 30 s, Run returns the permanent error. While the lease is
+// mark an error as permanent with [lease.Permanent], for example because a table is missing. If all
+// attempts fail with permanent errors for 30 s, Run returns the last of them, even if their texts
+// differ. While the lease is
 // held, renewals continue even after a permanent error.
 //
 // The context of f also ends if f itself gives the lease up. The function f may call HandOver or
