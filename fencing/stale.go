@@ -1,13 +1,12 @@
 package fencing
 
 import (
-	"errors"
-
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/stale"
 )
 
 // ErrStale is the error that every [*StaleError] wraps. Use it with [errors.Is].
-var ErrStale = errors.New("stale fencing token")
+var ErrStale = stale.Err
 
 // A StaleError reports that a resource has refused a token because the resource has seen a newer
 // token. The holder of the refused token no longer holds the lease. The resource will refuse this

@@ -14,8 +14,10 @@
 // after a loss of the lease, set [RunOptions].Again:
 //
 //	err := session.Run(ctx, s, lead, &session.RunOptions{
-//		Again: func(err error) bool { return errors.Is(err, lease.ErrLost) },
+//		Again: session.AfterLoss,
 //	})
+//
+// After the end of ctx, [Stopped] distinguishes an orderly stop from a loss or a failure.
 //
 // [TryRun] does the same as Run, but gives up if another holder has the lease. [AcquireWait] waits
 // until it has acquired the lease, and then returns.

@@ -178,14 +178,14 @@ func ExampleRun() {
 			AcquireInterval: 10 * time.Millisecond, // short, so that the example ends soon
 			Again: func(err error) bool {
 				fmt.Println("lost:", errors.Is(err, lease.ErrLost))
-				return errors.Is(err, lease.ErrLost)
+				return session.AfterLoss(err)
 			},
 		})
 	}
 	switch err := run(); {
 	case errors.Is(err, lease.ErrLost): // test for the loss first
 		fmt.Println("stopped after a loss:", err)
-	case err != nil && !errors.Is(err, ctx.Err()):
+	case err != nil && !session.Stopped(ctx, err):
 		log.Fatal(err)
 	default:
 		fmt.Println("stopped")

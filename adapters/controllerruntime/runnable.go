@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/fencing"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -60,7 +59,7 @@ func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error,
 		r.o = *o
 	}
 	if r.o.Again == nil {
-		r.o.Again = func(err error) bool { return errors.Is(err, lease.ErrLost) || errors.Is(err, fencing.ErrStale) }
+		r.o.Again = session.AfterLoss
 	}
 	return r, nil
 }
@@ -69,8 +68,8 @@ func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error,
 // Start waits for the lease again, until ctx is done. After the function has returned, Start
 // releases the lease and closes the Session. The release takes at most
 // [session.RunOptions.ReleaseTimeout]. Closing the Session takes at most 10 s. Start returns the
-// error of session.Run joined with the error of session.Session.Close. If ctx has ended and the
-// error of session.Run matches ctx.Err(), Start leaves out the error of session.Run. Start must be
+// error of session.Run joined with the error of session.Session.Close. Start leaves out the error of
+// session.Run if [session.Stopped] reports that it is the result of an orderly stop. Start must be
 // called only once.
 func (r *Runnable) Start(ctx context.Context) (err error) {
 	defer func() { // this runs even if the function ends its goroutine
@@ -79,7 +78,7 @@ func (r *Runnable) Start(ctx context.Context) (err error) {
 		err = errors.Join(err, r.lease.Close(closing))
 	}()
 	err = session.Run(ctx, r.lease, r.run, &r.o)
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if session.Stopped(ctx, err) {
 		return nil // The manager stops in the normal way.
 	}
 	return err

@@ -55,12 +55,10 @@ type index struct {
 func (d *daemon) run(ctx context.Context) error {
 	err := session.Run(ctx, d.l, d.lead, &session.RunOptions{
 		AcquireInterval: interval,
-		Again: func(err error) bool { // If the guard rejects a write, the lease is lost too.
-			return errors.Is(err, lease.ErrLost) || errors.Is(err, fencing.ErrStale)
-		},
+		Again:           session.AfterLoss,
 	})
-	if !errors.Is(err, lease.ErrLost) && errors.Is(err, ctx.Err()) {
-		return nil // The daemon was stopped while it waited for the lease.
+	if session.Stopped(ctx, err) {
+		return nil
 	}
 	return err
 }

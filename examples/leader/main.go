@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"log"
 	"net/http"
@@ -31,9 +30,7 @@ func run(ctx context.Context, store *memory.Store, url string) error {
 	defer l.Close(context.WithoutCancel(ctx))
 	return session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
 		return index(ctx, tok, url) // ctx ends before another machine can lead
-	}, &session.RunOptions{Again: func(err error) bool {
-		return errors.Is(err, lease.ErrLost) || errors.Is(err, fencing.ErrStale)
-	}})
+	}, &session.RunOptions{Again: session.AfterLoss})
 }
 
 // index sends one request a second.
@@ -64,8 +61,7 @@ func main() {
 	// here, and change the type of the parameter store in the function run. If the store has a method
 	// Close, call it after run.
 	err := run(ctx, memory.New(nil), *url)
-	stopped := !errors.Is(err, lease.ErrLost) && errors.Is(err, ctx.Err()) // The program was told to stop.
-	if err != nil && !stopped {
+	if err != nil && !session.Stopped(ctx, err) {
 		log.Fatal(err)
 	}
 }

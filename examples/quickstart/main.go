@@ -70,7 +70,7 @@ func (m *machine) lead(ctx context.Context) error {
 	}
 	defer l.Close(context.WithoutCancel(ctx))
 	err = session.Run(ctx, l, m.work, nil)
-	if errors.Is(err, lease.ErrLost) || errors.Is(err, ctx.Err()) {
+	if session.AfterLoss(err) || session.Stopped(ctx, err) {
 		return nil // This example expects the loss, and the end of ctx.
 	}
 	return err

@@ -73,8 +73,8 @@ func lead() error {
 		fmt.Println(tok) // Real work sends the token with each write.
 		<-ctx.Done()
 		return nil // If the lease was lost, Run returns the loss.
-	}, &session.RunOptions{Again: func(err error) bool { return errors.Is(err, lease.ErrLost) }})
-	if !errors.Is(err, lease.ErrLost) && errors.Is(err, ctx.Err()) {
+	}, &session.RunOptions{Again: session.AfterLoss})
+	if session.Stopped(ctx, err) {
 		err = nil // The program was told to stop.
 	}
 	return errors.Join(err, l.Close(context.Background()))

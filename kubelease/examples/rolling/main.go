@@ -122,8 +122,8 @@ func hold(ctx context.Context, client coordinationclient.CoordinationV1Interface
 		defer leads.end(me)
 		<-ctx.Done()
 		return nil // If the lease was lost, Run returns the loss.
-	}, &session.RunOptions{Again: func(err error) bool { return errors.Is(err, lease.ErrLost) }})
-	if !errors.Is(err, lease.ErrLost) && errors.Is(err, ctx.Err()) {
+	}, &session.RunOptions{Again: session.AfterLoss})
+	if session.Stopped(ctx, err) {
 		return nil // The replica was told to stop.
 	}
 	return err

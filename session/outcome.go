@@ -1,0 +1,51 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/stale"
+)
+
+// Stopped reports whether err, an error of [Run], [TryRun] or [AcquireWait], is the result of an
+// orderly stop: ctx has ended, and nothing was lost or failed. The parameter ctx is the context that
+// was passed to the function. Stopped returns true if err is nil, or contains only the error and the
+// cause of ctx, [lease.ErrHeldByOther] and [lease.ErrReleased]. A process that was still waiting for
+// the lease is therefore stopped in an orderly way too. Stopped returns false if a release or the
+// last attempt to acquire failed.
+func Stopped(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && !errors.Is(err, lease.ErrLost) && consistsOf(err, ctx.Err(), context.Cause(ctx), lease.ErrHeldByOther, lease.ErrReleased)
+}
+
+// consistsOf reports whether every branch of the tree of err leads to one of the expected errors.
+func consistsOf(err error, expected ...error) bool {
+	if err == nil {
+		return true
+	}
+	for _, e := range expected {
+		if reflect.TypeOf(e).Comparable() && err == e {
+			return true
+		}
+	}
+	switch err := err.(type) {
+	case interface{ Unwrap() []error }:
+		for _, part := range err.Unwrap() {
+			if !consistsOf(part, expected...) {
+				return false
+			}
+		}
+		return true
+	case interface{ Unwrap() error }:
+		return err.Unwrap() != nil && consistsOf(err.Unwrap(), expected...)
+	}
+	return false
+}
+
+// AfterLoss reports whether err matches [lease.ErrLost] or fencing.ErrStale. A guard can refuse a
+// write before the Session has noticed its loss. AfterLoss is a function for [RunOptions].Again, with
+// which Run contends again after a loss.
+func AfterLoss(err error) bool {
+	return errors.Is(err, lease.ErrLost) || errors.Is(err, stale.Err)
+}
