@@ -174,7 +174,20 @@ func (o *Options) Complete() (*Options, error) {
 	if o != nil {
 		given = *o
 	}
-	c := given
+	c := given.filled()
+	err := c.inRange(&given)
+	if err == nil {
+		err = c.leaveTime(&given)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// filled returns a copy of o with the defaults filled in.
+func (o *Options) filled() Options {
+	c := *o
 	byDefault(&c.Duration, defaultDuration)
 	if c.Duration == lease.Infinite {
 		byDefault(&c.RenewInterval, defaultRenewInterval)
@@ -196,14 +209,7 @@ func (o *Options) Complete() (*Options, error) {
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}
-	err := c.inRange(&given)
-	if err == nil {
-		err = c.leaveTime(&given)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &c, nil
+	return c
 }
 
 func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
@@ -265,7 +271,8 @@ func (o *Options) inRange(given *Options) error {
 // leaveTime checks that a failed renewal can be retried before the stop window begins. The error of
 // leaveTime names one of the fields that the caller has set. If a smaller value of one field leaves
 // enough time, the error names that field and its largest allowed value. If it is not enough to
-// shorten one field, the error names the first field that the caller has set.
+// shorten one field, the error names the first field that the caller has set. It also
+// names the shortest Duration that is enough, if there is one.
 func (o *Options) leaveTime(given *Options) error {
 	timeLeft := o.timeLeft() - o.window()
 	if timeLeft >= 0 {
@@ -307,10 +314,42 @@ func (o *Options) leaveTime(given *Options) error {
 		case f.most >= f.least:
 			return badOption(f.name, f.value, fmt.Sprintf("must be at most %v, %s", f.most, why))
 		case blame == nil:
-			blame = badOption(f.name, f.value, "must be "+f.must+", "+why)
+			bound := "must be " + f.must
+			switch least := given.leastDuration(o.Duration); {
+			case least == 0:
+			case f.name == "Duration":
+				bound = fmt.Sprintf("must be at least %v", least)
+			default:
+				bound += fmt.Sprintf(", or Duration at least %v", least)
+			}
+			blame = badOption(f.name, f.value, bound+", "+why)
 		}
 	}
 	return blame
+}
+
+// leastDuration returns the shortest Duration, in whole milliseconds, that leaves enough time if no
+// other field of o changes. The Duration below is too short. If no Duration leaves enough time,
+// leastDuration returns 0.
+func (o *Options) leastDuration(below time.Duration) time.Duration {
+	enough := func(d time.Duration) bool {
+		c := *o
+		c.Duration = d
+		c = c.filled()
+		return c.timeLeft() >= c.window()
+	}
+	low, high := below/time.Millisecond, longest/time.Millisecond
+	if low >= high || !enough(high*time.Millisecond) {
+		return 0
+	}
+	for low+1 < high {
+		if mid := low + (high-low)/2; enough(mid * time.Millisecond) {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return high * time.Millisecond
 }
 
 // timeLeft returns the time from the end of a failed retry to U, the end of the belief. timeLeft
