@@ -10,6 +10,9 @@
 //	curl -X POST 'http://127.0.0.1:10000/_clock?advance=15s'   # move the clock
 //	curl -X POST http://127.0.0.1:10000/_reset                 # delete all containers and blobs
 //
+// If the command listens on all interfaces, it prints the address for other machines and
+// containers, and then addresses of the loopback interface for clients on the same machine.
+//
 // Requests to the two control addresses need no signature, but a web page in a browser cannot send
 // them. The command refuses control requests with the header Origin. If the command listens only on
 // the loopback interface, the Host header of a control request must be an IP address, localhost, a
@@ -138,7 +141,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		}
 		defer remove()
 	}
-	s.announce(out, usableAddress(s.addr, bound))
+	s.announce(out, usableAddress(s.addr, bound), remoteAddress(bound))
 	return serve(ctx, h, l, trustedHost(s.addr, bound))
 }
 
@@ -218,6 +221,17 @@ func usableAddress(addr string, bound net.Addr) string {
 	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }
 
+// remoteAddress returns the address to which clients on other machines connect if the listener is
+// bound to all interfaces. Otherwise, or if this machine has no name, it returns "".
+func remoteAddress(bound net.Addr) string {
+	tcp, ok := bound.(*net.TCPAddr)
+	name, err := os.Hostname()
+	if !ok || !tcp.IP.IsUnspecified() || err != nil || name == "" {
+		return ""
+	}
+	return net.JoinHostPort(name, strconv.Itoa(tcp.Port))
+}
+
 // serve serves the test double and its control endpoints until the context is done.
 func serve(ctx context.Context, h *blobtest.Handler, l net.Listener, trusted func(host string) bool) error {
 	s := h.HTTPServer()
@@ -253,8 +267,9 @@ func parseClock(mode string) (rate float64, err error) {
 	return rate, nil
 }
 
-// announce prints the addresses for clients. The connection strings are sorted by account name.
-func (s *settings) announce(out io.Writer, addr string) {
+// announce prints the addresses for clients. The connection strings are sorted by account name. The
+// string remote is the address for other machines, or empty.
+func (s *settings) announce(out io.Writer, addr, remote string) {
 	accounts, scheme := s.Accounts, "http"
 	if accounts == nil {
 		accounts = map[string]string{blobtest.DefaultAccount: blobtest.DefaultKey}
@@ -264,6 +279,9 @@ func (s *settings) announce(out io.Writer, addr string) {
 	}
 	if s.certificate != "" {
 		fmt.Fprintf(out, "certificate: %s\n", s.certificate)
+	}
+	if remote != "" {
+		fmt.Fprintf(out, "from another machine or container, use %s instead of %s\n", remote, addr)
 	}
 	fmt.Fprintf(out, "clock: %s://%s%s (%s)\n", scheme, addr, clockPath, s.clock)
 	for _, name := range slices.Sorted(maps.Keys(accounts)) {

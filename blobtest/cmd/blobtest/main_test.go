@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"io"
@@ -34,6 +35,7 @@ type program struct {
 	clock       string // URLs
 	endpoint    string
 	certificate string // file
+	printed     []string
 	client      *http.Client
 	stop        func() error
 }
@@ -57,6 +59,7 @@ func start(t *testing.T, args ...string) *program {
 		if !s.Scan() {
 			t.Fatal("the program prints nothing: ", s.Err())
 		}
+		p.printed = append(p.printed, s.Text())
 		if rest, ok := strings.CutPrefix(s.Text(), "certificate: "); ok {
 			p.certificate = rest
 			pem, err := os.ReadFile(rest)
@@ -249,6 +252,19 @@ func TestPrintedAddress(t *testing.T) {
 	}
 	p.do(200, "GET", p.clock)
 	p.do(200, "GET", p.endpoint+"?comp=list", version...)
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := strings.Split(strings.TrimPrefix(p.endpoint, "http://"), "/")[0]
+	_, port, _ := strings.Cut(local, ":")
+	if want := fmt.Sprintf("from another machine or container, use %s:%s instead of %s", host, port, local); !slices.Contains(p.printed, want) {
+		t.Errorf("printed is %q, without %q", p.printed, want)
+	}
+	p.do(200, "GET", p.endpoint+"?comp=list", append(version, "Host", net.JoinHostPort(host, port))...)
+	if p := start(t, "-quiet"); strings.Contains(strings.Join(p.printed, "\n"), "another machine") {
+		t.Errorf("on the loopback interface, printed is %q", p.printed)
+	}
 }
 
 // An address without a port has the port of the emulator.
