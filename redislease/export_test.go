@@ -23,8 +23,16 @@ func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease
 	return remember.NewAuthority(whole, renewals(renewer{s}).Swap, remember.NewMemory(remember.DefaultNames, nil))
 }
 
-// AddHook adds a hook to the client of s, which has one server.
-func (s *Store) AddHook(h redis.Hook) { s.servers.(single).client.AddHook(h) }
+// AddHook adds a hook to the clients of s, which has one server.
+func (s *Store) AddHook(h redis.Hook) {
+	one := s.servers.(*single)
+	one.connect = func(o *redis.Options) *redis.Client {
+		c := redis.NewClient(o)
+		c.AddHook(h)
+		return c
+	}
+	one.replace()
+}
 
 // FloorKey returns the key of the floor for the bucket of a name.
 func (s *Store) FloorKey(name string) string { return s.floorKey(bucket(name)) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -45,6 +46,10 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 			yield(lease.Entry{}, s.explain("list from", prefix, err))
 			return
 		}
+		if err := s.checkAlone(ctx, all[0]); err != nil {
+			yield(lease.Entry{}, s.explain("list from", prefix, err))
+			return
+		}
 		seen := map[string]bool{} // SCAN can return a key twice
 		for _, server := range all {
 			if !s.listServer(ctx, server, prefix, seen, yield) {
@@ -54,14 +59,27 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
+// checkAlone returns an error if the Store has a client of a single server, and the server is one of a
+// cluster: it would list only the keys that it stores itself.
+func (s *Store) checkAlone(ctx context.Context, server *redis.Client) error {
+	if _, alone := s.servers.(*single); !alone {
+		return nil
+	}
+	r, err := s.send(ctx, server, false, []any{"info", "cluster"})
+	if err != nil {
+		return err
+	}
+	if info, _ := r.sent[0].Text(); field(info, "cluster_enabled") == "1" {
+		return lease.Permanent(errOneOfCluster)
+	}
+	return nil // an error of INFO is an error of SCAN, or the user may not send INFO
+}
+
 // listServer lists the leases of one server. listServer returns false if the list must end.
 func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix string, seen map[string]bool, yield func(lease.Entry, error) bool) bool {
 	pattern := globEscape(s.options.Prefix) + ":{*}:" + globEscape(prefix) + "*"
 	for cursor := uint64(0); ; {
-		scanned, err := await(ctx, s, func() (p scanned, err error) {
-			p.keys, p.cursor, err = server.Scan(ctx, cursor, pattern, pageSize).Result()
-			return p, err
-		})
+		scanned, err := s.scan(ctx, server, cursor, pattern)
 		var names []string
 		for _, key := range scanned.keys {
 			if name, ok := s.nameOf(key); ok && strings.HasPrefix(name, prefix) && !seen[name] {
@@ -71,7 +89,7 @@ func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix str
 		}
 		var entries []entry
 		if err == nil && len(names) > 0 {
-			entries, err = await(ctx, s, func() ([]entry, error) { return s.read(ctx, server, names) })
+			entries, err = s.read(ctx, server, names)
 		}
 		if err != nil {
 			yield(lease.Entry{}, s.explain("list from", prefix, err))
@@ -95,6 +113,29 @@ type scanned struct {
 	cursor uint64
 }
 
+func (s *Store) scan(ctx context.Context, server *redis.Client, cursor uint64, pattern string) (p scanned, err error) {
+	r, err := s.send(ctx, server, false, []any{"scan", cursor, "match", pattern, "count", pageSize})
+	if err != nil {
+		return p, err
+	}
+	page, err := r.sent[0].Slice()
+	if err != nil {
+		return p, err
+	}
+	if len(page) == 2 {
+		keys, _ := page[1].([]any)
+		for _, k := range keys {
+			key, _ := k.(string)
+			p.keys = append(p.keys, key)
+		}
+		text, _ := page[0].(string)
+		if p.cursor, err = strconv.ParseUint(text, 10, 64); err == nil {
+			return p, nil
+		}
+	}
+	return p, errReply
+}
+
 // An entry is one entry of a list, together with the error that List yields with it. An entry
 // without a name is skipped.
 type entry struct {
@@ -106,20 +147,20 @@ type entry struct {
 func (s *Store) read(ctx context.Context, server *redis.Client, names []string) ([]entry, error) {
 	verb, text := "evalsha", loadScript.hash
 	for {
-		pipe := server.Pipeline()
-		sent := make([]*redis.Cmd, len(names))
+		commands := make([][]any, len(names))
 		for i, name := range names {
 			keys := s.keys(loadScript, name)
-			sent[i] = pipe.Do(ctx, verb, text, len(keys), keys[0], keys[1], "never", s.keepMicros())
+			commands[i] = []any{verb, text, len(keys), keys[0], keys[1], "never", s.keepMicros()}
 		}
-		_, execErr := pipe.Exec(ctx)
+		r, err := s.send(ctx, server, false, commands...)
+		if err != nil {
+			return nil, err
+		}
 		entries, again := make([]entry, 0, len(names)), false
 		for i, name := range names {
-			fields, err := sent[i].Slice()
+			fields, err := r.sent[i].Slice()
 			sentBack := redisError(err)
 			switch {
-			case sent[i].Err() == nil && sent[i].Val() == nil:
-				return nil, execErr // there was no connection
 			case strings.HasPrefix(sentBack, "NOSCRIPT") && verb == "evalsha":
 				again = true
 			case strings.HasPrefix(sentBack, "MOVED"), strings.HasPrefix(sentBack, "ASK"):

@@ -30,6 +30,7 @@ type listener struct {
 	pubsub *redis.PubSub
 	ended  chan struct{} // closed when the connection is lost
 	tasks  *tasks.Group  // the tasks of the Store, among them the goroutines of the listener
+	check  func()        // called once a second
 
 	mu         sync.Mutex
 	heard      time.Time                             // when the last data arrived, or when begin was called
@@ -39,7 +40,7 @@ type listener struct {
 }
 
 // listen returns a listener for a server. The listener connects when it first subscribes.
-func listen(server *redis.Client, t *tasks.Group) *listener {
+func listen(server *redis.Client, t *tasks.Group, check func()) *listener {
 	o := storeOptions(server.Options())
 	dial, dialed := o.Dialer, new(atomic.Bool)
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -49,7 +50,7 @@ func listen(server *redis.Client, t *tasks.Group) *listener {
 		return dial(ctx, network, addr)
 	}
 	o.DialerRetries, o.MinIdleConns, o.PoolSize = 1, 0, 1
-	l := &listener{client: redis.NewClient(o), ended: make(chan struct{}), tasks: t,
+	l := &listener{client: redis.NewClient(o), ended: make(chan struct{}), tasks: t, check: check,
 		watched: map[string]map[chan struct{}]struct{}{}, subscribed: map[string]chan struct{}{}}
 	l.pubsub = l.client.Subscribe(context.Background())
 	return l
@@ -173,6 +174,7 @@ func (l *listener) checkAlive(channel string) {
 			return
 		case <-tick.C:
 		}
+		l.check()
 		l.mu.Lock()
 		silent := time.Since(l.heard)
 		l.mu.Unlock()

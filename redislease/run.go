@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A request is attempted at most maxAttempts times, with retryPause between two attempts. A request
-// is repeated only if a server of a cluster has answered that it did not carry out the request.
+// A request is attempted at most maxAttempts times, with retryPause between two attempts. It is repeated
+// only if a server has answered that it did not carry out the request.
 const (
 	maxAttempts = 8
 	retryPause  = 25 * time.Millisecond
@@ -22,19 +22,47 @@ const (
 // run runs a script on the record and the floor of a name. If ctx is done, run returns soon. run
 // sends the script a second time only if a server answers that it did not run the script.
 func (s *Store) run(ctx context.Context, script *script, name string, args ...any) (reply, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+	s.findPrimary()
 	keys := s.keys(script, name)
-	return await(ctx, s, func() (reply, error) { return s.route(ctx, script, keys, args) })
+	for try := 1; ; try++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		server, err := s.serverFor(ctx, keys[0])
+		if err != nil {
+			return nil, err
+		}
+		r, err := s.sendScript(ctx, server, false, script, keys, args)
+		if _, addr, asks := strings.Cut(redisError(err), " "); asks && strings.HasPrefix(redisError(err), "ASK ") {
+			// The slot is being moved, and another server already has the keys.
+			_, addr, _ = strings.Cut(addr, " ")
+			if server, err = await(ctx, s, func() (*redis.Client, error) { return s.servers.serverAt(ctx, addr) }); err != nil {
+				return nil, err
+			}
+			r, err = s.sendScript(ctx, server, true, script, keys, args)
+		}
+		if !wrongServer(err) && !strings.HasPrefix(redisError(err), "TRYAGAIN") || try == maxAttempts {
+			return r, err
+		}
+		select {
+		case <-time.After(retryPause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// serverFor returns the primary that stores a key. A cluster may have to be asked for it.
+func (s *Store) serverFor(ctx context.Context, key string) (*redis.Client, error) {
+	if one, ok := s.servers.(*single); ok {
+		return one.serverFor(ctx, key)
+	}
+	return await(ctx, s, func() (*redis.Client, error) { return s.servers.serverFor(ctx, key) })
 }
 
 // await calls f and returns its results. If ctx is done first, await returns ctx.Err(). The package
 // go-redis itself respects only the deadline of a context, and ignores its cancellation.
 func await[T any](ctx context.Context, s *Store, f func() (T, error)) (T, error) {
-	if ctx.Done() == nil {
-		return f()
-	}
 	type answer struct {
 		value T
 		err   error
@@ -66,40 +94,8 @@ func (s *Store) start(f func()) bool {
 	return true
 }
 
-// route sends a script to the server that has the keys.
-func (s *Store) route(ctx context.Context, script *script, keys []string, args []any) (reply, error) {
-	for try := 1; ; try++ {
-		server, err := s.servers.serverFor(ctx, keys[0])
-		if err != nil {
-			return nil, err
-		}
-		r, err := s.sendScript(ctx, server, false, script, keys, args)
-		word, rest, _ := strings.Cut(redisError(err), " ")
-		switch word {
-		case "MOVED":
-			s.servers.slotMoved(ctx)
-		case "ASK": // the slot is being moved, and another server already has the keys
-			_, addr, _ := strings.Cut(rest, " ")
-			if server, err = s.servers.serverAt(ctx, addr); err != nil {
-				return nil, err
-			}
-			r, err = s.sendScript(ctx, server, true, script, keys, args)
-		}
-		word, _, _ = strings.Cut(redisError(err), " ")
-		if word != "MOVED" && word != "TRYAGAIN" || try == maxAttempts {
-			return r, err
-		}
-		select {
-		case <-time.After(retryPause):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
 // sendScript sends the hash of a script to a server. If the server does not know the hash,
-// sendScript sends the whole script. sendScript sends the command WAIT over the same connection as
-// the script, because WAIT waits only for writes over its own connection.
+// sendScript sends the whole script.
 func (s *Store) sendScript(ctx context.Context, server *redis.Client, asking bool, script *script, keys []string, args []any) (reply, error) {
 	command := make([]any, 0, 3+len(keys)+len(args))
 	command = append(command, "evalsha", script.hash, len(keys))
@@ -116,38 +112,22 @@ func (s *Store) sendScript(ctx context.Context, server *redis.Client, asking boo
 }
 
 func (s *Store) sendCommand(ctx context.Context, server *redis.Client, asking bool, command []any) (reply, error) {
-	if s.options.Replicas == 0 && !asking {
-		return replyOf(server.Do(ctx, command...))
-	}
-	pipe := server.Pipeline() // one connection
-	var allowed *redis.Cmd
+	commands := [][]any{command}
 	if asking {
-		allowed = pipe.Do(ctx, "asking")
+		commands = [][]any{{"asking"}, command}
 	}
-	sent := pipe.Do(ctx, command...)
-	var acknowledged *redis.Cmd
-	if s.options.Replicas > 0 {
-		acknowledged = pipe.Do(ctx, "wait", s.options.Replicas, milliseconds(s.options.ReplicaTimeout))
-	}
-	_, execErr := pipe.Exec(ctx)
-	if sent.Err() == nil && sent.Val() == nil && execErr != nil {
-		return nil, execErr // there was no connection
-	}
-	r, err := replyOf(sent)
-	if err != nil && allowed != nil && redisError(allowed.Err()) != "" {
-		return nil, allowed.Err() // without ASKING, the server answers only that another server has the keys
-	}
-	if err != nil || acknowledged == nil {
-		return r, err
-	}
-	n, err := acknowledged.Int()
-	if err == nil && n < s.options.Replicas {
-		err = &replicaError{server.Options().Addr, n, s.options.Replicas, s.options.ReplicaTimeout}
-	}
+	answered, err := s.send(ctx, server, s.options.Replicas > 0, commands...)
 	if err != nil {
 		return nil, err
 	}
-	return r, nil
+	r, err := replyOf(answered.sent[len(commands)-1])
+	switch allowed := answered.sent[0].Err(); {
+	case err != nil && asking && redisError(allowed) != "":
+		return nil, allowed // without ASKING, the server answers only that another server has the keys
+	case err == nil && answered.unacknowledged != nil:
+		return nil, answered.unacknowledged
+	}
+	return r, err
 }
 
 // redisError returns the text of an error that a server sent. For any other error it returns "".

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"net"
+	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -21,8 +23,14 @@ type servers interface {
 	// a server of the cluster.
 	serverAt(ctx context.Context, addr string) (*redis.Client, error)
 
-	// slotMoved must be called after a server has answered that it does not have a key.
-	slotMoved(ctx context.Context)
+	// leave must be called after a server did not answer, or answered that it must not carry out the
+	// request. If later requests use another client, leave returns the old one.
+	leave(ctx context.Context, server *redis.Client) (old *redis.Client)
+
+	// moved reports whether the Store should check for a new primary, and check does so. If there is
+	// one, check returns the client of the old one.
+	moved() bool
+	check(ctx context.Context) (old *redis.Client)
 
 	// each calls f for each primary, concurrently.
 	each(ctx context.Context, f func(ctx context.Context, server *redis.Client) error) error
@@ -35,7 +43,7 @@ type servers interface {
 // after the server had applied it, the second attempt would report a conflict. But a conflict must
 // mean that the server has not applied the swap. The new connections therefore never send a command
 // twice.
-func newServers(client redis.UniversalClient, unchecked bool) (servers, error) {
+func newServers(client redis.UniversalClient, check func(context.Context, *redis.Conn) error) (servers, error) {
 	bad := func(value, bound string) error {
 		return &lease.FieldError{Field: "New.client", Value: value, Bound: bound, Code: lease.ErrOption}
 	}
@@ -46,10 +54,7 @@ func newServers(client redis.UniversalClient, unchecked bool) (servers, error) {
 					return err
 				}
 			}
-			if unchecked {
-				return nil
-			}
-			return checkPolicy(ctx, conn)
+			return check(ctx, conn)
 		}
 	}
 	const bound = "must be a *redis.Client or a *redis.ClusterClient"
@@ -62,13 +67,13 @@ func newServers(client redis.UniversalClient, unchecked bool) (servers, error) {
 		}
 		o := storeOptions(c.Options())
 		o.OnConnect = connect(o.OnConnect)
-		return single{redis.NewClient(o)}, nil
+		return newSingle(o), nil
 	case *redis.ClusterClient:
 		if c == nil {
 			return nil, bad("nil", bound)
 		}
 		o := *c.Options()
-		o.MaxRetries, o.ContextTimeoutEnabled, o.OnConnect = -1, true, connect(o.OnConnect)
+		o.MaxRetries, o.ContextTimeoutEnabled, o.PipelinePoolSize, o.OnConnect = -1, true, -1, connect(o.OnConnect)
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		o.ReadOnly, o.RouteByLatency, o.RouteRandomly = false, false, false
 		return cluster{redis.NewClusterClient(&o)}, nil
@@ -81,28 +86,117 @@ func newServers(client redis.UniversalClient, unchecked bool) (servers, error) {
 // itself. A connection with these options also respects contexts.
 func storeOptions(of *redis.Options) *redis.Options {
 	o := *of
-	o.MaxRetries, o.ContextTimeoutEnabled = -1, true
+	o.MaxRetries, o.ContextTimeoutEnabled, o.PipelinePoolSize = -1, true, -1
 	o.PushNotificationProcessor = nil // belongs to one client
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return &o
 }
 
-// single is one server. Its address can come from a sentinel.
-type single struct{ client *redis.Client }
+// failoverAddr is the address in the options of a client that asks sentinels for the primary.
+const failoverAddr = "FailoverClient"
 
-func (s single) serverFor(context.Context, string) (*redis.Client, error) { return s.client, nil }
+// A single makes at most one new client in replaceEvery, and asks the sentinels for the primary at
+// most once in askEvery.
+const (
+	replaceEvery = 100 * time.Millisecond
+	askEvery     = time.Second
+)
 
-func (s single) serverAt(context.Context, string) (*redis.Client, error) {
-	return nil, errors.New("the server is one of a cluster: make the store with a redis.ClusterClient")
+// single is one server. Its address can come from a sentinel. The connections of go-redis stay with
+// the server that they were opened to. If that server must be left, single therefore makes a new
+// client, which connects to the server that has the address now.
+type single struct {
+	options *redis.Options
+	connect func(*redis.Options) *redis.Client // redis.NewClient, but in tests
+
+	mu       sync.Mutex
+	client   *redis.Client
+	replaced time.Time
+	asked    time.Time
+	primary  string // the address that a sentinel named last
+	stale    bool   // client has connections to an earlier primary
 }
 
-func (s single) slotMoved(context.Context) {}
-
-func (s single) each(ctx context.Context, f func(context.Context, *redis.Client) error) error {
-	return f(ctx, s.client)
+func newSingle(o *redis.Options) *single {
+	s := &single{options: o, connect: redis.NewClient}
+	if dial := o.Dialer; o.Addr == failoverAddr {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
+			if err == nil {
+				s.mu.Lock()
+				now := conn.RemoteAddr().String()
+				s.stale = s.stale || s.primary != "" && s.primary != now
+				s.primary = now
+				s.mu.Unlock()
+			}
+			return conn, err
+		}
+	}
+	s.client = s.connect(o)
+	return s
 }
 
-func (s single) close() { _ = s.client.Close() }
+func (s *single) serverFor(context.Context, string) (*redis.Client, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client, nil
+}
+
+func (s *single) serverAt(context.Context, string) (*redis.Client, error) {
+	return nil, errOneOfCluster
+}
+
+var errOneOfCluster = errors.New("the server is one of a cluster: make the store with a redis.ClusterClient")
+
+func (s *single) leave(_ context.Context, server *redis.Client) *redis.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if server != s.client || time.Since(s.replaced) < replaceEvery {
+		return nil
+	}
+	return s.replace()
+}
+
+// replace makes a new client and returns the old one. The caller must hold s.mu.
+func (s *single) replace() (old *redis.Client) {
+	old, s.client, s.replaced, s.stale = s.client, s.connect(s.options), time.Now(), false
+	return old
+}
+
+func (s *single) moved() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.options.Addr != failoverAddr || time.Since(s.asked) < askEvery {
+		return false
+	}
+	s.asked = time.Now()
+	return true
+}
+
+// check asks the sentinels by opening a connection. A primary that is cut off from the sentinels can
+// still accept writes, so no answer of that primary shows that there is a new one.
+func (s *single) check(ctx context.Context) *redis.Client {
+	if conn, err := s.options.Dialer(ctx, "tcp", failoverAddr); err == nil {
+		_ = conn.Close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stale {
+		return nil
+	}
+	return s.replace()
+}
+
+func (s *single) each(ctx context.Context, f func(context.Context, *redis.Client) error) error {
+	server, _ := s.serverFor(ctx, "")
+	return f(ctx, server)
+}
+
+func (s *single) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.client.Close()
+}
 
 // cluster is a Redis Cluster.
 type cluster struct{ client *redis.ClusterClient }
@@ -127,41 +221,17 @@ func (c cluster) serverAt(ctx context.Context, addr string) (found *redis.Client
 	return found, err
 }
 
-func (c cluster) slotMoved(ctx context.Context) { c.client.ReloadState(ctx) }
+func (c cluster) leave(ctx context.Context, _ *redis.Client) *redis.Client {
+	c.client.ReloadState(ctx)
+	return nil
+}
+
+func (c cluster) moved() bool { return false }
+
+func (c cluster) check(context.Context) *redis.Client { return nil }
 
 func (c cluster) each(ctx context.Context, f func(context.Context, *redis.Client) error) error {
 	return c.client.ForEachMaster(ctx, f)
 }
 
 func (c cluster) close() { _ = c.client.Close() }
-
-// A policyError reports that a server must not keep leases.
-type policyError struct{ err error }
-
-func (e *policyError) Error() string { return e.err.Error() }
-func (e *policyError) Unwrap() error { return e.err }
-
-// checkPolicy returns an error if a server evicts keys when its memory is full. The Store checks
-// the policy over every new connection, because the policy of a promoted replica can differ from
-// the policy of the old primary.
-func checkPolicy(ctx context.Context, conn *redis.Conn) error {
-	info, err := conn.Info(ctx, "memory").Result()
-	if err != nil {
-		if strings.HasPrefix(err.Error(), "NOPERM") {
-			err = fmt.Errorf("the eviction policy of the server is not known: %w; permit +info, or see to it that maxmemory-policy is noeviction and set Options.AssumeNoEviction", err)
-			return wrapTwice(lease.Permanent(err))
-		}
-		return err
-	}
-	for line := range strings.Lines(info) {
-		policy, found := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:")
-		if found && policy != "noeviction" {
-			return wrapTwice(lease.Permanent(fmt.Errorf("the server has the maxmemory-policy %s, which may drop leases and the order of their tokens: set it to noeviction", policy)))
-		}
-	}
-	return nil
-}
-
-// wrapTwice wraps an error of a new connection twice, because go-redis removes the outer wrapper
-// with errors.Unwrap.
-func wrapTwice(err error) error { return &policyError{&policyError{err}} }

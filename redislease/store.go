@@ -5,14 +5,17 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/floor"
 	"github.com/fencedlease/lease/internal/remember"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/session"
@@ -26,6 +29,11 @@ type Options struct {
 
 	// Limits restricts the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
+
+	// Floor is older than every token that the Store grants, even for a name that has a record
+	// already. If the server may have lost tokens, set Floor to the newest token that any resource
+	// has seen. Default: the empty token, which is older than all other tokens.
+	Floor lease.Token
 
 	// Names is the maximum number of names for which the store remembers the last committed record.
 	// Each remembered record takes about 300 bytes. The first request for a forgotten name can take
@@ -77,6 +85,9 @@ func (o *Options) complete() (Options, error) {
 	case v.ReplicaTimeout < time.Millisecond:
 		return v, bad("ReplicaTimeout", v.ReplicaTimeout.String(), "must be at least 1ms")
 	}
+	if _, err := floor.Epoch(v.Floor, math.MaxInt64-1); err != nil {
+		return v, err
+	}
 	if wrong := (*lease.FieldError)(nil); errors.As(v.Limits.Validate(), &wrong) {
 		return v, bad(wrong.Field, wrong.Value, wrong.Bound)
 	}
@@ -88,6 +99,7 @@ func (o *Options) complete() (Options, error) {
 // safe for use by several goroutines at once.
 type Store struct {
 	options Options
+	floor   uint64 // the epoch of Options.Floor
 	servers servers
 	memory  *remember.Memory
 	tasks   tasks.Group
@@ -95,8 +107,12 @@ type Store struct {
 	turn  chan struct{} // held while a listener is made or subscribes
 	ended chan struct{} // closed when the first call of Close ends
 
+	warned atomic.Bool // a warning about the append-only file was logged
+
 	mu       sync.Mutex
-	listener *listener // nil if there is none
+	queues   map[*redis.Client]*queue // of the servers that have senders
+	policies map[string]time.Time     // by address: when the policy was last checked
+	listener *listener                // nil if there is none
 	closed   bool
 }
 
@@ -114,8 +130,10 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{options: options, memory: remember.NewMemory(options.Names, nil), turn: make(chan struct{}, 1), ended: make(chan struct{})}
-	if s.servers, err = newServers(client, options.AssumeNoEviction); err != nil {
+	lowest, _ := floor.Epoch(options.Floor, math.MaxInt64-1)
+	s := &Store{options: options, floor: lowest, memory: remember.NewMemory(options.Names, nil), turn: make(chan struct{}, 1), ended: make(chan struct{}),
+		queues: map[*redis.Client]*queue{}, policies: map[string]time.Time{}}
+	if s.servers, err = newServers(client, s.checkNew); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -191,3 +191,27 @@ func TestIdleRecordsExpire(t *testing.T) {
 		t.Errorf("the floor lasts %v", d)
 	}
 }
+
+// Options.Floor is older than every token of a Store, also of a name that has a record already, and the
+// tokens keep rising when the record is deleted.
+func TestOptionFloor(t *testing.T) {
+	c := client(t, shared.Addr())
+	before := store(t, c, &redislease.Options{Prefix: prefix(t)}).Authority()
+	held := do(t, before, "x", acquire(idA, time.Minute), 0)
+	floor := held.Record.Epoch + 1_000_000
+	s := store(t, c, &redislease.Options{Prefix: prefix(t), Floor: lease.TokenOf(floor)})
+	a := s.Authority()
+	if res := do(t, a, "x", renew(idA), 0); res.Record.Epoch != held.Record.Epoch {
+		t.Errorf("a renewal changes the epoch to %d", res.Record.Epoch)
+	}
+	if res := do(t, a, "x", change(idA, idB), 0); res.Record.Epoch != floor+1 {
+		t.Errorf("a change has the epoch %d, want %d", res.Record.Epoch, floor+1)
+	}
+	c.Del(t.Context(), s.Key("x"))
+	if res := do(t, a, "x", acquire(idA, time.Minute), 0); res.Record.Epoch != floor+2 {
+		t.Errorf("an acquire after a deletion has the epoch %d, want %d", res.Record.Epoch, floor+2)
+	}
+	if _, err := redislease.New(c, &redislease.Options{Floor: "7"}); lease.CodeOf(err) != lease.ErrToken {
+		t.Errorf("a malformed floor: %v", err)
+	}
+}

@@ -23,6 +23,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if err := next.ValidateAfter(old.Record); err != nil {
 		return lease.Snapshot{}, err
 	}
+	if next.Epoch > old.Record.Epoch { // a grant
+		next.Epoch = max(next.Epoch, s.floor+1)
+	}
 	channel := ""
 	if signals.Required(old.Record.At(old.Now), next) {
 		channel = s.channel(bucket(name))

@@ -51,7 +51,7 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	s.mu.Lock()
 	closed = s.closed
 	if !closed {
-		l = listen(server, &s.tasks)
+		l = listen(server, &s.tasks, s.findPrimary)
 		s.listener = l
 	}
 	s.mu.Unlock()

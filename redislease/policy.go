@@ -1,0 +1,64 @@
+package redislease
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease"
+)
+
+// While a Store sends requests to a server, it checks the eviction policy once in checkEvery, because
+// CONFIG SET changes the policy of a running server.
+const checkEvery = 2 * time.Second
+
+// A policyError reports that a server must not keep leases.
+type policyError struct{ err error }
+
+func (e *policyError) Error() string { return e.err.Error() }
+func (e *policyError) Unwrap() error { return e.err }
+
+// checkNew checks a new connection, because the policy of a promoted replica can differ from the
+// policy of the old primary. checkNew also warns, once in the life of the Store, about a server
+// without an append-only file. checkNew wraps its error twice, because go-redis removes the outer
+// wrapper with errors.Unwrap.
+func (s *Store) checkNew(ctx context.Context, conn *redis.Conn) error {
+	if s.options.AssumeNoEviction {
+		return nil
+	}
+	info, err := conn.Info(ctx, "memory", "persistence").Result()
+	if err = checkInfo(info, err); err != nil {
+		return &policyError{err}
+	}
+	if field(info, "aof_enabled") == "0" && !s.warned.Swap(true) {
+		slog.Warn("lease: the Redis server keeps no append-only file, so it forgets held leases and the newest tokens when it crashes: set appendonly yes and appendfsync always")
+	}
+	return nil
+}
+
+// checkInfo returns an error if the answer to INFO memory shows that the server may evict keys.
+func checkInfo(info string, err error) error {
+	switch policy := field(info, "maxmemory_policy"); {
+	case strings.HasPrefix(redisError(err), "NOPERM"):
+		return &policyError{lease.Permanent(fmt.Errorf("the eviction policy of the server is not known: %w; permit +info, or see to it that maxmemory-policy is noeviction and set Options.AssumeNoEviction", err))}
+	case err != nil:
+		return err
+	case policy != "" && policy != "noeviction":
+		return &policyError{lease.Permanent(fmt.Errorf("the server has the maxmemory-policy %s, which may drop leases and the order of their tokens: set it to noeviction", policy))}
+	}
+	return nil
+}
+
+// field returns a value of the answer to INFO.
+func field(info, name string) string {
+	for line := range strings.Lines(info) {
+		if value, found := strings.CutPrefix(line, name+":"); found {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
