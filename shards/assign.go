@@ -1,0 +1,185 @@
+package shards
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// A member is a process of the group.
+type member struct {
+	id     string
+	weight int // at least 1
+	max    int // the most shards that it works at a time; 0 means no limit
+}
+
+// A shard is a name and the process that holds its lease.
+type shard struct {
+	name   string
+	holder string // the id of a process, which need not be a member any more; empty if the shard is free
+	order  uint64 // of the shards of one holder, those with the highest order are given first
+}
+
+// A move says that a shard should change hands.
+type move struct {
+	name     string
+	from, to string // from is empty if the shard is free
+}
+
+// plan returns the moves after which every member has its share. It depends only on its arguments,
+// and not on their order, so all processes that see the same list agree on every move: the process
+// from gives the shard, and only the process to acquires it.
+//
+// There are as few moves as possible. If every member has its share and no shard is free, or if
+// nobody may take more shards, there are none. A process that is not a member keeps nothing.
+func plan(members []member, shards []shard) []move {
+	loads := make(map[string]int, len(members))
+	free := 0
+	for _, s := range shards {
+		if s.holder == "" {
+			free++
+		} else {
+			loads[s.holder]++
+		}
+	}
+	targets := shares(members, loads, len(shards))
+	lacks := make(map[string]int) // by the id of each member that has less than its share
+	for id, n := range targets {
+		if n > loads[id] {
+			lacks[id] = n - loads[id]
+		}
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	poor := make([]string, 0, len(lacks))
+	for id := range lacks {
+		poor = append(poor, id)
+	}
+	slices.Sort(poor)
+
+	// Free shards go first, so that no running work stops if the poor can have a free shard.
+	sorted := slices.Clone(shards)
+	slices.SortFunc(sorted, func(a, b shard) int {
+		return cmp.Or(cmp.Compare(a.holder, b.holder), cmp.Compare(b.order, a.order), strings.Compare(a.name, b.name))
+	})
+	var moves []move
+	for _, s := range sorted {
+		if s.holder != "" {
+			if loads[s.holder] <= targets[s.holder] {
+				continue
+			}
+			loads[s.holder]--
+		}
+		to := receiver(s.name, poor, lacks)
+		if to == "" {
+			break
+		}
+		lacks[to]--
+		moves = append(moves, move{s.name, s.holder, to})
+	}
+	return moves
+}
+
+// shares returns how many of n shards each member should have. These numbers are the weighted fair
+// share of a member, rounded up or down, but at most its max. Where the fair shares are not whole
+// numbers, a member that already has more than the lower number keeps one more.
+func shares(members []member, loads map[string]int, n int) map[string]int {
+	targets := make(map[string]int, len(members))
+	rest := slices.Clone(members)
+	weights := func() (sum int) {
+		for _, m := range rest {
+			sum += m.weight
+		}
+		return sum
+	}
+	// A member whose fair share is its max or more gets its max. This leaves more for the others, so
+	// another of them can reach its max.
+	for full := true; full; {
+		full = false
+		left, sum := n, weights()
+		rest = slices.DeleteFunc(rest, func(m member) bool {
+			if m.max == 0 || lessProduct(left, m.weight, m.max, sum) {
+				return false
+			}
+			targets[m.id] = m.max
+			n -= m.max
+			full = true
+			return true
+		})
+	}
+	sum, left := weights(), n
+	remainder := make(map[string]int, len(rest))
+	for _, m := range rest {
+		hi, lo := bits.Mul64(uint64(n), uint64(m.weight))
+		whole, part := bits.Div64(hi, lo, uint64(sum))
+		targets[m.id], remainder[m.id] = int(whole), int(part)
+		left -= int(whole)
+	}
+	if left == 0 {
+		return targets
+	}
+	rich := func(m member) int {
+		if loads[m.id] > targets[m.id] {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(rest, func(a, b member) int {
+		return cmp.Or(cmp.Compare(rich(a), rich(b)), cmp.Compare(remainder[b.id], remainder[a.id]), strings.Compare(a.id, b.id))
+	})
+	for _, m := range rest[:min(left, len(rest))] {
+		targets[m.id]++
+	}
+	return targets
+}
+
+// lessProduct reports whether a*b < c*d. The factors must not be negative.
+func lessProduct(a, b, c, d int) bool {
+	hi1, lo1 := bits.Mul64(uint64(a), uint64(b))
+	hi2, lo2 := bits.Mul64(uint64(c), uint64(d))
+	return hi1 < hi2 || hi1 == hi2 && lo1 < lo2
+}
+
+// receiver returns the process that gets the shard: of those that still lack a shard, the one that
+// the shard ranks highest. If the list changes a little, most shards keep their receivers.
+func receiver(name string, poor []string, lacks map[string]int) (best string) {
+	var highest uint64
+	for _, id := range poor {
+		if lacks[id] > 0 {
+			if r := rank(name, id); best == "" || r > highest {
+				best, highest = id, r
+			}
+		}
+	}
+	return best
+}
+
+// place returns how many other members with room the shard ranks above the member id.
+func place(name, id string, members []member, loads map[string]int) (n int) {
+	own := rank(name, id)
+	for _, m := range members {
+		if m.id != id && m.hasRoom(loads[m.id]) && rank(name, m.id) > own {
+			n++
+		}
+	}
+	return n
+}
+
+// hasRoom reports whether the member may take another shard.
+func (m member) hasRoom(load int) bool { return m.max == 0 || load < m.max }
+
+// rank returns a number that depends on the shard and the process, and looks random. It is the same
+// in every process and in every version of the library.
+func rank(name, id string) uint64 {
+	h := uint64(14695981039346656037) // FNV-1a
+	for _, s := range [...]string{id, "\x00", name} {
+		for i := range len(s) {
+			h = (h ^ uint64(s[i])) * 1099511628211
+		}
+	}
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9 // the last steps of SplitMix64, because FNV mixes its high bits badly
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}
