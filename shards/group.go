@@ -1,0 +1,455 @@
+package shards
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/timing"
+	"github.com/fencedlease/lease/session"
+)
+
+// The causes with which a Group ends the context of work. If the lease is lost or broken, the cause
+// is a [*lease.LostError] instead. It matches lease.ErrLost, and lease.ErrBroken once the process
+// has learned of a break.
+var (
+	ErrMoving   = errors.New("shards: the shard moves to another process")
+	ErrRemoved  = errors.New("shards: the shard is no longer among the names")
+	ErrStopping = errors.New("shards: the process stops working on its shards")
+)
+
+var errElsewhere = errors.New("shards: the work keeps failing, so another process should try")
+
+// Work works on one shard until its context ends.
+type Work = func(ctx context.Context, name string, tok lease.Token) error
+
+// A Group is one process of those that share the shards under a prefix. Its methods are safe for
+// concurrent use by several goroutines.
+type Group struct {
+	authority lease.Authority
+	lister    lease.Lister
+	prefix    string
+	o         *Options
+	decide    func(members []member, shards []shard) []move // plan, except in tests
+
+	mu      sync.Mutex
+	running bool
+	view    View // without Members and Shards, which follow from seen and names
+	seen    listing
+	names   map[string]bool
+}
+
+// New returns a Group. The leases of a group have names that begin with prefix, which usually ends
+// with a slash. New sends no request. It returns a [*lease.FieldError] if an argument or an option
+// is out of range, or if a is not a [lease.Lister].
+func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
+	if a == nil {
+		return nil, lease.Missing("New.a")
+	}
+	lister, ok := a.(lease.Lister)
+	if !ok {
+		return nil, &lease.FieldError{Field: "New.a", Value: "an authority without List", Bound: "must be a lease.Lister, because the processes find each other in the list of leases", Code: lease.ErrOption}
+	}
+	if err := lease.CheckName(prefix); err != nil {
+		return nil, err
+	}
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	return &Group{authority: a, lister: lister, prefix: prefix, o: o, decide: plan}, nil
+}
+
+// Run works on the shards of this process until ctx ends. The function names returns the names of
+// all shards. Run calls it before each list, with a context that ends after Session.RequestTimeout.
+// If names returns an error or does not return, Run reports this and keeps the last answer.
+// Processes may briefly get different names. If a name is missing in an answer, its work ends.
+//
+// For each shard of this process, Run calls work on a goroutine of its own. The context of work ends
+// with the cause ErrMoving, ErrRemoved or ErrStopping, or with a [*lease.LostError]. Work should
+// then return soon. If it returns earlier, Run waits and calls it again, after a time that doubles
+// from Session.Duration/32 to Session.Duration. If work has returned five errors in a row, Run gives
+// the shard up and does not take it for eight Durations, so that another process can. If work panics,
+// the lease of its shard is released, and the panic ends the process.
+//
+// When ctx has ended, Run ends all work, waits until it has returned and its leases are released, and
+// returns nil. Run returns an error only if it cannot begin: names or work is nil, another call of
+// Run uses the Group, or the store fails with a permanent error ([lease.Permanent]) for 30 s.
+func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, error), work Work) error {
+	switch {
+	case names == nil:
+		return lease.Missing("Run.names")
+	case work == nil:
+		return lease.Missing("Run.work")
+	}
+	g.mu.Lock()
+	busy := g.running
+	g.running = true
+	g.mu.Unlock()
+	if busy {
+		return &lease.FieldError{Field: "Run", Value: strconv.Quote(g.prefix), Bound: "must not be called while another call uses the Group", Code: lease.ErrOption}
+	}
+	defer func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.running, g.view.ID = false, ""
+	}()
+	random := dice.Dice{Reader: &g.o.Session.Rand}
+	bytes := random.ID()
+	r := &run{
+		Group: g, id: hex.EncodeToString(bytes[:8]), source: names, workFunc: work, clock: g.o.Session.Clock,
+		held: map[string]*holding{}, avoid: map[string]*avoided{}, freeFor: map[string]int{}, due: map[lost]time.Time{},
+		slots: make(chan struct{}, acquiresAtOnce), interval: g.o.Interval,
+	}
+	r.label = label(g.o.Session.Owner, r.id)
+	o := *g.o.Session
+	o.Owner = memberOwner(r.label, g.o.Weight, g.o.Max)
+	self, err := session.New(g.authority, memberName(g.prefix, r.id), &o)
+	if err != nil {
+		return err
+	}
+	r.self = self
+	defer r.stop(ctx)
+	if _, err := session.AcquireWait(ctx, self, nil); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	for first := true; ctx.Err() == nil; first = false {
+		began := r.clock.Now()
+		r.look(ctx, first)
+		r.adapt(r.clock.Now().Sub(began))
+		pause := r.interval - r.clock.Now().Sub(began)
+		if first { // spread processes that start together
+			pause = random.Shorten(g.o.Interval, 1)
+		}
+		_ = timing.Sleep(ctx, r.clock, max(pause, 0))
+	}
+	return nil
+}
+
+// acquiresAtOnce limits the requests of a process that gets many shards at once.
+const acquiresAtOnce = 32
+
+// A run is the state of one call of Run. Only the goroutine of Run uses the fields without a
+// comment.
+type run struct {
+	*Group
+	id, label string
+	self      *session.Session // the lease with which the process announces itself
+	source    func(context.Context) ([]string, error)
+	workFunc  Work
+	clock     lease.Clock
+	slots     chan struct{} // full while acquiresAtOnce acquires are running; used by all goroutines
+	works     sync.WaitGroup
+
+	asking   chan asked // the answer to a call of source that has not returned; nil if there is none
+	interval time.Duration
+	order    uint64 // of the shard that was acquired last
+	balanced bool
+	failures int // number of failed lists in a row
+	unnamed  int // number of failed calls of source in a row
+
+	freeFor map[string]int     // for how many lists a shard has been free
+	due     map[lost]time.Time // since when another process should give a shard
+
+	heldMu sync.Mutex
+	held   map[string]*holding // guarded by heldMu
+	avoid  map[string]*avoided // guarded by heldMu
+}
+
+// A lost is an incarnation of a shard that another process should give.
+type lost struct {
+	name string
+	tok  lease.Token
+}
+
+// An avoided is a shard that this process does not take for a while, because it failed.
+type avoided struct {
+	until time.Time
+	count int // of failures in a row
+}
+
+// adapt makes the interval longer if a list takes more than a twentieth of it.
+func (r *run) adapt(took time.Duration) {
+	r.interval = max(r.o.Interval, min(20*took, r.o.maxInterval()))
+}
+
+// asked is an answer of the function names.
+type asked struct {
+	names []string
+	err   error
+}
+
+// ask calls the function names. If it does not return in time, ask does not call it again until it
+// has returned.
+func (r *run) ask(ctx context.Context) error {
+	if r.asking == nil {
+		answer := make(chan asked, 1)
+		r.asking = answer
+		go func() {
+			ctx, cancel := timing.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
+			defer cancel()
+			names, err := r.source(ctx)
+			answer <- asked{slices.Clone(names), err}
+		}()
+	}
+	var a asked
+	select {
+	case a = <-r.asking:
+		r.asking = nil
+	case <-timing.After(r.clock, r.o.Session.RequestTimeout):
+		a.err = errors.New("the function names has not returned")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if a.err != nil {
+		return a.err
+	}
+	names := make(map[string]bool, len(a.names))
+	for _, name := range a.names {
+		if err := lease.CheckName(shardName(r.prefix, name)); err == nil {
+			names[name] = true
+		} else if r.fail(name, r.o.Interval) == 1 {
+			r.reportFailed(name, err, 1)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.names = names
+	return nil
+}
+
+// look lists the leases and begins the moves of this process. The first look moves nothing.
+func (r *run) look(ctx context.Context, first bool) {
+	asked := r.ask(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if asked != nil {
+		r.unnamed++
+		r.reportFailed("", asked, r.unnamed)
+	} else {
+		r.unnamed = 0
+	}
+	if !r.self.CheckAlive() {
+		if _, err := r.self.Acquire(ctx); err != nil && ctx.Err() == nil {
+			r.reportFailed("", err, 1)
+		}
+	}
+	began := r.clock.Now()
+	listCtx, cancel := timing.WithTimeout(ctx, r.clock, r.o.Session.Duration)
+	seen, err := r.list(listCtx, func(name string, err error) {
+		r.reportFailed(name, err, r.fail(name, r.o.Interval))
+	})
+	cancel()
+	if ctx.Err() != nil {
+		return
+	}
+	r.mu.Lock()
+	r.view.Err = errors.Join(asked, err)
+	r.view.ID, r.view.Interval = r.id, r.interval
+	if err == nil {
+		r.view.At, r.seen = began, seen
+	}
+	names := r.names
+	r.mu.Unlock()
+	r.endRemoved(names)
+	if err != nil {
+		r.failures++
+		r.reportFailed("", err, r.failures)
+		return
+	}
+	r.failures = 0
+	r.act(ctx, seen, names, first)
+}
+
+// endRemoved ends the work of shards whose names have gone.
+func (r *run) endRemoved(names map[string]bool) {
+	r.heldMu.Lock()
+	defer r.heldMu.Unlock()
+	for name, h := range r.held {
+		if !names[name] {
+			h.end(ErrRemoved)
+		}
+	}
+}
+
+// act computes the moves and begins those of this process.
+func (r *run) act(ctx context.Context, seen listing, names map[string]bool, first bool) {
+	members := []member{{r.id, r.o.Weight, r.o.Max}}
+	for _, m := range seen.members {
+		if m.ID != r.id {
+			members = append(members, member{m.ID, m.Weight, m.Max})
+		}
+	}
+	now := r.clock.Now()
+	shards := r.merge(seen, names)
+	loads := map[string]int{}
+	for _, s := range shards {
+		loads[s.holder]++
+		if s.holder != "" {
+			delete(r.freeFor, s.name)
+		}
+	}
+	moves := r.decide(members, shards)
+	r.mu.Lock()
+	r.view.Moves = len(moves)
+	r.mu.Unlock()
+	if balanced := len(moves) == 0; balanced != r.balanced && !first {
+		if r.balanced = balanced; balanced {
+			r.reportBalanced(loads[r.id], len(members))
+		}
+	}
+	due := map[lost]time.Time{}
+	for _, m := range moves {
+		s := seen.shards[m.name]
+		switch {
+		case first:
+		case m.from == r.id:
+			r.give(m.name)
+		case m.from == "" && m.to == r.id:
+			r.order++
+			r.take(ctx, m.name, r.order)
+		case m.from != "":
+			key := lost{m.name, s.Token}
+			since, known := r.due[key]
+			if !known {
+				since = now
+			}
+			if m.to == r.id && s.State == lease.Leased && now.Sub(since) > r.o.Grace+2*r.interval {
+				r.breakLease(ctx, m)
+				since = now
+			}
+			due[key] = since
+		}
+	}
+	r.due = due
+	if !first {
+		r.takeOverdue(ctx, members, shards, loads)
+	}
+}
+
+// merge returns all shards of the group with their holders. What this process holds it knows better
+// than the list.
+func (r *run) merge(seen listing, names map[string]bool) []shard {
+	r.heldMu.Lock()
+	defer r.heldMu.Unlock()
+	shards := make([]shard, 0, len(names))
+	for name := range names {
+		s, h := seen.shards[name], r.held[name]
+		switch {
+		case h != nil && h.mine():
+			shards = append(shards, shard{name, r.id, h.order})
+		case s.foreign:
+		default:
+			shards = append(shards, shard{name, s.ID, s.order})
+		}
+	}
+	for name, s := range seen.shards {
+		if !names[name] && !s.foreign {
+			shards = append(shards, shard{name, s.ID, s.order})
+		}
+	}
+	return shards
+}
+
+// take begins to acquire a shard, and to work on it.
+func (r *run) take(ctx context.Context, name string, order uint64) {
+	r.heldMu.Lock()
+	defer r.heldMu.Unlock()
+	if r.held[name] != nil || r.avoids(name) {
+		return
+	}
+	h := &holding{name: name, order: order}
+	h.ctx, h.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	r.held[name] = h
+	r.works.Go(func() { r.hold(h) })
+}
+
+// give ends the work of a shard because the shard moves.
+func (r *run) give(name string) {
+	r.heldMu.Lock()
+	defer r.heldMu.Unlock()
+	if h := r.held[name]; h != nil {
+		h.end(ErrMoving)
+	}
+}
+
+// breakLease breaks the lease of a shard that its holder has not given in time.
+func (r *run) breakLease(ctx context.Context, m move) {
+	r.works.Go(func() {
+		ctx, cancel := timing.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
+		defer cancel()
+		if _, err := lease.Break(ctx, r.authority, shardName(r.prefix, m.name), lease.Grace(r.o.breakGrace())); err != nil {
+			if !lease.CodeOf(err).Refusal() {
+				r.reportFailed(m.name, err, 1)
+			}
+			return
+		}
+		r.log(slog.LevelWarn, "broke", "name", m.name, "id", m.from)
+		if f := r.o.Trace.Broke; f != nil {
+			f(m.name, m.from)
+		}
+	})
+}
+
+// patience is the number of lists after which a process takes a free shard that another process
+// should take.
+const patience = 4
+
+// takeOverdue takes shards that have been free for long. The process that should take them may have
+// failed to work on them, or may have crashed. One process tries after the other. A shard that is
+// taken in this way is given last, so that it does not return to where its work fails.
+func (r *run) takeOverdue(ctx context.Context, members []member, shards []shard, loads map[string]int) {
+	for _, s := range shards {
+		if s.holder != "" {
+			continue
+		}
+		r.freeFor[s.name]++
+		n := r.freeFor[s.name]
+		if n >= patience && (member{max: r.o.Max}).hasRoom(loads[r.id]) && n >= patience+place(s.name, r.id, members, loads) {
+			loads[r.id]++
+			r.take(ctx, s.name, 0)
+		}
+	}
+	for name := range r.freeFor { // names that are gone
+		if !r.names[name] {
+			delete(r.freeFor, name)
+		}
+	}
+}
+
+// stop ends all work, waits for it, and gives up the lease of the process. The lease goes first, so
+// that the other processes take the shards at their next list.
+func (r *run) stop(ctx context.Context) {
+	r.heldMu.Lock()
+	held := slices.Collect(maps.Values(r.held))
+	r.heldMu.Unlock()
+	for _, h := range held {
+		h.end(ErrStopping)
+	}
+	r.close(context.WithoutCancel(ctx), r.self, "")
+	r.works.Wait()
+	if r.asking != nil {
+		<-r.asking
+	}
+}
+
+// close releases a lease and ends its Session. It waits for at most two requests.
+func (r *run) close(ctx context.Context, s *session.Session, name string) {
+	ctx, cancel := timing.WithTimeout(ctx, r.clock, 2*r.o.Session.RequestTimeout)
+	defer cancel()
+	if err := s.Close(ctx); err != nil {
+		r.reportFailed(name, err, 1)
+	}
+}

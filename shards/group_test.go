@@ -1,0 +1,372 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+const (
+	duration = 30 * time.Second
+	interval = 5 * time.Second
+)
+
+func inTown(t *testing.T, shards int, f func(c *town)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := newTown(t, shards, duration)
+		f(c)
+		c.end()
+	})
+}
+
+// Processes that start together share the shards, and nothing moves twice. A process that starts,
+// leaves or crashes changes the shares in time, with no more moves than needed.
+func TestLife(t *testing.T) {
+	inTown(t, 100, func(c *town) {
+		for range 3 {
+			c.start(0, nil)
+		}
+		c.expectBalance(2*interval+time.Second, "at the start")
+		moved := func(want int, what string) {
+			if c.moves != want {
+				c.t.Errorf("%s: %d works began, want %d", what, c.moves, want)
+			}
+			c.moves = 0
+		}
+		moved(100, "start")
+		p := c.start(0, nil)
+		c.expectBalance(2*interval+time.Second, "after a start")
+		moved(25, "a fourth process")
+		p.leave()
+		c.expectBalance(interval+time.Second, "after a leave")
+		moved(25, "a process leaves")
+		c.longest = 0
+		c.procs[0].crash()
+		c.expectBalance(duration+interval+time.Second, "after a crash")
+		if c.moves < 33 || c.moves > 34 {
+			c.t.Errorf("%d moves after a crash", c.moves)
+		}
+		if c.longest > duration+interval {
+			c.t.Errorf("idle for %v after a crash", c.longest)
+		}
+	})
+}
+
+// Each shard moves at most twice in a rolling restart of all processes.
+func TestRollingRestart(t *testing.T) {
+	inTown(t, 100, func(c *town) {
+		for range 5 {
+			c.start(0, nil)
+		}
+		c.expectBalance(2*interval+time.Second, "at the start")
+		c.moves = 0
+		first := map[string]uint64{}
+		for name, tok := range c.tokens {
+			first[name], _ = tok.Epoch()
+		}
+		for _, p := range slices.Clone(c.procs) {
+			p.leave()
+			c.expectBalance(interval+time.Second, "after a leave")
+			c.start(0, nil)
+			c.expectBalance(2*interval+time.Second, "after a start")
+		}
+		for name, tok := range c.tokens {
+			if n, _ := tok.Epoch(); n > first[name]+2 {
+				c.t.Errorf("%s has moved %d times", name, n-first[name])
+			}
+		}
+	})
+}
+
+// Weights and limits.
+func TestWeights(t *testing.T) {
+	inTown(t, 90, func(c *town) {
+		heavy := c.start(0, func(o *Options) { o.Weight = 3 })
+		light := c.start(0, nil)
+		small := c.start(0, func(o *Options) { o.Max = 10 })
+		c.expectBalance(2*interval+time.Second, "at the start")
+		if l := c.loads(); l[heavy] != 60 || l[light] != 20 || l[small] != 10 {
+			c.t.Errorf("%d %d %d", l[heavy], l[light], l[small])
+		}
+	})
+}
+
+// If the work does not return, the lease is broken with a grace, and another process works with a
+// newer token.
+func TestHungWork(t *testing.T) {
+	inTown(t, 10, func(c *town) {
+		p := c.start(0, nil)
+		p.stop.Store(int64(time.Hour))
+		c.expectBalance(2*interval+time.Second, "alone")
+		c.start(0, nil)
+		c.expectBalance(4*interval+2*duration+time.Second, "after Grace")
+		if c.loads()[p] != 5 {
+			c.t.Errorf("the first has %d", c.loads()[p])
+		}
+	})
+}
+
+// A shard whose work fails in one process moves to another, and does not come back.
+func TestFailingWork(t *testing.T) {
+	inTown(t, 10, func(c *town) {
+		p := c.start(0, nil)
+		p.fails.Store("0004")
+		time.Sleep(interval)
+		c.start(0, nil)
+		c.start(0, nil)
+		c.expectBalance(2*duration+8*interval, "after the failures")
+		c.moves = 0
+		c.expectBalance(time.Hour, "an hour later")
+		if c.moves != 0 {
+			c.t.Errorf("%d moves in an hour", c.moves)
+		}
+	})
+}
+
+// Nothing moves in a week in which nothing happens.
+func TestQuietWeek(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTown(t, 20, 10*time.Minute)
+		for range 3 {
+			c.start(0, nil)
+		}
+		c.expectBalance(2*c.options.Session.Duration, "at the start")
+		c.moves = 0
+		c.expectBalance(7*24*time.Hour, "after a week")
+		if c.moves != 0 {
+			t.Errorf("%d moves", c.moves)
+		}
+		c.end()
+	})
+}
+
+// A store that is silent for 20 s: no two work, and afterwards all is balanced.
+func TestSilentStore(t *testing.T) {
+	for _, silence := range []time.Duration{20 * time.Second, 5 * time.Minute} {
+		inTown(t, 50, func(c *town) {
+			for range 4 {
+				c.start(0.0005, nil)
+			}
+			c.expectBalance(2*interval+time.Second, "at the start")
+			for _, p := range c.procs {
+				p.cut.Store(true)
+			}
+			time.Sleep(silence)
+			for _, p := range c.procs {
+				p.cut.Store(false)
+			}
+			c.expectBalance(2*duration+4*interval, "after the silence")
+		})
+	}
+}
+
+// A process that is paused loses its shards, and gets its share back.
+func TestPaused(t *testing.T) {
+	inTown(t, 50, func(c *town) {
+		p := c.start(0.0001, nil)
+		c.start(0, nil)
+		c.expectBalance(2*interval+time.Second, "at the start")
+		p.paused.Store(true)
+		p.clock.Pause()
+		p.cut.Store(true)
+		time.Sleep(2 * time.Minute)
+		if n := len(c.loads()); n != 2 {
+			c.t.Error(n)
+		}
+		p.cut.Store(false)
+		p.clock.Resume()
+		time.Sleep(time.Second)
+		p.paused.Store(false)
+		c.expectBalance(3*interval+time.Second, "after the pause")
+	})
+}
+
+// Names that come and go, duplicates, an invalid name, and a function that fails.
+func TestNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(nil)
+		var mu sync.Mutex
+		names, fails, hangs := []string{"a", "b", "a", "", "x\x00"}, false, false
+		var failed []string
+		working := map[string]error{}
+		g, err := New(store.Authority(), "n/", &Options{Logger: slog.New(slog.DiscardHandler), Trace: &Trace{Failed: func(name string, _ error) {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = append(failed, name)
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- g.Run(ctx, func(ctx context.Context) ([]string, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if hangs {
+					mu.Unlock()
+					<-ctx.Done()
+					time.Sleep(time.Minute)
+					mu.Lock()
+				}
+				if fails {
+					return nil, errors.New("no names")
+				}
+				return names, nil
+			}, func(ctx context.Context, name string, _ lease.Token) error {
+				mu.Lock()
+				working[name] = nil
+				mu.Unlock()
+				<-ctx.Done()
+				mu.Lock()
+				defer mu.Unlock()
+				working[name] = context.Cause(ctx)
+				return nil
+			})
+		}()
+		set := func(f func()) {
+			time.Sleep(2*interval + time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			f()
+		}
+		set(func() {
+			if len(working) != 3 { // the empty name is a valid one: "n/shards/"
+				t.Errorf("works on %v", working)
+			}
+			if len(failed) != 1 || failed[0] != "x\x00" {
+				t.Errorf("failed: %q", failed)
+			}
+			if v := g.View(); len(v.Shards) != 3 || len(v.Members) != 1 || v.Members[0].Shards != 3 || v.Err != nil || v.Moves != 0 {
+				t.Errorf("%+v", v)
+			}
+			fails = true
+		})
+		set(func() {
+			if working["a"] != nil || g.View().Err == nil || len(failed) < 2 {
+				t.Errorf("%v, %v", working, g.View().Err)
+			}
+			fails, hangs = false, true
+		})
+		set(func() {})
+		set(func() {
+			if working["a"] != nil || g.View().Err == nil {
+				t.Errorf("%v, %v", working, g.View().Err)
+			}
+			hangs, names = false, []string{"b", "c"}
+		})
+		time.Sleep(2 * time.Minute)
+		set(func() {
+			if working["a"] != ErrRemoved || working["c"] != nil || len(working) != 4 {
+				t.Errorf("%v", working)
+			}
+			names = nil
+		})
+		set(func() {
+			if working["b"] != ErrRemoved || working["c"] != ErrRemoved {
+				t.Errorf("%v", working)
+			}
+			names = []string{"d"}
+		})
+		set(func() {})
+		if err := g.Run(ctx, func(context.Context) ([]string, error) { return nil, nil }, func(context.Context, string, lease.Token) error { return nil }); lease.CodeOf(err) != lease.ErrOption {
+			t.Errorf("a second Run: %v", err)
+		}
+		cancel()
+		if err := <-ended; err != nil || working["d"] != ErrStopping {
+			t.Errorf("%v, %v", err, working)
+		}
+		for e := range store.List(context.Background(), "n/") {
+			if e.Record.State.Locked() {
+				t.Errorf("%s is locked", e.Name)
+			}
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// One list for each process and Interval, and the renewals.
+func TestCost(t *testing.T) {
+	inTown(t, 100, func(c *town) {
+		for range 4 {
+			c.start(0, nil)
+		}
+		c.expectBalance(2*interval+time.Second, "at the start")
+		c.requests.Store(0)
+		c.lists.Store(0)
+		time.Sleep(time.Hour)
+		if n := c.lists.Load(); n > 4*720+4 {
+			c.t.Errorf("%d lists in an hour", n)
+		}
+		if n := c.requests.Load(); n > 104*3600/9 {
+			c.t.Errorf("%d requests in an hour", n)
+		}
+	})
+}
+
+// The Interval grows if a list takes long.
+func TestAdapt(t *testing.T) {
+	r := &run{Group: &Group{o: &Options{Interval: interval, Session: &session.Options{Duration: duration}}}}
+	for took, want := range map[time.Duration]time.Duration{0: interval, 250 * time.Millisecond: interval, time.Second: 20 * time.Second, time.Minute: duration} {
+		if r.adapt(took); r.interval != want {
+			t.Errorf("%v: %v, want %v", took, r.interval, want)
+		}
+	}
+}
+
+type noList struct{ lease.Authority }
+
+// New refuses what cannot work.
+func TestNewRefuses(t *testing.T) {
+	a := memory.New(nil).Authority()
+	for name, o := range map[string]*Options{
+		"Options.Interval": {Interval: 5}, "Options.Grace": {Grace: 5}, "Options.Weight": {Weight: -1}, "Options.Max": {Max: -1},
+		"Options.Session.Duration": {Session: &session.Options{Duration: lease.Infinite}},
+		"Options.Session.TakeOver": {Session: &session.Options{TakeOver: true, Owner: "x"}},
+		"Options.RetryDelay":       {Session: &session.Options{RetryDelay: -1}},
+	} {
+		_, err := New(a, "p/", o)
+		if e := (*lease.FieldError)(nil); !errors.As(err, &e) || e.Field != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := New(noList{a}, "p/", nil); lease.CodeOf(err) != lease.ErrOption {
+		t.Error(err)
+	}
+	if _, err := New(nil, "p/", nil); lease.CodeOf(err) != lease.ErrOption {
+		t.Error(err)
+	}
+	if _, err := New(a, "", nil); lease.CodeOf(err) != lease.ErrName {
+		t.Error(err)
+	}
+}
+
+// The owners of leases can be read back, whatever the Owner of the program.
+func TestOwners(t *testing.T) {
+	for _, owner := range []string{"", "host", "a/b", "x weight=3 max=4", "a#5"} {
+		m, ok := parseMember("1f", memberOwner(label(owner, "1f"), 2, 7))
+		if want := (Member{ID: "1f", Owner: owner, Weight: 2, Max: 7}); !ok || m != want {
+			t.Errorf("%q: %+v", owner, m)
+		}
+		name, id, order, ok := parseShard(shardOwner(label(owner, "1f"), 9))
+		if !ok || name != owner || id != "1f" || order != 9 {
+			t.Errorf("%q: %q %q %d", owner, name, id, order)
+		}
+	}
+	if _, ok := parseMember("1f", "operator"); ok {
+		t.Error("a foreign owner is a member")
+	}
+	if _, _, _, ok := parseShard("operator"); ok {
+		t.Error("a foreign owner is a process")
+	}
+}

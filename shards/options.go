@@ -1,0 +1,109 @@
+package shards
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// Options configure a [Group]. A nil *Options means the defaults. If a field is zero, its default is
+// used.
+type Options struct {
+	// Session has the options of every lease of the group. Its Owner names this process in lists
+	// and in the View. Owner can be shared, and has at most 900 bytes. Duration must be finite, and
+	// TakeOver must not be set. Logger and Trace are used only for the lease with which the process
+	// announces itself: the Group reports the leases of shards itself. Default: the defaults of
+	// package session.
+	Session *session.Options
+
+	// Interval is the time between two lists of the leases. Default: Session.Duration/6.
+	Interval time.Duration
+
+	// Weight is the share of this process beside the others', from 1 to 1,000,000. A process of
+	// Weight 2 gets twice as many shards as one of Weight 1. Default: 1.
+	Weight int
+
+	// Max is the most shards of this process at a time. Default: no limit.
+	Max int
+
+	// Grace is how long work may take to stop when its shard moves. Default: Session.Duration.
+	Grace time.Duration
+
+	// Trace is a set of hooks. Default: none.
+	Trace *Trace
+
+	// Logger receives a record for each shard that is taken or given (Info) and that is lost or
+	// failed (Warn), a record when all shares are balanced (Info), and one for the 1st, 2nd, 4th, 8th
+	// and so on of a series of failed lists or failed calls of the function names (Warn). Default:
+	// slog.Default() at the time of each record.
+	Logger *slog.Logger
+}
+
+// complete returns a copy of o with the defaults filled in.
+func (o *Options) complete() (*Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	s, err := c.Session.Complete()
+	if err != nil {
+		return nil, err
+	}
+	c.Session = s
+	if c.Interval == 0 {
+		c.Interval = max(s.Duration/6, time.Millisecond)
+	}
+	if c.Weight == 0 {
+		c.Weight = 1
+	}
+	if c.Grace == 0 {
+		c.Grace = s.Duration
+	}
+	if c.Trace == nil {
+		c.Trace = new(Trace)
+	}
+	var errs []error
+	for _, f := range []struct {
+		bad   bool
+		field string
+		value any
+		bound string
+	}{
+		{s.Duration == lease.Infinite, "Session.Duration", "infinite", "must be finite, so that the shards of a process that has crashed become free"},
+		{s.TakeOver, "Session.TakeOver", s.TakeOver, "must be false, because each process has leases of its own"},
+		{len(s.Owner) > maxOwner, "Session.Owner", fmt.Sprintf("%d bytes", len(s.Owner)), fmt.Sprintf("must have at most %d bytes", maxOwner)},
+		{c.Interval < time.Millisecond, "Interval", c.Interval, "must be at least 1ms; did you forget the unit?"},
+		{c.Grace < time.Millisecond, "Grace", c.Grace, "must be at least 1ms; did you forget the unit?"},
+		{c.Interval > lease.Infinite/64, "Interval", c.Interval, "must be at most 4.5 years"},
+		{c.Grace > lease.Infinite/64, "Grace", c.Grace, "must be at most 4.5 years"},
+		{c.Weight < 1 || c.Weight > maxWeight, "Weight", c.Weight, fmt.Sprintf("must be from 1 to %d", maxWeight)},
+		{c.Max < 0, "Max", c.Max, "must not be negative"},
+	} {
+		if f.bad {
+			errs = append(errs, &lease.FieldError{Field: "Options." + f.field, Value: fmt.Sprint(f.value), Bound: f.bound, Code: lease.ErrOption})
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return &c, nil
+}
+
+const (
+	maxOwner  = 900 // leaves place for what memberOwner and shardOwner add
+	maxWeight = 1_000_000
+)
+
+// maxInterval is the longest interval between two lists, even if a list takes long.
+func (o *Options) maxInterval() time.Duration { return max(o.Interval, o.Session.Duration) }
+
+// breakGrace returns the grace of a break. It is long enough for the holder to learn of the break
+// and to stop its work, and not longer than a lease, because some stores refuse longer breaks.
+func (o *Options) breakGrace() time.Duration {
+	s := o.Session
+	return min(s.Duration, max(o.Grace, s.RenewInterval+2*s.RequestTimeout+max(0, s.StopWindow)))
+}

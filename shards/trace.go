@@ -1,0 +1,83 @@
+package shards
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A Trace is a set of hooks for the events of a [Group]. Any hook may be nil. A hook must not block.
+// Several hooks may run at the same time.
+type Trace struct {
+	// Taken is called before the work of a shard begins.
+	Taken func(name string, tok lease.Token)
+
+	// Given is called when a shard was released: its work has returned. The cause is that of the
+	// context of the work, and took is the time from its end to the end of the work.
+	Given func(name string, tok lease.Token, cause error, took time.Duration)
+
+	// Lost is called when the context of the work ends because the lease is lost, broken or about to
+	// end. The work can still be running.
+	Lost func(name string, tok lease.Token, err error)
+
+	// Failed is called for each error: of the work, of a lease that cannot be acquired, and, without a
+	// name, of a list and of the function names.
+	Failed func(name string, err error)
+
+	// Broke is called when this process has broken the lease of a shard, because the process with
+	// the given ID did not give it in time.
+	Broke func(name, id string)
+
+	// Balanced is called when a list shows that no shard has to change hands, if the list before
+	// did not show this.
+	Balanced func(mine, members int)
+}
+
+func (g *Group) log(level slog.Level, text string, args ...any) {
+	to := g.o.Logger
+	if to == nil {
+		to = slog.Default()
+	}
+	to.Log(context.Background(), level, "shards: "+text, append(args, "prefix", g.prefix)...)
+}
+
+func (g *Group) reportTaken(name string, tok lease.Token) {
+	g.log(slog.LevelInfo, "taken", "name", name, "token", tok)
+	if f := g.o.Trace.Taken; f != nil {
+		f(name, tok)
+	}
+}
+
+func (g *Group) reportGiven(name string, tok lease.Token, cause error, took time.Duration) {
+	g.log(slog.LevelInfo, "given", "name", name, "token", tok, "cause", cause, "took", took)
+	if f := g.o.Trace.Given; f != nil {
+		f(name, tok, cause, took)
+	}
+}
+
+func (g *Group) reportLost(name string, tok lease.Token, err error) {
+	g.log(slog.LevelWarn, "lost", "name", name, "token", tok, "err", err)
+	if f := g.o.Trace.Lost; f != nil {
+		f(name, tok, err)
+	}
+}
+
+// reportFailed reports the error of a shard, or of a list or names if name is empty. It logs those
+// of a series whose number is a power of two.
+func (g *Group) reportFailed(name string, err error, number int) {
+	if number&(number-1) == 0 {
+		g.log(slog.LevelWarn, "failed", "name", name, "err", err, "failures", number)
+	}
+	if f := g.o.Trace.Failed; f != nil {
+		f(name, err)
+	}
+}
+
+func (g *Group) reportBalanced(mine, members int) {
+	g.log(slog.LevelInfo, "balanced", "mine", mine, "members", members)
+	if f := g.o.Trace.Balanced; f != nil {
+		f(mine, members)
+	}
+}

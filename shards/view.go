@@ -1,0 +1,167 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A View is what one process last saw in the list of leases.
+type View struct {
+	At       time.Time     // when the list began, on the clock of this process; zero if there was none yet
+	ID       string        // of this process; empty while Run does not run
+	Interval time.Duration // between two lists at present
+	Members  []Member      // sorted by ID
+	Shards   []Shard       // sorted by Name
+	Moves    int           // number of shards that still have to change hands; 0 if all shares are balanced
+	Err      error         // of the last list or of the last call of the function names; nil if both succeeded
+}
+
+// A Member is a process of the group.
+type Member struct {
+	ID     string // unique, and different after each call of Run
+	Owner  string // the Owner of its [session.Options]; may be empty
+	Weight int
+	Max    int // 0 means no limit
+	Shards int // number of shards that it holds
+}
+
+// A Shard is a name and the process that holds its lease.
+type Shard struct {
+	Name  string
+	ID    string      // of the holder; empty if the shard is free, or if a program holds it that is not of the group
+	Owner string      // of the holder, or the owner in the lease; may be empty
+	Token lease.Token // of the last grant; empty if there was none
+	State lease.State
+}
+
+// The names and owners of the leases of a group. They are part of what processes of different
+// versions of the library share.
+
+func memberName(prefix, id string) string  { return prefix + "members/" + id }
+func shardName(prefix, name string) string { return prefix + "shards/" + name }
+
+// label returns the owner of a process and its ID.
+func label(owner, id string) string {
+	if owner == "" {
+		return id
+	}
+	return owner + "/" + id
+}
+
+func parseLabel(s string) (owner, id string) {
+	i := strings.LastIndexByte(s, '/')
+	return s[:max(i, 0)], s[i+1:]
+}
+
+// memberOwner returns the owner of the lease with which a process announces itself.
+func memberOwner(label string, weight, most int) string {
+	return fmt.Sprintf("%s weight=%d max=%d", label, weight, most)
+}
+
+func parseMember(id, owner string) (m Member, ok bool) {
+	rest, most, ok1 := cutNumber(owner, " max=")
+	rest, weight, ok2 := cutNumber(rest, " weight=")
+	name, own := parseLabel(rest)
+	ok = ok1 && ok2 && own == id && weight >= 1 && weight <= maxWeight
+	return Member{ID: id, Owner: name, Weight: int(weight), Max: int(most)}, ok
+}
+
+// shardOwner returns the owner of the lease of a shard. The process gives shards with a high order
+// first.
+func shardOwner(label string, order uint64) string { return fmt.Sprintf("%s#%d", label, order) }
+
+func parseShard(owner string) (name, id string, order uint64, ok bool) {
+	rest, n, ok := cutNumber(owner, "#")
+	name, id = parseLabel(rest)
+	return name, id, n, ok && id != ""
+}
+
+// cutNumber splits s after the last sep, which a number must follow.
+func cutNumber(s, sep string) (rest string, n uint64, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, 0, false
+	}
+	n, err := strconv.ParseUint(s[i+len(sep):], 10, 63)
+	return s[:i], n, err == nil
+}
+
+// A listing is the content of one list.
+type listing struct {
+	members []Member
+	shards  map[string]listed // the leases of shards that are locked, or whose record is not valid
+}
+
+type listed struct {
+	Shard
+	order   uint64
+	foreign bool // the lease is locked, and not by a process of the group
+}
+
+// read reads a list. An error of one entry is passed to bad, and that shard counts as foreign.
+func read(list iter.Seq2[lease.Entry, error], prefix string, bad func(name string, err error)) (l listing, err error) {
+	l.shards = map[string]listed{}
+	for e, err := range list {
+		if err != nil && e.Name == "" {
+			return listing{}, err
+		}
+		rest, _ := strings.CutPrefix(e.Name, prefix)
+		kind, name, _ := strings.Cut(rest, "/")
+		switch {
+		case kind == "shards" && err != nil:
+			bad(name, err)
+			l.shards[name] = listed{Shard: Shard{Name: name}, foreign: true}
+		case err != nil || !e.Record.State.Locked():
+		case kind == "members":
+			if m, ok := parseMember(name, e.Record.Owner); ok {
+				l.members = append(l.members, m)
+			}
+		case kind == "shards":
+			s := listed{Shard: Shard{Name: name, Owner: e.Record.Owner, Token: e.Record.Token(), State: e.Record.State}}
+			if owner, id, order, ok := parseShard(e.Record.Owner); ok {
+				s.Owner, s.ID, s.order = owner, id, order
+			} else {
+				s.foreign = true
+			}
+			l.shards[name] = s
+		}
+	}
+	return l, nil
+}
+
+// View returns who has what, as this process last saw it. It sends no request.
+func (g *Group) View() View {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v := g.view
+	held := map[string]int{}
+	v.Shards = make([]Shard, 0, len(g.seen.shards))
+	for _, s := range g.seen.shards {
+		v.Shards = append(v.Shards, s.Shard)
+		held[s.ID]++
+	}
+	for name := range g.names {
+		if _, ok := g.seen.shards[name]; !ok {
+			v.Shards = append(v.Shards, Shard{Name: name})
+		}
+	}
+	slices.SortFunc(v.Shards, func(a, b Shard) int { return strings.Compare(a.Name, b.Name) })
+	v.Members = slices.Clone(g.seen.members)
+	for i := range v.Members {
+		v.Members[i].Shards = held[v.Members[i].ID]
+	}
+	slices.SortFunc(v.Members, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
+	return v
+}
+
+// list lists the leases of the group.
+func (g *Group) list(ctx context.Context, bad func(name string, err error)) (listing, error) {
+	return read(g.lister.List(ctx, g.prefix), g.prefix, bad)
+}

@@ -1,0 +1,183 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/timing"
+	"github.com/fencedlease/lease/session"
+)
+
+// A holding is a shard that this process acquires or works on, until the work has returned and the
+// lease is released.
+type holding struct {
+	name  string
+	order uint64
+	ctx   context.Context // ends when this process gives the shard up
+	end   context.CancelCauseFunc
+
+	// The following fields are guarded by run.heldMu.
+	session *session.Session // nil until the lease is acquired
+	lost    bool             // the context of the work has ended because of the lease
+}
+
+// mine reports whether the lease of the shard is held, or is being acquired.
+func (h *holding) mine() bool { return !h.lost || h.session.CheckAlive() }
+
+// shardSession is a Session whose AcquireUnlessHeld does not wait to see whether the holder of a
+// shard is alive: the next list shows it.
+type shardSession struct{ *session.Session }
+
+func (s shardSession) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error) {
+	return s.AcquireWithToken(ctx)
+}
+
+// hold acquires the lease of a shard, works on it, and releases the lease.
+func (r *run) hold(h *holding) {
+	defer r.drop(h)
+	select {
+	case r.slots <- struct{}{}:
+	case <-h.ctx.Done():
+		return
+	}
+	acquiring := true
+	acquired := func() {
+		if acquiring {
+			acquiring = false
+			<-r.slots
+		}
+	}
+	defer acquired()
+	o := *r.o.Session
+	o.Owner, o.Logger, o.Trace = shardOwner(r.label, h.order), slog.New(slog.DiscardHandler), nil
+	s, err := session.New(r.authority, shardName(r.prefix, h.name), &o)
+	if err != nil {
+		r.reportFailed(h.name, err, r.fail(h.name, r.o.Interval))
+		return
+	}
+	var (
+		tok   lease.Token
+		cause error
+		ended time.Time
+	)
+	ran, err := session.TryRun(h.ctx, shardSession{s}, func(ctx context.Context, t lease.Token) error {
+		acquired()
+		tok = t
+		r.heldMu.Lock()
+		h.session = s
+		delete(r.avoid, h.name)
+		r.heldMu.Unlock()
+		r.reportTaken(h.name, tok)
+		over := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			defer close(over)
+			ended = r.clock.Now()
+			if cause = context.Cause(ctx); errors.Is(cause, lease.ErrLost) {
+				r.heldMu.Lock()
+				h.lost = true
+				r.heldMu.Unlock()
+				r.reportLost(h.name, tok, cause)
+			}
+		})
+		err := r.work(ctx, h, tok)
+		if stop() {
+			cause, ended = err, r.clock.Now() // the work has given up
+		} else {
+			<-over
+		}
+		return nil
+	}, &session.RunOptions{ReleaseTimeout: 2 * r.o.Session.RequestTimeout, Logger: o.Logger})
+	switch {
+	case ran && !errors.Is(cause, lease.ErrLost):
+		r.reportGiven(h.name, tok, cause, r.clock.Now().Sub(ended))
+		if err != nil {
+			r.reportFailed(h.name, err, 1) // the release
+		}
+	case !ran && err != nil && h.ctx.Err() == nil:
+		r.reportFailed(h.name, err, r.fail(h.name, r.o.Interval))
+	}
+	r.close(context.WithoutCancel(h.ctx), s, h.name)
+}
+
+// drop forgets a holding.
+func (r *run) drop(h *holding) {
+	h.end(context.Canceled)
+	r.heldMu.Lock()
+	defer r.heldMu.Unlock()
+	delete(r.held, h.name)
+}
+
+// mostFailures is the number of errors in a row after which another process should try.
+const mostFailures = 5
+
+// work calls the user's function until ctx ends. It returns an error if the function keeps failing.
+func (r *run) work(ctx context.Context, h *holding, tok lease.Token) error {
+	duration := r.o.Session.Duration
+	pause := duration / 32
+	for failures := 0; ; {
+		began := r.clock.Now()
+		err := r.workFunc(ctx, h.name, tok)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if r.clock.Now().Sub(began) >= duration {
+			failures, pause = 0, duration/32
+		}
+		if err == nil {
+			failures = 0
+		} else {
+			failures++
+			r.reportFailed(h.name, err, failures)
+		}
+		if failures >= mostFailures && r.hasOthers() {
+			r.fail(h.name, 8*duration)
+			return errElsewhere
+		}
+		if timing.Sleep(ctx, r.clock, max(pause, time.Millisecond)) != nil {
+			return nil
+		}
+		pause = min(2*pause, duration)
+	}
+}
+
+// hasOthers reports whether there are other processes in the group.
+func (r *run) hasOthers() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range r.seen.members {
+		if m.ID != r.id {
+			return true
+		}
+	}
+	return false
+}
+
+// fail notes that a shard has failed, and returns the number of failures in a row. The process does
+// not take the shard for the pause, which doubles with each failure, up to eight Durations.
+func (r *run) fail(name string, pause time.Duration) int {
+	r.heldMu.Lock()
+	defer r.heldMu.Unlock()
+	a := r.avoid[name]
+	if a == nil {
+		a = new(avoided)
+		r.avoid[name] = a
+	}
+	a.count++
+	longest := 8 * r.o.Session.Duration
+	for range a.count - 1 {
+		if pause = 2 * pause; pause >= longest {
+			break
+		}
+	}
+	a.until = r.clock.Now().Add(min(pause, longest))
+	return a.count
+}
+
+// avoids reports whether the process must not take the shard now. The caller holds heldMu.
+func (r *run) avoids(name string) bool {
+	a := r.avoid[name]
+	return a != nil && r.clock.Now().Before(a.until)
+}

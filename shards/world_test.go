@@ -1,0 +1,301 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// A town is a group of simulated processes over one memory store, in a synctest bubble.
+type town struct {
+	t       testing.TB
+	store   *memory.Store
+	options Options
+	decide  func(*process) func([]member, []shard) []move // nil means plan
+	began   time.Time
+
+	mu      sync.Mutex
+	names   []string
+	procs   []*process // those that were not stopped
+	at      map[string][]*labor
+	tokens  map[string]lease.Token
+	idle    map[string]time.Time // since when nobody works on a shard
+	longest time.Duration        // the longest idle time
+	moves   int                  // how often a work began
+	double  int                  // how often a work began while another with a live context was running
+	faults  []string
+	note    func(format string, args ...any)
+
+	requests, lists atomic.Int64
+}
+
+// A labor is a running call of work.
+type labor struct {
+	p   *process
+	ctx context.Context
+}
+
+type process struct {
+	town   *town
+	group  *Group
+	clock  *leasefault.Clock
+	cancel context.CancelFunc
+	ended  chan struct{}
+	die    chan struct{}
+	cut    atomic.Bool
+	paused atomic.Bool
+	stop   atomic.Int64 // how long the work takes to stop
+	fails  atomic.Value // the name of the shard whose work returns errors
+	lists  atomic.Int64
+}
+
+func newTown(t testing.TB, shards int, duration time.Duration) *town {
+	c := &town{t: t, store: memory.New(nil), began: time.Now(),
+		at: map[string][]*labor{}, tokens: map[string]lease.Token{}, idle: map[string]time.Time{}}
+	c.options = Options{Session: &session.Options{Duration: duration, Logger: slog.New(slog.DiscardHandler)}, Logger: slog.New(slog.DiscardHandler)}
+	c.note = func(string, ...any) {}
+	for i := range shards {
+		c.names = append(c.names, fmt.Sprintf("%04d", i))
+	}
+	return c
+}
+
+func (c *town) fault(format string, args ...any) {
+	c.faults = append(c.faults, fmt.Sprintf("%v: ", time.Since(c.began))+fmt.Sprintf(format, args...))
+}
+
+// start starts a process. If drift is not 0, its clock is wrong by that part.
+func (c *town) start(drift float64, change func(*Options)) *process {
+	p := &process{town: c, ended: make(chan struct{}), die: make(chan struct{})}
+	o := c.options
+	s := *o.Session
+	o.Session = &s
+	if drift != 0 {
+		p.clock = leasefault.NewClock()
+		p.clock.Rate(1 + drift)
+		s.Clock = p.clock
+	}
+	if change != nil {
+		change(&o)
+	}
+	g, err := New(wire{p}, "t/", &o)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	p.group = g
+	if c.decide != nil {
+		g.decide = c.decide(p)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	c.mu.Lock()
+	c.procs = append(c.procs, p)
+	c.mu.Unlock()
+	go func() {
+		defer close(p.ended)
+		if err := g.Run(ctx, p.listNames, p.work); err != nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.fault("Run: %v", err)
+		}
+	}()
+	return p
+}
+
+func (p *process) listNames(context.Context) ([]string, error) {
+	p.town.mu.Lock()
+	defer p.town.mu.Unlock()
+	return p.town.names, nil
+}
+
+// wire is the connection of a process to the store.
+type wire struct{ p *process }
+
+func (w wire) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if w.p.cut.Load() {
+		<-ctx.Done()
+		return lease.Result{}, ctx.Err()
+	}
+	w.p.town.requests.Add(1)
+	return w.p.town.store.Authority().Do(ctx, name, req)
+}
+
+func (w wire) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		if w.p.cut.Load() {
+			<-ctx.Done()
+			yield(lease.Entry{}, ctx.Err())
+			return
+		}
+		w.p.town.lists.Add(1)
+		w.p.lists.Add(1)
+		w.p.town.store.List(ctx, prefix)(yield)
+	}
+}
+
+var errWork = errors.New("the work fails")
+
+// work is the work of a shard. It checks that no other process works on it.
+func (p *process) work(ctx context.Context, name string, tok lease.Token) error {
+	c := p.town
+	c.mu.Lock()
+	for _, l := range c.at[name] {
+		if l.ctx.Err() == nil && !l.p.paused.Load() {
+			c.double++
+			c.fault("two work on %s", name)
+		}
+	}
+	if c.tokens[name].Compare(tok) > 0 {
+		c.fault("token %s of %s is older than %s", tok, name, c.tokens[name])
+	}
+	c.tokens[name] = tok
+	c.moves++
+	if since, ok := c.idle[name]; ok {
+		c.longest = max(c.longest, time.Since(since))
+		delete(c.idle, name)
+	}
+	l := &labor{p, ctx}
+	c.at[name] = append(c.at[name], l)
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.at[name] = slices.DeleteFunc(c.at[name], func(o *labor) bool { return o == l })
+		if len(c.at[name]) == 0 {
+			c.idle[name] = time.Now()
+		}
+	}()
+	if p.fails.Load() == name {
+		return errWork
+	}
+	select {
+	case <-p.die:
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-p.die:
+	case <-time.After(time.Duration(p.stop.Load())):
+	}
+	return context.Cause(ctx)
+}
+
+// leave stops a process cleanly.
+func (p *process) leave() {
+	p.cancel()
+	p.gone()
+}
+
+// crash makes a process stop at once. None of its requests reaches the store any more.
+func (p *process) crash() {
+	p.cut.Store(true)
+	close(p.die)
+	p.leave()
+}
+
+func (p *process) gone() {
+	p.town.mu.Lock()
+	defer p.town.mu.Unlock()
+	p.town.procs = slices.DeleteFunc(p.town.procs, func(o *process) bool { return o == p })
+}
+
+// end stops everything.
+func (c *town) end() {
+	c.mu.Lock()
+	procs := slices.Clone(c.procs)
+	c.mu.Unlock()
+	for _, p := range procs {
+		p.cut.Store(false)
+		p.stop.Store(0)
+		if p.clock != nil {
+			p.clock.Resume()
+		}
+		p.leave()
+	}
+	for _, p := range procs {
+		<-p.ended
+	}
+	time.Sleep(4 * c.options.Session.Duration) // crashed processes give up their requests
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, f := range c.faults {
+		if i < 10 {
+			c.t.Error(f)
+		}
+	}
+	if n := len(c.faults); n > 10 {
+		c.t.Errorf("and %d more", n-10)
+	}
+}
+
+// loads returns how many shards each process works on.
+func (c *town) loads() map[*process]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	loads := map[*process]int{}
+	for _, p := range c.procs {
+		loads[p] = 0
+	}
+	for _, ls := range c.at {
+		for _, l := range ls {
+			if l.ctx.Err() == nil {
+				loads[l.p]++
+			}
+		}
+	}
+	return loads
+}
+
+// unbalanced says how the loads differ from the fair shares. It is empty if they do not, and if no
+// shard is idle.
+func (c *town) unbalanced() string {
+	loads := c.loads()
+	var members []member
+	have := map[string]int{}
+	sum := 0
+	for p, n := range loads {
+		id := fmt.Sprintf("%p", p)
+		members = append(members, member{id, p.group.o.Weight, p.group.o.Max})
+		have[id] = n
+		sum += n
+	}
+	all := slices.Sorted(maps.Values(have))
+	want := shares(members, have, len(c.names))
+	total := 0
+	for _, n := range want {
+		total += n
+	}
+	if sum != total {
+		return fmt.Sprintf("%d of %d shards are worked: %v", sum, total, all)
+	}
+	for id, n := range want {
+		if have[id] != n {
+			return fmt.Sprintf("the loads are %v, and want %v", all, slices.Sorted(maps.Values(want)))
+		}
+	}
+	return ""
+}
+
+// expectBalance waits for d and checks that all shares are balanced.
+func (c *town) expectBalance(d time.Duration, when string) {
+	c.t.Helper()
+	time.Sleep(d)
+	if s := c.unbalanced(); s != "" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.fault("%s: %s", when, s)
+	}
+}
