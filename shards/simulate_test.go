@@ -1,0 +1,270 @@
+package shards
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+var (
+	seed = flag.Uint64("shards.seed", 0, "of TestSimulate; 0 draws one")
+	days = flag.Int("shards.days", 1, "that TestSimulate simulates")
+	wide = flag.Bool("shards.wide", false, "simulate 1,000 shards and 20 processes")
+)
+
+// Random processes join, leave, crash, are cut off from the store and are paused, their work is slow
+// to stop or hangs, and clocks drift. After each event the shares are balanced in time. In no case
+// do two processes work on a shard, except while one is paused. Tokens never fall.
+//
+//	go test -run Simulate ./shards -shards.days 100 -shards.wide -shards.seed 1 -timeout 0
+func TestSimulate(t *testing.T) {
+	s := *seed
+	if s == 0 {
+		s = rand.Uint64()
+	}
+	shards, processes, d := 40, 6, 10*time.Minute
+	if *wide {
+		shards, processes, d = 1000, 20, time.Hour
+	}
+	t.Logf("-shards.seed %d", s)
+	synctest.Test(t, func(t *testing.T) {
+		dice := rand.New(rand.NewPCG(s, 1))
+		c := newTown(t, shards, d)
+		drift := func() float64 {
+			if dice.IntN(2) == 0 {
+				return 0
+			}
+			return (dice.Float64() - 0.5) * 0.0018
+		}
+		for range processes {
+			c.start(drift(), nil)
+		}
+		o, err := c.options.complete()
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := o.Interval
+		events, longest := map[string]int{}, time.Duration(0)
+		for end := time.Now().Add(time.Duration(*days) * 24 * time.Hour); time.Now().Before(end) && len(c.faults) == 0; {
+			p := c.procs[dice.IntN(len(c.procs))]
+			settle := 2*i + 10*time.Second // the bound that the documentation states
+			event := [...]string{"join", "leave", "crash", "cut", "pause", "slow", "hang", "quiet", "fail"}[dice.IntN(9)]
+			if len(c.procs) <= processes/2 {
+				event = "join"
+			} else if len(c.procs) >= processes+processes/2 && event == "join" {
+				event = "leave"
+			}
+			events[event]++
+			c.longest = 0
+			switch event {
+			case "join":
+				c.start(drift(), nil)
+			case "leave":
+				p.leave()
+			case "crash":
+				p.crash()
+				settle += d
+			case "cut":
+				p.cut.Store(true)
+				time.Sleep(time.Duration(dice.Int64N(int64(2 * d))))
+				p.cut.Store(false)
+				settle += d + 2*i
+			case "pause":
+				if p.clock == nil {
+					continue
+				}
+				p.paused.Store(true)
+				p.cut.Store(true)
+				p.clock.Pause()
+				time.Sleep(time.Duration(dice.Int64N(int64(2 * d))))
+				p.cut.Store(false)
+				p.clock.Resume()
+				time.Sleep(time.Second)
+				p.paused.Store(false)
+				settle += d + 2*i
+			case "slow", "hang":
+				most := o.Grace / 2
+				settle += most
+				if event == "hang" {
+					most = 4 * o.Grace
+					settle += 2*i + o.Grace + d
+				}
+				p.stop.Store(dice.Int64N(int64(most)))
+				c.start(drift(), nil)
+				if len(c.procs) > processes {
+					time.Sleep(settle)
+					c.expectBalance(0, event)
+					// A process cannot take a shard while its old work on it still hangs. Another takes it.
+					settle = time.Duration(patience+len(c.procs)) * i
+					c.procs[len(c.procs)-1].leave()
+				}
+				p.stop.Store(0)
+			case "fail":
+				p.fails.Store(fmt.Sprintf("%04d", dice.IntN(shards)))
+				time.Sleep(2*d + 12*i)
+				p.fails.Store("")
+			}
+			c.expectBalance(settle, event)
+			longest = max(longest, c.longest)
+			bound := map[string]time.Duration{"join": i, "leave": i, "quiet": 0, "crash": d + i}
+			if most, ok := bound[event]; ok && c.longest > most+10*time.Second {
+				c.fault("%s: a shard was idle for %v", event, c.longest)
+			}
+			time.Sleep(time.Duration(dice.Int64N(int64(4 * d))))
+		}
+		passed := time.Since(c.began)
+		t.Logf("%v: events %v, %d works began, longest idle %v, %d requests, %d lists", passed.Round(time.Hour), events, c.moves, longest, c.requests.Load(), c.lists.Load())
+		c.end()
+	})
+}
+
+// An algorithm decides what one process does. The moves to itself from another process steal the
+// shard: they break its lease at once.
+type algorithm struct {
+	name   string
+	decide func(p *process) func([]member, []shard) []move
+}
+
+// stealing makes the decisions of the Kinesis Client Library and of Event Hubs processors. A process
+// takes free shards up to its target. If there are none, it steals up to most shards from the
+// process with the most, which learns this from its next request.
+//
+//   - Kinesis Client Library 1 and 2 (LeaseTaker): the target is the number of shards divided by that
+//     of processes, rounded up. All free leases up to the target are taken at once, and
+//     maxLeasesToStealAtOneTime (1 by default) are stolen.
+//   - Event Hubs, balanced: each cycle claims one partition, free or stolen. Greedy: it claims all
+//     that it lacks. A process steals only from one that has more than the lower target.
+func stealing(free, most int) func(p *process) func([]member, []shard) []move {
+	return func(p *process) func([]member, []shard) []move {
+		dice := rand.New(rand.NewPCG(uint64(len(p.town.procs)), 7))
+		return func(members []member, shards []shard) (moves []move) {
+			self := members[0].id
+			held := map[string][]shard{}
+			for _, m := range members {
+				held[m.id] = nil
+			}
+			for _, s := range shards {
+				held[s.holder] = append(held[s.holder], s)
+			}
+			target := (len(shards) + len(members) - 1) / len(members)
+			need := target - len(held[self])
+			if n := len(held[""]); n > 0 {
+				for _, i := range dice.Perm(n)[:max(0, min(n, need, free))] {
+					moves = append(moves, move{held[""][i].name, "", self})
+				}
+				return moves
+			}
+			for n := 0; n < most && need > 0; n++ {
+				richest := ""
+				for _, id := range slices.Sorted(maps.Keys(held)) {
+					if id != self && id != "" && (richest == "" || len(held[id]) > len(held[richest])) {
+						richest = id
+					}
+				}
+				if richest == "" || len(held[richest]) <= target && !(need > 1 && len(held[richest]) == target) {
+					break
+				}
+				i := dice.IntN(len(held[richest]))
+				s := held[richest][i]
+				held[richest] = slices.Delete(held[richest], i, i+1)
+				need--
+				go p.steal(s.name)
+				moves = append(moves, move{s.name, "", self})
+			}
+			return moves
+		}
+	}
+}
+
+// steal breaks the lease of a shard at once.
+func (p *process) steal(name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, _ = lease.Break(ctx, wire{p}, shardName("t/", name), lease.Grace(0))
+}
+
+// TestCompare runs the same scenario with the published algorithms and prints a table: 20 processes
+// with 100 shards, of which 5 join, 5 leave and 2 crash.
+//
+//	go test -run Compare -v ./shards
+func TestCompare(t *testing.T) {
+	var table strings.Builder
+	fmt.Fprintf(&table, "\n%-34s %6s %12s %11s %12s\n", "", "moves", "balanced in", "double work", "longest idle")
+	results := map[string]*town{}
+	for _, a := range []algorithm{
+		{"shards", nil},
+		{"Kinesis Client Library, 1 at a time", stealing(1<<30, 1)},
+		{"Kinesis Client Library, 5 at a time", stealing(1<<30, 5)},
+		{"Event Hubs, balanced", stealing(1, 1)},
+		{"Event Hubs, greedy", stealing(1<<30, 1<<30)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newTown(t, 100, duration)
+			c.decide = a.decide
+			for range 15 {
+				c.start(0, nil)
+			}
+			time.Sleep(5 * time.Minute)
+			c.mu.Lock()
+			c.moves, c.double, c.longest, c.faults = 0, 0, 0, nil
+			c.mu.Unlock()
+			var slowest time.Duration
+			settle := func() {
+				began := time.Now()
+				time.Sleep(time.Second)
+				for time.Since(began) < 5*time.Minute && c.spread() > 1 {
+					time.Sleep(time.Second)
+				}
+				slowest = max(slowest, time.Since(began))
+			}
+			for range 5 {
+				c.start(0, nil)
+			}
+			settle()
+			for _, p := range slices.Clone(c.procs[:5]) {
+				p.leave()
+			}
+			settle()
+			for _, p := range slices.Clone(c.procs[:2]) {
+				p.crash()
+			}
+			settle()
+			fmt.Fprintf(&table, "%-34s %6d %12v %11d %12v\n", a.name, c.moves, slowest.Round(time.Second), c.double, c.longest.Round(time.Second))
+			results[a.name] = c
+			if a.decide != nil {
+				c.faults = nil // double work is what the table shows
+			}
+			c.end()
+			if a.decide != nil {
+				c.faults = nil
+			}
+		})
+	}
+	t.Log(table.String())
+	if own := results["shards"]; own.double != 0 {
+		t.Errorf("%d shards were worked twice", own.double)
+	}
+}
+
+// spread returns the difference between the most and the fewest shards of a process. It is large if a
+// shard is idle.
+func (c *town) spread() int {
+	loads := slices.Collect(maps.Values(c.loads()))
+	sum := 0
+	for _, n := range loads {
+		sum += n
+	}
+	if sum < len(c.names) {
+		return len(c.names)
+	}
+	return slices.Max(loads) - slices.Min(loads)
+}
