@@ -21,8 +21,13 @@ import (
 // is a [*lease.LostError] instead. It matches lease.ErrLost, and lease.ErrBroken once the process
 // has learned of a break.
 var (
-	ErrMoving   = errors.New("shards: the shard moves to another process")
-	ErrRemoved  = errors.New("shards: the shard is no longer among the names")
+	// ErrMoving ends the work of a shard that another process should have.
+	ErrMoving = errors.New("shards: the shard moves to another process")
+
+	// ErrRemoved ends the work of a shard that the function names no longer returns.
+	ErrRemoved = errors.New("shards: the shard is no longer among the names")
+
+	// ErrStopping ends all work when the context of Run has ended.
 	ErrStopping = errors.New("shards: the process stops working on its shards")
 )
 

@@ -198,7 +198,7 @@ func (p *process) steal(name string) {
 //	go test -run Compare -v ./shards
 func TestCompare(t *testing.T) {
 	var table strings.Builder
-	fmt.Fprintf(&table, "\n%-34s %6s %12s %11s %12s\n", "", "moves", "balanced in", "double work", "longest idle")
+	fmt.Fprintf(&table, "\n%-36s %6s %12s %12s %11s %12s\n", "", "moves", "after joins", "after all", "double work", "longest idle")
 	results := map[string]*town{}
 	for _, a := range []algorithm{
 		{"shards", nil},
@@ -230,6 +230,7 @@ func TestCompare(t *testing.T) {
 				c.start(0, nil)
 			}
 			settle()
+			joined := slowest
 			for _, p := range slices.Clone(c.procs[:5]) {
 				p.leave()
 			}
@@ -238,7 +239,7 @@ func TestCompare(t *testing.T) {
 				p.crash()
 			}
 			settle()
-			fmt.Fprintf(&table, "%-34s %6d %12v %11d %12v\n", a.name, c.moves, slowest.Round(time.Second), c.double, c.longest.Round(time.Second))
+			fmt.Fprintf(&table, "%-36s %6d %12v %12v %11d %12v\n", a.name, c.moves, joined.Round(time.Second), slowest.Round(time.Second), c.double, c.longest.Round(time.Second))
 			results[a.name] = c
 			if a.decide != nil {
 				c.faults = nil // double work is what the table shows
@@ -267,4 +268,35 @@ func (c *town) spread() int {
 		return len(c.names)
 	}
 	return slices.Max(loads) - slices.Min(loads)
+}
+
+// TestCurve prints the requests that a group sends in a minute with the default options, once it is
+// balanced. With -shards.wide, it also tries 10,000 shards.
+func TestCurve(t *testing.T) {
+	var table strings.Builder
+	fmt.Fprintf(&table, "\n%8s %10s %10s %10s\n", "shards", "processes", "renewals", "lists")
+	for _, n := range []int{100, 1000, 10_000} {
+		for _, processes := range []int{3, 20, 100} {
+			if n*processes > 2000 && !*wide {
+				continue
+			}
+			synctest.Test(t, func(t *testing.T) {
+				c := newTown(t, n, duration)
+				for range processes {
+					c.start(0, nil)
+				}
+				c.expectBalance(2*duration, "at the start")
+				c.requests.Store(0)
+				c.lists.Store(0)
+				time.Sleep(time.Minute)
+				renewals, lists := int(c.requests.Load()), int(c.lists.Load())
+				if most := (n+processes)*60/9 + 1; renewals > most+n/10 || lists > 12*processes {
+					t.Errorf("%d shards, %d processes: %d requests and %d lists", n, processes, renewals, lists)
+				}
+				fmt.Fprintf(&table, "%8d %10d %10d %10d\n", n, processes, renewals, lists)
+				c.end()
+			})
+		}
+	}
+	t.Log(table.String())
 }

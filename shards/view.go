@@ -27,18 +27,18 @@ type View struct {
 type Member struct {
 	ID     string // unique, and different after each call of Run
 	Owner  string // the Owner of its [session.Options]; may be empty
-	Weight int
-	Max    int // 0 means no limit
-	Shards int // number of shards that it holds
+	Weight int    // its share beside the others'
+	Max    int    // 0 means no limit
+	Shards int    // number of shards that it holds
 }
 
 // A Shard is a name and the process that holds its lease.
 type Shard struct {
-	Name  string
+	Name  string      // without the prefix
 	ID    string      // of the holder; empty if the shard is free, or if a program holds it that is not of the group
 	Owner string      // of the holder, or the owner in the lease; may be empty
 	Token lease.Token // of the last grant; empty if there was none
-	State lease.State
+	State lease.State // Available if no lease is locked
 }
 
 // The names and owners of the leases of a group. They are part of what processes of different
@@ -69,7 +69,8 @@ func parseMember(id, owner string) (m Member, ok bool) {
 	rest, most, ok1 := cutNumber(owner, " max=")
 	rest, weight, ok2 := cutNumber(rest, " weight=")
 	name, own := parseLabel(rest)
-	ok = ok1 && ok2 && own == id && weight >= 1 && weight <= maxWeight
+	inRange := weight >= 1 && weight <= maxWeight
+	ok = ok1 && ok2 && own == id && inRange
 	return Member{ID: id, Owner: name, Weight: int(weight), Max: int(most)}, ok
 }
 

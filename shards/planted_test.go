@@ -1,0 +1,90 @@
+package shards
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var planted = flag.String("shards.planted", "", "plant the bugs whose names match")
+
+// Each bug replaces a piece of code that occurs once in its file. At least one test must find it.
+var plantedBugs = []struct{ name, file, old, new string }{
+	{"the share is always rounded up", "assign.go", "range rest[:min(left, len(rest))]", "range rest"},
+	{"the rich do not keep the rest", "assign.go", "cmp.Compare(rich(a), rich(b))", "cmp.Compare(rich(b), rich(a))"},
+	{"weights do not count", "assign.go", "uint64(n), uint64(m.weight))", "uint64(n), uint64(sum/len(rest)))"},
+	{"a full process gets more", "assign.go", "if m.max == 0 || lessProduct", "if m.max >= 0 || lessProduct"},
+	{"the oldest shards are given", "assign.go", "cmp.Compare(b.order, a.order)", "cmp.Compare(a.order, b.order)"},
+	{"running work moves before free shards", "assign.go", "cmp.Compare(a.holder, b.holder), cmp.Compare(b.order", "cmp.Compare(b.holder, a.holder), cmp.Compare(b.order"},
+	{"a receiver gets every shard", "assign.go", "lacks[to]--", "lacks[to] += 0"},
+	{"the first look acquires", "group.go", "		case first:\n", "		case first && m.from != \"\":\n"},
+	{"one shard is taken for each look", "group.go", "		case m.from == \"\" && m.to == r.id:\n", "		case m.from == \"\" && m.to == r.id && r.order > 0 && len(due) > 0:\n		case m.from == \"\" && m.to == r.id:\n			due[lost{}] = now\n"},
+	{"all processes take a free shard", "group.go", "m.from == \"\" && m.to == r.id", "m.from == \"\""},
+	{"nobody breaks the lease of hung work", "group.go", "now.Sub(since) > r.o.Grace", "now.Sub(since) > 100*r.o.Grace"},
+	{"the lease is broken at once", "group.go", "now.Sub(since) > r.o.Grace+2*r.interval", "now.Sub(since) >= 0"},
+	{"a break has no grace", "group.go", "lease.Grace(r.o.breakGrace())", "lease.Grace(0)"},
+	{"a stopping process keeps its own lease", "group.go", "r.close(context.WithoutCancel(ctx), r.self, \"\")\n	r.works.Wait()", "defer r.self.Close(context.Background())\n	r.works.Wait()"},
+	{"Run does not wait for the work", "group.go", "	r.works.Wait()\n", ""},
+	{"a process does not announce itself again", "group.go", "if !r.self.CheckAlive() {", "if false {"},
+	{"a failed call of names empties the list", "group.go", "	if asked != nil {\n", "	if asked != nil {\n		r.names = nil\n"},
+	{"the work of a removed name goes on", "group.go", "			h.end(ErrRemoved)", "			_ = h"},
+	{"shards that nobody takes stay free", "group.go", "n >= patience &&", "n < 0 &&"},
+	{"an overdue shard is given first", "group.go", "r.take(ctx, s.name, 0)", "r.take(ctx, s.name, 1<<62)"},
+	{"a shard with work that hangs counts as held", "work.go", "return !h.lost || h.session.CheckAlive()", "return true"},
+	{"a shard that fails is kept", "work.go", "failures >= mostFailures && r.hasOthers()", "failures < 0"},
+	{"a shard that failed is taken again at once", "work.go", "a.until = r.clock.Now().Add(min(pause, longest))", "a.until = r.clock.Now()"},
+	{"the context of the work does not end with the lease", "work.go", "err := r.work(ctx, h, tok)", "err := r.work(h.ctx, h, tok)"},
+	{"slots are never free again", "work.go", "			<-r.slots\n", ""},
+}
+
+// Every planted bug fits the code. With -shards.planted it is also compiled, and must be found:
+//
+//	go test -run Planted ./shards -shards.planted .
+func TestPlanted(t *testing.T) {
+	for _, b := range plantedBugs {
+		source, err := os.ReadFile(b.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(source), b.old); n != 1 {
+			t.Errorf("%s: the piece occurs %d times in %s", b.name, n, b.file)
+			continue
+		}
+		if *planted == "" || !regexp.MustCompile(*planted).MatchString(b.name) {
+			continue
+		}
+		t.Run(b.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path, err := filepath.Abs(b.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed, overlay := filepath.Join(dir, b.file), filepath.Join(dir, "overlay.json")
+			text, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(changed, []byte(strings.Replace(string(source), b.old, b.new, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(overlay, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-timeout", "60s", "-rapid.nofailfile",
+				"-skip", "Planted|Compare|Curve", ".", "-shards.seed", "1").CombinedOutput()
+			switch {
+			case err == nil:
+				t.Error("not found")
+			case strings.Contains(string(out), "[build failed]"):
+				t.Errorf("does not compile: %s", out)
+			default:
+				t.Log(regexp.MustCompile(`--- FAIL: \w+`).FindString(string(out)))
+			}
+		})
+	}
+}
