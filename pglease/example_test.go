@@ -41,7 +41,7 @@ func start(t *testing.T, program, url string, args ...string) *exec.Cmd {
 // If the tables are missing, an example says at once what to do. If there is no server, an example
 // says what is wrong.
 func TestExamplesSayWhatFails(t *testing.T) {
-	for _, name := range []string{"takeover", "guard", "guarded", "job"} {
+	for _, name := range []string{"takeover", "guard", "guarded", "job", "shards"} {
 		program := build(t, name)
 		for url, want := range map[string]string{
 			shared.URL("postgres"):      "run the statements of pglease.Schema",
@@ -83,6 +83,7 @@ func TestExamples(t *testing.T) {
 	url := shared.URL(shared.Database(t))
 	for name, want := range map[string]string{
 		"takeover": "second holds it with token",
+		"shards":   "the third stops: map[]",
 		"guard":    "is refused: fencing: stale token",
 	} {
 		t.Run(name, func(t *testing.T) {
