@@ -443,7 +443,9 @@ func (r *run) stop(ctx context.Context) {
 	for _, h := range held {
 		h.end(ErrStopping)
 	}
-	r.close(context.WithoutCancel(ctx), r.self, "")
+	if err := r.close(context.WithoutCancel(ctx), r.self); err != nil {
+		r.reportFailed("", err, 1)
+	}
 	r.works.Wait()
 	if r.asking != nil {
 		<-r.asking
@@ -451,10 +453,8 @@ func (r *run) stop(ctx context.Context) {
 }
 
 // close releases a lease and ends its Session. It waits for at most two requests.
-func (r *run) close(ctx context.Context, s *session.Session, name string) {
+func (r *run) close(ctx context.Context, s *session.Session) error {
 	ctx, cancel := timing.WithTimeout(ctx, r.clock, 2*r.o.Session.RequestTimeout)
 	defer cancel()
-	if err := s.Close(ctx); err != nil {
-		r.reportFailed(name, err, 1)
-	}
+	return s.Close(ctx)
 }

@@ -3,8 +3,13 @@ package shards
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -101,17 +106,61 @@ func TestWeights(t *testing.T) {
 	})
 }
 
-// If the work does not return, the lease is broken with a grace, and another process works with a
-// newer token.
+// If the work does not return within Grace, the lease is broken. The break leaves the holder time to
+// notice it. Then another process works with a newer token.
 func TestHungWork(t *testing.T) {
 	inTown(t, 10, func(c *town) {
+		var broke []time.Duration
 		p := c.start(0, nil)
 		p.stop.Store(int64(time.Hour))
 		c.expectBalance(2*interval+time.Second, "alone")
-		c.start(0, nil)
-		c.expectBalance(4*interval+2*duration+time.Second, "after Grace")
+		began := time.Now()
+		c.start(0, func(o *Options) {
+			o.Trace = &Trace{Broke: func(name, id string) {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				broke = append(broke, time.Since(began))
+			}}
+		})
+		time.Sleep(duration + 4*interval)
+		c.mu.Lock()
+		if len(broke) != 5 || slices.Min(broke) < duration+2*interval {
+			t.Errorf("breaks after %v", broke)
+		}
+		c.mu.Unlock()
+		if s := c.unbalanced(); s == "" {
+			t.Error("the lease has ended at once")
+		}
+		c.expectBalance(duration+2*interval, "after the grace")
 		if c.loads()[p] != 5 {
-			c.t.Errorf("the first has %d", c.loads()[p])
+			t.Errorf("the first has %d", c.loads()[p])
+		}
+	})
+}
+
+// A process that stops hands on the shards whose work has returned, even if other work hangs.
+func TestStopWhileWorkHangs(t *testing.T) {
+	inTown(t, 10, func(c *town) {
+		for range 2 {
+			c.start(0, nil)
+		}
+		c.expectBalance(2*interval+time.Second, "at the start")
+		first, other := c.procs[0], c.procs[1]
+		for name, ls := range c.at {
+			if ls[0].p == first {
+				first.hangs.Store(name)
+			}
+		}
+		first.leave()
+		time.Sleep(interval + time.Second)
+		if n := c.loads()[other]; n != 9 {
+			t.Errorf("the other works on %d", n)
+		}
+		time.Sleep(time.Hour) // Run waits for the work
+		select {
+		case <-first.ended:
+		default:
+			t.Error("Run has not returned")
 		}
 	})
 }
@@ -120,10 +169,10 @@ func TestHungWork(t *testing.T) {
 func TestFailingWork(t *testing.T) {
 	inTown(t, 10, func(c *town) {
 		p := c.start(0, nil)
-		p.fails.Store("0004")
-		time.Sleep(interval)
 		c.start(0, nil)
 		c.start(0, nil)
+		c.expectBalance(2*interval+time.Second, "at the start")
+		p.failOne()
 		c.expectBalance(2*duration+8*interval, "after the failures")
 		c.moves = 0
 		c.expectBalance(time.Hour, "an hour later")
@@ -373,4 +422,97 @@ func TestOwners(t *testing.T) {
 	if _, _, _, ok := parseShard("operator"); ok {
 		t.Error("a foreign owner is a process")
 	}
+}
+
+// A panic of the work releases the lease of its shard and ends the process.
+func TestPanic(t *testing.T) {
+	if os.Getenv("SHARDS_PANIC") != "" {
+		store := memory.New(nil)
+		g, err := New(releases{store.Authority(), store}, "p/", &Options{Interval: 10 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = g.Run(t.Context(), func(context.Context) ([]string, error) { return []string{"a"}, nil },
+			func(context.Context, string, lease.Token) error { panic("boom") })
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run", "TestPanic$")
+	cmd.Env = append(os.Environ(), "SHARDS_PANIC=1")
+	out, err := cmd.CombinedOutput()
+	if text := string(out); err == nil || !strings.Contains(text, "panic: boom") || !strings.Contains(text, "release p/shards/a") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// releases prints each release.
+type releases struct {
+	lease.Authority
+	lease.Lister
+}
+
+func (a releases) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.ActionRelease {
+		fmt.Println("release", name)
+	}
+	return a.Authority.Do(ctx, name, req)
+}
+
+// The hooks and the records tell of each shard once.
+func TestReports(t *testing.T) {
+	inTown(t, 2, func(c *town) {
+		var mu sync.Mutex
+		got := map[string]int{}
+		note := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			got[what]++
+		}
+		var text strings.Builder
+		p := c.start(0, func(o *Options) {
+			o.Logger = slog.New(slog.NewTextHandler(&lines{to: &text}, nil))
+			o.Trace = &Trace{
+				Taken:    func(string, lease.Token) { note("taken") },
+				Given:    func(_ string, _ lease.Token, cause error, _ time.Duration) { note(cause.Error()) },
+				Lost:     func(_ string, _ lease.Token, err error) { note("lost"); note(lease.CodeOf(err).Error()) },
+				Failed:   func(name string, _ error) { note("failed " + name) },
+				Balanced: func(mine, members int) { note(fmt.Sprintf("balanced %d of %d", mine, members)) },
+			}
+		})
+		time.Sleep(2 * interval)
+		q := c.start(0, nil)
+		c.expectBalance(3*interval, "after a start")
+		q.leave()
+		c.expectBalance(2*interval, "after a leave")
+		p.cut.Store(true)
+		time.Sleep(2 * duration)
+		p.cut.Store(false)
+		c.expectBalance(3*interval, "after a cut")
+		p.leave()
+		time.Sleep(time.Minute)
+		delete(got, "failed ")
+		want := map[string]int{
+			"taken": 5, ErrMoving.Error(): 1, ErrStopping.Error(): 2, "lost": 2, lease.ErrStopWindow.Error(): 2,
+			"balanced 2 of 1": 3, "balanced 1 of 2": 1,
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		for what, n := range map[string]int{"shards: taken": 5, "shards: given": 3, "shards: lost": 2, "shards: balanced": 4} {
+			if m := strings.Count(text.String(), `msg="`+what+`"`); m != n {
+				t.Errorf("%d records %q, want %d", m, what, n)
+			}
+		}
+	})
+}
+
+// lines is a writer for several goroutines.
+type lines struct {
+	mu sync.Mutex
+	to *strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.Write(p)
 }

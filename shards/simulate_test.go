@@ -109,7 +109,7 @@ func TestSimulate(t *testing.T) {
 				}
 				p.stop.Store(0)
 			case "fail":
-				p.fails.Store(fmt.Sprintf("%04d", dice.IntN(shards)))
+				p.failOne()
 				time.Sleep(2*d + 12*i)
 				p.fails.Store("")
 			}

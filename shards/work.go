@@ -90,16 +90,17 @@ func (r *run) hold(h *holding) {
 		}
 		return nil
 	}, &session.RunOptions{ReleaseTimeout: 2 * r.o.Session.RequestTimeout, Logger: o.Logger})
+	lost := errors.Is(cause, lease.ErrLost)
 	switch {
-	case ran && !errors.Is(cause, lease.ErrLost):
+	case ran && !lost:
 		r.reportGiven(h.name, tok, cause, r.clock.Now().Sub(ended))
-		if err != nil {
-			r.reportFailed(h.name, err, 1) // the release
-		}
 	case !ran && err != nil && h.ctx.Err() == nil:
 		r.reportFailed(h.name, err, r.fail(h.name, r.o.Interval))
 	}
-	r.close(context.WithoutCancel(h.ctx), s, h.name)
+	// Close sends the release again if it has failed. After a loss, the store often does not answer.
+	if err := r.close(context.WithoutCancel(h.ctx), s); err != nil && !lost {
+		r.reportFailed(h.name, err, 1)
+	}
 }
 
 // drop forgets a holding.

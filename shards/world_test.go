@@ -44,8 +44,9 @@ type town struct {
 
 // A labor is a running call of work.
 type labor struct {
-	p   *process
-	ctx context.Context
+	p    *process
+	ctx  context.Context
+	fail chan struct{} // closed to make the work return an error
 }
 
 type process struct {
@@ -58,6 +59,7 @@ type process struct {
 	cut    atomic.Bool
 	paused atomic.Bool
 	stop   atomic.Int64 // how long the work takes to stop
+	hangs  atomic.Value // the name of the shard whose work takes an hour to stop
 	fails  atomic.Value // the name of the shard whose work returns errors
 	lists  atomic.Int64
 }
@@ -167,7 +169,7 @@ func (p *process) work(ctx context.Context, name string, tok lease.Token) error 
 		c.longest = max(c.longest, time.Since(since))
 		delete(c.idle, name)
 	}
-	l := &labor{p, ctx}
+	l := &labor{p, ctx, make(chan struct{})}
 	c.at[name] = append(c.at[name], l)
 	c.mu.Unlock()
 	defer func() {
@@ -184,13 +186,32 @@ func (p *process) work(ctx context.Context, name string, tok lease.Token) error 
 	select {
 	case <-p.die:
 		return nil
+	case <-l.fail:
+		return errWork
 	case <-ctx.Done():
+	}
+	stop := time.Duration(p.stop.Load())
+	if p.hangs.Load() == name {
+		stop = time.Hour
 	}
 	select {
 	case <-p.die:
-	case <-time.After(time.Duration(p.stop.Load())):
+	case <-time.After(stop):
 	}
 	return context.Cause(ctx)
+}
+
+// failOne makes the work of one shard of p fail, now and later.
+func (p *process) failOne() {
+	p.town.mu.Lock()
+	defer p.town.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(p.town.at)) {
+		if ls := p.town.at[name]; len(ls) > 0 && ls[0].p == p {
+			p.fails.Store(name)
+			close(ls[0].fail)
+			return
+		}
+	}
 }
 
 // leave stops a process cleanly.
