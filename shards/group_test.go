@@ -110,7 +110,7 @@ func TestWeights(t *testing.T) {
 // notice it. Then another process works with a newer token.
 func TestHungWork(t *testing.T) {
 	inTown(t, 10, func(c *town) {
-		var broke []time.Duration
+		var broke, taken []time.Duration
 		p := c.start(0, nil)
 		p.stop.Store(int64(time.Hour))
 		c.expectBalance(2*interval+time.Second, "alone")
@@ -120,21 +120,28 @@ func TestHungWork(t *testing.T) {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				broke = append(broke, time.Since(began))
+			}, Taken: func(string, lease.Token) {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				taken = append(taken, time.Since(began))
 			}}
 		})
-		time.Sleep(duration + 4*interval)
+		c.expectBalance(2*duration+6*interval, "after the grace")
+		if c.loads()[p] != 5 {
+			t.Errorf("the first has %d", c.loads()[p])
+		}
 		c.mu.Lock()
 		if len(broke) != 5 || slices.Min(broke) < duration+2*interval {
 			t.Errorf("breaks after %v", broke)
 		}
+		if first := slices.Min(taken); first < slices.Max(broke)+duration/2 {
+			t.Errorf("breaks after %v, and taken after %v", broke, taken)
+		}
+		for i := range 10 {
+			c.names = append(c.names, fmt.Sprint("more", i))
+		}
 		c.mu.Unlock()
-		if s := c.unbalanced(); s == "" {
-			t.Error("the lease has ended at once")
-		}
-		c.expectBalance(duration+2*interval, "after the grace")
-		if c.loads()[p] != 5 {
-			t.Errorf("the first has %d", c.loads()[p])
-		}
+		c.expectBalance(2*interval+time.Second, "with more names, and the old work still hangs")
 	})
 }
 

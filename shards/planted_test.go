@@ -35,7 +35,7 @@ var plantedBugs = []struct{ name, file, old, new string }{
 	{"the work of a removed name goes on", "group.go", "			h.end(ErrRemoved)", "			_ = h"},
 	{"shards that nobody takes stay free", "group.go", "n >= patience &&", "n < 0 &&"},
 	{"an overdue shard is given first", "group.go", "r.take(ctx, s.name, 0)", "r.take(ctx, s.name, 1<<62)"},
-	{"a shard with work that hangs counts as held", "work.go", "return !h.lost || h.session.CheckAlive()", "return true"},
+	{"a shard with work that hangs counts as held", "work.go", "return h.session == nil || h.session.CheckAlive()", "return true"},
 	{"a shard that fails is kept", "work.go", "failures >= mostFailures && r.hasOthers()", "failures < 0"},
 	{"a shard that failed is taken again at once", "work.go", "a.until = r.clock.Now().Add(min(pause, longest))", "a.until = r.clock.Now()"},
 	{"the context of the work does not end with the lease", "work.go", "err := r.work(ctx, h, tok)", "err := r.work(h.ctx, h, tok)"},

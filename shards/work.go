@@ -19,13 +19,12 @@ type holding struct {
 	ctx   context.Context // ends when this process gives the shard up
 	end   context.CancelCauseFunc
 
-	// The following fields are guarded by run.heldMu.
-	session *session.Session // nil until the lease is acquired
-	lost    bool             // the context of the work has ended because of the lease
+	session *session.Session // nil until the lease is acquired; guarded by run.heldMu
 }
 
-// mine reports whether the lease of the shard is held, or is being acquired.
-func (h *holding) mine() bool { return !h.lost || h.session.CheckAlive() }
+// mine reports whether the lease of the shard is held, or is being acquired. Work can still be
+// running after its lease has ended.
+func (h *holding) mine() bool { return h.session == nil || h.session.CheckAlive() }
 
 // shardSession is a Session whose AcquireUnlessHeld does not wait to see whether the holder of a
 // shard is alive: the next list shows it.
@@ -76,9 +75,6 @@ func (r *run) hold(h *holding) {
 			defer close(over)
 			ended = r.clock.Now()
 			if cause = context.Cause(ctx); errors.Is(cause, lease.ErrLost) {
-				r.heldMu.Lock()
-				h.lost = true
-				r.heldMu.Unlock()
 				r.reportLost(h.name, tok, cause)
 			}
 		})
