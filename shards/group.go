@@ -75,7 +75,8 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 
 // Run works on the shards of this process until ctx ends. The function names returns the names of
 // all shards. Run calls it before each list, with a context that ends after Session.RequestTimeout.
-// If names returns an error or does not return, Run reports this and keeps the last answer.
+// If names returns an error or does not return, Run reports this and keeps the last answer. At its
+// end, Run waits until names has returned.
 // Processes may briefly get different names. If a name is missing in an answer, its work ends.
 //
 // For each shard of this process, Run calls work on a goroutine of its own. The context of work ends

@@ -192,7 +192,7 @@ func TestFailingWork(t *testing.T) {
 // Nothing moves in a week in which nothing happens.
 func TestQuietWeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newTown(t, 20, 10*time.Minute)
+		c := newTown(t, 10, 10*time.Minute)
 		for range 3 {
 			c.start(0, nil)
 		}
