@@ -496,6 +496,7 @@ func TestReports(t *testing.T) {
 		c.expectBalance(3*interval, "after a cut")
 		p.leave()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		delete(got, "failed ")
 		want := map[string]int{
 			"taken": 5, ErrMoving.Error(): 1, ErrStopping.Error(): 2, "lost": 2, lease.ErrStopWindow.Error(): 2,
