@@ -54,6 +54,7 @@ func TestSimulate(t *testing.T) {
 		}
 		i := o.Interval
 		events, longest := map[string]int{}, time.Duration(0)
+		var refusing time.Time // until when a process may refuse a shard: its work failed there, or still hangs
 		for end := time.Now().Add(time.Duration(*days) * 24 * time.Hour); time.Now().Before(end) && len(c.faults) == 0; {
 			p := c.procs[dice.IntN(len(c.procs))]
 			settle := 2*i + 10*time.Second // the bound that the documentation states
@@ -108,16 +109,26 @@ func TestSimulate(t *testing.T) {
 					c.procs[len(c.procs)-1].leave()
 				}
 				p.stop.Store(0)
+				refusing = later(refusing, time.Now().Add(5*o.Grace))
 			case "fail":
 				p.failOne()
+				refusing = time.Now().Add(10 * d)
 				time.Sleep(2*d + 12*i)
 				p.fails.Store("")
+			}
+			needed, before := c.needed(), c.works()
+			refused := time.Now().Before(refusing)
+			if refused {
+				settle += time.Duration(patience+len(c.procs)) * i
 			}
 			c.expectBalance(settle, event)
 			longest = max(longest, c.longest)
 			bound := map[string]time.Duration{"join": i, "leave": i, "quiet": 0, "crash": d + i}
-			if most, ok := bound[event]; ok && c.longest > most+10*time.Second {
+			if most, ok := bound[event]; ok && !refused && c.longest > most+10*time.Second {
 				c.fault("%s: a shard was idle for %v", event, c.longest)
+			}
+			if moves := c.works() - before; moves > needed+needed/20 && bound[event] > 0 && !refused {
+				c.fault("%s: %d moves, and %d were needed", event, moves, needed)
 			}
 			time.Sleep(time.Duration(dice.Int64N(int64(4 * d))))
 		}
@@ -125,6 +136,38 @@ func TestSimulate(t *testing.T) {
 		t.Logf("%v: events %v, %d works began, longest idle %v, %d requests, %d lists", passed.Round(time.Hour), events, c.moves, longest, c.requests.Load(), c.lists.Load())
 		c.end()
 	})
+}
+
+// works returns how often a work began.
+func (c *town) works() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.moves
+}
+
+// needed returns how many shards have to move.
+func (c *town) needed() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var w world
+	for _, p := range c.procs {
+		w.members = append(w.members, member{fmt.Sprintf("%p", p), p.group.o.Weight, p.group.o.Max})
+	}
+	for _, name := range c.names {
+		s := shard{name: name}
+		if ls := c.at[name]; len(ls) > 0 {
+			s.holder = fmt.Sprintf("%p", ls[0].p)
+		}
+		w.shards = append(w.shards, s)
+	}
+	return len(plan(w.members, w.shards))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // An algorithm decides what one process does. The moves to itself from another process steal the
