@@ -163,8 +163,7 @@ func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 // once if no Acquire can ever be granted, for example because the owner is malformed. A store can
 // mark an error as permanent with [lease.Permanent], for example because a table is missing. If all
 // attempts fail with permanent errors for 30 s, Run returns the last of them, even if their texts
-// differ. While the lease is
-// held, renewals continue even after a permanent error.
+// differ. While the lease is held, renewals continue even after a permanent error.
 //
 // The context of f also ends if f itself gives the lease up. The function f may call HandOver or
 // Release with its context, although each of them ends the context. To call Close, f needs a

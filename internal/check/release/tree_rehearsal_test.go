@@ -157,7 +157,7 @@ func TestRehearsal(t *testing.T) {
 		u := &user{t, u.env}
 		u.serves(u.program(r, "examples/service", "main.go"))
 	})
-	for name, want := range map[string]string{"cron": "the fourth finds it done\n", "daemon": "an operator breaks the lease"} {
+	for name, want := range map[string]string{"cron": "the fourth finds it done\n", "daemon": "an operator breaks the lease", "shards": "carol works on 12"} {
 		t.Run(name, func(t *testing.T) {
 			u := &user{t, u.env}
 			if got := u.run(u.program(r, "examples/"+name, "main.go"), "go", "run", "."); !strings.Contains(got, want) {
