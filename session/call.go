@@ -130,7 +130,7 @@ func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, err
 			return s.acquired(o)
 		}
 		isHeld := func(res lease.Result) bool { return res.MinRemaining > 0 }
-		locked, err := s.wait(ctx, isHeld)
+		locked, err := s.wait(ctx, nil, isHeld)
 		switch {
 		case err == error(lease.ErrReleased): // treat it like an Acquire that is in flight
 			return s.acquired(outcome{err: err})

@@ -90,9 +90,16 @@ func (r *runner) reportAttempt(c *contention, err error) {
 // can ever succeed.
 func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) error {
 	if l, ok := r.lease.(lease.Waiter); ok && locked {
-		err := l.Wait(ctx)
+		spread := func() time.Duration {
+			return time.Duration(dice.Dice{Reader: &r.Rand}.Number() * float64(r.WakeJitter))
+		}
+		var err error
+		if s, ok := l.(likeSession); ok {
+			err = s.waitSpread(ctx, spread)
+		} else if err = l.Wait(ctx); err == nil {
+			_ = timing.Sleep(ctx, r.Clock, spread())
+		}
 		if err == nil {
-			_ = timing.Sleep(ctx, r.Clock, time.Duration(dice.Dice{Reader: &r.Rand}.Number()*float64(r.WakeJitter)))
 			return nil
 		}
 		if hopeless(err) {

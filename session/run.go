@@ -28,9 +28,11 @@ type RunOptions struct {
 	// the time between attempts does not double. Default: 1 s.
 	AcquireInterval time.Duration
 
-	// WakeJitter spreads the attempts of several processes that learn at the same time that the lease
-	// is free. When the Wait of a [lease.Waiter] returns, Run sleeps for a random time of at most
-	// WakeJitter before its next attempt. Default: AcquireInterval/10.
+	// WakeJitter spreads the requests of several processes that learn at the same time that the lease
+	// may be free. A [Session] sleeps for a random time of at most WakeJitter, reads the record, and
+	// tries to acquire the lease if it is free. One release therefore costs each waiting Session at
+	// most two requests. For any other [lease.Waiter], Run sleeps after Wait has returned. Default:
+	// AcquireInterval/10.
 	WakeJitter time.Duration
 
 	// ReleaseTimeout is the time limit of the Release that Run calls after its function has
@@ -435,6 +437,7 @@ type likeSession interface {
 	logQueue() *logqueue.Queue
 	lastHolder() string
 	takeOverOf(tok lease.Token) error
+	waitSpread(ctx context.Context, spread func() time.Duration) error
 }
 
 // stopped returns one error that matches both ctx.Err() and context.Cause(ctx).

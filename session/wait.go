@@ -26,7 +26,13 @@ import (
 // RenewInterval, shortened at random by up to half. After a watch is lost, Wait also reads the
 // record repeatedly, until a new watch begins.
 func (s *Session) Wait(ctx context.Context) error {
-	_, err := s.wait(ctx, func(lease.Result) bool { return false })
+	return s.waitSpread(ctx, nil)
+}
+
+// waitSpread is like Wait. After the lease may have ended, waitSpread sleeps for the time that spread
+// returns before it reads the record, so that many waiters do not all read it at the same time.
+func (s *Session) waitSpread(ctx context.Context, spread func() time.Duration) error {
+	_, err := s.wait(ctx, spread, func(lease.Result) bool { return false })
 	if err == lease.ErrReleased {
 		return nil
 	}
@@ -36,14 +42,15 @@ func (s *Session) Wait(ctx context.Context) error {
 // When a call of Wait is answered, the context of the call ends with the cause errAnswered.
 var errAnswered = errors.New("the lease was given up")
 
-// wait is like Wait, with two differences. If Release, HandOver or Close was called, wait returns
+// wait is like waitSpread, with two differences. If Release, HandOver or Close was called, wait returns
 // ErrReleased. While the lease is locked and the Session cannot acquire it, wait passes each answer
 // of the authority to the function isEnough, and returns true if isEnough returns true.
-func (s *Session) wait(ctx context.Context, isEnough func(lease.Result) bool) (bool, error) {
+func (s *Session) wait(ctx context.Context, spread func() time.Duration, isEnough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	n := s.begin(replyTo{ctx, func(outcome) { end(errAnswered) }}, (*machine).await)
 	defer s.cancel(n, nil)
 	f := s.follower()
+	f.Spread = spread
 	defer f.Unwatch()
 	for ctx.Err() == nil {
 		f.Watch(ctx)

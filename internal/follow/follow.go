@@ -21,6 +21,7 @@ type Follower struct {
 	Interval  time.Duration                     // the longest time between two polls without a watch
 	Retry     time.Duration                     // if waits shorter than this repeat, Wait makes them longer, up to this time
 	Jitter    func(time.Duration) time.Duration // shortens a duration at random
+	Spread    func() time.Duration              // how long Wait sleeps after the record may have changed; nil: not at all
 	Tasks     *tasks.Group                      // the Group of the owner, which waits for requests that hang
 	Looks     *tasks.Count                      // counts the outstanding Looks of all Followers of the owner
 	Watches   *tasks.Count                      // counts the watches that were requested and have not begun
@@ -95,16 +96,29 @@ func (f *Follower) Wait(ctx context.Context, d time.Duration) (passed bool) {
 	}
 	f.signaled = false
 	select {
-	case _, f.signaled = <-f.changed:
-		if f.lost = !f.signaled; f.lost {
-			f.Unwatch()
-		}
+	case _, open := <-f.changed:
+		f.note(open)
 	case <-timing.After(f.Clock, max(d, f.soonest)):
 		f.soonest = min(max(2*f.soonest, time.Millisecond), f.Retry)
-		return true
+		passed = true
 	case <-ctx.Done():
+		return false
 	}
-	return false
+	if f.Spread != nil && timing.Sleep(ctx, f.Clock, f.Spread()) == nil {
+		select { // The next Look also shows what was signaled during the sleep.
+		case _, open := <-f.changed:
+			f.note(open)
+		default:
+		}
+	}
+	return passed
+}
+
+// note records a signal of the watch, or its loss if the channel is not open.
+func (f *Follower) note(open bool) {
+	if f.signaled, f.lost = open, !open; f.lost {
+		f.Unwatch()
+	}
 }
 
 // ask returns the answer of do. ask returns false if do returns an error, if do takes longer than
