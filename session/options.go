@@ -24,7 +24,8 @@ type Options struct {
 	// Owner is a label for people to read, for example the name of a process and of its host. The
 	// Owner appears in the log records, and in the record of the lease that [lease.Inspect] returns.
 	// The label proves nothing. Two Sessions with the same Owner exclude each other, unless TakeOver
-	// is set. Default: 16 random hexadecimal digits, which are different for each Session.
+	// is set. Default: the host name, the process ID and 16 random digits, joined by "_". It is
+	// different for each Session.
 	Owner string
 
 	// TakeOver lets Acquire take the lease from an earlier holder with the same Owner. Set TakeOver

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -77,8 +76,7 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	s := &Session{o: o, authority: authority}
 	s.machine = machine{o: o, name: name, random: dice.Dice{Reader: &o.Rand}}
 	if o.Owner == "" {
-		id := s.machine.random.ID()
-		s.machine.unique, o.Owner = true, hex.EncodeToString(id[:8])
+		s.machine.unique, o.Owner = true, defaultOwner(s.machine.random.ID())
 	}
 	s.alarm.Ring = func() { s.tasks.Run(func() { s.step((*machine).advance) }) } // runs as a task, so that Close waits for the hooks that the alarm calls
 	s.log.To = o.Logger

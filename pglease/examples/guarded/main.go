@@ -50,8 +50,7 @@ func run() error {
 		return err // The URL is malformed, and nothing is open.
 	}
 	defer func() { store.Close(); leases.Close(); db.Close(); stop() }()
-	host, _ := os.Hostname() // Without a name, the Session uses random digits as its owner.
-	l, err := store.Lease("counter", &session.Options{Owner: host})
+	l, err := store.Lease("counter", nil)
 	if err != nil {
 		return err
 	}
