@@ -12,18 +12,34 @@ import (
 	"github.com/fencedlease/lease/internal/timing"
 )
 
-// contend tries to acquire the lease until an attempt is granted. If the second result is true, the
+// contend calls tryUntilGranted, and then the hook [Trace].Contended if the Lease is a Session.
+func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, err error) {
+	c, began := contention{interval: r.AcquireInterval, refusal: r.refusal()}, r.Clock.Now()
+	tok, unknown, err = r.tryUntilGranted(ctx, &c)
+	r.reportContention(ContendInfo{Token: tok, Err: err, Took: r.Clock.Now().Sub(began), Attempts: c.attempts})
+	return tok, unknown, err
+}
+
+// reportContention adds the name to info and calls the hook, if the Lease is a Session.
+func (r *runner) reportContention(info ContendInfo) {
+	if l, ok := r.lease.(likeSession); ok && l.trace() != nil {
+		info.Name = r.name()
+		callHook(l.trace().Contended, info)
+	}
+}
+
+// tryUntilGranted tries to acquire the lease until an attempt is granted. If the second result is true, the
 // outcome of an attempt is unknown, and the caller must call the method settle. The authority might
 // have granted an attempt with an unknown outcome, or might still grant it.
-func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, err error) {
-	c := contention{interval: r.AcquireInterval, refusal: r.refusal()}
+func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.Token, unknown bool, err error) {
 	for {
+		c.attempts++
 		over := ctx.Err() // if ctx is done already, the Lease sends no request
 		tok, ok, err := lease.AcquireWithToken(ctx, r.lease)
 		ended := ctx.Err()
 		switch {
 		case ok:
-			r.reportAttempt(&c, nil)
+			r.reportAttempt(c, nil)
 			return tok, false, nil
 		case over != nil && errors.Is(err, over): // no request was sent
 		case ended != nil && errors.Is(err, ended):
@@ -39,7 +55,7 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 			return "", unknown, err
 		}
 		if ended == nil {
-			r.reportAttempt(&c, err)
+			r.reportAttempt(c, err)
 		}
 		if ended == nil && err == nil && !c.logged {
 			c.logged = true
@@ -49,7 +65,7 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 			}
 			r.record(slog.LevelInfo, "lease: waiting for another holder", "holder", holder)
 		}
-		if err := r.waitForTurn(ctx, &c, err == nil); err != nil {
+		if err := r.waitForTurn(ctx, c, err == nil); err != nil {
 			return "", unknown, err
 		}
 		if ctx.Err() != nil {
@@ -124,6 +140,7 @@ type contention struct {
 	failed   bool          // whether the last attempt failed, and was not just refused
 	since    time.Time     // when the first of the last attempts that all failed with a permanent error failed; zero if there is none
 	pause    time.Duration // until the next attempt
+	attempts int           // calls of Acquire
 	failures int           // attempts in a row that failed with any error
 	logged   bool          // the Logger has the record that Run waits for another holder
 }

@@ -287,10 +287,10 @@ func (w *world) checkNotified(who int, was *incarnation, rec lease.Record, break
 	margin := w.cfg.options[who].Margin
 	notified := false
 	for _, r := range out.report {
-		if b, ok := r.(breakInfo); ok {
+		if b, ok := r.(BreakInfo); ok {
 			notified = true
-			if !near(b.until, h.inc.until) || b.token.Compare(lease.TokenOf(was.token)) != 0 {
-				w.fail("breaking", "OnBreaking gets %s, and U is %s", w.timeText(b.until), w.timeText(h.inc.until))
+			if !near(b.Until, h.inc.until) || b.Token.Compare(lease.TokenOf(was.token)) != 0 {
+				w.fail("breaking", "OnBreaking gets %s, and U is %s", w.timeText(b.Until), w.timeText(h.inc.until))
 			}
 		}
 	}

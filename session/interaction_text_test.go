@@ -161,8 +161,8 @@ func (w *world) noteEffects(who int, out effects) {
 		switch r := r.(type) {
 		case *lease.LostError:
 			w.note("%s: OnLost: %s", name(who), errorText(r))
-		case breakInfo:
-			w.note("%s: OnBreaking: until %s", name(who), w.timeText(r.until))
+		case BreakInfo:
+			w.note("%s: OnBreaking: until %s", name(who), w.timeText(r.Until))
 		case failure:
 			w.note("%s: %s failed %d times: %s", name(who), r.what, r.count, errorText(r.err))
 		}

@@ -57,6 +57,9 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 		}
 		hooks = append(hooks, hook)
 	}
+	if out.ended != nil {
+		hooks = append(hooks, s.reportEnd(out.ended))
+	}
 	acts = append(acts, hooks...)
 	for _, o := range out.answers {
 		answer := s.calls.Take(o.call).answer

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -29,18 +30,14 @@ type Trace struct {
 	Renew func(RenewInfo)
 
 	// Breaking is called when the Session learns that its lease was broken with a grace period, and
-	// again if the grace period is shortened. The second argument is U, the time until which the
-	// lease is certainly held.
-	Breaking func(tok lease.Token, until time.Time)
+	// again if the grace period is shortened.
+	Breaking func(BreakInfo)
 
 	// Stopping is called when the stop window of an incarnation begins. The contexts of WhileHeld
 	// have ended, and the LostError is their cause. Its Reason is [lease.ErrStopWindow]. The lease is
 	// still held, and is lost one StopWindow later unless a renewal is granted. Such a renewal ends
-	// the stop window, so an incarnation can have several. Stopping is not called if the lease is lost without a stop window,
-	// for example after a suspension of the process. To count all terms that did not end by choice,
-	// count the tokens that Stopping or Lost reports, and the errors of [Run] that match
-	// fencing.ErrStale. A guard can reject a write before the Session has noticed that its lease was
-	// broken.
+	// the stop window, so an incarnation can have several. Stopping is not called if the lease is lost
+	// without a stop window, for example after a suspension of the process.
 	Stopping func(*lease.LostError)
 
 	// Lost is called once for every incarnation that ends by a loss. If the work stops in the stop
@@ -51,10 +48,20 @@ type Trace struct {
 	// Released is called after every release and after every hand-over, with its outcome. Released
 	// is also called if a release undoes an Acquire or a renewal that was granted too late.
 	Released func(ReleaseInfo)
+
+	// Ended is called once for every incarnation, when CheckAlive has turned false for it. Its Reason
+	// tells whether the incarnation ended by choice. A guard can reject a write before the Session
+	// has noticed a loss, so also count the errors of [Run] that match fencing.ErrStale.
+	Ended func(EndInfo)
+
+	// Contended is called when [Run], [TryRun] or [AcquireWait] has acquired the lease, or has
+	// stopped trying.
+	Contended func(ContendInfo)
 }
 
 // AcquireInfo is the argument of the hook [Trace].Acquire.
 type AcquireInfo struct {
+	Name      string        // the name of the lease
 	Token     lease.Token   // the token of the incarnation that is held now; empty if nothing is held
 	Err       error         // the error that Acquire wraps; nil if another holder has the lease; if Abandoned is true, the error of the last request
 	Took      time.Duration // from the sending of the last request to its answer
@@ -63,6 +70,7 @@ type AcquireInfo struct {
 
 // RenewInfo is the argument of the hook [Trace].Renew.
 type RenewInfo struct {
+	Name  string        // the name of the lease
 	Token lease.Token   // the token of the incarnation that was renewed; empty if the incarnation had already ended
 	Err   error         // nil if the renewal was granted
 	Took  time.Duration // from the sending of the renewal to its answer
@@ -71,20 +79,44 @@ type RenewInfo struct {
 
 // ReleaseInfo is the argument of the hook [Trace].Released.
 type ReleaseInfo struct {
-	ID  lease.ID // the ID that was released or handed over
-	To  lease.ID // for a hand-over: the ID of the receiver
-	Err error    // not nil if the outcome is unknown, if nothing was sent, or if a hand-over was refused
+	Name  string      // the name of the lease
+	Token lease.Token // the token of the incarnation with this ID; empty if the ID was never held, or a newer incarnation has begun
+	ID    lease.ID    // the ID that was released or handed over
+	To    lease.ID    // for a hand-over: the ID of the receiver
+	Err   error       // not nil if the outcome is unknown, if nothing was sent, or if a hand-over was refused
+}
+
+// BreakInfo is the argument of the hook [Trace].Breaking.
+type BreakInfo struct {
+	Name  string      // the name of the lease
+	Token lease.Token // the token of the incarnation that is held
+	Until time.Time   // U, the time until which the lease is certainly held
+}
+
+// EndInfo is the argument of the hook [Trace].Ended.
+type EndInfo struct {
+	Name  string      // the name of the lease
+	Token lease.Token // the token of the incarnation that has ended
+
+	// Reason is [lease.ErrReleased] if Release, HandOver or Close ended the incarnation before a stop
+	// window had begun, and [lease.ErrStopWindow] if one of them ended it after that. After a loss,
+	// Reason is the Reason of the LostError.
+	Reason lease.Code
+	Err    error // the *lease.LostError of the loss or of the stop window; nil if Reason is ErrReleased
+}
+
+// ContendInfo is the argument of the hook [Trace].Contended.
+type ContendInfo struct {
+	Name     string        // the name of the lease
+	Token    lease.Token   // the token that was granted; empty if none was
+	Err      error         // the error of the contention; nil if it was granted, or if another holder has the lease
+	Took     time.Duration // from the beginning of the contention to its end
+	Attempts int           // how often Acquire was called
 }
 
 // A machine reports events of the following types: AcquireInfo, RenewInfo, ReleaseInfo,
-// *lease.LostError, breakInfo, failure and recovery.
-
-// A breakInfo reports that the lease is breaking. A breakInfo contains the time at which the belief
-// ends.
-type breakInfo struct {
-	token lease.Token
-	until time.Time
-}
+// *lease.LostError, BreakInfo, failure and recovery. The Session adds the Name, and the Token of a
+// ReleaseInfo.
 
 // A failure reports a failed request. A failure contains the number of requests that have failed in
 // a row.
@@ -144,14 +176,20 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 		if e.Token != "" {
 			s.record(slog.LevelDebug, "acquired", "token", e.Token)
 		}
+		e.Name = s.Name()
 		hook = func() { callHook(t.Acquire, e) }
 	case RenewInfo:
+		e.Name = s.Name()
 		hook = func() { callHook(t.Renew, e) }
 	case ReleaseInfo:
+		e.Name = s.Name()
+		if s.last != nil && s.last.id == e.ID {
+			e.Token = s.last.token
+		}
 		if e.Err == nil {
 			args := []any{"id", e.ID}
-			if s.last != nil && s.last.id == e.ID {
-				args = append(args, "token", s.last.token)
+			if e.Token != "" {
+				args = append(args, "token", e.Token)
 			}
 			text := "released"
 			if !e.To.IsZero() {
@@ -160,14 +198,11 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 			s.record(slog.LevelDebug, text, args...)
 		}
 		hook = func() { callHook(t.Released, e) }
-	case breakInfo:
-		s.record(slog.LevelWarn, "breaking", "token", e.token, "until", e.until)
-		calls = s.onBreak.Calls(e.until, s.logPanic)
-		hook = func() {
-			if t.Breaking != nil {
-				t.Breaking(e.token, e.until)
-			}
-		}
+	case BreakInfo:
+		e.Name = s.Name()
+		s.record(slog.LevelWarn, "breaking", "token", e.Token, "until", e.Until)
+		calls = s.onBreak.Calls(e.Until, s.logPanic)
+		hook = func() { callHook(t.Breaking, e) }
 	case failure:
 		s.record(slog.LevelWarn, e.what+" failed", "failures", e.count, "err", e.err)
 	case recovery:
@@ -182,8 +217,25 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 	return calls, hook
 }
 
+// reportEnd returns a function that calls the hook for the end of an incarnation.
+func (s *Session) reportEnd(cause error) (hook func()) {
+	info := EndInfo{Name: s.Name(), Token: s.last.token, Reason: lease.ErrReleased}
+	if lost := (*lease.LostError)(nil); errors.As(cause, &lost) {
+		info.Reason, info.Err = lost.Reason, lost
+	} else if s.stopping != nil {
+		info.Reason, info.Err = lease.ErrStopWindow, s.stopping
+	}
+	s.stopping = nil
+	return func() {
+		if s.o.Trace != nil {
+			callHook(s.o.Trace.Ended, info)
+		}
+	}
+}
+
 // reportStop logs that a stop window begins, and returns a function that calls the hook.
 func (s *Session) reportStop(e *lease.LostError) (hook func()) {
+	s.stopping = e
 	s.record(slog.LevelWarn, "stopping", "token", e.Token, "err", e)
 	return func() {
 		if s.o.Trace != nil {

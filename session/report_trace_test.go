@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +26,8 @@ func TestTraceAndLogger(t *testing.T) {
 		var renewed []session.RenewInfo
 		var lost, stopping []*lease.LostError
 		var released []session.ReleaseInfo
-		breaking := 0
+		var breaking []session.BreakInfo
+		var ended []session.EndInfo
 		note := func(f func()) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -41,7 +43,8 @@ func TestTraceAndLogger(t *testing.T) {
 			Trace: &session.Trace{
 				Acquire:  func(i session.AcquireInfo) { note(func() { acquired = append(acquired, i) }) },
 				Renew:    func(i session.RenewInfo) { note(func() { renewed = append(renewed, i) }) },
-				Breaking: func(tok lease.Token, until time.Time) { note(func() { breaking++ }) },
+				Breaking: func(i session.BreakInfo) { note(func() { breaking = append(breaking, i) }) },
+				Ended:    func(i session.EndInfo) { note(func() { ended = append(ended, i) }) },
 				Stopping: func(e *lease.LostError) { note(func() { stopping = append(stopping, e) }) },
 				Lost:     func(e *lease.LostError) { note(func() { lost = append(lost, e) }) },
 				Released: func(i session.ReleaseInfo) { note(func() { released = append(released, i) }) },
@@ -71,32 +74,38 @@ func TestTraceAndLogger(t *testing.T) {
 		_, _ = h.Acquire(ctx)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		expect("abandoned", func() any { return acquired[1] }, session.AcquireInfo{Took: 2 * time.Second, Abandoned: true})
-		expect("undone", func() any { return released }, []session.ReleaseInfo{{ID: id}})
+		expect("abandoned", func() any { return acquired[1] }, session.AcquireInfo{Name: "jobs/nightly", Took: 2 * time.Second, Abandoned: true})
+		expect("undone", func() any { return released }, []session.ReleaseInfo{{Name: "jobs/nightly", ID: id}})
 		n.meet(lease.ActionAcquire, slow(0, time.Second))
 		tok := h.acquire(t)
-		expect("acquired", func() any { return acquired[2:] }, []session.AcquireInfo{{Token: tok, Took: time.Second}})
+		expect("acquired", func() any { return acquired[2:] }, []session.AcquireInfo{{Name: "jobs/nightly", Token: tok, Took: time.Second}})
 		n.meet(lease.ActionRenew, nil, failRequest)
 		u := until(t, h)
 		renewals(1)
 		left := u.Sub(n.requests(lease.ActionRenew)[0].at)
-		expect("renewed", func() any { return renewed }, []session.RenewInfo{{Token: tok, Left: left}})
+		expect("renewed", func() any { return renewed }, []session.RenewInfo{{Name: "jobs/nightly", Token: tok, Left: left}})
 		renewals(3)
 		expect("failed", func() any { return errors.Is(renewed[1].Err, errNet) && renewed[2].Err == nil }, true)
 		n.breaks(t, 20*time.Second)
 		time.Sleep(time.Minute)
-		expect("breaking", func() any { return breaking }, 1)
+		expect("breaking", func() any { breaking[0].Until = time.Time{}; return breaking }, []session.BreakInfo{{Name: "jobs/nightly", Token: tok}})
 		expect("stopping", func() any { return stopping }, []*lease.LostError{{Name: "jobs/nightly", Token: tok, Reason: lease.ErrStopWindow, Err: lease.ErrBroken}})
 		expect("lost", func() any { return lost }, []*lease.LostError{h.lostOnce(t, lease.ErrBroken)})
-		h.acquire(t)
+		brokenErr := lost[0]
+		third := h.acquire(t)
 		id = h.ID()
 		h.release(t)
-		h.acquire(t)
+		fourth := h.acquire(t)
 		from := h.ID()
 		h.handOver(t, lease.ID{9})
-		expect("released", func() any { return released[1:] }, []session.ReleaseInfo{{ID: id}, {ID: from, To: lease.ID{9}}})
+		expect("released", func() any { return released[1:] }, []session.ReleaseInfo{
+			{Name: "jobs/nightly", Token: third, ID: id}, {Name: "jobs/nightly", Token: fourth, ID: from, To: lease.ID{9}}})
+		expect("ended", func() any { return ended }, []session.EndInfo{
+			{Name: "jobs/nightly", Token: tok, Reason: lease.ErrBroken, Err: brokenErr},
+			{Name: "jobs/nightly", Token: third, Reason: lease.ErrReleased},
+			{Name: "jobs/nightly", Token: fourth, Reason: lease.ErrReleased}})
 		h.refused(t)
-		expect("refused", func() any { return acquired[len(acquired)-1] }, session.AcquireInfo{})
+		expect("refused", func() any { return acquired[len(acquired)-1] }, session.AcquireInfo{Name: "jobs/nightly"})
 
 		mu.Lock()
 		defer mu.Unlock()
@@ -128,8 +137,43 @@ func TestTraceOfALateRenewal(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		h.release(t)
 		time.Sleep(4 * time.Second)
-		if synctest.Wait(); !reflect.DeepEqual(renewed, []session.RenewInfo{{Took: 4 * time.Second}}) {
+		if synctest.Wait(); !reflect.DeepEqual(renewed, []session.RenewInfo{{Name: "jobs/nightly", Took: 4 * time.Second}}) {
 			t.Errorf("renewed: %+v", renewed)
+		}
+	})
+}
+
+// A term of Run that stops in the stop window is released, and Ended says why it ended. Contended
+// says how long Run and TryRun have tried to acquire the lease.
+func TestTraceOfRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended []session.EndInfo
+		var contended []session.ContendInfo
+		n := overMemory()
+		b := n.open(t, nil)
+		h := n.open(t, &session.Options{Trace: &session.Trace{
+			Ended:     func(i session.EndInfo) { ended = append(ended, i) },
+			Contended: func(i session.ContendInfo) { contended = append(contended, i) },
+		}})
+		work := func(ctx context.Context, _ lease.Token) error {
+			n.breaks(t, 15*time.Second)
+			<-ctx.Done()
+			return nil
+		}
+		b.acquire(t)
+		time.AfterFunc(10*time.Second, func() { b.release(t) })
+		if ok, err := session.TryRun(t.Context(), h, work, nil); ok || err != nil {
+			t.Errorf("try: %v, %v", ok, err)
+		}
+		if err := session.Run(t.Context(), h, work, &session.RunOptions{WakeJitter: 1}); !errors.Is(err, lease.ErrBroken) {
+			t.Errorf("run: %v", err)
+		}
+		if len(ended) != 1 || ended[0].Reason != lease.ErrStopWindow || !errors.Is(ended[0].Err, lease.ErrBroken) {
+			t.Errorf("ended: %+v", ended)
+		}
+		if want := []session.ContendInfo{{Name: "jobs/nightly", Attempts: 1},
+			{Name: "jobs/nightly", Token: ended[0].Token, Took: 10 * time.Second, Attempts: 2}}; !slices.Equal(contended, want) {
+			t.Errorf("contended: %+v, want %+v", contended, want)
 		}
 	})
 }

@@ -239,7 +239,9 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 		return false, nil
 	}
 	defer end()
+	began := r.Clock.Now()
 	tok, ok, err := acquireUnlessHeld(ctx, l)
+	r.reportContention(ContendInfo{Token: tok, Err: err, Took: r.Clock.Now().Sub(began), Attempts: 1})
 	switch {
 	case ok:
 		_, err = r.term(ctx, tok, f)
@@ -437,6 +439,7 @@ type likeSession interface {
 	logQueue() *logqueue.Queue
 	lastHolder() string
 	takeOverOf(tok lease.Token) error
+	trace() *Trace
 	waitSpread(ctx context.Context, spread func() time.Duration) error
 }
 

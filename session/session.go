@@ -42,6 +42,7 @@ type Session struct {
 	last     *belief              // the newest belief, from which the log takes the token of a release; nil if there was none
 	lockedBy string               // the owner in the answer to the last Acquire that was not granted; empty if the answer had none
 
+	stopping  *lease.LostError // the last stop window of the held incarnation; nil if it had none
 	takenOver *lease.LostError // the last loss to a Session that took the lease over; nil if there was no such loss
 
 	running atomic.Bool // whether a call of Run or TryRun uses the Session
@@ -172,6 +173,9 @@ func (s *Session) beginRun() (end func(), ok bool) {
 
 // clock returns the Clock of the Session.
 func (s *Session) clock() lease.Clock { return s.checkedOptions().Clock }
+
+// trace returns the hooks of the Session; nil if there are none.
+func (s *Session) trace() *Trace { return s.checkedOptions().Trace }
 
 // logQueue returns the queue of the log records of the Session.
 func (s *Session) logQueue() *logqueue.Queue { return &s.log }

@@ -243,7 +243,7 @@ func (m *machine) noteBreak(b *belief, now time.Time, res lease.Result) {
 	}
 	news := notice{at: res.Now, end: res.Record.Until, left: res.MinRemaining}
 	if t.notice == nil || news.endsEarlier(t.notice, m.o.Margin) {
-		m.report(breakInfo{token: b.token, until: t.belief.until()})
+		m.report(BreakInfo{Token: b.token, Until: t.belief.until()})
 	} else {
 		news.end = t.notice.end
 	}
