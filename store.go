@@ -40,7 +40,8 @@ import (
 //     engine does not.
 //  9. Implement the optional interfaces [Watcher], [Lister] and [Limiter] if the engine allows it.
 //  10. Run leasetest.TestStore. Set the fields Another, Reopen, Connect, LoseWatches, Forget,
-//     Corrupt and StepClock of leasetest.Options. TestStore checks rules 1 to 9 as far as a client can see them.
+//     Corrupt and StepClock of leasetest.StoreHooks. TestStore checks rules 1 to 9 as far as a client
+//     can see them.
 //     leasetest/PEERS.md lists what no rule checks.
 //  11. Give the store a method named Authority, which passes the store to [NewAuthority] and returns
 //     the result. Pass the result of this method to leasetest.TestAuthority. If the engine can decide

@@ -34,8 +34,8 @@ func TestConformance(t *testing.T) {
 			return linked.Transport(transmit, next)
 		}), nil)
 	}
-	o.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Store { return connect(t, transmit) }
-	o.ConnectAuthority = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+	o.Store.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Store { return connect(t, transmit) }
+	o.Authority.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
 		return connect(t, transmit).Authority()
 	}
 	if testing.Short() {
@@ -52,7 +52,7 @@ func TestConformance(t *testing.T) {
 		},
 		"Lease": func(t *testing.T) {
 			held := *o
-			held.Authority = authority
+			held.Lease.Authority = authority
 			leasetest.TestLease(t, newLease, &held)
 		},
 	}
@@ -73,14 +73,18 @@ func TestConformance(t *testing.T) {
 // another process, and the function corrupt damages a record.
 func suiteOptions(open func(testing.TB) *kubelease.Store, corrupt func(t testing.TB, name string)) *leasetest.Options {
 	return &leasetest.Options{
-		Unit:             600 * time.Millisecond, // allows stalls of a second, as on a busy machine
-		Can:              leasetest.Everything &^ leasetest.CanTellTime,
-		Reopen:           func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
-		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return open(t).Authority() },
-		Another:          func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
-		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return open(t).Authority() },
-		Corrupt:          func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
-		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, name) },
+		Unit: 600 * time.Millisecond, // allows stalls of a second, as on a busy machine
+		Can:  leasetest.Everything &^ leasetest.CanTellTime,
+		Store: leasetest.StoreHooks{
+			Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
+			Another: func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
+			Corrupt: func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
+		},
+		Authority: leasetest.AuthorityHooks{
+			Reopen:  func(t testing.TB, _ lease.Authority) lease.Authority { return open(t).Authority() },
+			Another: func(t testing.TB, _ lease.Authority) lease.Authority { return open(t).Authority() },
+			Corrupt: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, name) },
+		},
 	}
 }
 

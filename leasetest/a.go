@@ -49,10 +49,10 @@ func (p *probe) authority() authorityProbe {
 	return authorityProbe{p, p.history.authority(a), a}
 }
 
-// corrupt calls Options.CorruptAuthority for the named lease.
+// corrupt calls Options.Authority.Corrupt for the named lease.
 func (a authorityProbe) corrupt(name string) {
 	a.history.printf("the test corrupts the record of %q", name)
-	a.Options.CorruptAuthority(a.probe.TB, a.bare, name)
+	a.Options.Authority.Corrupt(a.probe.TB, a.bare, name)
 }
 
 // ask makes a request for the lease of the probe.
@@ -300,7 +300,7 @@ var answerRules = []rule{
 					r.Until = now.Add(c.claims)
 				}
 				p.history.printf("== the record of %q becomes %s, %s", name, outcomeText(r, nil), c.what)
-				p.Options.Put(p.TB, a.bare, name, r)
+				p.Options.Authority.Put(p.TB, a.bare, name, r)
 				if sure := do(read).MinRemaining; sure > c.lasts {
 					p.Errorf("%s: a read shows that %v are certain, and another request may end it after %v", c.what, sure, c.lasts)
 				}
@@ -330,7 +330,7 @@ var answerRules = []rule{
 		}
 		a := p.authority()
 		id := p.id()
-		p.Options.Put(p.TB, a.bare, p.name, lease.Record{State: lease.Expired, ID: id, Duration: 10 * most, Epoch: 7})
+		p.Options.Authority.Put(p.TB, a.bare, p.name, lease.Record{State: lease.Expired, ID: id, Duration: 10 * most, Epoch: 7})
 		res, err := a.ask(renew(id))
 		if err != nil {
 			return // an authority may keep no record of an expired lease

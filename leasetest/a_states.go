@@ -592,15 +592,15 @@ var stateRules = []rule{
 // reopen closes the authority and opens it again with the same data.
 func (a *authorityProbe) reopen() {
 	a.history.printf("the authority is reopened")
-	a.bare = a.Options.ReopenAuthority(a.probe.TB, a.bare)
-	a.checkMade(a.bare, "Options.ReopenAuthority")
+	a.bare = a.Options.Authority.Reopen(a.probe.TB, a.bare)
+	a.checkMade(a.bare, "Options.Authority.Reopen")
 	a.Authority = a.history.authority(a.bare)
 }
 
 // another returns a second client of the authority.
 func (a authorityProbe) another() authorityProbe {
 	a.Helper()
-	other := a.Options.AnotherAuthority(a.probe.TB, a.bare)
-	a.checkMade(other, "Options.AnotherAuthority")
+	other := a.Options.Authority.Another(a.probe.TB, a.bare)
+	a.checkMade(other, "Options.Authority.Another")
 	return authorityProbe{a.probe, a.history.authority(other), other}
 }

@@ -45,7 +45,7 @@
 // ability that the rule needs. At the end, the suite logs each rule that it has skipped because of
 // a missing ability, and names the ability. A rule can also skip itself, for a reason that it logs.
 // If a test passes, go test prints the list of skipped rules only with the flag -v. Look at the
-// list of skipped rules at least once. Set [Options.Another] to find bugs that appear only with a
+// list of skipped rules at least once. Set [StoreHooks.Another] to find bugs that appear only with a
 // second client of the same data, such as a stale cache.
 //
 // With [Options.Bubble] every subtest runs in a [testing/synctest] bubble of its own. In a synctest
@@ -58,8 +58,8 @@
 // and can therefore test the lease in full. If a lease uses an authority of its own, the suite can
 // only call the methods of the lease. For a lease with an authority of its own, the suite tests
 // contention, canceled contexts, tokens, releases, concurrent calls and session.Run. With
-// [Options.Cut] the suite also tests outages of the authority, lost leases, and the handlers of
-// OnLost. With [Options.Revoke] the suite also tests breaks. If the lease uses Holder.Clock, the
+// [LeaseHooks.Cut] the suite also tests outages of the authority, lost leases, and the handlers of
+// OnLost. With [LeaseHooks.Revoke] the suite also tests breaks. If the lease uses Holder.Clock, the
 // suite also tests pauses and clocks that jump.
 //
 // [Vectors] returns text files that describe the transitions of a lease, for implementations in any

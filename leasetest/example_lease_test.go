@@ -55,7 +55,7 @@ func DialService(t testing.TB, service lease.Authority, name, owner string, d ti
 }
 
 // If a lease has its own authority, the suite can only call the methods of the lease. The suite
-// tests more rules if Options.Revoke and Options.Cut are set.
+// tests more rules if Options.Lease.Revoke and Options.Lease.Cut are set.
 func ExampleTestLease_outside() {
 	testRemote := func(t *testing.T) { // in a file of tests: func TestRemote(t *testing.T)
 		services := map[string]lease.Authority{} // by the name of the lease; each rule uses different names
@@ -67,14 +67,16 @@ func ExampleTestLease_outside() {
 		}, &leasetest.Options{
 			Bubble: true,
 			Can:    leasetest.Everything &^ (leasetest.CanUseAuthority | leasetest.CanUseClock | leasetest.CanTakeOver),
-			Revoke: func(t testing.TB, name string, period time.Duration) {
-				if _, err := lease.Break(context.Background(), services[name], name, lease.Grace(period)); err != nil {
-					t.Error(err)
-				}
-			},
-			Cut: func(_ testing.TB, l lease.Lease) (mend func()) {
-				l.(*Remote).unplugged.Store(true)
-				return func() { l.(*Remote).unplugged.Store(false) }
+			Lease: leasetest.LeaseHooks{
+				Revoke: func(t testing.TB, name string, period time.Duration) {
+					if _, err := lease.Break(context.Background(), services[name], name, lease.Grace(period)); err != nil {
+						t.Error(err)
+					}
+				},
+				Cut: func(_ testing.TB, l lease.Lease) (mend func()) {
+					l.(*Remote).unplugged.Store(true)
+					return func() { l.(*Remote).unplugged.Store(false) }
+				},
 			},
 		})
 	}

@@ -37,10 +37,10 @@ func TestFakeConforms(t *testing.T) {
 	leasetest.TestLease(t, newFake, &leasetest.Options{
 		Bubble: true,
 		Can:    leasetest.Everything &^ (leasetest.CanUseAuthority | leasetest.CanUseClock | leasetest.CanTakeOver),
-		Revoke: func(_ testing.TB, name string, period time.Duration) {
+		Lease: leasetest.LeaseHooks{Revoke: func(_ testing.TB, name string, period time.Duration) {
 			f, _ := leases.Load(name)
 			f.(*leasetest.Fake).Break(period)
-		},
+		}},
 	})
 }
 

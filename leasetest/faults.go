@@ -18,7 +18,7 @@ import (
 func (p *contender) cut() {
 	p.w.history.printf("== %s is cut off", p.who)
 	if p.w.direct == nil {
-		p.mendBy(p.w.Options.Cut(p.w.TB, p.Lease))
+		p.mendBy(p.w.Options.Lease.Cut(p.w.TB, p.Lease))
 		return
 	}
 	p.mendBy(func() { p.requests.down.Store(false) })
@@ -90,10 +90,10 @@ func (w *world) lossReasons() []lease.Code {
 }
 
 // revokeReasons returns the possible reasons for the loss of a lease after a call of world.revoke.
-// There are several reasons if Options.Revoke is set, because Options.Revoke can end the lease
-// without a break. For example, Options.Revoke can delete the key of the lease.
+// There are several reasons if Options.Lease.Revoke is set, because Options.Lease.Revoke can end the lease
+// without a break. For example, Options.Lease.Revoke can delete the key of the lease.
 func (w *world) revokeReasons() []lease.Code {
-	if w.Options.Revoke == nil {
+	if w.Options.Lease.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}
 	}
 	return []lease.Code{lease.ErrBroken, lease.ErrOver, lease.ErrNotPresent, lease.ErrIDMismatch}

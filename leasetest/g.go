@@ -219,8 +219,8 @@ var guardRules = []rule{
 		} {
 			epoch := uint64(7 + 2*i)
 			p.need(raise(lease.TokenOf(epoch)), "a call with a newer token")
-			g = p.Options.ReopenGuard(p.TB, g)
-			p.checkMade(g, "Options.ReopenGuard")
+			g = p.Options.Guard.Reopen(p.TB, g)
+			p.checkMade(g, "Options.Guard.Reopen")
 			p.refuses(g, lease.TokenOf(epoch-1))
 			p.admits(g, epoch)
 		}

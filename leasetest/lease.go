@@ -39,8 +39,8 @@ type Holder struct {
 //
 // If a lease uses an authority of its own, [Options.Can] must not contain CanUseAuthority. Without
 // CanUseAuthority, Holder.Authority is nil, and the suite can only call the methods of the lease.
-// To test more rules of a lease with an authority of its own, set [Options.Revoke] and
-// [Options.Cut].
+// To test more rules of a lease with an authority of its own, set [LeaseHooks.Revoke] and
+// [LeaseHooks.Cut].
 //
 // One rule registers a handler that panics. If the lease does not recover from a panic of a
 // handler, the process ends, and its last message names the rule. In a bubble, the rule with the
@@ -65,11 +65,11 @@ func (p *probe) world() *world {
 	switch {
 	case !p.can(CanUseAuthority):
 		return &world{p, nil}
-	case p.Options.Authority == nil:
+	case p.Options.Lease.Authority == nil:
 		return p.worldOver(memory.New(nil))
 	}
-	a := p.Options.Authority(p.TB)
-	p.checkMade(a, "Options.Authority")
+	a := p.Options.Lease.Authority(p.TB)
+	p.checkMade(a, "Options.Lease.Authority")
 	return &world{p, p.history.delays.authority(a)}
 }
 
@@ -120,8 +120,8 @@ func (w *world) answer(f func(req lease.Request, res *lease.Result, err *error))
 func (w *world) revoke(period time.Duration) {
 	w.Helper()
 	w.history.printf("== a third party breaks it, period %v", period)
-	if w.Options.Revoke != nil {
-		w.Options.Revoke(w.TB, w.name, period)
+	if w.Options.Lease.Revoke != nil {
+		w.Options.Lease.Revoke(w.TB, w.name, period)
 		return
 	}
 	_, err := lease.Break(w.ctx, w.direct, w.name, lease.Grace(period))

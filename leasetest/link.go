@@ -13,7 +13,7 @@ import (
 )
 
 // A Transmit function carries the requests of a client to its server. The client that
-// [Options.Connect] makes calls it once for each request. The argument send sends the request and
+// [StoreHooks.Connect] makes calls it once for each request. The argument send sends the request and
 // waits for the answer. It returns an error if there is no answer. A refusal is an answer too: send
 // returns nil for it.
 //
@@ -194,21 +194,21 @@ func (p pause) isReached(done <-chan struct{}) bool {
 // linkedAuthority returns an authority that sends its messages through the returned link.
 func (p *probe) linkedAuthority() (authorityProbe, *link) {
 	l := &link{p: p}
-	a := p.Options.ConnectAuthority(p.TB, l.transmit)
-	p.checkMade(a, "Options.ConnectAuthority")
+	a := p.Options.Authority.Connect(p.TB, l.transmit)
+	p.checkMade(a, "Options.Authority.Connect")
 	return authorityProbe{p, p.history.authority(a), a}, l
 }
 
 // linkedStore returns a store that sends its messages through the returned link.
 func (p *probe) linkedStore() (storeProbe, *link) {
 	l := &link{p: p}
-	s := p.Options.Connect(p.TB, l.transmit)
-	p.checkMade(s, "Options.Connect")
+	s := p.Options.Store.Connect(p.TB, l.transmit)
+	p.checkMade(s, "Options.Store.Connect")
 	return storeProbe{p, p.history.store(s), s}, l
 }
 
 // intruder returns a client that sends requests while a message of a is disturbed. If
-// Options.AnotherAuthority is set, intruder makes a second client. If Options.AnotherAuthority is
+// Options.Authority.Another is set, intruder makes a second client. If Options.Authority.Another is
 // nil, intruder returns its receiver.
 func (a authorityProbe) intruder() authorityProbe {
 	if a.can(hasAnotherAuthority) {

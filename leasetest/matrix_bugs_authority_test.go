@@ -62,12 +62,12 @@ func wrappedAuthorities(bug authorityBug) *suite {
 	}
 	client := func(t testing.TB, a lease.Authority) lease.Authority {
 		w, ok := a.(*wrappedAuthority)
-		if !ok { // an authority of Options.ConnectAuthority
+		if !ok { // an authority of Options.Authority.Connect
 			return anotherAuthority(t, a)
 		}
 		return &wrappedAuthority{w.client(), w.turn, w.bug}
 	}
-	s.options.ReopenAuthority, s.options.AnotherAuthority = client, client
+	s.options.Authority.Reopen, s.options.Authority.Another = client, client
 	return s
 }
 

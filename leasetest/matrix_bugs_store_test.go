@@ -177,12 +177,12 @@ func wrappedStores(of func() (state string, bug *storeBug)) *suite {
 		}
 		return w
 	}
-	s.options.Reopen = func(t testing.TB, of lease.Store) lease.Store { return of.(*wrappedStore).reopen(t, of) }
-	s.options.Forget = func(t testing.TB, of lease.Store) time.Duration { return of.(*wrappedStore).forget(t, of) }
-	s.options.Corrupt = func(_ testing.TB, of lease.Store, name string) { of.(*wrappedStore).spoilt[name] = true }
-	s.options.Another = func(t testing.TB, of lease.Store) lease.Store {
+	s.options.Store.Reopen = func(t testing.TB, of lease.Store) lease.Store { return of.(*wrappedStore).reopen(t, of) }
+	s.options.Store.Forget = func(t testing.TB, of lease.Store) time.Duration { return of.(*wrappedStore).forget(t, of) }
+	s.options.Store.Corrupt = func(_ testing.TB, of lease.Store, name string) { of.(*wrappedStore).spoilt[name] = true }
+	s.options.Store.Another = func(t testing.TB, of lease.Store) lease.Store {
 		w, ok := of.(*wrappedStore)
-		if !ok { // a store of Options.Connect
+		if !ok { // a store of Options.Store.Connect
 			return another(t, of)
 		}
 		return &wrappedStore{plainStore: w.plainStore, state: w.state, bug: w.bug, seen: map[string]lease.Snapshot{}, late: true}

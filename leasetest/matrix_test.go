@@ -130,21 +130,21 @@ func coveredStores(c *coverage) *suite {
 	}
 	s.newStore = func(testing.TB) lease.Store { return cover(newPlainStore(""), "") }
 	s.options.Sleep = c.sleep
-	s.options.Reopen = func(t testing.TB, of lease.Store) lease.Store {
+	s.options.Store.Reopen = func(t testing.TB, of lease.Store) lease.Store {
 		c.noteAll("r")
 		return cover(of.(*coveredStore).reopen(t, of).(*plainStore), "")
 	}
-	s.options.Forget = func(t testing.TB, of lease.Store) time.Duration {
+	s.options.Store.Forget = func(t testing.TB, of lease.Store) time.Duration {
 		c.noteAll("f")
 		return of.(*coveredStore).forget(t, of)
 	}
-	s.options.Another = func(t testing.TB, of lease.Store) lease.Store {
+	s.options.Store.Another = func(t testing.TB, of lease.Store) lease.Store {
 		if _, ok := of.(*remoteStore); ok {
 			return another(t, of)
 		}
 		return cover(of.(*coveredStore).plainStore, "2")
 	}
-	s.options.Corrupt = func(_ testing.TB, of lease.Store, name string) { of.(*coveredStore).spoilt[name] = true }
+	s.options.Store.Corrupt = func(_ testing.TB, of lease.Store, name string) { of.(*coveredStore).spoilt[name] = true }
 	return s
 }
 
@@ -190,11 +190,11 @@ func coveredAuthorities(c *coverage) *suite {
 	inner := s.newAuthority
 	s.newAuthority = func(t testing.TB) lease.Authority { return cover(inner(t).(*plainAuthority), "") }
 	s.options.Sleep = c.sleep
-	s.options.ReopenAuthority = func(_ testing.TB, a lease.Authority) lease.Authority {
+	s.options.Authority.Reopen = func(_ testing.TB, a lease.Authority) lease.Authority {
 		c.noteAll("r")
 		return cover(a.(*coveredAuthority).sameRecords(), "")
 	}
-	s.options.AnotherAuthority = func(t testing.TB, a lease.Authority) lease.Authority {
+	s.options.Authority.Another = func(t testing.TB, a lease.Authority) lease.Authority {
 		if _, ok := a.(*remoteAuthority); ok {
 			return anotherAuthority(t, a)
 		}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -60,88 +59,14 @@ type Options struct {
 	// the suite calls that method, and this field need not be set. Default: no limits.
 	Limits lease.Limits
 
-	// Authority makes the authority for the leases that [TestLease] tests. Default: an authority
-	// over memory.New(nil).
-	Authority func(t testing.TB) lease.Authority
+	// These are functions of the test that do what the methods of the implementation cannot do.
+	// If a function is nil, the suite skips the rules that need it. Each suite uses the hooks of
+	// its own kind.
 
-	// Revoke ends the named lease as an operator would, for example by deleting its key. The holder
-	// of the lease takes no part in the revocation. The lease stays locked for the given period.
-	// Without CanBreak the period is 0. Set Revoke if the lease lacks CanUseAuthority or if the
-	// authority lacks CanBreak.
-	Revoke func(t testing.TB, name string, period time.Duration)
-
-	// Cut disconnects the lease l from its authority, so that the requests of l fail or block. The
-	// returned function mend connects the lease again. Cut is for leases without CanUseAuthority.
-	Cut func(t testing.TB, l lease.Lease) (mend func())
-
-	// Reopen closes the store s and opens it again with the same data.
-	Reopen func(t testing.TB, s lease.Store) lease.Store
-
-	// ReopenAuthority closes the authority a and opens it again with the same data.
-	ReopenAuthority func(t testing.TB, a lease.Authority) lease.Authority
-
-	// ReopenGuard closes the guard g and opens it again with the same data, as after a restart. Set
-	// ReopenGuard if the mark of the guard survives a restart. Default: the suite does not check
-	// restarts of guards.
-	ReopenGuard func(t testing.TB, g Guard) Guard
-
-	// Another makes a second client of the store s. The second client simulates a client in another
-	// process. Both clients use the same data, but share no memory.
-	Another func(t testing.TB, s lease.Store) lease.Store
-
-	// AnotherAuthority makes a second client of the authority a. The second client simulates a client
-	// in another process.
-	AnotherAuthority func(t testing.TB, a lease.Authority) lease.Authority
-
-	// Connect makes a new store that calls transmit for each message that a call of Load, Swap or
-	// List waits for. A message is, for example, a request over HTTP or a statement of SQL. Each
-	// page of a list is a separate message. If a client library sends a message several times, each
-	// attempt is a separate message. The context of a message is the context of the call. Messages
-	// that no call waits for, such as those of watches, pings and new connections, do not go
-	// through transmit. While a message is delayed, the suite makes other calls. The suite delays a
-	// message by up to a third of a lease, that is by four Units. The suite can pass a store from
-	// Connect to Options.Another. Set Connect if the store has a server that can fail. Default: the
-	// suite does not check lost messages of stores.
-	Connect func(t testing.TB, transmit Transmit) lease.Store
-
-	// ConnectAuthority makes a new authority that calls transmit for each message that a call of Do
-	// waits for. The field Connect describes what a message is. The suite can pass an authority
-	// from ConnectAuthority to Options.AnotherAuthority. Default: the suite does not check lost
-	// messages of authorities.
-	ConnectAuthority func(t testing.TB, transmit Transmit) lease.Authority
-
-	// LoseWatches breaks the connections that carry the signals of all watches of the store s.
-	// Requests that are sent at this time may fail. The store must close the watches, or signal
-	// changes again, within about the duration of a lease. Set LoseWatches if a watch of the store
-	// can be lost. Default: the suite does not check lost watches of stores.
-	LoseWatches func(t testing.TB, s lease.Store)
-
-	// Forget makes the store s forget all records that it is allowed to forget now. Forget returns
-	// the retention time of the store. After a lease has expired or its break has ended, the store
-	// must keep the record of the lease for at least this time.
-	Forget func(t testing.TB, s lease.Store) (after time.Duration)
-
-	// Corrupt replaces the record of the named lease with data that is not a valid record. It
-	// simulates an error in a manual edit.
-	Corrupt func(t testing.TB, s lease.Store, name string)
-
-	// CorruptAuthority replaces the record of the named lease in the authority a with data that is
-	// not a valid record. Set CorruptAuthority if the authority keeps its records in a store that
-	// the test can write to. Default: the suite does not check corrupt records of authorities.
-	CorruptAuthority func(t testing.TB, a lease.Authority, name string)
-
-	// Put writes the record r under the given name. Put bypasses the authority a, so that the
-	// authority cannot apply its limits to the record. Such records exist after a manual edit, or
-	// after a change of the limits of the authority. Set Put if the authority keeps its records in
-	// a store that the test can write to. Default: the suite does not check records that exceed the
-	// limits.
-	Put func(t testing.TB, a lease.Authority, name string, r lease.Record)
-
-	// StepClock changes the clock from which the store s computes its time. The clock must move
-	// forward by d, or backward if d is negative. Stores that Reopen returns later must use the
-	// same clock. Set StepClock if the store takes its time from a clock that the test controls.
-	// Default: the suite does not check clocks that are set back.
-	StepClock func(t testing.TB, s lease.Store, d time.Duration)
+	Store     StoreHooks
+	Authority AuthorityHooks
+	Lease     LeaseHooks
+	Guard     GuardHooks
 
 	// Seed is the seed of all random choices of the suite. The message of a failure contains the
 	// seed. Default: the number in the environment variable LEASETEST_SEED, or a random number if
@@ -287,8 +212,8 @@ const (
 	noLimits    // Options.Limits is zero, so every duration and every period is granted
 	shortLeases // Limits.MinDuration is at most 1 ns, so even the shortest leases are granted
 	oldLeases   // Limits allow durations from 15 s to 60 s, so scenarios of old versions can take their own times
-	canCut      // the suite can cut a holder off from its authority, with CanUseAuthority or Options.Cut
-	canRevoke   // the suite can break a lease, with CanUseAuthority and CanBreak, or with Options.Revoke
+	canCut      // the suite can cut a holder off from its authority, with CanUseAuthority or Options.Lease.Cut
+	canRevoke   // the suite can break a lease, with CanUseAuthority and CanBreak, or with Options.Lease.Revoke
 	canStall    // the suite can prevent renewals, with canCut or CanUseClock
 	canLose     // the suite can make a holder lose its lease, with canStall or canRevoke
 
@@ -303,10 +228,10 @@ var abilityNames = [abilities]string{
 	"a method Watch", "a method List", "a method AcquireWithToken", "a method Wait", "the methods HandOver and ID",
 	"a method OnBreaking", "a method Close", "a method WhileHeld", "a method LastConfirmed",
 	"a method Authority", "a method DoContext",
-	"Options.Reopen", "Options.ReopenAuthority", "Options.ReopenGuard", "Options.Another", "Options.AnotherAuthority", "Options.Connect", "Options.ConnectAuthority", "Options.LoseWatches", "Options.Forget", "Options.Corrupt", "Options.CorruptAuthority", "Options.Put", "Options.StepClock",
-	"exact time", "no limits", "leases of 1 ns", "leases of 15 s to 60 s", "CanUseAuthority or Options.Cut",
-	"CanUseAuthority and CanBreak, or Options.Revoke", "CanUseAuthority, CanUseClock or Options.Cut",
-	"CanUseAuthority, CanUseClock, Options.Cut or Options.Revoke",
+	"Options.Store.Reopen", "Options.Authority.Reopen", "Options.Guard.Reopen", "Options.Store.Another", "Options.Authority.Another", "Options.Store.Connect", "Options.Authority.Connect", "Options.Store.LoseWatches", "Options.Store.Forget", "Options.Store.Corrupt", "Options.Authority.Corrupt", "Options.Authority.Put", "Options.Store.StepClock",
+	"exact time", "no limits", "leases of 1 ns", "leases of 15 s to 60 s", "CanUseAuthority or Options.Lease.Cut",
+	"CanUseAuthority and CanBreak, or Options.Lease.Revoke", "CanUseAuthority, CanUseClock or Options.Lease.Cut",
+	"CanUseAuthority, CanUseClock, Options.Lease.Cut or Options.Lease.Revoke",
 }
 
 // String returns the names of the abilities in a, separated by commas, such as "CanBreak,
@@ -378,14 +303,14 @@ const oldDuration = time.Minute
 
 // derived returns the abilities that follow from the options.
 func (o *Options) derived() (found Ability) {
-	cut := o.can(CanUseAuthority) || o.Cut != nil
-	revoke := o.can(CanUseAuthority|CanBreak) || o.Revoke != nil
+	cut := o.can(CanUseAuthority) || o.Lease.Cut != nil
+	revoke := o.can(CanUseAuthority|CanBreak) || o.Lease.Revoke != nil
 	stall := cut || o.can(CanUseClock)
 	for ability, there := range map[Ability]bool{
-		hasReopen: o.Reopen != nil, hasReopenAuthority: o.ReopenAuthority != nil, hasReopenGuard: o.ReopenGuard != nil,
-		hasAnother: o.Another != nil, hasAnotherAuthority: o.AnotherAuthority != nil,
-		hasConnect: o.Connect != nil, hasConnectAuthority: o.ConnectAuthority != nil, hasLoseWatches: o.LoseWatches != nil,
-		hasForget: o.Forget != nil, hasCorrupt: o.Corrupt != nil, hasCorruptAuthority: o.CorruptAuthority != nil, hasPut: o.Put != nil, hasStepClock: o.StepClock != nil,
+		hasReopen: o.Store.Reopen != nil, hasReopenAuthority: o.Authority.Reopen != nil, hasReopenGuard: o.Guard.Reopen != nil,
+		hasAnother: o.Store.Another != nil, hasAnotherAuthority: o.Authority.Another != nil,
+		hasConnect: o.Store.Connect != nil, hasConnectAuthority: o.Authority.Connect != nil, hasLoseWatches: o.Store.LoseWatches != nil,
+		hasForget: o.Store.Forget != nil, hasCorrupt: o.Store.Corrupt != nil, hasCorruptAuthority: o.Authority.Corrupt != nil, hasPut: o.Authority.Put != nil, hasStepClock: o.Store.StepClock != nil,
 		exactTime: o.Slack == 0 && o.can(CanTellTime), noLimits: o.Limits == lease.Limits{}, shortLeases: o.Limits.MinDuration <= 1,
 		oldLeases: o.Limits.MinDuration <= 15*time.Second && (o.Limits.MaxDuration == 0 || o.Limits.MaxDuration >= oldDuration), canCut: cut, canRevoke: revoke, canStall: stall, canLose: stall || revoke,
 	} {

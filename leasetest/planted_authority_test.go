@@ -372,14 +372,18 @@ func (a *plainAuthority) sureOfAll(req lease.Request, r lease.Record, err error)
 
 // plainAuthorities is a suite over authorities with that bug.
 func plainAuthorities(bug string) *suite {
-	o := &Options{Bubble: true, Seed: 1,
-		ReopenAuthority:  func(_ testing.TB, a lease.Authority) lease.Authority { return a.(*plainAuthority).client() },
-		AnotherAuthority: anotherAuthority,
-		Put: func(_ testing.TB, a lease.Authority, name string, r lease.Record) {
-			a.(interface{ put(string, lease.Record) }).put(name, r)
-		},
-		CorruptAuthority: func(_ testing.TB, a lease.Authority, name string) {
-			a.(interface{ put(string, lease.Record) }).put(name, lease.Record{State: lease.Broken + 1})
+	o := &Options{
+		Bubble: true,
+		Seed:   1,
+		Authority: AuthorityHooks{
+			Reopen:  func(_ testing.TB, a lease.Authority) lease.Authority { return a.(*plainAuthority).client() },
+			Another: anotherAuthority,
+			Put: func(_ testing.TB, a lease.Authority, name string, r lease.Record) {
+				a.(interface{ put(string, lease.Record) }).put(name, r)
+			},
+			Corrupt: func(_ testing.TB, a lease.Authority, name string) {
+				a.(interface{ put(string, lease.Record) }).put(name, lease.Record{State: lease.Broken + 1})
+			},
 		},
 	}
 	switch bug {
@@ -394,7 +398,7 @@ func plainAuthorities(bug string) *suite {
 	plain := func() *plainAuthority {
 		return &plainAuthority{bug: bug, limits: o.Limits, mu: new(sync.Mutex), records: map[string]lease.Record{}, cache: map[string]lease.Record{}, watches: map[string][]chan struct{}{}}
 	}
-	o.ConnectAuthority = func(_ testing.TB, transmit Transmit) lease.Authority { return newRemoteAuthority(plain(), transmit) }
+	o.Authority.Connect = func(_ testing.TB, transmit Transmit) lease.Authority { return newRemoteAuthority(plain(), transmit) }
 	return &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: func(testing.TB) lease.Authority { return plain() }}
 }
 

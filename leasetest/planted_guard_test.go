@@ -192,12 +192,16 @@ func (g *plainGuard) reopen() Guard {
 
 // plainGuards is a suite over guards with that bug.
 func plainGuards(bug string) *suite {
-	o := &Options{Bubble: true, Seed: 1, ReopenGuard: func(_ testing.TB, g Guard) Guard {
-		if closed, ok := g.(interface{ reopen() Guard }); ok {
-			return closed.reopen()
-		}
-		return g
-	}}
+	o := &Options{
+		Bubble: true,
+		Seed:   1,
+		Guard: GuardHooks{Reopen: func(_ testing.TB, g Guard) Guard {
+			if closed, ok := g.(interface{ reopen() Guard }); ok {
+				return closed.reopen()
+			}
+			return g
+		}},
+	}
 	return &suite{rules: guardRules, options: o.withDefaults(), newGuard: func(testing.TB) Guard {
 		return &plainGuard{bug: bug, slot: make(chan struct{}, 1)}
 	}}

@@ -33,7 +33,7 @@ func cellNamed(name string) func() *suite {
 func storeWith(reopened, forgotten func(s *plainStore, floor uint64)) func() *suite {
 	return func() *suite {
 		s := plainStores("")
-		s.options.Reopen = func(t testing.TB, of lease.Store) lease.Store {
+		s.options.Store.Reopen = func(t testing.TB, of lease.Store) lease.Store {
 			was := of.(*plainStore)
 			next := was.reopen(t, of).(*plainStore)
 			if reopened != nil {
@@ -41,7 +41,7 @@ func storeWith(reopened, forgotten func(s *plainStore, floor uint64)) func() *su
 			}
 			return next
 		}
-		s.options.Forget = func(t testing.TB, of lease.Store) time.Duration {
+		s.options.Store.Forget = func(t testing.TB, of lease.Store) time.Duration {
 			was := of.(*plainStore)
 			floor := was.floor
 			after := was.forget(t, of)

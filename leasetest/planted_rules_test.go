@@ -41,19 +41,19 @@ var ruleBugs = []namedBug{
 	{"lists nothing infinite after it was opened again", storeWith(func(s *plainStore, _ uint64) { s.bug = "lists what is leased only" }, nil), "S10/a-reopened-store-lists-what-is-held"},
 	{"counts versions in each client", func() *suite {
 		s := plainStores("")
-		s.options.Another = func(_ testing.TB, of lease.Store) lease.Store { return &countingClient{Store: of} }
+		s.options.Store.Another = func(_ testing.TB, of lease.Store) lease.Store { return &countingClient{Store: of} }
 		return s
 	}, "S2/versions-of-two-clients-never-recur"},
 	{"lists breaks to the client that broke only", func() *suite {
 		s := plainStores("")
-		s.options.Another = func(_ testing.TB, of lease.Store) lease.Store {
+		s.options.Store.Another = func(_ testing.TB, of lease.Store) lease.Store {
 			return &wrappedStore{plainStore: of.(*plainStore), state: "breaking", bug: &storeBug{hides: true}}
 		}
 		return s
 	}, "S10/another-client-lists-what-is-held"},
 	{"lists a name as it was in the first list", func() *suite {
 		s := plainStores("")
-		s.options.Another = func(_ testing.TB, of lease.Store) lease.Store {
+		s.options.Store.Another = func(_ testing.TB, of lease.Store) lease.Store {
 			return &listsOnce{Store: of, first: map[string]lease.Entry{}}
 		}
 		return s
@@ -80,7 +80,7 @@ var ruleBugs = []namedBug{
 	}), "M4/reopening-lowers-no-token"},
 	{"reads from a cache of its own", func() *suite {
 		s := plainAuthorities("")
-		s.options.AnotherAuthority = func(_ testing.TB, a lease.Authority) lease.Authority {
+		s.options.Authority.Another = func(_ testing.TB, a lease.Authority) lease.Authority {
 			return &cachedReads{Authority: a, seen: map[string]lease.Result{}}
 		}
 		return s
@@ -152,7 +152,7 @@ var ruleBugs = []namedBug{
 	{"keeps the version when its authority writes", storeOver(func(s *plainStore) lease.Store { return writesInPlace{s} }), "S1/a-swap-conflicts-after-the-store's-authority"},
 	{"ends a list at a name that is gone", func() *suite {
 		s := storeOver(func(s *plainStore) lease.Store { return endsAtGaps{s} })()
-		s.options.Forget = func(t testing.TB, of lease.Store) time.Duration { return of.(endsAtGaps).forget(t, of) }
+		s.options.Store.Forget = func(t testing.TB, of lease.Store) time.Duration { return of.(endsAtGaps).forget(t, of) }
 		return s
 	}, "S10/a-list-goes-on-though-names-are-forgotten"},
 	{"sends an acquire that waited for another, though its context has ended", sessionsAs(func(s *session.Session) lease.Lease { return queuesForever{s, make(chan struct{}, 1)} }), "H2/a-queued-acquire-ends-with-its-context"},
@@ -266,7 +266,7 @@ func (a countsFromFirstRead) Do(ctx context.Context, name string, req lease.Requ
 func reopening(f func(r lease.Record, now time.Time) lease.Record) func() *suite {
 	return func() *suite {
 		s := plainAuthorities("")
-		s.options.ReopenAuthority = func(_ testing.TB, a lease.Authority) lease.Authority {
+		s.options.Authority.Reopen = func(_ testing.TB, a lease.Authority) lease.Authority {
 			next := a.(*plainAuthority).client()
 			for name, r := range next.records {
 				next.records[name] = f(r, time.Now())
@@ -650,8 +650,8 @@ func (w waitsClosed) Wait(ctx context.Context) error {
 func anotherClient(f func(lease.Authority) lease.Authority) func() *suite {
 	return func() *suite {
 		s := plainAuthorities("")
-		inner := s.options.AnotherAuthority
-		s.options.AnotherAuthority = func(t testing.TB, a lease.Authority) lease.Authority { return f(inner(t, a)) }
+		inner := s.options.Authority.Another
+		s.options.Authority.Another = func(t testing.TB, a lease.Authority) lease.Authority { return f(inner(t, a)) }
 		return s
 	}
 }

@@ -351,16 +351,20 @@ func (s *plainStore) loseWatches() {
 
 // plainStores is a suite over stores with that bug.
 func plainStores(bug string) *suite {
-	o := &Options{Bubble: true, Seed: 1,
-		Reopen:  func(t testing.TB, s lease.Store) lease.Store { return s.(*plainStore).reopen(t, s) },
-		Corrupt: func(_ testing.TB, s lease.Store, name string) { s.(*plainStore).spoilt[name] = true },
-		Another: another,
-		Connect: connectStore(bug),
-		StepClock: func(_ testing.TB, s lease.Store, d time.Duration) {
-			s.(interface{ stepClock(time.Duration) }).stepClock(d)
+	o := &Options{
+		Bubble: true,
+		Seed:   1,
+		Store: StoreHooks{
+			Reopen:  func(t testing.TB, s lease.Store) lease.Store { return s.(*plainStore).reopen(t, s) },
+			Corrupt: func(_ testing.TB, s lease.Store, name string) { s.(*plainStore).spoilt[name] = true },
+			Another: another,
+			Connect: connectStore(bug),
+			StepClock: func(_ testing.TB, s lease.Store, d time.Duration) {
+				s.(interface{ stepClock(time.Duration) }).stepClock(d)
+			},
+			Forget:      func(t testing.TB, s lease.Store) time.Duration { return s.(*plainStore).forget(t, s) },
+			LoseWatches: func(_ testing.TB, s lease.Store) { s.(interface{ loseWatches() }).loseWatches() },
 		},
-		Forget:      func(t testing.TB, s lease.Store) time.Duration { return s.(*plainStore).forget(t, s) },
-		LoseWatches: func(_ testing.TB, s lease.Store) { s.(interface{ loseWatches() }).loseWatches() },
 	}
 	return &suite{rules: storeRules, options: o.withDefaults(), newStore: func(testing.TB) lease.Store {
 		return newPlainStore(bug)

@@ -130,7 +130,7 @@ func (p *probe) need(err error, what string) {
 }
 
 // checkMade checks a value v that was made by a function of the user, such as newStore or
-// Options.Another. If v is nil or a nil pointer, checkMade ends the rule with a failure. If v lacks
+// Options.Store.Another. If v is nil or a nil pointer, checkMade ends the rule with a failure. If v lacks
 // a method that the rule needs, checkMade skips the rule.
 func (p *probe) checkMade(v any, by string) {
 	p.Helper()
@@ -138,7 +138,7 @@ func (p *probe) checkMade(v any, by string) {
 		p.TB.Fatalf("leasetest: %s of this test returned nil; rule %s was not checked", by, p.rule.name)
 	}
 	p.Can |= methodsOf(v)
-	if missing := p.rule.needs &^ p.Can; missing != 0 && by != "Options.Authority" {
+	if missing := p.rule.needs &^ p.Can; missing != 0 && by != "Options.Lease.Authority" {
 		p.suite.skip(p.TB, p.rule, missing)
 	}
 }

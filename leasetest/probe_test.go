@@ -12,11 +12,11 @@ import (
 // nothing is dereferenced.
 func TestConstructorsThatReturnNil(t *testing.T) {
 	reopens := plainStores("")
-	reopens.options.Reopen = func(testing.TB, lease.Store) lease.Store { return nil }
+	reopens.options.Store.Reopen = func(testing.TB, lease.Store) lease.Store { return nil }
 	alone := plainStores("")
-	alone.options.Another = func(testing.TB, lease.Store) lease.Store { return nil }
+	alone.options.Store.Another = func(testing.TB, lease.Store) lease.Store { return nil }
 	noAuthority := plainLeases("")
-	noAuthority.options.Authority = func(testing.TB) lease.Authority { return nil }
+	noAuthority.options.Lease.Authority = func(testing.TB) lease.Authority { return nil }
 	for _, c := range []struct {
 		by    string
 		suite *suite
@@ -24,11 +24,11 @@ func TestConstructorsThatReturnNil(t *testing.T) {
 	}{
 		{"newStore", &suite{rules: storeRules, newStore: func(testing.TB) lease.Store { return nil }}, "S1/swap-commits"},
 		{"newStore", &suite{rules: storeRules, newStore: func(testing.TB) lease.Store { return (*plainStore)(nil) }}, "S1/swap-commits"},
-		{"Options.Reopen", reopens, "S3/reopening-keeps-what-was-acknowledged"},
-		{"Options.Another", alone, "S8/no-load-is-stale-for-another-client"},
+		{"Options.Store.Reopen", reopens, "S3/reopening-keeps-what-was-acknowledged"},
+		{"Options.Store.Another", alone, "S8/no-load-is-stale-for-another-client"},
 		{"newAuthority", &suite{rules: authorityRules, newAuthority: func(testing.TB) lease.Authority { return nil }}, "A4/answers-are-fresh"},
 		{"newLease", &suite{rules: leaseRules, newLease: func(testing.TB, Holder) lease.Lease { return nil }}, "H1/granted-is-held"},
-		{"Options.Authority", noAuthority, "H1/granted-is-held"},
+		{"Options.Lease.Authority", noAuthority, "H1/granted-is-held"},
 		{"newGuard", &suite{rules: guardRules, newGuard: func(testing.TB) Guard { return nil }}, "G4/equal-tokens-pass"},
 		{"newGuard", &suite{rules: guardRules, newGuard: func(testing.TB) Guard { return (*fencing.Guard)(nil) }}, "G4/equal-tokens-pass"},
 	} {

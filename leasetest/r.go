@@ -89,7 +89,7 @@ var storeRecordRules = []rule{
 		s := p.store()
 		s.putLeased(s.name, 100*s.D)
 		s.history.printf("the test corrupts the record")
-		s.Options.Corrupt(s.probe.TB, s.bare, s.name)
+		s.Options.Store.Corrupt(s.probe.TB, s.bare, s.name)
 		if snap, err := s.Load(s.ctx, s.name); err == nil {
 			s.Errorf("a load shows %s", outcomeText(snap.Record, err))
 		} else if !strings.Contains(err.Error(), s.name) {

@@ -20,10 +20,9 @@ import (
 // [Options.Bubble] is set, newStore runs inside the synctest bubble of the subtest. Without
 // Options.Bubble, newStore must be safe for concurrent use by multiple goroutines.
 //
-// The fields Reopen, Forget, Corrupt, Another, Connect, LoseWatches and StepClock of [Options] apply
-// only to stores. If the store is a [lease.Watcher], the suite also tests the method Watch. If the
-// store is a [lease.Lister], the suite also tests the method List. If the store is a [lease.Limiter],
-// the suite uses durations within the limits of the store.
+// The suite also tests the methods Watch of a [lease.Watcher] and List of a [lease.Lister], and what
+// needs the hooks in Options.Store. If the store is a [lease.Limiter], the suite uses durations within
+// the limits of the store.
 func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options) {
 	must(newStore != nil, "TestStore: newStore must not be nil")
 	s := &suite{rules: storeRules, options: o.withDefaults(), newStore: newStore}
@@ -52,21 +51,21 @@ func (p *probe) store() storeProbe {
 // reopen closes the store and opens it again with the same data.
 func (s *storeProbe) reopen() {
 	s.history.printf("the store is reopened")
-	s.bare = s.Options.Reopen(s.probe.TB, s.bare)
-	s.checkMade(s.bare, "Options.Reopen")
+	s.bare = s.Options.Store.Reopen(s.probe.TB, s.bare)
+	s.checkMade(s.bare, "Options.Store.Reopen")
 	s.Store = s.history.store(s.bare)
 }
 
 // stepClock moves the clock of the store by d.
 func (s *storeProbe) stepClock(d time.Duration) {
 	s.history.printf("the clock of the store is moved by %v", d)
-	s.Options.StepClock(s.probe.TB, s.bare, d)
+	s.Options.Store.StepClock(s.probe.TB, s.bare, d)
 }
 
-// forget calls Options.Forget.
+// forget calls Options.Store.Forget.
 func (s *storeProbe) forget() (after time.Duration) {
 	s.history.printf("the store forgets")
-	return s.Options.Forget(s.probe.TB, s.bare)
+	return s.Options.Store.Forget(s.probe.TB, s.bare)
 }
 
 func (s storeProbe) load(name string) lease.Snapshot {
@@ -517,7 +516,7 @@ func (p *probe) pauseNowAndThen(n int) {
 // twoClients returns two clients of the same store.
 func (s storeProbe) twoClients() [2]storeProbe {
 	s.Helper()
-	other := s.Options.Another(s.probe.TB, s.bare)
-	s.checkMade(other, "Options.Another")
+	other := s.Options.Store.Another(s.probe.TB, s.bare)
+	s.checkMade(other, "Options.Store.Another")
 	return [2]storeProbe{s, {s.probe, s.history.store(other), other}}
 }

@@ -456,7 +456,7 @@ var listRules = []rule{
 			s.putLeased(s.name+"/"+end, 100*s.D)
 		}
 		s.history.printf("the test corrupts the record of %q", s.name+"/b")
-		s.Options.Corrupt(s.probe.TB, s.bare, s.name+"/b")
+		s.Options.Store.Corrupt(s.probe.TB, s.bare, s.name+"/b")
 		p.listsCorrupt(s.bare)
 	}},
 	{"S10/bad-prefixes-are-refused", "a prefix that is neither empty nor a name is an error", hasList, func(p *probe) {
@@ -566,7 +566,7 @@ var authorityListRules = []rule{
 			r := c.Record
 			r.Until = res.Now.Add(c.claims)
 			p.history.printf("== the record of %q becomes %s, %s", name, outcomeText(r, nil), c.what)
-			p.Options.Put(p.TB, a.bare, name, r)
+			p.Options.Authority.Put(p.TB, a.bare, name, r)
 			shown := p.list(a.bare, p.name+"/")[name].Record
 			res, err = lease.Inspect(p.ctx, a, name)
 			p.need(err, "read")

@@ -353,7 +353,7 @@ var watchRules = []rule{
 		snap := s.putLeased(s.name, 100*s.D)
 		watch.ready()
 		s.history.printf("the connections of all watches break")
-		s.Options.LoseWatches(s.probe.TB, s.bare)
+		s.Options.Store.LoseWatches(s.probe.TB, s.bare)
 		for n := 0; snap.Record.State != lease.Available && n < maxSpurious; n++ { // a request may be lost, too
 			_, _ = s.Swap(s.ctx, s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
 			if now, err := s.Load(s.ctx, s.name); err == nil {

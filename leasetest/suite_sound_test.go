@@ -77,7 +77,11 @@ func TestSoundThoughUnusual(t *testing.T) {
 				&leasetest.Options{Bubble: true, Slack: c.slack})
 			authority := func(testing.TB) lease.Authority { return lease.NewAuthority(c.store()) }
 			leasetest.TestAuthority(t, authority, &leasetest.Options{Bubble: true, Slack: c.slack})
-			leasetest.TestLease(t, newSession, &leasetest.Options{Bubble: true, Slack: c.slack, Authority: authority})
+			leasetest.TestLease(t, newSession, &leasetest.Options{
+				Bubble: true,
+				Slack:  c.slack,
+				Lease:  leasetest.LeaseHooks{Authority: authority},
+			})
 		})
 	}
 }

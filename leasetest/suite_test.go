@@ -64,13 +64,20 @@ func testMemoryWithin(t *testing.T, limits lease.Limits) { testMemoryInUnits(t, 
 func testMemoryInUnits(t *testing.T, unit time.Duration, limits lease.Limits) {
 	leasetest.TestAuthority(t, func(testing.TB) lease.Authority {
 		return storedAuthority(memory.New(&memory.Options{Limits: limits}))
-	}, &leasetest.Options{Bubble: true, Unit: unit, Limits: limits, Put: put,
-		ConnectAuthority: func(_ testing.TB, transmit leasetest.Transmit) lease.Authority {
-			return lease.NewAuthority(linked.Store(memory.New(&memory.Options{Limits: limits}), transmit))
-		}})
+	}, &leasetest.Options{
+		Bubble: true,
+		Unit:   unit,
+		Limits: limits,
+		Authority: leasetest.AuthorityHooks{
+			Put: put,
+			Connect: func(_ testing.TB, transmit leasetest.Transmit) lease.Authority {
+				return lease.NewAuthority(linked.Store(memory.New(&memory.Options{Limits: limits}), transmit))
+			},
+		},
+	})
 }
 
-// An overStore is an authority that shows its store to Options.Put.
+// An overStore is an authority that shows its store to Options.Authority.Put.
 type overStore struct {
 	lease.Authority
 	lease.Watcher
@@ -137,9 +144,9 @@ func TestSessionFromOutside(t *testing.T) {
 	for name, o := range map[string]leasetest.Options{
 		"Bare":   {Can: bare},
 		"Clocks": {Can: leasetest.Everything &^ leasetest.CanUseAuthority},
-		"Revoke": {Can: bare, Revoke: revoke},
-		"Cut":    {Can: bare, Cut: cut},
-		"All":    {Can: leasetest.Everything &^ leasetest.CanUseAuthority, Revoke: revoke, Cut: cut},
+		"Revoke": {Can: bare, Lease: leasetest.LeaseHooks{Revoke: revoke}},
+		"Cut":    {Can: bare, Lease: leasetest.LeaseHooks{Cut: cut}},
+		"All":    {Can: leasetest.Everything &^ leasetest.CanUseAuthority, Lease: leasetest.LeaseHooks{Revoke: revoke, Cut: cut}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.Bubble = true

@@ -26,10 +26,14 @@ func TestAuthorityConforms(t *testing.T) {
 				s := memory.New(&memory.Options{Limits: limits})
 				stores.Store(s.Authority(), s)
 				return s.Authority()
-			}, &leasetest.Options{Bubble: true, Limits: limits, Put: func(t testing.TB, a lease.Authority, name string, r lease.Record) {
-				s, _ := stores.Load(a)
-				swap(t, s.(*memory.Store), name, load(t, s.(*memory.Store), name), r)
-			}})
+			}, &leasetest.Options{
+				Bubble: true,
+				Limits: limits,
+				Authority: leasetest.AuthorityHooks{Put: func(t testing.TB, a lease.Authority, name string, r lease.Record) {
+					s, _ := stores.Load(a)
+					swap(t, s.(*memory.Store), name, load(t, s.(*memory.Store), name), r)
+				}},
+			})
 		})
 	}
 }

@@ -54,12 +54,14 @@ func TestConformance(t *testing.T) {
 	const retention = time.Second
 	options := leasetest.Options{
 		Bubble: true,
-		Connect: func(_ testing.TB, transmit leasetest.Transmit) lease.Store {
-			return linked.Store(memory.New(&memory.Options{Retention: retention}), transmit)
-		},
-		Forget: func(t testing.TB, s lease.Store) time.Duration {
-			once(t, s.(*memory.Store).Authority(), "other-", 3*memory.Idle)
-			return retention
+		Store: leasetest.StoreHooks{
+			Connect: func(_ testing.TB, transmit leasetest.Transmit) lease.Store {
+				return linked.Store(memory.New(&memory.Options{Retention: retention}), transmit)
+			},
+			Forget: func(t testing.TB, s lease.Store) time.Duration {
+				once(t, s.(*memory.Store).Authority(), "other-", 3*memory.Idle)
+				return retention
+			},
 		},
 	}
 	t.Run("own clock", func(t *testing.T) {
@@ -70,11 +72,11 @@ func TestConformance(t *testing.T) {
 	t.Run("injected clock", func(t *testing.T) {
 		var clocks sync.Map // maps each Store to its clock
 		injected := options
-		injected.Forget = func(t testing.TB, s lease.Store) time.Duration {
+		injected.Store.Forget = func(t testing.TB, s lease.Store) time.Duration {
 			fill(t, s.(*memory.Store))
 			return retention
 		}
-		injected.StepClock = func(_ testing.TB, s lease.Store, d time.Duration) {
+		injected.Store.StepClock = func(_ testing.TB, s lease.Store, d time.Duration) {
 			clock, _ := clocks.Load(s)
 			clock.(*leasefault.Clock).Step(d)
 		}

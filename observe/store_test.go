@@ -43,13 +43,16 @@ func TestStoreConforms(t *testing.T) {
 		e, clock = newEngine(), leasefault.NewClock()
 		return newStore(t, e, observe.Options{Clock: clock})
 	}, &leasetest.Options{
-		Bubble: true, Can: leasetest.Everything &^ leasetest.CanTellTime,
-		Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Store {
-			return newStore(t, linkedEngine{newEngine(), transmit}, observe.Options{})
+		Bubble: true,
+		Can:    leasetest.Everything &^ leasetest.CanTellTime,
+		Store: leasetest.StoreHooks{
+			Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Store {
+				return newStore(t, linkedEngine{newEngine(), transmit}, observe.Options{})
+			},
+			LoseWatches: func(testing.TB, lease.Store) { e.loseWatches() },
+			StepClock:   func(_ testing.TB, _ lease.Store, d time.Duration) { clock.Step(d) },
+			Corrupt:     func(_ testing.TB, _ lease.Store, name string) { e.spoil(name) },
 		},
-		LoseWatches: func(testing.TB, lease.Store) { e.loseWatches() },
-		StepClock:   func(_ testing.TB, _ lease.Store, d time.Duration) { clock.Step(d) },
-		Corrupt:     func(_ testing.TB, _ lease.Store, name string) { e.spoil(name) },
 	})
 }
 
@@ -111,13 +114,16 @@ func TestClientsConform(t *testing.T) {
 		e = newEngine()
 		return newStore(t, e, observe.Options{})
 	}, &leasetest.Options{
-		Bubble: true, Slack: 100 * time.Millisecond,
-		Can: leasetest.Everything &^ leasetest.CanTellTime,
-		Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Store {
-			e = newEngine()
-			return newStore(t, linkedEngine{e, transmit}, observe.Options{})
+		Bubble: true,
+		Slack:  100 * time.Millisecond,
+		Can:    leasetest.Everything &^ leasetest.CanTellTime,
+		Store: leasetest.StoreHooks{
+			Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Store {
+				e = newEngine()
+				return newStore(t, linkedEngine{e, transmit}, observe.Options{})
+			},
+			Another: func(t testing.TB, _ lease.Store) lease.Store { return far{newStore(t, e, observe.Options{})} },
 		},
-		Another: func(t testing.TB, _ lease.Store) lease.Store { return far{newStore(t, e, observe.Options{})} },
 	})
 }
 
@@ -134,13 +140,16 @@ func TestAuthoritiesConform(t *testing.T) {
 				e = newEngine()
 				return over(newStore(t, e, observe.Options{}))
 			}, &leasetest.Options{
-				Bubble: true, Can: leasetest.Everything &^ leasetest.CanTellTime,
-				AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return over(newStore(t, e, observe.Options{})) },
-				ConnectAuthority: func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
-					e = newEngine()
-					return over(newStore(t, linkedEngine{e, transmit}, observe.Options{}))
+				Bubble: true,
+				Can:    leasetest.Everything &^ leasetest.CanTellTime,
+				Authority: leasetest.AuthorityHooks{
+					Another: func(t testing.TB, _ lease.Authority) lease.Authority { return over(newStore(t, e, observe.Options{})) },
+					Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+						e = newEngine()
+						return over(newStore(t, linkedEngine{e, transmit}, observe.Options{}))
+					},
+					Corrupt: func(_ testing.TB, _ lease.Authority, name string) { e.spoil(name) },
 				},
-				CorruptAuthority: func(_ testing.TB, _ lease.Authority, name string) { e.spoil(name) },
 			})
 		})
 	}

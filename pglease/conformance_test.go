@@ -29,16 +29,20 @@ func TestConformance(t *testing.T) {
 	o := &leasetest.Options{
 		Unit: unit,
 		Can:  leasetest.Everything,
-		Reopen: func(t testing.TB, s lease.Store) lease.Store {
-			s.(*pglease.Store).Close()
-			return store(t, pool(t, url), nil)
+		Store: leasetest.StoreHooks{
+			Reopen: func(t testing.TB, s lease.Store) lease.Store {
+				s.(*pglease.Store).Close()
+				return store(t, pool(t, url), nil)
+			},
+			Corrupt: func(t testing.TB, _ lease.Store, name string) { corrupt(t, database, name) },
+			Another: func(t testing.TB, _ lease.Store) lease.Store { return store(t, pool(t, url), nil) },
 		},
-		Corrupt:          func(t testing.TB, _ lease.Store, name string) { corrupt(t, database, name) },
-		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, database, name) },
-		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return store(t, pool(t, url), nil).Authority() },
-		Another:          func(t testing.TB, _ lease.Store) lease.Store { return store(t, pool(t, url), nil) },
-		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority {
-			return store(t, pool(t, url), nil).Authority()
+		Authority: leasetest.AuthorityHooks{
+			Corrupt: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, database, name) },
+			Reopen:  func(t testing.TB, _ lease.Authority) lease.Authority { return store(t, pool(t, url), nil).Authority() },
+			Another: func(t testing.TB, _ lease.Authority) lease.Authority {
+				return store(t, pool(t, url), nil).Authority()
+			},
 		},
 	}
 	if testing.Short() {
@@ -50,7 +54,7 @@ func TestConformance(t *testing.T) {
 		"Authority": func(t *testing.T) { leasetest.TestAuthority(t, authority, o) },
 		"Lease": func(t *testing.T) {
 			held := *o
-			held.Authority = authority
+			held.Lease.Authority = authority
 			leasetest.TestLease(t, newLease, &held)
 		},
 	} {
@@ -153,17 +157,23 @@ func TestSQLConformance(t *testing.T) {
 		}
 		return s
 	}
-	o := &leasetest.Options{Unit: unit,
-		Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Store { return connect(t, transmit) },
-		ConnectAuthority: func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
-			return connect(t, transmit).Authority()
+	o := &leasetest.Options{
+		Unit: unit,
+		Store: leasetest.StoreHooks{
+			Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Store { return connect(t, transmit) },
+			Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
+			Another: func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
+			Corrupt: func(t testing.TB, _ lease.Store, name string) { corrupt(t, database, name) },
 		},
-		Reopen:           func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
-		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return newStore(t).Authority() },
-		Another:          func(t testing.TB, _ lease.Store) lease.Store { return newStore(t) },
-		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return newStore(t).Authority() },
-		Corrupt:          func(t testing.TB, _ lease.Store, name string) { corrupt(t, database, name) },
-		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, database, name) }}
+		Authority: leasetest.AuthorityHooks{
+			Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+				return connect(t, transmit).Authority()
+			},
+			Reopen:  func(t testing.TB, _ lease.Authority) lease.Authority { return newStore(t).Authority() },
+			Another: func(t testing.TB, _ lease.Authority) lease.Authority { return newStore(t).Authority() },
+			Corrupt: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, database, name) },
+		},
+	}
 	t.Run("Store", func(t *testing.T) {
 		t.Parallel()
 		leasetest.TestStore(t, func(t testing.TB) lease.Store { return newStore(t) }, o)

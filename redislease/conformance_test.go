@@ -110,23 +110,28 @@ func (m *stores) suiteOptions() *leasetest.Options {
 		}
 	}
 	return &leasetest.Options{
-		Unit: unit(), Slack: 400 * time.Millisecond,
-		Reopen: func(t testing.TB, s lease.Store) lease.Store {
-			s.(*redislease.Store).Close()
-			return again(t, s)
+		Unit:  unit(),
+		Slack: 400 * time.Millisecond,
+		Store: leasetest.StoreHooks{
+			Reopen: func(t testing.TB, s lease.Store) lease.Store {
+				s.(*redislease.Store).Close()
+				return again(t, s)
+			},
+			Another: again,
+			Forget:  m.forget,
+			Corrupt: func(t testing.TB, s lease.Store, name string) { corrupt(t, s.(*redislease.Store), name) },
+			Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Store { return m.connect(t, transmit) },
 		},
-		Another: again,
-		// All stores of a test have the same prefix, so that they have the same data.
-		ReopenAuthority:  func(t testing.TB, _ lease.Authority) lease.Authority { return m.make(t).Authority() },
-		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority { return m.make(t).Authority() },
-		Forget:           m.forget,
-		Corrupt:          func(t testing.TB, s lease.Store, name string) { corrupt(t, s.(*redislease.Store), name) },
-		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, m.make(t), name) },
-		Authority:        func(t testing.TB) lease.Authority { return m.make(t).Authority() },
-		Connect:          func(t testing.TB, transmit leasetest.Transmit) lease.Store { return m.connect(t, transmit) },
-		ConnectAuthority: func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
-			return m.connect(t, transmit).Authority()
+		Authority: leasetest.AuthorityHooks{
+			// All stores of a test have the same prefix, so that they have the same data.
+			Reopen:  func(t testing.TB, _ lease.Authority) lease.Authority { return m.make(t).Authority() },
+			Another: func(t testing.TB, _ lease.Authority) lease.Authority { return m.make(t).Authority() },
+			Corrupt: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, m.make(t), name) },
+			Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+				return m.connect(t, transmit).Authority()
+			},
 		},
+		Lease: leasetest.LeaseHooks{Authority: func(t testing.TB) lease.Authority { return m.make(t).Authority() }},
 	}
 }
 

@@ -31,8 +31,8 @@ func TestAuthorityConformance(t *testing.T) {
 		d := a.(*revealing).double
 		return &revealing{open(t, client(t, d.url(), d.transport())), d}
 	}
-	o.AnotherAuthority, o.ReopenAuthority = another, another
-	o.ConnectAuthority = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+	o.Authority.Another, o.Authority.Reopen = another, another
+	o.Authority.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
 		d := newDouble(t, nil)
 		return &revealing{open(t, client(t, d.url(), &http.Client{Transport: linked.Transport(transmit, d.Handler)})), d}
 	}
@@ -46,7 +46,7 @@ func TestAuthorityConformance(t *testing.T) {
 // this test, checks the rules of the end of a break.
 func TestLeaseConformance(t *testing.T) {
 	o := suiteOptions()
-	o.Authority = func(t testing.TB) lease.Authority {
+	o.Lease.Authority = func(t testing.TB) lease.Authority {
 		leases, d := newLeases(t)
 		return looking{&revealing{leases, d}}
 	}

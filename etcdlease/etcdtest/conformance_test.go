@@ -26,24 +26,28 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	o := &leasetest.Options{
-		Unit:   500 * time.Millisecond, // allows stalls of half a second, as on a busy machine
-		Can:    leasetest.Everything &^ leasetest.CanTellTime,
-		Reopen: func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
-		ReopenAuthority: func(t testing.TB, _ lease.Authority) lease.Authority {
-			return store(t, client(t, shared.Client), nil).Authority()
+		Unit: 500 * time.Millisecond, // allows stalls of half a second, as on a busy machine
+		Can:  leasetest.Everything &^ leasetest.CanTellTime,
+		Store: leasetest.StoreHooks{
+			Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
+			Another: func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
+			Corrupt: func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
 		},
-		Another: func(t testing.TB, _ lease.Store) lease.Store { return store(t, client(t, shared.Client), nil) },
-		AnotherAuthority: func(t testing.TB, _ lease.Authority) lease.Authority {
-			return store(t, client(t, shared.Client), nil).Authority()
+		Authority: leasetest.AuthorityHooks{
+			Reopen: func(t testing.TB, _ lease.Authority) lease.Authority {
+				return store(t, client(t, shared.Client), nil).Authority()
+			},
+			Another: func(t testing.TB, _ lease.Authority) lease.Authority {
+				return store(t, client(t, shared.Client), nil).Authority()
+			},
+			Corrupt: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, name) },
 		},
-		Corrupt:          func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
-		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, name) },
 	}
 	connect := func(t testing.TB, transmit leasetest.Transmit) *etcdlease.Store {
 		return store(t, client(t, shared.Client, linked(transmit)), nil)
 	}
-	o.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Store { return connect(t, transmit) }
-	o.ConnectAuthority = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+	o.Store.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Store { return connect(t, transmit) }
+	o.Authority.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
 		return connect(t, transmit).Authority()
 	}
 	if testing.Short() {
@@ -60,7 +64,7 @@ func TestConformance(t *testing.T) {
 		},
 		"Lease": func(t *testing.T) {
 			held := *o
-			held.Authority = authority
+			held.Lease.Authority = authority
 			leasetest.TestLease(t, newLease, &held)
 		},
 	}

@@ -48,22 +48,28 @@ func TestConformance(t *testing.T) {
 				return a
 			}
 			leasetest.TestAuthority(t, func(testing.TB) lease.Authority { return over(memory.New(nil)) },
-				&leasetest.Options{Bubble: true, AnotherAuthority: func(t testing.TB, a lease.Authority) lease.Authority {
-					s, _ := stores.Load(a)
-					return over(s.(*memory.Store))
-				}, ConnectAuthority: func(_ testing.TB, transmit leasetest.Transmit) lease.Authority {
-					s := memory.New(nil)
-					renew := func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
-						lost := transmit(ctx, func() error {
-							snap, err = renewal(s, nil)(ctx, name, old, next)
-							return nil
-						})
-						return snap, cmp.Or(lost, err)
-					}
-					a := remember.NewAuthority(linked.Store(s, transmit), renew, remember.NewMemory(names, nil))
-					stores.Store(a, s)
-					return a
-				}})
+				&leasetest.Options{
+					Bubble: true,
+					Authority: leasetest.AuthorityHooks{
+						Another: func(t testing.TB, a lease.Authority) lease.Authority {
+							s, _ := stores.Load(a)
+							return over(s.(*memory.Store))
+						},
+						Connect: func(_ testing.TB, transmit leasetest.Transmit) lease.Authority {
+							s := memory.New(nil)
+							renew := func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
+								lost := transmit(ctx, func() error {
+									snap, err = renewal(s, nil)(ctx, name, old, next)
+									return nil
+								})
+								return snap, cmp.Or(lost, err)
+							}
+							a := remember.NewAuthority(linked.Store(s, transmit), renew, remember.NewMemory(names, nil))
+							stores.Store(a, s)
+							return a
+						},
+					},
+				})
 		})
 	}
 }

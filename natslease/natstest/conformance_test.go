@@ -26,15 +26,19 @@ func suite(t *testing.T, endpoint string) *leasetest.Options {
 		}
 	}
 	o := &leasetest.Options{
-		Unit:             500 * time.Millisecond, // allows stalls of half a second, as on a busy machine
-		Can:              leasetest.Everything &^ leasetest.CanTellTime,
-		Reopen:           another,
-		Another:          another,
-		ReopenAuthority:  anotherAuthority,
-		AnotherAuthority: anotherAuthority,
-		Corrupt:          func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
-		CorruptAuthority: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, name) },
-		Authority:        func(t testing.TB) lease.Authority { return store(t, js, nil).Authority() },
+		Unit: 500 * time.Millisecond, // allows stalls of half a second, as on a busy machine
+		Can:  leasetest.Everything &^ leasetest.CanTellTime,
+		Store: leasetest.StoreHooks{
+			Reopen:  another,
+			Another: another,
+			Corrupt: func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
+		},
+		Authority: leasetest.AuthorityHooks{
+			Reopen:  anotherAuthority,
+			Another: anotherAuthority,
+			Corrupt: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, name) },
+		},
+		Lease: leasetest.LeaseHooks{Authority: func(t testing.TB) lease.Authority { return store(t, js, nil).Authority() }},
 	}
 	if testing.Short() {
 		o.Can &^= leasetest.CanServeOldVersions // in old versions, every lease lasts a minute

@@ -76,9 +76,13 @@ func openPgx(t testing.TB, url string) *pglease.Store {
 
 func TestConformance(t *testing.T) {
 	url := shared.URL(shared.Database(t))
-	o := &leasetest.Options{Unit: 400 * time.Millisecond,
-		Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return open(t, url) },
-		Another: func(t testing.TB, _ lease.Store) lease.Store { return open(t, url) }}
+	o := &leasetest.Options{
+		Unit: 400 * time.Millisecond,
+		Store: leasetest.StoreHooks{
+			Reopen:  func(t testing.TB, _ lease.Store) lease.Store { return open(t, url) },
+			Another: func(t testing.TB, _ lease.Store) lease.Store { return open(t, url) },
+		},
+	}
 	leasetest.TestStore(t, func(t testing.TB) lease.Store { return open(t, url) }, o)
 }
 

@@ -1,6 +1,6 @@
 // Package linked sends the requests of a client through a function of a test, which can delay or lose
-// them. The conformance tests of the engines use it for leasetest.Options.Connect and
-// ConnectAuthority.
+// them. The conformance tests of the engines use it for the hooks Connect of
+// leasetest.Options.
 package linked
 
 import (
