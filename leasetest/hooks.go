@@ -48,13 +48,12 @@ type StoreHooks struct {
 }
 
 // AuthorityHooks are functions with which [TestAuthority] does what the methods of an authority
-// cannot do. Reopen, Another, Connect and Corrupt are as in [StoreHooks]; a message of Connect is
-// one that a call of Do or List waits for.
+// cannot do.
 type AuthorityHooks struct {
-	Reopen  func(t testing.TB, a lease.Authority) lease.Authority
-	Another func(t testing.TB, a lease.Authority) lease.Authority
-	Connect func(t testing.TB, transmit Transmit) lease.Authority
-	Corrupt func(t testing.TB, a lease.Authority, name string)
+	Reopen  func(t testing.TB, a lease.Authority) lease.Authority // as in [StoreHooks]
+	Another func(t testing.TB, a lease.Authority) lease.Authority // as in [StoreHooks]
+	Connect func(t testing.TB, transmit Transmit) lease.Authority // as in [StoreHooks]; a message is one that a call of Do or List waits for
+	Corrupt func(t testing.TB, a lease.Authority, name string)    // as in [StoreHooks]
 
 	// Put writes the record r under the given name. Put bypasses the authority a, so that the
 	// authority cannot apply its limits to the record. Such records exist after a manual edit, or

@@ -63,10 +63,10 @@ type Options struct {
 	// If a function is nil, the suite skips the rules that need it. Each suite uses the hooks of
 	// its own kind.
 
-	Store     StoreHooks
-	Authority AuthorityHooks
-	Lease     LeaseHooks
-	Guard     GuardHooks
+	Store     StoreHooks     // for TestStore
+	Authority AuthorityHooks // for TestAuthority
+	Lease     LeaseHooks     // for TestLease
+	Guard     GuardHooks     // for TestGuard
 
 	// Seed is the seed of all random choices of the suite. The message of a failure contains the
 	// seed. Default: the number in the environment variable LEASETEST_SEED, or a random number if
