@@ -35,7 +35,8 @@
 // update by hand reads a row and then writes it. If another transaction changes the row between the
 // read and the write, the update fails with the SQLSTATE 40001. The failure keeps an update by hand
 // from undoing a grant. Repeat an update that failed. To avoid failed updates, lock the rows first
-// in the same transaction, with "select ... from lease for update".
+// in the same transaction, with "select ... from lease for update". Commit at once: while the
+// transaction is open, no renewal of the locked leases succeeds, and their holders lose them.
 //
 // Do not write to lease_row, the table behind the view. An update that sets only the columns
 // "until", "version" or "changed" of lease_row runs no trigger. Without the trigger, the row gets

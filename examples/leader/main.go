@@ -60,6 +60,7 @@ func main() {
 	// A memory.Store works in one process. For many machines, make a store of pglease or etcdlease
 	// here, and change the type of the parameter store in the function run. If the store has a method
 	// Close, call it after run.
+	log.Print("the leases are in memory: another process does not see them, and leads too")
 	err := run(ctx, memory.New(nil), *url)
 	if err != nil && !session.Stopped(ctx, err) {
 		log.Fatal(err)

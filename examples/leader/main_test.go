@@ -79,11 +79,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The program exits with 1 after an error, and with 0 if it was stopped.
+// The program says that its leases are in memory. It exits with 1 after an error, and with 0 if it was
+// stopped.
 func TestExitCode(t *testing.T) {
 	s := newService(t, new(fencing.Guard))
+	var said strings.Builder
 	start := func(url string) *exec.Cmd {
+		said.Reset()
 		cmd := exec.Command(os.Args[0], "-url", url)
+		cmd.Stderr = &said
 		cmd.Env = append(os.Environ(), "LEADER_MAIN=1")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -101,6 +105,9 @@ func TestExitCode(t *testing.T) {
 	}
 	if err := stopped.Wait(); err != nil {
 		t.Errorf("stopped: %v", err)
+	}
+	if !strings.Contains(said.String(), "another process does not see them") {
+		t.Errorf("the program does not say that its leases are in memory:\n%s", said.String())
 	}
 }
 
