@@ -106,16 +106,21 @@ func (r *runner) reportAttempt(c *contention, err error) {
 // can ever succeed.
 func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) error {
 	if l, ok := r.lease.(lease.Waiter); ok && locked {
+		spreads := 0
 		spread := func() time.Duration {
+			spreads++
 			return time.Duration(dice.Dice{Reader: &r.Rand}.Number() * float64(r.WakeJitter))
 		}
 		var err error
 		if s, ok := l.(likeSession); ok {
 			err = s.waitSpread(ctx, spread)
-		} else if err = l.Wait(ctx); err == nil {
-			_ = timing.Sleep(ctx, r.Clock, spread())
+		} else {
+			err = l.Wait(ctx)
 		}
 		if err == nil {
+			if spreads == 0 { // Wait returned at once, or without a pause of its own
+				_ = timing.Sleep(ctx, r.Clock, spread())
+			}
 			return nil
 		}
 		if hopeless(err) {
