@@ -31,8 +31,9 @@
 //   - A promoted server decides by its own clock. If the clock of the promoted server is ahead of
 //     the old primary's clock, leases end earlier by the difference.
 //   - If the maxmemory-policy of a server is not noeviction, the server drops keys when its
-//     memory is full. A Store checks each new connection, and refuses such a server with a
-//     permanent error.
+//     memory is full. A Store refuses such a server with a permanent error. It checks each new
+//     connection, and every 2 s while it sends requests. A server whose memory is full can drop
+//     keys in the 2 s after its policy was changed.
 //   - FLUSHALL, FLUSHDB and the deletion of a floor (see Keys) end all promises about the names
 //     that they affect.
 //
@@ -60,9 +61,12 @@
 // same slot as the lease records of the bucket. The floor stores the highest epoch of the bucket.
 // Floors are never deleted. All floors together take about 2 MB.
 //
-// Every valid name of a lease can be part of a key. To free a lease, delete its key with DEL. The
-// tokens of the lease still rise after the deletion. To wake the programs that wait for a lease,
-// PUBLISH the name of the lease on the channel of its bucket, such as lease-signal:{9759}. If a
+// Every valid name of a lease can be part of a key. To free a lease, call [lease.Break] with a grace
+// period, so that its holder stops first. If you delete its key with DEL instead, the holder believes
+// that it has the lease until its next renewal is refused, even with Watch, and another process can
+// acquire the lease at once. To make a holder with Watch, and the programs that wait, read the record
+// at once, PUBLISH the name of the lease on the channel of its bucket, such as lease-signal:{9759}. The
+// tokens of the lease still rise after the deletion. If a
 // lease has not been locked for the time in [Options.Keep], its record expires.
 //
 // If a Store reads a record that is not valid, it returns an error that names the key. Do not
@@ -108,12 +112,21 @@
 // [Options.Replicas] is set, the command WAIT is sent in the same exchange as the script, over the
 // same connection.
 //
+// Requests that are made at the same time share pipelines, over at most 8 connections to a server. A
+// request that was given up before it was sent is never sent.
+//
 // A Store opens connections of its own, with the options of the client that was passed to [New]. By
 // default, go-redis sends a command again if a connection breaks. A swap of a record must not be
 // sent twice, because the second attempt reports a conflict even if the server applied the first
 // attempt. The connections of a Store therefore never send a command twice. A Store's connections
 // also respect contexts. For each new connection, the Store first reads the eviction policy of the
 // server, which takes one more exchange.
+//
+// If a server answers that it is a replica, is loading, has too few replicas or is one of a cluster, or
+// if it does not answer, the Store drops its connections to it, and sends the next request over a new
+// connection. Behind a sentinel, a Store that is in use also asks once a second which server is the
+// primary, because a primary that is cut off from the sentinels can still accept writes. The watches of
+// a server that the Store has left are closed.
 //
 // The scripts have the flag allow-oom, so leases still work on a server whose memory is full of
 // other data. A replica refuses to run the scripts of a Store, so Load never returns stale data.

@@ -21,7 +21,8 @@ const pageSize = 500
 //
 // List scans every key of the database, page by page, with SCAN. List then reads the keys that
 // belong to leases. The keys of other programs make List slower. List does not block the requests
-// of other clients. In a cluster, List can miss a lease if the slot of the lease is moved to
+// of other clients. With a client of one server of a cluster, List returns a permanent error, unless the
+// user may not send INFO. In a cluster, List can miss a lease if the slot of the lease is moved to
 // another server while List is running.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {

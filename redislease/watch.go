@@ -8,7 +8,7 @@ import (
 
 // Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. The
 // script that changes a lease also publishes the signal. No process can therefore end between a
-// change and its signal. A change by hand sends no signal. To send a signal by hand, PUBLISH the
+// change and its signal. A change by hand, such as DEL, sends no signal. To send a signal by hand, PUBLISH the
 // name of the lease on the channel of its bucket.
 //
 // All watches of a Store share one connection. The first call of Watch opens the connection, and
