@@ -19,6 +19,10 @@
 //   - [Restartable] simulates a store that loses data when it restarts.
 //   - [Tamper] changes the records that a store returns.
 //
+// A real Session renews its lease at random times, so a test with one is not the same in every run.
+// To repeat a run, set Rand in [session.Options] and in [session.RunOptions], for example to
+// rand.NewChaCha8 of math/rand/v2, with a seed of its own for each Session.
+//
 // A wrapper can be wrapped again. A wrapper implements an optional interface, such as
 // [lease.Watcher], if the wrapped value implements that interface. Every function of this package
 // that can block takes a context, and returns when that context is done.

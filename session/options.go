@@ -119,9 +119,10 @@ type Options struct {
 	Clock lease.Clock
 
 	// Rand is the source of the IDs and of the jitter. A Session reads Rand while it holds its own
-	// mutex. Sessions may share a Rand if it is safe for concurrent use. Two sources of random
-	// bytes must not yield the same bytes, because holders with equal IDs do not exclude each
-	// other. Default: crypto/rand.
+	// mutex. Sessions may share a Rand if it is safe for concurrent use. Two sources must not yield
+	// the same bytes, because holders with equal IDs do not exclude each other. A test that must be
+	// the same in every run uses rand.NewChaCha8 of math/rand/v2, with another seed for each Session,
+	// and sets RunOptions.Rand. Default: crypto/rand.
 	Rand io.Reader
 
 	// Logger receives the log records of the Session:

@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -37,12 +38,16 @@ func TestLeaseIsLost(t *testing.T) {
 	})
 }
 
+// seeded makes the times of the renewals the same in every run of the test. In a test with several
+// Sessions, each of them needs a seed of its own.
+var seeded = rand.NewChaCha8([32]byte{1})
+
 // The network loses the third renewal and all renewals after it.
 func TestNetworkIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		authority := leasefault.Script(memory.New(nil).Authority(),
 			leasefault.From(3, lease.ActionRenew, leasefault.LoseRequest))
-		l, err := session.New(authority, "indexer/leader", nil)
+		l, err := session.New(authority, "indexer/leader", &session.Options{Rand: seeded})
 		if err != nil {
 			t.Fatal(err)
 		}

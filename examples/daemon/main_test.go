@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -43,7 +44,7 @@ the first  stops, and has finished what it had begun
 func TestLossWhileDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
-		l, err := store.Lease("indexer/leader", &session.Options{Duration: duration})
+		l, err := store.Lease("indexer/leader", &session.Options{Duration: duration, Rand: rand.NewChaCha8([32]byte{1})})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +69,7 @@ func TestLossWhileDraining(t *testing.T) {
 // with the next token.
 func TestRefusedByTheGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := memory.New(nil).Lease("indexer/leader", &session.Options{Duration: duration})
+		l, err := memory.New(nil).Lease("indexer/leader", &session.Options{Duration: duration, Rand: rand.NewChaCha8([32]byte{2})})
 		if err != nil {
 			t.Fatal(err)
 		}
