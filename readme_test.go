@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,13 +20,19 @@ var (
 	copied = regexp.MustCompile(`(?m)^\| \[.*?\]\((\S+\.go)\) \|`)
 )
 
-// The code and the output that README.md shows are in the files that README.md names above them.
-// The files are compiled, and tests beside the files run them.
+// The code and the output that README.md and the pages of docs show are in the files that are named
+// above them. The files are compiled, and tests beside them run them.
 func TestReadme(t *testing.T) {
-	readme := readFile(t, "README.md")
-	blocks := fence.FindAllStringSubmatch(readme, -1)
-	if len(blocks) < 4 {
-		t.Fatalf("README.md has only %d blocks of code or output", len(blocks))
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks [][]string
+	for _, page := range append(pages, "README.md") {
+		blocks = append(blocks, fence.FindAllStringSubmatch(readFile(t, page), -1)...)
+	}
+	if len(blocks) < 5 {
+		t.Fatalf("the pages have only %d blocks of code or output", len(blocks))
 	}
 	for _, b := range blocks {
 		file, lines := b[1], strings.Split(strings.TrimSuffix(b[3], "\n"), "\n")
@@ -35,7 +42,7 @@ func TestReadme(t *testing.T) {
 		if file == "" {
 			t.Errorf("no file is named above a block that begins with %q", lines[0])
 		} else if !contains(readFile(t, file), lines) {
-			t.Errorf("%s does not have the lines that README.md shows:\n%s", file, strings.Join(lines, "\n"))
+			t.Errorf("%s does not have the lines that a page shows:\n%s", file, strings.Join(lines, "\n"))
 		}
 	}
 }
@@ -108,7 +115,7 @@ func codeLines(t *testing.T, file string) (n int) {
 	return n
 }
 
-// The table of defaults in README.md has the defaults of package session.
+// The table of docs/defaults.md has the defaults of package session.
 func TestReadmeDefaults(t *testing.T) {
 	o, err := (*session.Options)(nil).Complete()
 	if err != nil {
@@ -129,39 +136,37 @@ func TestReadmeDefaults(t *testing.T) {
 	silent := failing - o.RequestTimeout
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%g s", d.Seconds()) }
 	part := func(d time.Duration) float64 { return math.Floor(10*d.Seconds()/o.Duration.Seconds()) / 10 }
-	readme := readFile(t, "README.md")
+	pages := readFile(t, "docs/defaults.md") + readFile(t, "docs/operate.md")
 	for _, row := range []string{
 		fmt.Sprintf("| %s, and is renewed every %g to %s, for the first time after %g to %s |",
 			seconds(o.Duration), early.Seconds(), seconds(o.RenewInterval), first.Seconds(), seconds(o.RenewInterval)),
 		fmt.Sprintf("| %s; a renewal that failed is sent again %g to %s later |", seconds(o.RequestTimeout), o.RetryDelay.Seconds()/2, seconds(o.RetryDelay)),
 		fmt.Sprintf("(`StopWindow`) | %s |", seconds(o.StopWindow)),
-		fmt.Sprintf("| No leader stops if the store does not answer for %s. If the store does not answer for %s, about one leader in 100,000 stops, because its random pauses were all nearly the longest.",
-			seconds(silent.Truncate(time.Second)), seconds(failing.Truncate(time.Second))),
-		fmt.Sprintf("If every request fails at once, no leader stops within %s. A leader that has to stop tells its work to stop %s after the last renewal.",
+		fmt.Sprintf("| no leader stops within %s. After %s about one in 100,000 has stopped,", seconds(silent.Truncate(time.Second)), seconds(failing.Truncate(time.Second))),
+		fmt.Sprintf("If every request fails at once, none stops within %s. One that has to stop tells its work %s after the last renewal |",
 			seconds(failing.Truncate(time.Second)), seconds(notified.Round(time.Second))),
 		fmt.Sprintf("| up to %s: one request in the release of `Run`, and one in `Close` |", seconds(2*o.RequestTimeout)),
 		fmt.Sprintf("no other holder can begin before the %s are over |", seconds(o.Duration)),
-		fmt.Sprintf("| within %s; with a shorter `Options.Duration` sooner. Over a store without a clock, such as etcd, a process that was not waiting already needs up to %s from its own start",
+		fmt.Sprintf("| within %s. Over a store without a clock, such as etcd, a process that was not waiting already needs up to %s from its own start |",
 			seconds(o.Duration), seconds(o.Duration)),
 		fmt.Sprintf("| at the next renewal, within %s and the time of a request;", seconds(o.RenewInterval)),
 		fmt.Sprintf("the holder learns of the\nbreak within %s and the time of a request:", seconds(o.RenewInterval)),
-		fmt.Sprintf("survive every outage of the store of up to %.1f × `Duration`, and nearly every outage of up to\n%.1f × `Duration`.",
-			part(silent), part(failing)),
-		fmt.Sprintf("Each lease costs %d writes in every `Duration`.", o.Duration/o.RenewInterval),
+		fmt.Sprintf("of the\nstore of up to %.1f × `Duration`, and nearly every outage of up to %.1f × `Duration`.", part(silent), part(failing)),
+		fmt.Sprintf("Each lease costs\n%d writes in every `Duration`.", o.Duration/o.RenewInterval),
 		fmt.Sprintf("With 20 s of grace, work has %g to %s before it is told to stop, if the store answers at once |",
 			(20*time.Second - o.RenewInterval - o.StopWindow).Seconds(), seconds(20*time.Second-o.StopWindow)),
-		fmt.Sprintf("| %g %% either way;", 100*o.MaxClockDrift),
+		fmt.Sprintf("| %g %% either way.", 100*o.MaxClockDrift),
 	} {
-		if !strings.Contains(readme, row) {
-			t.Errorf("README.md does not have %q", row)
+		if !strings.Contains(pages, row) {
+			t.Errorf("docs/defaults.md and docs/operate.md do not have %q", row)
 		}
 	}
 }
 
-// README.md compares the versions that the go.mod files of the modules with the comparisons
+// docs/compare.md compares the versions that the go.mod files of the modules with the comparisons
 // require.
 func TestReadmeVersions(t *testing.T) {
-	readme := strings.Join(strings.Fields(readFile(t, "README.md")), " ")
+	readme := strings.Join(strings.Fields(readFile(t, "docs/compare.md")), " ")
 	for _, c := range []struct{ name, module, file string }{
 		{"client-go", "k8s.io/client-go", "kubelease/go.mod"},
 		{"etcd client", "go.etcd.io/etcd/client/v3", "etcdlease/etcdtest/go.mod"},
@@ -170,7 +175,7 @@ func TestReadmeVersions(t *testing.T) {
 		_, version, found := strings.Cut(readFile(t, c.file), c.module+" ")
 		version, _, _ = strings.Cut(version, "\n")
 		if !found || !strings.Contains(readme, c.name+" "+version+",") {
-			t.Errorf("README.md does not have %s %s, which %s requires", c.name, version, c.file)
+			t.Errorf("docs/compare.md does not have %s %s, which %s requires", c.name, version, c.file)
 		}
 	}
 }
