@@ -1,0 +1,99 @@
+package otel
+
+import (
+	"fmt"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fencedlease/lease"
+)
+
+// Options can be nil, which means the defaults.
+type Options struct {
+	// Names adds the attribute lease.name to every data point and span. Leave it out if the number of
+	// names has no bound. Default: false.
+	Names bool
+
+	// Attributes are added to every data point and span. They must not have the keys of this package.
+	// Default: none.
+	Attributes []attribute.KeyValue
+
+	// Tracer makes a span for each contention ("lease contend") and for each term ("lease term"), when
+	// it has ended. Shards have no spans. Default: no spans.
+	Tracer trace.Tracer
+}
+
+// The keys of the attributes of this package.
+const (
+	keyName    = attribute.Key("lease.name")
+	keyOutcome = attribute.Key("lease.outcome")
+	keyReason  = attribute.Key("lease.reason")
+	keyToken   = attribute.Key("lease.token")
+)
+
+func (o *Options) complete() (Options, error) {
+	if o == nil {
+		return Options{}, nil
+	}
+	for _, a := range o.Attributes {
+		switch a.Key {
+		case keyName, keyOutcome, keyReason, keyToken:
+			return Options{}, &lease.FieldError{Field: "Options.Attributes", Code: lease.ErrOption,
+				Value: fmt.Sprintf("%q", a.Key), Bound: "must not be a key of this package"}
+		}
+	}
+	return *o, nil
+}
+
+// labels makes the attributes of a data point once and keeps them, so that recording allocates nothing.
+type labels struct {
+	o    Options
+	mu   sync.RWMutex
+	kept map[labelKey]*label
+}
+
+// A labelKey has an empty key and value for data points without an attribute besides the name.
+type labelKey struct {
+	name  string
+	key   attribute.Key
+	value string
+}
+
+type label struct {
+	attributes []attribute.KeyValue
+	add        []metric.AddOption
+	record     []metric.RecordOption
+}
+
+func (l *labels) of(name string, key attribute.Key, value string) *label {
+	if !l.o.Names {
+		name = ""
+	}
+	k := labelKey{name, key, value}
+	l.mu.RLock()
+	known := l.kept[k]
+	l.mu.RUnlock()
+	if known != nil {
+		return known
+	}
+	var made label
+	made.attributes = append(made.attributes, l.o.Attributes...)
+	if l.o.Names {
+		made.attributes = append(made.attributes, keyName.String(name))
+	}
+	if key != "" {
+		made.attributes = append(made.attributes, key.String(value))
+	}
+	option := metric.WithAttributeSet(attribute.NewSet(made.attributes...))
+	made.add, made.record = []metric.AddOption{option}, []metric.RecordOption{option}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept == nil {
+		l.kept = map[labelKey]*label{}
+	}
+	l.kept[k] = &made
+	return &made
+}

@@ -1,0 +1,150 @@
+package otel
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// Trace returns hooks for [session.Options] that record the instruments of a Session. One Trace can be
+// shared by all Sessions of a program. The hooks never block, and are safe for concurrent use. Trace
+// returns an error if the meter does, or if an option is out of range; it panics if meter is nil.
+func Trace(meter metric.Meter, o *Options) (*session.Trace, error) {
+	made, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	r := &recorder{labels: labels{o: made}, began: map[string]time.Time{}}
+	if err := r.make(meter); err != nil {
+		return nil, err
+	}
+	return &session.Trace{
+		Acquire: r.acquired, Renew: r.renewed, Breaking: r.breaking, Ended: r.ended, Contended: r.contended,
+	}, nil
+}
+
+// A recorder has the instruments of Sessions.
+type recorder struct {
+	labels
+	held     metric.Int64UpDownCounter
+	renewals metric.Int64Counter
+	margin   metric.Float64Histogram
+	waited   metric.Float64Histogram
+	terms    metric.Int64Counter
+	breaks   metric.Int64Counter
+
+	spans sync.Mutex
+	began map[string]time.Time // of the terms that are held, by name; only for spans
+}
+
+// seconds are the boundaries of both histograms.
+var seconds = metric.WithExplicitBucketBoundaries(0, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900, 3600)
+
+func (r *recorder) make(m metric.Meter) error {
+	var errs [6]error
+	r.held, errs[0] = m.Int64UpDownCounter("lease.held", metric.WithUnit("{lease}"),
+		metric.WithDescription("Leases that this process holds."))
+	r.renewals, errs[1] = m.Int64Counter("lease.renewals", metric.WithUnit("{renewal}"),
+		metric.WithDescription("Renewals by outcome."))
+	r.margin, errs[2] = m.Float64Histogram("lease.renewal.margin", metric.WithUnit("s"), seconds,
+		metric.WithDescription("How long the holder was still certain of its lease when a renewal was answered."))
+	r.waited, errs[3] = m.Float64Histogram("lease.acquisition.duration", metric.WithUnit("s"), seconds,
+		metric.WithDescription("From the beginning of a contention to the grant, or to its end."))
+	r.terms, errs[4] = m.Int64Counter("lease.terms", metric.WithUnit("{term}"),
+		metric.WithDescription("Terms that have ended, by reason."))
+	r.breaks, errs[5] = m.Int64Counter("lease.breaks", metric.WithUnit("{break}"),
+		metric.WithDescription("Breaks that a holder has noticed."))
+	return errors.Join(errs[:]...)
+}
+
+// The reasons with which a term ends. Each is counted from 0 on, so that a rate shows the first one.
+var reasons = []lease.Code{lease.ErrReleased, lease.ErrStopWindow, lease.ErrExpired, lease.ErrBroken, lease.ErrIDMismatch, lease.ErrTakenOver}
+
+func (r *recorder) acquired(i session.AcquireInfo) {
+	if i.Token == "" || i.Abandoned || i.Err != nil {
+		return
+	}
+	ctx := context.Background()
+	r.held.Add(ctx, 1, r.of(i.Name, "", "").add...)
+	r.breaks.Add(ctx, 0, r.of(i.Name, "", "").add...)
+	for _, c := range reasons {
+		r.terms.Add(ctx, 0, r.of(i.Name, keyReason, c.String()).add...)
+	}
+	if r.o.Tracer != nil {
+		r.spans.Lock()
+		defer r.spans.Unlock()
+		r.began[i.Name] = time.Now()
+	}
+}
+
+func (r *recorder) renewed(i session.RenewInfo) {
+	r.renewals.Add(context.Background(), 1, r.of(i.Name, keyOutcome, outcome(i.Err)).add...)
+	if i.Err == nil {
+		r.margin.Record(context.Background(), max(0, i.Left.Seconds()), r.of(i.Name, "", "").record...)
+	}
+}
+
+func (r *recorder) breaking(i session.BreakInfo) {
+	r.breaks.Add(context.Background(), 1, r.of(i.Name, "", "").add...)
+}
+
+func (r *recorder) ended(i session.EndInfo) {
+	code := i.Reason
+	if code == lease.ErrStopWindow && errors.Is(i.Err, lease.ErrBroken) {
+		code = lease.ErrBroken // the work stopped in time after a break
+	}
+	ctx, reason := context.Background(), r.of(i.Name, keyReason, code.String())
+	r.held.Add(ctx, -1, r.of(i.Name, "", "").add...)
+	r.terms.Add(ctx, 1, reason.add...)
+	if r.o.Tracer == nil {
+		return
+	}
+	r.spans.Lock()
+	began, known := r.began[i.Name]
+	delete(r.began, i.Name)
+	r.spans.Unlock()
+	if known {
+		r.span("lease term", began, reason, i.Token, i.Err)
+	}
+}
+
+func (r *recorder) contended(i session.ContendInfo) {
+	result := r.of(i.Name, keyOutcome, outcome(i.Err))
+	if i.Token == "" && i.Err == nil {
+		result = r.of(i.Name, keyOutcome, "refused") // another holder has the lease
+	}
+	r.waited.Record(context.Background(), i.Took.Seconds(), result.record...)
+	if r.o.Tracer != nil {
+		r.span("lease contend", time.Now().Add(-i.Took), result, i.Token, i.Err)
+	}
+}
+
+// span makes a span that ends now.
+func (r *recorder) span(what string, began time.Time, l *label, tok lease.Token, err error) {
+	_, s := r.o.Tracer.Start(context.Background(), what, trace.WithTimestamp(began), trace.WithNewRoot(),
+		trace.WithAttributes(l.attributes...), trace.WithAttributes(keyToken.String(string(tok))))
+	if err != nil {
+		s.SetStatus(codes.Error, err.Error())
+	}
+	s.End()
+}
+
+// outcome tells a request that was certainly refused from one whose outcome is unknown.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "granted"
+	case lease.CodeOf(err).Refusal():
+		return "refused"
+	default:
+		return "unknown"
+	}
+}
