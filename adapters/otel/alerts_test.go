@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,8 +43,8 @@ type process struct {
 	page func() string
 	stop context.CancelFunc
 	done chan struct{}
-	cut  bool // its requests get no answer
-	dead bool // its page is gone
+	cut  atomic.Bool // its requests get no answer
+	dead bool        // its page is gone
 }
 
 // start starts a process. If it is slow, two of three renewals are lost.
@@ -64,11 +65,11 @@ func start(t *testing.T, name string, a lease.Authority, slow bool) *process {
 		promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 		return w.Body.String()
 	}
-	n := 0
-	third := leasefault.If(func() bool { n++; return slow && n%3 != 0 }, leasefault.LoseRequest)
+	var n atomic.Int64
+	third := leasefault.If(func() bool { return n.Add(1)%3 != 0 && slow }, leasefault.LoseRequest)
 	lines := []leasefault.Line[lease.Action]{leasefault.Always(lease.ActionRenew, third)}
 	for _, action := range []lease.Action{lease.ActionRead, lease.ActionAcquire, lease.ActionRenew, lease.ActionRelease} {
-		lines = append(lines, leasefault.Always(action, leasefault.If(func() bool { return p.cut }, leasefault.LoseRequest)))
+		lines = append(lines, leasefault.Always(action, leasefault.If(func() bool { return p.cut.Load() }, leasefault.LoseRequest)))
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	l, err := session.New(leasefault.Script(a, lines...), "indexer/leader", &session.Options{
@@ -105,16 +106,17 @@ var runs = []run{
 	}},
 	{name: "the leader is killed", stores: 1, step: func(since time.Duration, ps []*process, _ func(int)) {
 		if since == 10*time.Minute {
-			ps[0].cut, ps[0].dead = true, true
+			ps[0].cut.Store(true)
+			ps[0].dead = true
 		}
 	}},
 	{name: "two renewals of three are lost", raises: []string{"LeaseMarginShrinks"}, stores: 1, slow: true},
 	{name: "the leader is cut off", raises: []string{"LeaseTermLost"}, stores: 1, step: func(since time.Duration, ps []*process, _ func(int)) {
-		ps[0].cut = since >= 10*time.Minute && since < 12*time.Minute
+		ps[0].cut.Store(since >= 10*time.Minute && since < 12*time.Minute)
 	}},
 	{name: "the store is gone", raises: []string{"LeaseNobodyHolds", "LeaseTermLost"}, stores: 1, step: func(since time.Duration, ps []*process, _ func(int)) {
-		ps[0].cut = since >= 10*time.Minute && since < 15*time.Minute
-		ps[1].cut = ps[0].cut
+		ps[0].cut.Store(since >= 10*time.Minute && since < 15*time.Minute)
+		ps[1].cut.Store(ps[0].cut.Load())
 	}},
 	{name: "each process has a store of its own", raises: []string{"LeaseHeldTwice"}, stores: 2},
 }

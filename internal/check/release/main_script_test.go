@@ -42,7 +42,7 @@ func newClone(t *testing.T) *clone {
 func small(files []string, file string) bool {
 	switch moduleOf(files, file) {
 	case ".":
-		return slices.Contains([]string{".", ".ci", "fencing", "internal/passon"}, path.Dir(file))
+		return slices.Contains([]string{".", ".ci", "fencing", "internal/passon", "internal/stale"}, path.Dir(file))
 	case "model", "internal/check/release":
 		return true
 	}
