@@ -1,0 +1,146 @@
+package gocron
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// LockerOptions can be nil, which means the defaults.
+type LockerOptions struct {
+	// Session has the options of the lease of each run. Default: those of package session.
+	Session *session.Options
+
+	// Hold is how long a lease is kept at least, even if its run has ended before. While it is kept, no
+	// other scheduler can run the job, so a scheduler whose clock is slow by less than Hold does not run
+	// it a second time. Set it to most of the time between two runs. Default: 0, which means that the
+	// lease is released when the run has ended.
+	Hold time.Duration
+}
+
+// A Locker is a [gocron.Locker]: each run of a job has the lease PREFIX + NAME, where NAME is the name of
+// the job. It is safe for concurrent use.
+type Locker struct {
+	authority lease.Authority
+	prefix    string
+	o         LockerOptions
+
+	mu   sync.Mutex
+	runs map[string]*lock // the leases that this process holds, by the name of the job
+}
+
+var _ gocron.Locker = (*Locker)(nil)
+
+// NewLocker returns a Locker. Its error is a [*lease.FieldError] if an option is out of range, or if the
+// Authority is nil.
+func NewLocker(a lease.Authority, prefix string, o *LockerOptions) (*Locker, error) {
+	l := &Locker{authority: a, prefix: prefix, runs: map[string]*lock{}}
+	if o != nil {
+		l.o = *o
+	}
+	if l.o.Hold < 0 {
+		return nil, &lease.FieldError{Field: "LockerOptions.Hold", Value: l.o.Hold.String(), Bound: "must not be negative", Code: lease.ErrOption}
+	}
+	if _, err := session.New(a, prefix+"job", l.o.Session); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Lock acquires the lease of one run. It tries once, and returns [lease.ErrHeldByOther] if another
+// scheduler, or an earlier run of this one, has the lease. gocron then skips the run.
+func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
+	s, err := session.New(l.authority, l.prefix+key, l.o.Session)
+	if err != nil {
+		return nil, err
+	}
+	k := &lock{locker: l, key: key, s: s, began: time.Now()}
+	if !l.add(k) {
+		return nil, fmt.Errorf("gocron: lock %q: %w", key, lease.ErrHeldByOther)
+	}
+	tok, ok, err := s.AcquireWithToken(ctx)
+	if err == nil && !ok {
+		err = fmt.Errorf("gocron: lock %q: %w", key, lease.ErrHeldByOther)
+	}
+	if err != nil {
+		l.remove(k)
+		s.Close(context.WithoutCancel(ctx)) // releases a grant that arrives late
+		return nil, err
+	}
+	k.tok = tok
+	return k, nil
+}
+
+// Task returns a task that calls f under the lease of the run. The job must have the given name:
+//
+//	s.NewJob(gocron.DurationJob(time.Minute), locker.Task("report", report), gocron.WithName("report"))
+//
+// The context of f ends when that of the job does, and in the stop window of the lease, with the loss as
+// its cause. If the job has another name or another Locker, the task returns an error that matches
+// [lease.ErrNotHeld], and f is not called.
+func (l *Locker) Task(name string, f func(ctx context.Context) error) gocron.Task {
+	if f == nil {
+		panic("gocron: Task: the function must not be nil")
+	}
+	return gocron.NewTask(func(ctx context.Context) error {
+		l.mu.Lock()
+		k := l.runs[name]
+		l.mu.Unlock()
+		if k == nil {
+			return fmt.Errorf("gocron: job %q has no lease: give it this name with WithName, and the Locker: %w", name, lease.ErrNotHeld)
+		}
+		held, cancel := lease.WhileHeld(ctx, k.s)
+		defer cancel()
+		return f(withToken(held, k.tok))
+	})
+}
+
+func (l *Locker) add(k *lock) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.runs[k.key] != nil {
+		return false
+	}
+	l.runs[k.key] = k
+	return true
+}
+
+func (l *Locker) remove(k *lock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.runs[k.key] == k {
+		delete(l.runs, k.key)
+	}
+}
+
+// A lock is the lease of one run.
+type lock struct {
+	locker *Locker
+	key    string
+	s      *session.Session
+	tok    lease.Token
+	began  time.Time
+}
+
+// Unlock releases the lease, or arranges that it is released when it has been held for Hold. If the
+// process ends before that, the lease expires by itself. gocron ignores the error.
+func (k *lock) Unlock(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx) // a scheduler that stops has ended the context of its jobs
+	left := k.locker.o.Hold - time.Since(k.began)
+	if left > 0 {
+		time.AfterFunc(left, func() { k.end(ctx) })
+		return nil
+	}
+	return k.end(ctx)
+}
+
+func (k *lock) end(ctx context.Context) error {
+	defer k.locker.remove(k)
+	return k.s.Close(ctx)
+}
