@@ -41,8 +41,9 @@ type Lease interface {
 	// Release returns an error or ctx is done. A call of Acquire that is still running when Release
 	// is called does not return true.
 	//
-	// Release returns nil if the lease is released, or if there was nothing to release. If Release
-	// returns an error, the authority might still keep the lease locked for this holder. After an
+	// Release returns nil if the lease is released, or if there was nothing to release. The first
+	// Release after a loss returns the [*LostError], unless an Acquire was granted in between. If
+	// Release returns another error, the authority might still keep the lease locked for this holder. After an
 	// error, call Release again, or wait until the lease expires.
 	Release(ctx context.Context) error
 

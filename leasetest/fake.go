@@ -42,9 +42,10 @@ type Fake struct {
 	lease *fakeLease // set by contest
 
 	// Guarded by the mutex of the fakeLease.
-	answers   []fakeAnswer // the results of the next Acquires
-	releases  []error      // the results of the next Releases
-	unsettled bool         // an Acquire is running, or the last Acquire or Release has failed
+	answers   []fakeAnswer     // the results of the next Acquires
+	releases  []error          // the results of the next Releases
+	unsettled bool             // an Acquire is running, or the last Acquire or Release has failed
+	lost      *lease.LostError // the last loss, if no Acquire and no Release has followed it
 	calls     []string
 	released  chan struct{} // closed by Release; nil if no call waits for a Release
 }
@@ -243,6 +244,7 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 		case answer.ok && l.holder == nil:
 			l.holder = f
 			l.epoch++
+			f.lost = nil
 			tok, ok = lease.TokenOf(l.epoch), true
 		}
 		f.unsettled = err != nil
@@ -251,10 +253,12 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 }
 
 // Release implements [lease.Lease]. Even if Release returns an error, the lease is given up. If ctx
-// is already done and there is something to release, Release returns the error of ctx. See
+// is already done and there is something to release, Release returns the error of ctx. The first
+// Release after a loss returns the loss, unless an Acquire was granted in between. See
 // [Fake.NextRelease].
 func (f *Fake) Release(ctx context.Context) (err error) {
 	over := ctx.Err() // read before the release, which may end ctx
+	var lost *lease.LostError
 	f.update("Release", func(l *fakeLease) {
 		signal(&f.released)
 		switch needed := l.holder == f || f.unsettled; {
@@ -268,8 +272,15 @@ func (f *Fake) Release(ctx context.Context) (err error) {
 		if l.holder == f {
 			l.setFree(lease.ErrReleased)
 		}
+		lost, f.lost = f.lost, nil
 	})
-	return f.opError("release", err)
+	switch err = f.opError("release", err); {
+	case lost == nil:
+		return err
+	case err == nil:
+		return lost
+	}
+	return fmt.Errorf("%w; %w", err, lost)
 }
 
 // CheckAlive implements [lease.Lease].
@@ -407,6 +418,7 @@ func (l *fakeLease) stopReason() *lease.LostError {
 // lose makes the lease free and calls the OnLost handlers of its holder.
 func (l *fakeLease) lose(reason lease.Code) {
 	f, err := l.holder, l.lost(reason)
+	f.lost = err
 	l.setFree(err)
 	l.callLater(f.onLost.Calls(err, logPanic))
 }

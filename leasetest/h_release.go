@@ -116,6 +116,22 @@ var releaseRules = []rule{
 			p.Errorf("%d releases of nothing were sent", n)
 		}
 	}},
+	{"H17/the-first-release-after-a-loss-returns-it", "the first release after a loss returns the loss, and the next one nil; after another acquire none returns it", canLose, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"})
+		for _, acquires := range []bool{false, true} {
+			tok := a.acquire()
+			a.lose()
+			p.pass(p.D + p.Slack)
+			a.mend()
+			if acquires {
+				a.acquire()
+			} else {
+				a.requireLostError(a.release(), tok, w.lossReasons()...)
+			}
+			p.need(a.release(), "another release")
+		}
+	}},
 	{"H17/release-again-settles", "after an error a release can be called again, and then returns nil", canCut, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})

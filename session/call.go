@@ -143,6 +143,8 @@ func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, err
 // Release gives the lease up. As soon as Release is called, CheckAlive returns false. Release returns
 //
 //   - nil if the lease is released, or if there was nothing to release;
+//   - the [*lease.LostError] of a loss, if it is the first Release since then and no Acquire came in
+//     between. A program that acquires, works and releases learns in this way that it lost its lease;
 //   - an error if ctx has ended or a request has failed. The lease can then stay locked until it
 //     expires. Call Release again to release it earlier.
 //
@@ -259,10 +261,11 @@ func (s *Session) ID() (id lease.ID) {
 //   - the error of ctx, if ctx ends while Close waits. The requests that are still running end by
 //     themselves.
 //
-// Close also waits for stuck requests. A request gets stuck only if the method Do of the authority
-// does not return after the context of Do has ended, although [lease.Authority] requires that Do
-// returns soon. A stuck request may never end. If your authority may ignore the end of a context,
-// call Close with a context that has a deadline.
+// Close does not report an earlier loss. It also waits for stuck requests: those whose method Do does
+// not return after its context has ended, although [lease.Authority] requires that. Call Close with a
+// context that has a deadline if your authority may do that. When Close has returned, nothing more is
+// sent, unless ctx has ended first. Then each ID that may still be in force is released once more, when
+// the requests before that have returned.
 //
 // In the clean-up function of a test, the context of the test is already done. In a program that
 // stops, the context of the program is often done when its deferred functions run. If the context may

@@ -15,7 +15,7 @@ func (m *machine) sendNext(now time.Time) {
 	for q.inFlight == nil {
 		if waiting, ok := q.pop(opHandOver); ok {
 			m.sendHandOver(waiting, now)
-		} else if q.cleaning {
+		} else if q.hasCleanup() || m.ledger.newest(pending) != nil && !q.tooManyStuck() {
 			m.sendRelease(now)
 		} else if waiting, ok = q.pop(opAcquire); !ok {
 			return
@@ -40,7 +40,10 @@ func (m *machine) sendCommand(now time.Time, a aim, req lease.Request) {
 		m.conclude(r, now, lease.Result{}, errStuck)
 		return
 	}
-	m.commands.inFlight, m.commands.overtaken = &r, false
+	if c := m.ledger.find(r.clears()); c != nil {
+		c.again = false
+	}
+	m.commands.inFlight = &r
 	m.effects().send = append(m.effects().send, r)
 }
 
@@ -73,10 +76,12 @@ func (m *machine) sendRelease(now time.Time) {
 		}
 	}
 	if c := m.ledger.newest(pending); c != nil {
+		for i := range m.ledger {
+			m.ledger[i].again = false
+		}
 		m.sendCommand(now, aimRelease, lease.Request{Action: lease.ActionRelease, ID: c.id})
 		return
 	}
-	m.commands.cleaning = false
 	m.answerReleases(m.commands.last(), nil)
 }
 
@@ -92,7 +97,7 @@ func (m *machine) answerReleases(upTo uint64, err error) {
 		case waiting.refused != nil:
 			m.answer(waiting.ticket, waiting.refused)
 		default:
-			m.answer(waiting.ticket, err)
+			m.answer(waiting.ticket, waiting.withLoss(err))
 		}
 	}
 	q.waiting = rest
@@ -143,23 +148,56 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 	}
 }
 
-// noteReturn records that the stuck request r has returned. The authority might have carried out
-// the stuck request after a release that the machine has sent in the meantime, so the machine sends
-// the pending releases again. If the stuck request is an Acquire, the ID of the request might have
-// been released while the request was stuck, so the machine releases the ID once more. If a command
-// that clears the ID is still in flight, the machine releases the ID when the answer to the
-// command arrives.
-func (m *machine) noteReturn(now time.Time, r request) {
+// noteReturn records that a request that was given up as stuck has returned. Its late answer can end
+// the belief, and can settle an ID that is unsettled. If the request may have put an ID in force after
+// a release of the ID, the machine releases the ID once more. If a command that clears the ID is still
+// in flight, the machine does so when the answer to the command arrives.
+func (m *machine) noteReturn(now time.Time, r request, res lease.Result, err error) {
 	m.tick(now)
-	if c := m.ledger.find(r.Proposed); c != nil && c.phase == cleared && c.inDoubt {
-		m.markPending(c)
-	}
-	if f := m.commands.inFlight; f != nil && !r.Proposed.IsZero() && f.clears() == r.Proposed {
-		m.commands.overtaken = true
-	}
 	m.commands.stuck--
-	m.commands.cleaning = true
+	if res.Now.IsZero() {
+		res = lease.Result{}
+	}
+	refused := lease.CodeOf(err).Refusal()
+	switch {
+	case r.aim == aimRenew:
+		m.renewalReturned(r, now, res, err)
+	case r.aim == aimRelease:
+		if c := m.ledger.find(r.ID); (err == nil || refused) && c != nil && m.settles(c) {
+			m.ledger.clear(c)
+			m.report(ReleaseInfo{ID: r.ID})
+		}
+	case r.aim == aimHandOver:
+		switch c := m.ledger.find(r.ID); {
+		case c == nil || c.phase != given:
+		case err == nil:
+			m.ledger.clear(c)
+			m.report(ReleaseInfo{ID: r.ID, To: r.Proposed})
+		case refused:
+			m.markPending(c)
+		}
+	case !provesNoChange(err):
+		c := m.ledger.find(r.Proposed)
+		if c == nil {
+			break
+		}
+		if f := m.commands.inFlight; f != nil && f.clears() == c.id {
+			c.again = true
+		}
+		if c.phase == unsettled || c.phase == cleared && c.inDoubt {
+			m.markPending(c)
+		}
+	}
 	m.advance(now)
+}
+
+// settles reports whether the late answer to a release of the ID of c shows that the ID is not in force.
+// It does not if another request may put the ID in force later.
+func (m *machine) settles(c *claim) bool {
+	if f := m.commands.inFlight; f != nil && f.clears() == c.id || c.inDoubt && m.o.Duration == lease.Infinite {
+		return false
+	}
+	return c.phase == unsettled || c.phase == pending && !c.again
 }
 
 // clears returns the ID that the command r puts out of force, or the zero ID if r puts no ID out
@@ -178,7 +216,7 @@ func (r *request) clears() lease.ID {
 // is locked under the old ID. An old ID can be in force for three reasons: a late request was
 // carried out, a release was lost, or another holder has handed the lease over to the ID.
 func (m *machine) releaseStrayID(res lease.Result) {
-	if c := m.ledger.find(res.Record.ID); c != nil && (c.phase == cleared || c.phase == pending) && res.Record.State.Locked() {
+	if c := m.ledger.find(res.Record.ID); c != nil && (c.phase == cleared || c.phase == unsettled) && res.Record.State.Locked() {
 		m.markPending(c)
 	}
 }
@@ -361,8 +399,7 @@ func (m *machine) releaseAnswered(r request, now time.Time, res lease.Result, er
 		m.releaseFailed(r.ID, r.call, err)
 	case mayComeIntoForce && c != nil && c.inDoubt && !c.probed:
 		m.sendCommand(now, aimProbe, lease.Request{Action: lease.ActionAcquire, Proposed: r.ID, Owner: m.o.Owner, Duration: m.o.Duration})
-	case m.commands.overtaken && c != nil:
-		m.markPending(c)
+	case c != nil && c.again: // it stays pending
 	default:
 		m.ledger.clear(c)
 		m.report(ReleaseInfo{ID: r.ID})
@@ -376,8 +413,7 @@ func (m *machine) probeAnswered(r request, now time.Time, err error) {
 	switch {
 	case err != nil && !code.Refusal():
 		m.releaseFailed(r.Proposed, r.call, err)
-	case err != nil && code != lease.ErrBreaking && m.commands.overtaken && c != nil:
-		m.markPending(c)
+	case err != nil && code != lease.ErrBreaking && c != nil && c.again: // it stays pending
 	case err != nil && code != lease.ErrBreaking: // the probe was not granted
 		m.ledger.clear(c)
 		m.report(ReleaseInfo{ID: r.Proposed})
@@ -389,11 +425,11 @@ func (m *machine) probeAnswered(r request, now time.Time, err error) {
 	}
 }
 
-// releaseFailed handles a failed release. The parameter upTo is the number of the newest call that
-// began before the release was sent. releaseFailed answers this call and all older calls that wait
-// for releases. If a newer call waits for releases, the machine sends the release again for the
-// newer call. If a stuck Acquire of the ID has returned since the release was sent, the machine
-// sends the release again.
+// releaseFailed handles a release whose outcome is unknown, or that was not sent because too many
+// requests are stuck. The parameter upTo is the number of the newest call that began before the
+// release was sent. releaseFailed answers this call and all older calls that wait for releases. IDs
+// that were pending when the release was sent become unsettled, unless a newer call waits for
+// releases. If the release was not sent, they stay pending until a stuck request returns.
 func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	what := "release"
 	if c := m.ledger.find(id); c != nil && c.inDoubt {
@@ -402,8 +438,14 @@ func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	m.countFailure(what, err)
 	m.report(ReleaseInfo{ID: id, Err: err})
 	m.answerReleases(upTo, err)
-	m.commands.cleaning = m.commands.last() > 0 || m.commands.overtaken
-	m.commands.overtaken = false
+	if errors.Is(err, errStuck) || m.commands.hasCleanup() {
+		return
+	}
+	for i := range m.ledger {
+		if c := &m.ledger[i]; c.phase == pending && !c.again {
+			c.phase = unsettled
+		}
+	}
 }
 
 // handOverAnswered handles the answer to a hand-over. If the authority refused the hand-over, the
@@ -414,7 +456,7 @@ func (m *machine) handOverAnswered(r request, now time.Time, err error) {
 	m.commands.serving = ticket{}
 	m.report(ReleaseInfo{ID: r.ID, To: r.Proposed, Err: err})
 	switch {
-	case err == nil && m.commands.overtaken && from != nil:
+	case err == nil && from != nil && from.again:
 		m.markPending(from)
 	case err == nil:
 		m.ledger.clear(from)

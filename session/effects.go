@@ -21,8 +21,17 @@ type effects struct {
 // caller no longer waits but the request continues, the number of the call is 0.
 type call struct {
 	ticket
-	to      lease.ID // for a hand-over: the ID of the receiver
-	refused error    // for a refused hand-over: the error to return once the lease is released
+	to      lease.ID         // for a hand-over: the ID of the receiver
+	refused error            // for a refused hand-over: the error to return once the lease is released
+	lost    *lease.LostError // for a Release: the loss that it reports; nil if there was none
+}
+
+// withLoss returns the outcome err of the call, joined with the loss that the call reports.
+func (c call) withLoss(err error) error {
+	if c.lost == nil {
+		return err
+	}
+	return joinErrors(err, c.lost)
 }
 
 // A ticket identifies a call, so that the machine can answer the call.

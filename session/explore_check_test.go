@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -70,14 +71,16 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 		*h.flag(p.Proposed) |= retired | unreleased // the grant came too late
 	}
 	if p.aim == aimRelease && !uncertain {
-		*h.flag(p.ID) &^= unreleased | unsettled
+		*h.flag(p.ID) &^= unreleased | unknown
 	} else if p.aim == aimRelease {
-		*h.flag(p.ID) |= unsettled
+		*h.flag(p.ID) |= unknown
 	}
 	failed := uncertain || p.aim == aimRelease && code != 0 && !code.Refusal()
 	if failed && (p.aim == aimRelease || p.aim == aimProbe) {
 		for i := range h.flags {
-			h.flags[i] &^= unreleased // the next call begins again
+			if p.due>>i&1 != 0 {
+				h.flags[i] &^= unreleased // the next call begins again
+			}
 		}
 	}
 	if p.aim == aimRelease && err == nil && ours(res.Record.ID, who) {
@@ -142,7 +145,7 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 		}
 	case a != nil && a.err == errNotGranted:
 		switch {
-		case w.cfg.hides && ours(p.decided, who) && (*h.flag(p.decided)&unsettled != 0 || h.isGuarded(p.decided)):
+		case w.cfg.hides && ours(p.decided, who) && (*h.flag(p.decided)&unknown != 0 || h.isGuarded(p.decided)):
 			w.fail("acquire-false", "an Acquire returns false, and %s is in force, which is not settled", idName(p.decided))
 		case res.Now.IsZero() || w.cfg.world.has(evDuplicate):
 		case !rec.State.Locked(), ours(rec.ID, who) && rec.State == lease.Leased, ours(rec.ID, who) && *h.flag(rec.ID)&over == 0:
@@ -207,11 +210,13 @@ func (w *world) renewalAnswered(p *packet, res lease.Result, err error, stuck bo
 	}
 	own, shows := rec.ID == was.id, !res.Now.IsZero()
 	showsOwn, refused := own && shows, code.Refusal()
-	longer := err == nil || refused && before(was.until, until)
+	isCertain, longer := err == nil || refused, err == nil || refused && before(was.until, until)
 	isBroken := rec.State == lease.Breaking || rec.State == lease.Broken
 	isOwners := !rec.ID.IsZero() && rec.State == lease.Leased && rec.Owner == w.cfg.options[who].Owner
 	var reason lease.Code
 	switch {
+	case showsOwn && isCertain && rec.State == lease.Leased && rec.Epoch > was.token:
+		reason = w.cloned(who, rec.ID)
 	case showsOwn && rec.State == lease.Leased && longer:
 		h.inc.until = until
 	case showsOwn && rec.State == lease.Breaking && refused && res.MinRemaining > 0:
@@ -256,11 +261,70 @@ func (w *world) renewalAnswered(p *packet, res lease.Result, err error, stuck bo
 		h.inc.again = false // the renewal is retried after RetryDelay
 	} else if was.again {
 		h.inc.again = false
-		if h.stuck < mostStuck && h.inc.renewed == was.renewed && w.renewals(who) == 0 {
+		if h.stuck < mostStuck && h.inc.renewed == was.renewed && w.renewals(who) == 0 && w.allRenewals(who) < mostStuck {
 			w.fail("signal", "a signal came while a renewal was in flight, and no other was sent")
 		}
 	}
 	w.checkNotified(who, &was, rec, own && shows && rec.State == lease.Breaking, out)
+}
+
+// cloned returns the reason of the loss if a record under the own ID has a newer token.
+func (w *world) cloned(who int, id lease.ID) lease.Code {
+	if *w.h[who].flag(id)&doubt != 0 {
+		return lease.ErrOver // a late Acquire of its own may have been granted
+	}
+	return lease.ErrTakenOver
+}
+
+// renewalReturned is like the method renewalAnswered, for the late answer to a renewal that was given up.
+func (w *world) renewalReturned(p *packet, res lease.Result, err error) {
+	who := p.who
+	h, now, was := &w.h[who], w.now(who), w.h[who].inc
+	rec, code, until := res.Record, lease.CodeOf(err), w.ends(p, res)
+	own, shows := rec.ID == was.id && !res.Now.IsZero(), !res.Now.IsZero()
+	isBroken := rec.State == lease.Breaking || rec.State == lease.Broken
+	isOwners := !rec.ID.IsZero() && rec.State == lease.Leased && rec.Owner == w.cfg.options[who].Owner
+	var reason lease.Code
+	switch {
+	case err != nil && !code.Refusal():
+	case own && rec.State == lease.Leased && rec.Epoch > was.token:
+		reason = w.cloned(who, rec.ID)
+	case own && rec.State == lease.Leased || err == nil:
+	case own && rec.State == lease.Breaking && res.MinRemaining > 0:
+		if before(until, was.until) {
+			h.inc.until = until
+		}
+		if !now.Before(h.inc.until) {
+			reason = lease.ErrBroken
+		}
+	case own && isBroken:
+		reason = lease.ErrBroken
+	case shows && isOwners:
+		reason = lease.ErrTakenOver
+	default:
+		reason = code
+	}
+	expected := h.inc.until
+	h.prior = was.until
+	h.m.noteReturn(now, p.request, res, err)
+	out := w.after(who)
+	h.prior = time.Time{}
+	lost, _ := out.ended.(*lease.LostError)
+	switch b := h.m.term.belief; {
+	case reason != 0 && (lost == nil || lost.Reason != reason):
+		w.fail("late-renewal", "after a late answer to a renewal (%v, %s) the incarnation ends with %v, not %v", err, w.recordText(rec), out.ended, reason)
+	case lost != nil || !h.inc.alive:
+	case b == nil || !near(b.until(), expected):
+		w.fail("until", "U should be %s", w.timeText(expected))
+	}
+	for _, r := range out.report {
+		if b, ok := r.(BreakInfo); ok {
+			h.inc.notified = telling{at: now, until: h.inc.until, end: rec.Until}
+			if !near(b.Until, h.inc.until) {
+				w.fail("breaking", "OnBreaking gets %s, and U is %s", w.timeText(b.Until), w.timeText(h.inc.until))
+			}
+		}
+	}
 }
 
 // near reports whether a and b are the same end of a belief, if a may have been rounded down by up
@@ -324,13 +388,28 @@ func (w *world) returns(i int) {
 		w.packets[i].stuck = false
 	}
 	for j := range w.packets {
-		if other := &w.packets[j]; other.aim == aimRelease && !other.answered && other.ID == p.Proposed {
+		if other := &w.packets[j]; other.aim == aimRelease && (!other.answered || other.stuck) && other.ID == p.Proposed {
 			other.crossed = true
 		}
 	}
-	w.h[p.who].stuck--
-	w.h[p.who].m.noteReturn(w.now(p.who), p.request)
-	w.after(p.who)
+	h, now, res, err := &w.h[p.who], w.now(p.who), p.res, p.err
+	if !p.applied {
+		res, err = lease.Result{}, w.cfg.unknown
+	}
+	h.stuck--
+	if p.aim == aimRelease && (err == nil || lease.CodeOf(err).Refusal()) {
+		*h.flag(p.ID) &^= unknown
+	}
+	isUnknown := err != nil && !lease.CodeOf(err).Refusal()
+	h.returning, h.excused = p.aim, p.crossed || w.calls > p.lastCall || isUnknown
+	held := h.inc.alive && (h.inc.until.IsZero() || now.Before(h.inc.until))
+	if p.aim == aimRenew && p.inc == h.inc.number && held {
+		w.renewalReturned(&p, res, err)
+	} else {
+		h.m.noteReturn(now, p.request, res, err)
+		w.after(p.who)
+	}
+	h.returning = 0
 }
 
 func (w *world) after(who int) effects { return w.afterAnswer(who, 0) }
@@ -368,8 +447,8 @@ func (w *world) afterAnswer(who int, after aim) effects {
 			w.fail("acquire-true", "an Acquire returns true with token %q", a.token)
 		case a.err != nil && a.token != "":
 			w.fail("acquire-true", "an error comes with a token")
-		case a.op == opRelease && a.err == nil:
-			w.checkReleased(who)
+		case a.op == opRelease:
+			w.checkLoss(who, a)
 		case a.op == opSettle && a.err == nil:
 			w.checkSettled(who)
 		}
@@ -377,6 +456,27 @@ func (w *world) afterAnswer(who int, after aim) effects {
 	w.checkWaiting(who)
 	w.checkTime(who)
 	return out
+}
+
+// checkLoss checks that the first Release after a loss reports it, and that no other one does.
+func (w *world) checkLoss(who int, a outcome) {
+	h := &w.h[who]
+	want := uint64(0)
+	for i, r := range h.reports.slice() {
+		if r.call == a.call {
+			want = r.token
+			h.reports.remove(i)
+			break
+		}
+	}
+	var lost *lease.LostError
+	isLoss := errors.As(a.err, &lost)
+	if isLoss != (want != 0) || isLoss && lost.Token != lease.TokenOf(want) {
+		w.fail("loss-reported", "a Release returns %v, and the token of the loss is %d", a.err, want)
+	}
+	if a.err == nil || a.err == error(lost) {
+		w.checkReleased(who)
+	}
 }
 
 // checkStop checks the end of the contexts at the beginning of the stop window.
@@ -440,6 +540,11 @@ func (w *world) checkEnd(who int, out effects) {
 	if !isLoss {
 		return
 	}
+	if h.releaser != 0 {
+		h.reports.add(loss{h.releaser, was.token})
+	} else {
+		h.lost = was.token
+	}
 	if lost.Reason == lease.ErrExpired && !was.notified.at.IsZero() {
 		w.fail("lost-reason", "the lease was breaking, and is lost as %v", lost.Reason)
 	}
@@ -491,11 +596,11 @@ func (w *world) begin(who int, out effects) {
 	case h.closed:
 		w.fail("closed", "a closed holder begins to hold")
 	}
-	h.newest = epoch
+	h.newest, h.lost = epoch, 0
 	h.begun++
 	*h.flag(b.id) |= used
 	for i := range h.flags {
-		h.flags[i] &^= unreleased | unsettled // no other ID of the holder is in force
+		h.flags[i] &^= unreleased | unknown // no other ID of the holder is in force
 	}
 	h.guarded = list[guarded]{}
 	h.inc = incarnation{alive: true, id: b.id, token: epoch, number: h.begun, until: h.inc.until, renewed: b.sent}
@@ -537,6 +642,8 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 			w.fail("renewal", "%s is renewed, which is not held", idName(r.ID))
 		case w.renewals(who) > 0:
 			w.fail("one-renewal", "two renewals of one incarnation are in flight")
+		case w.allRenewals(who) >= mostStuck:
+			w.fail("renewal-bound", "%d renewals are in flight", w.allRenewals(who)+1)
 		}
 		h.inc.renewed = r.sent
 		return
@@ -578,6 +685,9 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 			*h.flag(r.Proposed) &^= taking
 		}
 	case aimRelease:
+		if h.returning == aimRelease && !h.excused && *h.flag(r.ID)&unknown != 0 && !slices.ContainsFunc(h.m.commands.waiting, call.isCleanup) {
+			w.fail("late-release", "%s is released again because a release has returned late", idName(r.ID))
+		}
 		if h.inc.alive && r.ID == h.inc.id {
 			w.fail("release-held", "%s is released, which is held", idName(r.ID))
 		}
@@ -754,7 +864,8 @@ func (w *world) checkTime(who int) {
 			w.fail("sleep", "the machine sleeps %v, and %v are left", sleep, left)
 		}
 	}
-	if h.inc.alive && h.stuck < mostStuck && w.renewals(who) == 0 && sleep > w.cfg.options[who].RenewInterval {
+	canRenew := h.stuck < mostStuck && w.allRenewals(who) < mostStuck
+	if h.inc.alive && canRenew && w.renewals(who) == 0 && sleep > w.cfg.options[who].RenewInterval {
 		w.fail("sleep", "the machine sleeps %v, and no renewal is in flight", sleep)
 	}
 	for _, g := range h.guarded.slice() {

@@ -109,11 +109,16 @@ func (w *world) whole(healing uint64) uint64 {
 func (k *key) packet(w *world, p *packet) {
 	now := w.now(p.who)
 	k.word(uint64(p.who) | uint64(p.aim)<<8 | uint64(p.Action)<<16)
-	k.bools(p.applied, p.answered, p.stuck, p.outdated, p.crossed, p.inc == w.h[p.who].inc.number, p.term == w.h[p.who].m.term.number, p.acquire != 0 && w.h[p.who].calls.has(waiting{p.acquire, opAcquire}))
+	k.bools(p.applied, p.answered, p.stuck, p.outdated, p.crossed, w.calls > p.lastCall, p.inc == w.h[p.who].inc.number, p.term == w.h[p.who].m.term.number, p.acquire != 0 && w.h[p.who].calls.has(waiting{p.acquire, opAcquire}))
 	k.id(p.ID)
 	k.id(p.Proposed)
-	if p.answered {
+	if p.answered && !p.stuck {
 		return
+	}
+	for i := range maxIDs {
+		if p.due>>i&1 != 0 {
+			k.id(lease.ID{uint8(p.who) + 1, uint8(i)})
+		}
 	}
 	k.time(p.sent, now)
 	if p.applied {
@@ -133,7 +138,7 @@ func (k *key) holder(w *world, who int) {
 		c := &m.ledger[i]
 		k.id(c.id)
 		k.word(uint64(c.phase) | uint64(c.contexts)<<8)
-		k.bools(c.inDoubt, c.disclosed, c.probed)
+		k.bools(c.inDoubt, c.disclosed, c.probed, c.again)
 		k.time(c.due, now)
 	}
 	if b := m.term.belief; b != nil {
@@ -153,18 +158,29 @@ func (k *key) holder(w *world, who int) {
 	if q.inFlight != nil {
 		inFlight = *q.inFlight
 	}
-	k.word(uint64(inFlight.aim) | uint64(q.stuck)<<8)
+	k.word(uint64(inFlight.aim) | uint64(q.stuck)<<8 | uint64(m.renewals)<<16)
+	k.loss(w, m.lost)
 	k.id(inFlight.Proposed)
 	k.id(inFlight.ID)
 	k.call(h, call{ticket: q.serving})
 	for _, c := range q.waiting {
 		k.call(h, c)
+		k.loss(w, c.lost)
 		k.bools(c.number > inFlight.call)
 	}
-	k.bools(q.cleaning, q.overtaken, q.triedTakeOver, q.tookOver, m.closed, h.closed)
+	k.bools(q.triedTakeOver, q.tookOver, m.closed, h.closed)
 
 	for _, c := range h.calls.slice() {
 		k.word(uint64(c.op))
+	}
+	k.epoch(w, h.lost)
+	for _, c := range h.calls.slice() {
+		for _, r := range h.reports.slice() {
+			if r.call == c.number {
+				k.epoch(w, r.token)
+			}
+		}
+		k.word(0)
 	}
 	for _, c := range h.contexts.slice() {
 		k.id(c.id)
@@ -194,6 +210,24 @@ func (k *key) holder(w *world, who int) {
 func (k *key) token(w *world, t lease.Token) {
 	n, _ := t.Epoch()
 	k.word(w.rec.Epoch - n)
+}
+
+func (k *key) loss(w *world, e *lease.LostError) {
+	if e == nil {
+		k.epoch(w, 0)
+		return
+	}
+	n, _ := e.Token.Epoch()
+	k.epoch(w, n)
+}
+
+// epoch adds the distance of an epoch from the newest one. The epoch 0 means that there is none.
+func (k *key) epoch(w *world, n uint64) {
+	if n == 0 {
+		k.word(0)
+		return
+	}
+	k.word(1 + w.rec.Epoch - n)
 }
 
 func (k *key) notice(n *notice, authority time.Time) {
@@ -277,18 +311,18 @@ func TestKeyKnowsEveryField(t *testing.T) {
 		of     any
 		fields string
 	}{
-		{machine{}, "o name random ledger term commands failures unique closed out "},
-		{claim{}, "id phase inDoubt disclosed probed contexts due "},
+		{machine{}, "o name random ledger term commands failures unique closed renewals lost out "},
+		{claim{}, "id phase inDoubt disclosed probed contexts again due "},
 		{term{}, "number belief renewal notice failed stopped "},
 		{renewal{}, "inFlight again at sent "},
 		{notice{}, "at left end "},
 		{belief{}, "id token sent budget "},
-		{commands{}, "inFlight serving waiting cleaning stuck overtaken triedTakeOver tookOver "},
-		{call{}, "ticket to refused "},
+		{commands{}, "inFlight serving waiting stuck triedTakeOver tookOver "},
+		{call{}, "ticket to refused lost "},
 		{request{}, "Request aim term call sent "},
-		{holder{}, "m dice calls contexts guarded disclosed inc newest flags stuck closed prior begun seen lifting "},
+		{holder{}, "m dice calls contexts guarded disclosed inc newest flags stuck closed prior begun seen lifting returning excused lost releaser reports "},
 		{incarnation{}, "alive id token number until stopped excused again renewed notified "},
-		{packet{}, "request who serial lastCall acquire inc applied answered stuck outdated crossed decided res err "},
+		{packet{}, "request who serial lastCall acquire inc applied answered stuck outdated due crossed decided res err "},
 	} {
 		got := ""
 		typ := reflect.TypeOf(f.of)

@@ -68,6 +68,11 @@ type holder struct {
 	begun     uint64       // the number of incarnations that have begun
 	seen      lease.Record // the record in the answer that the machine is handling
 	lifting   bool         // whether a Release was called and its effects are being checked
+	returning aim          // of the stuck request that is returning
+	excused   bool         // whether a release may follow the return of that request
+	lost      uint64       // the token of a loss that no Release has reported; 0: none
+	releaser  uint64       // the call of Release whose effects are being checked; 0: none
+	reports   list[loss]   // the losses that calls of Release report
 }
 
 type waiting struct {
@@ -80,6 +85,9 @@ type bound struct {
 	id    lease.ID
 	ended bool
 }
+
+// A loss is reported by the call of Release with this number.
+type loss struct{ call, token uint64 }
 
 // A guarded ID was lost while work under its contexts was running. The machine must not send a
 // release of a guarded ID until the work has stopped, or until the time due.
@@ -116,7 +124,7 @@ const (
 	over                         // the lease was lost, but not because its time was over
 	probed                       // the ID was acquired once to settle it
 	handed                       // HandOver was called for the ID
-	unsettled                    // the release of the ID had no certain outcome
+	unknown                      // the release of the ID had no certain outcome
 	taking                       // the Acquire in service has sent a take-over for the ID
 )
 
@@ -156,6 +164,7 @@ type packet struct {
 	answered bool     // the machine has the answer: the request can still take effect at the authority
 	stuck    bool     // the machine has the answer, but the Do of the request has not returned
 	outdated bool     // another client has changed the record since the decision
+	due      uint64   // the numbers of the IDs that had to be released when this release was sent
 	crossed  bool     // a stuck request with the same ID has returned since this request was sent
 	decided  lease.ID // the ID in force when the request was decided, even if the answer hides the ID
 	res      lease.Result
@@ -285,6 +294,11 @@ func (w *world) release(who int, shut bool) {
 		h.m.close(w.now(who), n)
 		h.closed = true
 	} else {
+		h.releaser = n
+		if h.lost != 0 {
+			h.reports.add(loss{n, h.lost})
+			h.lost = 0
+		}
 		h.m.release(w.now(who), n)
 	}
 	for i := range h.flags {
@@ -293,7 +307,7 @@ func (w *world) release(who int, shut bool) {
 		}
 	}
 	out := w.after(who)
-	h.lifting = false
+	h.lifting, h.releaser = false, 0
 	if h.inc.alive {
 		w.fail("release-ends", "what was held before Release is still believed")
 	}
@@ -463,10 +477,10 @@ func (w *world) looked(who int) {
 	out := w.after(who)
 	ours := rec.State == lease.Leased && (rec.ID == h.inc.id || rec.ID.IsZero())
 	switch {
-	case !h.inc.alive || ours:
+	case !h.inc.alive || ours && rec.Epoch <= h.inc.token:
 	case flying:
 		h.inc.again = true
-	case h.stuck >= mostStuck:
+	case h.stuck >= mostStuck || w.allRenewals(who) >= mostStuck:
 	case len(out.send) == 0 && was.renewed != w.now(who):
 		w.fail("signal", "a watch showed a change, and no renewal was sent")
 	}
@@ -476,6 +490,16 @@ func (w *world) looked(who int) {
 func (w *world) renewals(who int) (n int) {
 	for i := range w.packets {
 		if p := &w.packets[i]; p.who == who && p.aim == aimRenew && !p.answered && p.inc == w.h[who].inc.number {
+			n++
+		}
+	}
+	return n
+}
+
+// allRenewals counts the renewals of all incarnations that are in flight.
+func (w *world) allRenewals(who int) (n int) {
+	for i := range w.packets {
+		if p := &w.packets[i]; p.who == who && p.aim == aimRenew && !p.answered {
 			n++
 		}
 	}
@@ -498,6 +522,13 @@ func (w *world) send(who int, r request, out effects) {
 	h := &w.h[who]
 	w.serial++
 	p := packet{request: r, who: who, serial: w.serial, lastCall: w.calls}
+	if r.aim == aimRelease || r.aim == aimProbe {
+		for i, f := range h.flags {
+			if f&unreleased != 0 {
+				p.due |= 1 << i
+			}
+		}
+	}
 	switch r.aim {
 	case aimRenew:
 		p.inc = h.inc.number
@@ -587,7 +618,9 @@ func (w *world) unknown(i int, keep, stuck bool) {
 	q := *p
 	if keep {
 		p.answered, p.stuck = true, stuck
-		p.res, p.err = lease.Result{}, nil
+		if !stuck {
+			p.res, p.err = lease.Result{}, nil
+		}
 	} else {
 		w.drop(i)
 	}

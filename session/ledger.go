@@ -31,6 +31,10 @@ type claim struct {
 	// the ID. A context counts until its work has stopped.
 	contexts int32
 
+	// again is true if the ID has to be released even after the command in flight was answered:
+	// the ID became pending after that command was sent, or a late request may have put it in force.
+	again bool
+
 	// The field due is the time at which the machine sends a deferred release even if the work has
 	// not stopped. If the field due is zero, the release waits until the work has stopped.
 	due time.Time
@@ -44,6 +48,8 @@ type claim struct {
 //	held     → deferred  such a loss while work is running under a context of WhileHeld
 //	held     → given     HandOver
 //	held     → cleared   a loss after which at most a break, which ends by itself, keeps the lease locked
+//	pending  → unsettled the outcome of the release is unknown
+//	unsettled → pending  Release, Close or Settle, or an answer that shows the ID in force
 //	deferred → pending   the work has stopped, the field due has passed, or Release
 //	given    → pending   the hand-over was refused or overtaken, or Release
 //	given    → cleared   the hand-over was granted
@@ -55,12 +61,13 @@ type claim struct {
 type phase uint8
 
 const (
-	proposed phase = iota + 1 // the next Acquire proposes the ID
-	held                      // in force, and believed
-	pending                   // has to be released
-	deferred                  // has to be released once the work under the ID has stopped
-	given                     // a HandOver of the lease under the ID waits, is in flight, or has an unknown outcome
-	cleared                   // not in force now; the ID is in doubt or disclosed, so it may come into force later
+	proposed  phase = iota + 1 // the next Acquire proposes the ID
+	held                       // in force, and believed
+	pending                    // has to be released as soon as no other command is in flight
+	unsettled                  // a release was sent, and its outcome is unknown; it is not repeated without a reason
+	deferred                   // has to be released once the work under the ID has stopped
+	given                      // a HandOver of the lease under the ID waits, is in flight, or has an unknown outcome
+	cleared                    // not in force now; the ID is in doubt or disclosed, so it may come into force later
 )
 
 // mostClaims is the largest number of claims in a ledger. Without a limit, a holder that never
@@ -127,8 +134,17 @@ func (l *ledger) clearAllBut(id lease.ID) {
 	}
 }
 
+// retry changes the phase of every unsettled ID to pending.
+func (l ledger) retry() {
+	for i := range l {
+		if l[i].phase == unsettled {
+			l[i].phase = pending
+		}
+	}
+}
+
 // releaseAll changes the phase of every ID that has to be released to pending. These IDs are the
-// deferred IDs, the given IDs, and a proposed ID that is in doubt or disclosed. The caller has
+// unsettled, deferred and given IDs, and a proposed ID that is in doubt or disclosed. The caller has
 // ended the incarnation that was held.
 //
 // A cleared ID is not in force now, but a late request can still lock the lease under a cleared ID
@@ -142,7 +158,7 @@ func (l ledger) releaseAll(infinite bool) {
 			if c.inDoubt || c.disclosed {
 				c.phase = pending
 			}
-		case deferred, given:
+		case unsettled, deferred, given:
 			c.phase = pending
 		case cleared:
 			if infinite && c.inDoubt {

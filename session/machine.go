@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -25,21 +26,18 @@ import (
 //
 // # Order of commands
 //
-// At most one command is in flight at any time. Each incarnation can also have one renewal in flight.
-// While no command is in flight, each input sends the first of the following commands that the
-// machine finds:
+// At most one command is in flight at any time. Each incarnation can also have one renewal in flight,
+// and all incarnations together two. While no command is in flight, each input sends the first of the
+// following commands that the machine finds:
 //
 //  1. the hand-over that was called first;
-//  2. the release of the newest pending ID, if a clean-up is due: the field commands.cleaning is true
-//     from a call of Release, Close or Settle, or a request that may have left the lease locked,
-//     until no ID is pending or a release has failed;
+//  2. the release of the newest pending ID;
 //  3. the Acquire that was called first.
 //
-// While a clean-up is due, the machine sends no Acquire. A deferred release does not delay an
-// Acquire. If the outcome of a release is unknown, the machine does not retry the release at once,
-// and still sends Acquires. The next Release or Close retries a release whose outcome is unknown.
-// The machine also retries the release if an Acquire is refused because the lease is still locked
-// under the ID of the release.
+// While an ID is pending, the machine sends no Acquire. A deferred release does not delay an Acquire.
+// If the outcome of a release is unknown, all IDs that were pending when it was sent become
+// unsettled. The machine does not release an unsettled ID by itself, and still sends Acquires. The next
+// Release, Close or Settle releases it, and so does an answer that shows it in force.
 type machine struct {
 	o        *Options // complete
 	name     string   // of the lease
@@ -50,7 +48,9 @@ type machine struct {
 	failures int  // number of failed requests in a row
 	unique   bool // the owner was made at random, so no other holder has the same owner
 	closed   bool
-	out      *effects // nil if there are no effects
+	renewals int              // number of renewals in flight, of all incarnations
+	lost     *lease.LostError // the last loss, if no Acquire and no Release has followed it
+	out      *effects         // nil if there are no effects
 }
 
 // A commands value contains the calls that have no answer yet, and the command that is in flight.
@@ -58,13 +58,7 @@ type commands struct {
 	inFlight *request // nil if no command is in flight
 	serving  ticket   // the Acquire or HandOver to which inFlight belongs; zero for a release or a probe, and after an Acquire was abandoned
 	waiting  []call   // in the order of the calls
-	cleaning bool     // pending IDs have to be released now
 	stuck    int      // number of stuck requests
-
-	// The command in flight can clear the ID of a stuck Acquire. If the stuck Acquire returns
-	// before the answer to the command arrives, the field overtaken becomes true. The authority
-	// might have carried out the stuck Acquire after the command.
-	overtaken bool
 
 	triedTakeOver bool // whether the Acquire in service has tried to take the lease over
 	tookOver      bool // whether the take-over has put the ID of this Session in force
@@ -105,21 +99,28 @@ func (m *machine) acquire(now time.Time, n uint64) {
 // that may be in force.
 func (m *machine) release(now time.Time, n uint64) {
 	m.tick(now)
+	m.relinquish(call{ticket: ticket{n, opRelease}, lost: m.lost})
+	m.lost = nil
+	m.advance(now)
+}
+
+// close is like the input release, but does not report an earlier loss. After close, Acquire and
+// HandOver fail, ID returns the zero ID, and Wait returns at once.
+func (m *machine) close(now time.Time, n uint64) {
+	m.tick(now)
+	m.closed = true
+	m.relinquish(call{ticket: ticket{n, opRelease}})
+	m.advance(now)
+}
+
+// relinquish ends what is held or being acquired, and begins a call that waits for the releases.
+func (m *machine) relinquish(c call) {
 	m.supersede()
 	if m.term.belief != nil {
 		m.end(pending, lease.ErrReleased)
 	}
 	m.ledger.releaseAll(m.o.Duration == lease.Infinite)
-	m.commands.cleaning = true
-	m.enqueue(call{ticket: ticket{n, opRelease}})
-	m.advance(now)
-}
-
-// close is like the input release. After close, Acquire and HandOver fail, ID returns the zero ID, and
-// Wait returns at once.
-func (m *machine) close(now time.Time, n uint64) {
-	m.closed = true
-	m.release(now, n)
+	m.enqueue(c)
 }
 
 // settle begins a call of Settle. The machine releases the lease that an Acquire with an unknown
@@ -127,7 +128,7 @@ func (m *machine) close(now time.Time, n uint64) {
 // cancel an Acquire that waits for its answer.
 func (m *machine) settle(now time.Time, n uint64) {
 	m.tick(now)
-	m.commands.cleaning = true
+	m.ledger.retry()
 	m.enqueue(call{ticket: ticket{n, opSettle}})
 	m.advance(now)
 }
@@ -184,7 +185,7 @@ func (m *machine) cancel(now time.Time, n uint64, err error) {
 	}
 	for i, waiting := range q.waiting {
 		if waiting.number == n {
-			m.answer(waiting.ticket, err)
+			m.answer(waiting.ticket, waiting.withLoss(err))
 			if waiting.op == opAcquire || waiting.op == opWait {
 				q.remove(i)
 			} else {
@@ -308,12 +309,12 @@ func (m *machine) canAcquire(rec lease.Record) bool {
 
 // lockingClaim returns the claim under whose ID the lease is locked, or nil if the lease is locked
 // under no ID of this machine. Some authorities do not disclose the locking ID. In this case,
-// lockingClaim assumes the newest pending ID and, if no ID is pending, the newest deferred ID.
+// lockingClaim assumes the newest pending, unsettled or deferred ID, in this order.
 func (m *machine) lockingClaim(rec lease.Record) *claim {
 	if !rec.ID.IsZero() {
 		return m.ledger.find(rec.ID)
 	}
-	return cmp.Or(m.ledger.newest(pending), m.ledger.newest(deferred))
+	return cmp.Or(m.ledger.newest(pending), m.ledger.newest(unsettled), m.ledger.newest(deferred))
 }
 
 // --- The parts of decisions
@@ -332,8 +333,7 @@ func (m *machine) proposal() *claim {
 // markPending changes the phase of an ID to pending. The machine releases all pending IDs, one
 // after the other.
 func (m *machine) markPending(c *claim) {
-	c.phase = pending
-	m.commands.cleaning = true
+	c.phase, c.again = pending, true
 }
 
 // supersede ends every Acquire and every Wait.
@@ -402,6 +402,9 @@ func (q *commands) last() (number uint64) {
 	}
 	return number
 }
+
+// hasCleanup reports whether a call waits for releases.
+func (q *commands) hasCleanup() bool { return slices.ContainsFunc(q.waiting, call.isCleanup) }
 
 // tooManyStuck reports whether the machine must send no request because too many requests are stuck.
 func (q *commands) tooManyStuck() bool { return q.stuck >= mostStuck }

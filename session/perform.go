@@ -111,5 +111,7 @@ func (s *Session) sendRequest(ctx context.Context, r request) {
 				m.answered(r, now, res, err, stuck)
 			})
 		},
-		func() { s.step(func(m *machine, now time.Time) { m.noteReturn(now, r) }) })
+		func(res lease.Result, err error) {
+			s.step(func(m *machine, now time.Time) { m.noteReturn(now, r, res, err) })
+		})
 }

@@ -367,7 +367,7 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 		if mustReport(ctx, cause, ended) && !errors.Is(err, cause) {
 			err = joinErrors(err, cause)
 		}
-		err = joinErrors(err, r.callWithTimeout(ctx, r.lease.Release))
+		err = joinErrors(err, r.release(ctx))
 		level := slog.LevelInfo
 		if errors.Is(err, lease.ErrLost) || err != nil && ctx.Err() == nil {
 			level = slog.LevelWarn
@@ -383,6 +383,19 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 		err = context.Cause(held)
 	}
 	return takenOver, err
+}
+
+// release releases the lease at the end of a term. The term has decided whether its error contains a
+// loss, so release leaves that out.
+func (r *runner) release(ctx context.Context) error {
+	if l, ok := r.lease.(likeSession); ok {
+		l.forgetLoss()
+	}
+	err := r.callWithTimeout(ctx, r.lease.Release)
+	if _, isLoss := err.(*lease.LostError); isLoss {
+		return nil
+	}
+	return err
 }
 
 // mustReport reports whether the error of a term contains cause, which ended the context of f. The
@@ -439,6 +452,7 @@ type likeSession interface {
 	logQueue() *logqueue.Queue
 	lastHolder() string
 	takeOverOf(tok lease.Token) error
+	forgetLoss()
 	trace() *Trace
 	waitSpread(ctx context.Context, spread func() time.Duration) error
 }

@@ -199,10 +199,17 @@ func (s *Session) takeOverOf(tok lease.Token) error {
 	return s.takenOver
 }
 
+// forgetLoss makes the next Release return nil, although the lease was lost.
+func (s *Session) forgetLoss() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.lost = nil
+}
+
 // opError wraps err in a [lease.OpError] with the operation and the name of the lease. If err
-// already contains an OpError, opError returns err unchanged.
+// already contains an OpError or is a loss, opError returns err unchanged.
 func (s *Session) opError(op string, err error) error {
-	if e := (*lease.OpError)(nil); errors.As(err, &e) {
+	if _, isLoss := err.(*lease.LostError); isLoss || errors.As(err, new(*lease.OpError)) {
 		return err
 	}
 	return &lease.OpError{Op: op, Name: s.Name(), Err: err}

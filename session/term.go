@@ -54,6 +54,7 @@ func (m *machine) begin(b *belief) {
 	m.ledger.clearAllBut(b.id)
 	m.term = term{number: m.term.number + 1, belief: b}
 	m.term.renewal = renewal{at: m.pace(b.sent, 0.9), sent: b.sent}
+	m.lost = nil
 	m.effects().began = true
 }
 
@@ -62,8 +63,10 @@ func (m *machine) end(p phase, cause error) {
 	c := m.ledger.newest(held)
 	m.term.belief = nil
 	m.effects().ended = cause
-	c.phase = p
-	if p == cleared {
+	switch c.phase = p; p {
+	case pending:
+		m.markPending(c)
+	case cleared:
 		m.ledger.clear(c)
 	}
 }
@@ -107,9 +110,9 @@ func (m *machine) lose(reason lease.Code, err error) {
 		}
 		m.end(deferred, lost)
 	default:
-		m.commands.cleaning = true
 		m.end(pending, lost)
 	}
+	m.lost = lost
 	m.report(lost)
 }
 
@@ -132,8 +135,9 @@ func (m *machine) tickTerm(now time.Time) {
 		t.stopped = true
 		m.effects().stop = m.stopReason()
 	}
-	if !t.renewal.inFlight && !m.commands.tooManyStuck() && !now.Before(t.renewal.at) {
+	if m.canRenew() && !now.Before(t.renewal.at) {
 		t.renewal.inFlight, t.renewal.sent = true, now
+		m.renewals++
 		m.effects().send = append(m.effects().send, request{
 			Request: lease.Request{Action: lease.ActionRenew, ID: t.belief.id}, aim: aimRenew, term: t.number, sent: now})
 	}
@@ -150,10 +154,16 @@ func (m *machine) sleepTerm(now time.Time) time.Duration {
 	if wait != lease.Infinite && !t.stopped {
 		wait -= m.o.window()
 	}
-	if !t.renewal.inFlight && !m.commands.tooManyStuck() {
+	if m.canRenew() {
 		wait = min(wait, t.renewal.at.Sub(now))
 	}
 	return wait
+}
+
+// canRenew reports whether a renewal can be sent when it is due. Renewals of earlier incarnations can
+// still be in flight, and their number has a bound too.
+func (m *machine) canRenew() bool {
+	return !m.term.renewal.inFlight && m.renewals < mostStuck && !m.commands.tooManyStuck()
 }
 
 // pace returns when the next renewal is due. The parameter sentAt is the time at which the previous
@@ -176,9 +186,10 @@ func (m *machine) pace(sentAt time.Time, shorten float64) time.Time {
 func (m *machine) renewalAnswered(r request, now time.Time, res lease.Result, err error) {
 	info := RenewInfo{Err: err, Took: now.Sub(r.sent)}
 	t := &m.term
+	m.renewals--
 	if t.belief == nil || r.term != t.number {
 		m.report(info)
-		m.commands.cleaning = true // the renewal may have been granted after its ID was released
+		m.pastRenewal(r, err)
 		return
 	}
 	info.Token, info.Left = t.belief.token, t.belief.left(m.o, now)
@@ -186,11 +197,13 @@ func (m *machine) renewalAnswered(r request, now time.Time, res lease.Result, er
 	t.renewal.inFlight = false
 
 	rec, code := res.Record, lease.CodeOf(err)
-	b := *t.belief
-	b.sent, b.budget = r.sent, m.o.budget(min(m.o.Duration, res.MinRemaining))
+	b := m.beliefOf(r, res)
 	own := rec.ID == b.id
 	inForce := own && rec.State == lease.Leased
 	switch {
+	case inForce && (err == nil || code.Refusal()) && isNewer(rec, &b):
+		m.loseToClone(err)
+		return
 	case inForce && (err == nil || code.Refusal() && b.left(m.o, now) > t.belief.left(m.o, now)):
 		// The renewal was granted, or it was refused with an answer that extends the belief. An
 		// answer extends the belief if it shows that our ID is in force for longer than the belief
@@ -213,18 +226,78 @@ func (m *machine) renewalAnswered(r request, now time.Time, res lease.Result, er
 			return
 		}
 		t.renewal.at = m.pace(r.sent, 0.1)
-	case own && (rec.State == lease.Breaking || rec.State == lease.Broken): // the break is over, or may be over
-		m.lose(lease.ErrBroken, err)
-		return
-	case !own && m.hasOwner(rec) && !m.unique:
-		m.lose(lease.ErrTakenOver, err)
-		return
 	default:
-		m.lose(code, err)
+		m.refusedRenewal(rec, code, err)
 		return
 	}
 	if t.renewal.again {
 		t.renewal.hasten(now)
+	}
+}
+
+// beliefOf returns the belief that the answer to a renewal of the held incarnation gives.
+func (m *machine) beliefOf(r request, res lease.Result) belief {
+	b := *m.term.belief
+	b.sent, b.budget = r.sent, m.o.budget(min(m.o.Duration, res.MinRemaining))
+	return b
+}
+
+// refusedRenewal ends the incarnation after an answer that shows that the lease is not held any more.
+func (m *machine) refusedRenewal(rec lease.Record, code lease.Code, err error) {
+	own := rec.ID == m.term.belief.id
+	switch {
+	case own && (rec.State == lease.Breaking || rec.State == lease.Broken): // the break is over, or may be over
+		m.lose(lease.ErrBroken, err)
+	case !own && m.hasOwner(rec) && !m.unique:
+		m.lose(lease.ErrTakenOver, err)
+	default:
+		m.lose(code, err)
+	}
+}
+
+// isNewer reports whether a record under the ID of a belief has a newer token. Then another Acquire with
+// the same ID was granted: a late one of this machine, or one of a clone of its process, which was made
+// before the Acquire.
+func isNewer(rec lease.Record, b *belief) bool { return rec.Token() > b.token }
+
+// loseToClone ends the incarnation because its token is not the newest one under its ID.
+func (m *machine) loseToClone(err error) {
+	if m.ledger.newest(held).inDoubt {
+		m.lose(lease.ErrOver, err)
+	} else {
+		m.lose(lease.ErrTakenOver, err)
+	}
+}
+
+// renewalReturned handles the late answer to a renewal that was given up as stuck. It can end the
+// belief or move its end to an earlier time, but never to a later one: a newer answer may have
+// shortened it.
+func (m *machine) renewalReturned(r request, now time.Time, res lease.Result, err error) {
+	t := &m.term
+	if t.belief == nil || r.term != t.number {
+		m.pastRenewal(r, err)
+		return
+	}
+	rec, code := res.Record, lease.CodeOf(err)
+	b := m.beliefOf(r, res)
+	own := rec.ID == b.id
+	switch {
+	case err != nil && !code.Refusal():
+	case own && rec.State == lease.Leased && isNewer(rec, &b):
+		m.loseToClone(err)
+	case own && rec.State == lease.Leased || err == nil:
+	case own && rec.State == lease.Breaking && res.MinRemaining > 0:
+		m.noteBreak(&b, now, res)
+	default:
+		m.refusedRenewal(rec, code, err)
+	}
+}
+
+// pastRenewal handles the answer to a renewal whose incarnation has ended. If the renewal may have been
+// granted, and the outcome of the release of its ID is unknown, the ID is released again.
+func (m *machine) pastRenewal(r request, err error) {
+	if c := m.ledger.find(r.ID); c != nil && c.phase == unsettled && !lease.CodeOf(err).Refusal() {
+		c.phase = pending // but not again: no renewal puts an ID in force that has been released
 	}
 }
 
@@ -240,6 +313,9 @@ func (m *machine) noteBreak(b *belief, now time.Time, res lease.Result) {
 	if t.belief.left(m.o, now) <= 0 { // the break was over before the answer came
 		m.lose(lease.ErrBroken, nil)
 		return
+	}
+	if t.notice != nil && res.Now.Before(t.notice.at) {
+		return // a late answer
 	}
 	news := notice{at: res.Now, end: res.Record.Until, left: res.MinRemaining}
 	if t.notice == nil || news.endsEarlier(t.notice, m.o.Margin) {
@@ -268,7 +344,7 @@ func (n *notice) endsEarlier(last *notice, margin time.Duration) bool {
 func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
 	m.tick(now)
 	ours := rec.State == lease.Leased && (rec.ID == id || rec.ID.IsZero())
-	if t := &m.term; !ours && t.belief != nil && t.belief.id == id {
+	if t := &m.term; t.belief != nil && t.belief.id == id && (!ours || isNewer(rec, t.belief)) {
 		t.renewal.hasten(now)
 	}
 	m.advance(now)

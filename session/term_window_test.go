@@ -310,12 +310,20 @@ func (d *deferral) inForce(t *testing.T, want bool) {
 	}
 }
 
+// butLoss returns nil instead of a loss, which the first Release after it returns.
+func butLoss(err error) error {
+	if errors.Is(err, lease.ErrLost) {
+		return nil
+	}
+	return err
+}
+
 // After a loss, the Session releases the ID when the work has stopped, or at a call of Release,
 // HandOver or Close, but not before. SPEC H20c.
 func TestReleaseAfterALossIsDeferred(t *testing.T) {
 	for what, end := range map[string]func(d *deferral) error{
 		"the context is given back": func(d *deferral) error { d.back(); return nil },
-		"Release":                   func(d *deferral) error { return d.Release(context.Background()) },
+		"Release":                   func(d *deferral) error { return butLoss(d.Release(context.Background())) },
 		"Close":                     func(d *deferral) error { return d.Close(context.Background()) },
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -411,7 +419,7 @@ func TestReleaseOfAnInfiniteLeaseIsDeferred(t *testing.T) {
 				if r := n.record(t); r.State != lease.Leased || n.count(lease.ActionRelease) != 0 {
 					t.Fatalf("released while the work was running: %+v", r)
 				}
-				if err := c.end(h, back); err != nil {
+				if err := butLoss(c.end(h, back)); err != nil {
 					t.Error(err)
 				}
 				if synctest.Wait(); n.record(t).State != lease.Available {

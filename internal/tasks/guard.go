@@ -25,13 +25,13 @@ var (
 //   - If f returns, Guard passes the results of f to answer.
 //   - If f exits its goroutine, Guard passes ErrGone to answer.
 //   - If f is still running when d has passed since its context ended, Guard passes ErrOverdue to
-//     answer, and true as givenUp. Guard then waits for f, drops its results, and calls the
+//     answer, and true as givenUp. Guard then waits for f, and passes its late results to the
 //     function returned.
 //
 // Guard returns after its last call of answer or returned has ended.
 func Guard[T any](
 	ctx context.Context, c lease.Clock, d time.Duration, f func(context.Context) (T, error),
-	answer func(answer T, err error, givenUp bool), returned func(),
+	answer func(answer T, err error, givenUp bool), returned func(answer T, err error),
 ) {
 	var (
 		answered atomic.Bool
@@ -62,7 +62,7 @@ func Guard[T any](
 			return
 		}
 		<-gaveUp
-		returned()
+		returned(res, err)
 	})
 	res, err = f(ctx)
 }

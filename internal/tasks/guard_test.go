@@ -47,9 +47,9 @@ func TestGuard(t *testing.T) {
 		"is late": {func(context.Context) (int, error) { time.Sleep(2*time.Second - 1); return 7, nil },
 			[]string{"1.999999999s: 7 <nil> false"}},
 		"is overdue": {func(context.Context) (int, error) { time.Sleep(time.Minute); return 7, nil },
-			[]string{"2s: 0 " + tasks.ErrOverdue.Error() + " true", "1m0s: returned"}},
+			[]string{"2s: 0 " + tasks.ErrOverdue.Error() + " true", "1m0s: returned 7 <nil>"}},
 		"is overdue and ends": {func(context.Context) (int, error) { time.Sleep(time.Minute); runtime.Goexit(); return 7, nil },
-			[]string{"2s: 0 " + tasks.ErrOverdue.Error() + " true", "1m0s: returned"}},
+			[]string{"2s: 0 " + tasks.ErrOverdue.Error() + " true", "1m0s: returned 0 " + tasks.ErrGone.Error()}},
 	} {
 		for _, clock := range []lease.Clock{timing.System{}, own{}} {
 			t.Run(fmt.Sprintf("%s, %T", name, clock), func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestGuard(t *testing.T) {
 					l := &log{began: time.Now()}
 					go tasks.Guard(t.Context(), clock, time.Second, c.f,
 						func(n int, err error, givenUp bool) { l.add("%d %v %v", n, err, givenUp) },
-						func() { l.add("returned") })
+						func(n int, err error) { l.add("returned %d %v", n, err) })
 					time.Sleep(time.Hour)
 					synctest.Wait()
 					if !reflect.DeepEqual(l.lines, c.want) {
@@ -85,12 +85,12 @@ func TestGuardInOrder(t *testing.T) {
 							runtime.Goexit()
 						}
 					},
-					func() { l.add("returned") })
+					func(n int, err error) { l.add("returned %d %v", n, err) })
 				l.add("over")
 			}()
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			if want := []string{"1m2s: answered", "1m2s: returned", "1m2s: over"}; !reflect.DeepEqual(l.lines, want) {
+			if want := []string{"1m2s: answered", "1m2s: returned 7 <nil>", "1m2s: over"}; !reflect.DeepEqual(l.lines, want) {
 				t.Errorf("called:\n%q\nwant:\n%q", l.lines, want)
 			}
 		})
