@@ -14,6 +14,7 @@ const (
 	serializationFailure    = "40001"
 	deadlockDetected        = "40P01"
 	invalidDatetimeFormat   = "22007"
+	invalidText             = "22P02"
 	adminShutdown           = "57P01"
 	crashShutdown           = "57P02"
 	cannotConnectNow        = "57P03"
@@ -68,6 +69,9 @@ func explain(what, name string, err error) error {
 // advise returns a text that says how to fix the cause of an error. advise also reports whether the
 // error is permanent. A permanent error recurs until a person has fixed its cause.
 func advise(err error) (advice string, permanent bool) {
+	if isReadOnly(err) {
+		return "the server is read-only or a standby: connect to the primary, with target_session_attrs=read-write", false
+	}
 	switch sqlState(err) {
 	case undefinedTable:
 		return "run the statements of pglease.Schema once, or name the schema they were run in: Options.Schema", true
@@ -79,8 +83,6 @@ func advise(err error) (advice string, permanent bool) {
 		return "correct the connection string", true
 	case untranslatableCharacter:
 		return "the database needs the encoding UTF8", true
-	case readOnlySQLTransaction:
-		return "leases are kept on the primary: connect to it, with target_session_attrs=read-write", false
 	case tooManyConnections:
 		return "raise max_connections, or make the pool smaller", false
 	case cannotConnectNow, adminShutdown, crashShutdown:

@@ -21,7 +21,7 @@ const listSQL = `
 select coalesce(json_agg(json_build_array(r.name, r.state, r.epoch::text, coalesce(r.id::text, ''), r.owner, r.duration,
 	coalesce(((extract(epoch from r.until) * 1000000)::bigint)::text, ''), r.nanos::text,
 	((extract(epoch from greatest(clock_timestamp(), r.changed)) * 1000000)::bigint)::text) order by r.name), '[]')::text,
-	(select f.schema from {floor} f), getdatabaseencoding()::text, pg_client_encoding()::text
+	(select {schema} from {floor} f), getdatabaseencoding()::text, pg_client_encoding()::text
 from (select * from {row} l where l.name > $1 or l.name = $1 and $2 order by l.name limit $3) r`
 
 // List returns the leases whose names begin with prefix, sorted by name. List reads a few hundred

@@ -75,11 +75,16 @@ func (d pgxDatabase) queryRow(ctx context.Context, done func(), sql string, args
 		return &connectError{err: err}
 	}
 	defer conn.Release()
-	return conn.QueryRow(ctx, sql, args...).Scan(dest...)
+	if err = conn.QueryRow(ctx, sql, args...).Scan(dest...); mustLeave(err) {
+		d.pool.Reset() // closes conn too, when it is released
+	}
+	return err
 }
 
 // open returns the size of the pool.
 func (d pgxDatabase) open() int { return int(d.pool.Stat().MaxConns()) }
+
+func (d pgxDatabase) idle() int { return int(d.pool.Stat().IdleConns()) }
 
 func (d pgxDatabase) connectionBroke(err error) bool {
 	var connect *connectError

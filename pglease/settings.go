@@ -11,7 +11,7 @@ import (
 const schemaVersion = 2
 
 // settingsSQL is the SQL that returns the settings of the database and the connection.
-const settingsSQL = `select f.schema, getdatabaseencoding()::text, pg_client_encoding()::text from {floor} f`
+const settingsSQL = `select {schema}, getdatabaseencoding()::text, pg_client_encoding()::text from {floor} f`
 
 // settings describes the database and the connection. Every call of [Store.Load] reads the settings
 // together with the row.

@@ -108,7 +108,9 @@ func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query st
 		return &connectError{err: err}
 	}
 	connected.Store(true)
-	err = conn.QueryRowContext(ctx, query, args...).Scan(dest...)
+	if err = conn.QueryRowContext(ctx, query, args...).Scan(dest...); mustLeave(err) {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes the connection
+	}
 	_ = conn.Close() // not deferred, because Close blocks after a panic of the driver
 	return err
 }
@@ -120,5 +122,7 @@ type panicError struct{ value any }
 func (e *panicError) Error() string { return fmt.Sprintf("the driver panicked: %v", e.value) }
 
 func (d sqlDatabase) open() int { return d.db.Stats().OpenConnections }
+
+func (d sqlDatabase) idle() int { return d.db.Stats().Idle }
 
 func (d sqlDatabase) connectionBroke(err error) bool { return errors.Is(err, driver.ErrBadConn) }

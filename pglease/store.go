@@ -51,11 +51,15 @@ type database interface {
 	// queryRow runs a statement once and scans its row into dest. As soon as ctx is done, queryRow
 	// returns. queryRow calls the callback done when the connection is free again. The connection
 	// can become free after queryRow has returned. After queryRow has returned an error, the
-	// statement can still run, but queryRow no longer writes to dest.
+	// statement can still run, but queryRow no longer writes to dest. If [mustLeave] is true of the
+	// error, the connection is closed.
 	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
 
 	// open returns how many connections are open, or an upper bound of that number.
 	open() int
+
+	// idle returns how many connections are open and not in use, or an upper bound of that number.
+	idle() int
 
 	// connectionBroke reports whether err means that an existing connection broke. If a connection
 	// broke, the outcome of its statement is unknown.
@@ -75,10 +79,20 @@ type rows struct {
 	sql       struct{ load, put, putNew, renew, renewMany, settings, sweep, list string }
 }
 
-// queryRow runs one statement as soon as the gate lets the request through. If queryRow cannot get
+// queryRow runs one statement. If a server refuses the statement because it is read-only, queryRow
+// tries all idle connections and then a new one.
+func (s *rows) queryRow(ctx context.Context, sql string, args, dest []any) error {
+	err := s.queryOnce(ctx, sql, args, dest)
+	for retries := s.db.idle() + 1; retries > 0 && isReadOnly(err) && ctx.Err() == nil; retries-- {
+		err = s.queryOnce(ctx, sql, args, dest)
+	}
+	return err
+}
+
+// queryOnce runs one statement as soon as the gate lets the request through. If queryOnce cannot get
 // a connection to the server, it returns a [*connectError]. The connectError says whether an
 // earlier request had a connection.
-func (s *rows) queryRow(ctx context.Context, sql string, args, dest []any) error {
+func (s *rows) queryOnce(ctx context.Context, sql string, args, dest []any) error {
 	if err := s.gate.enter(ctx, isUrgent(ctx)); err != nil {
 		return err
 	}
@@ -146,7 +160,7 @@ func (s *rows) init(o *Options) error {
 	if o.Schema != "" {
 		in = `"` + strings.ReplaceAll(o.Schema, `"`, `""`) + `".`
 	}
-	name := strings.NewReplacer("{row}", in+"lease_row", "{floor}", in+"lease_floor")
+	name := strings.NewReplacer("{row}", in+"lease_row", "{floor}", in+"lease_floor", "{schema}", schemaSQL)
 	s.sql.load, s.sql.put, s.sql.putNew, s.sql.list = name.Replace(loadSQL), name.Replace(putSQL), name.Replace(putNewSQL), name.Replace(listSQL)
 	s.sql.renew, s.sql.renewMany = name.Replace(renewSQL), name.Replace(renewManySQL)
 	s.sql.settings, s.sql.sweep = name.Replace(settingsSQL), name.Replace(sweepSQL)
@@ -174,7 +188,7 @@ with seen as materialized (
 select coalesce(r.state, ''), coalesce(r.epoch, f.epoch), coalesce(r.id::text, ''), coalesce(r.owner, ''),
 	coalesce(r.duration, ''), r.until, coalesce(r.nanos, 0),
 	coalesce(r.version, f.version), coalesce(greatest(r.now, r.changed), clock_timestamp()),
-	f.schema, getdatabaseencoding()::text, pg_client_encoding()::text
+	{schema}, getdatabaseencoding()::text, pg_client_encoding()::text
 from {floor} f left join row r on true`
 
 // absentPrefix is the prefix of Snapshot.Version if the name of the lease has no row.

@@ -20,9 +20,10 @@ const (
 // first row of the result holds an empty name and the time of the server. The rows after it hold the
 // name of a watched lease and the time of its last change. The statement returns the row of a watched
 // lease only if the last change is after the time that was given with the name. sweepSQL ignores
-// changes that need no signal. All times are in microseconds.
+// changes that need no signal. All times are in microseconds. The statement fails on a server that has
+// become read-only.
 const sweepSQL = `
-select '', (extract(epoch from clock_timestamp()) * 1000000)::bigint
+select '', (extract(epoch from clock_timestamp()) * 1000000)::bigint from {floor} f where {schema} is not null
 union all
 select l.name, (extract(epoch from l.signalled) * 1000000)::bigint
 from json_to_recordset($1::json) w(name text, after bigint) join {row} l on l.name = w.name
