@@ -13,15 +13,14 @@
 //
 // # Tables
 //
-// [Schema] is the SQL that makes the tables. Run it once:
+// [Migrate] makes the tables, and every process may call it when it starts. [Tables] is the same as SQL,
+// for psql or for a tool that runs migrations:
 //
-//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < schema.sql
+//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < tables.sql
 //
-// If an error says that the tables are older than this package, run Schema again. Running Schema
-// again keeps the leases and their tokens. The database must have the encoding UTF8. If the database
-// has another encoding, Schema fails, because two drivers could read the name of one lease as two
-// different names. If ON_ERROR_STOP is not set, psql continues after an error and makes the tables
-// anyway.
+// If an error says that the tables are older than this package, do so again, which keeps the leases and
+// their tokens. The database must have the encoding UTF8, because in another one two drivers could read
+// the name of one lease as two different names.
 //
 // Each lease is a row, which psql can show:
 //
@@ -30,21 +29,21 @@
 //	--------------+--------+----------+-------------------------------+-------
 //	 jobs/nightly | leased | worker-1 | 2012-01-26 23:30:33.512307+00 |     7
 //
-// You can change and delete rows by hand through the view "lease". Triggers give a row a new
-// version when it is inserted or updated, and wake waiters when a row is updated or deleted. An
-// update by hand reads a row and then writes it. If another transaction changes the row between the
-// read and the write, the update fails with the SQLSTATE 40001. The failure keeps an update by hand
-// from undoing a grant. Repeat an update that failed. To avoid failed updates, lock the rows first
-// in the same transaction, with "select ... from lease for update". Commit at once: while the
-// transaction is open, no renewal of the locked leases succeeds, and their holders lose them.
+// To free a lease, call lease_break. Its holder learns of it at its next renewal, or at once with
+// session.Options.Watch, and has the grace to stop its work:
 //
-// Do not write to lease_row, the table behind the view. An update that sets only the columns
-// "until", "version" or "changed" of lease_row runs no trigger. Without the trigger, the row gets
-// no new version, and no waiter of the lease is woken. Do not use "insert ... on conflict
-// do update" on the view either, because this statement updates lease_row directly.
+//	app=> select lease_break('jobs/nightly', '30 s');
 //
-// To free a lease, delete its row. You can also delete rows that are not needed any more. A row can
-// store every valid name of a lease.
+// [lease.Break] says how long a grace should be. Without a grace, the lease ends when it would end
+// without a renewal, and an infinite lease at once. You can also delete rows, for example of names that
+// are not needed any more. The deletion frees the lease at once, while its holder still believes that it
+// has the lease until its next renewal is refused. The holder of a lease of 15 s believes so for up to
+// 5 s and, if requests are slow or fail, for up to its whole duration. A Watch of the holder ends that
+// at once.
+//
+// A change by hand makes a new version of the row and wakes its waiters. While a transaction that has
+// locked rows is open, even by "select for update", no renewal of their leases succeeds and their
+// holders lose them, so commit at once. A row can store every valid name of a lease.
 //
 // A program that uses leases needs these permissions. The permissions on lease_mark are needed only
 // for [Mark]:
@@ -80,8 +79,10 @@
 // change, by at most 5 ms plus the duration of the commit.
 //
 // With asynchronous replication, a failover can lose granted leases and their tokens. All writes
-// must go to one server. On a standby server, List can return old records. Every other request to a
-// standby server returns an error.
+// must go to one server. Every request to a standby or a read-only server returns an error. A server
+// that has become read-only can keep its connections open. The store then closes them, and the refused
+// request is sent again over a new connection, which the connection string or a proxy must lead to the
+// right server.
 //
 // # Tokens
 //

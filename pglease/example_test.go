@@ -44,7 +44,7 @@ func TestExamplesSayWhatFails(t *testing.T) {
 	for _, name := range []string{"takeover", "guard", "guarded", "job", "shards"} {
 		program := build(t, name)
 		for url, want := range map[string]string{
-			shared.URL("postgres"):      "run the statements of pglease.Schema",
+			shared.URL("postgres"):      "call pglease.Migrate",
 			"postgres://127.0.0.1:1/db": "check that the server is up and that the connection string is correct",
 		} {
 			t.Run(name+", "+want, func(t *testing.T) {

@@ -24,6 +24,8 @@ const (
 	badPassword             = "28P01"
 	badAuthorization        = "28000"
 	invalidCatalogName      = "3D000"
+	invalidSchemaName       = "3F000"
+	lockNotAvailable        = "55P03"
 	readOnlySQLTransaction  = "25006"
 	untranslatableCharacter = "22P05"
 	tooManyConnections      = "53300"
@@ -74,9 +76,9 @@ func advise(err error) (advice string, permanent bool) {
 	}
 	switch sqlState(err) {
 	case undefinedTable:
-		return "run the statements of pglease.Schema once, or name the schema they were run in: Options.Schema", true
+		return "call pglease.Migrate, or run tables.sql once, or name the schema of the tables: Options.Schema", true
 	case undefinedColumn:
-		return "the tables are older than this library: run the statements of pglease.Schema again, which keeps the leases", true
+		return "the tables are older than this library: call pglease.Migrate or run tables.sql, which keep the leases", true
 	case insufficientPrivilege:
 		return "as the owner of the tables: grant select, insert, update on lease_row, lease_mark to the user, and grant select, update on lease_floor", true
 	case badPassword, badAuthorization, invalidCatalogName:
@@ -107,7 +109,7 @@ func adviseSilence(err error) (advice string, permanent bool) {
 	case errors.As(err, new(*panicError)):
 		return poolerAdvice, false
 	case errors.Is(err, sql.ErrNoRows):
-		return "lease_floor has no row: run the statements of pglease.Schema again", true
+		return "lease_floor has no row: call pglease.Migrate, or run tables.sql", true
 	case errors.Is(err, lease.ErrClosed), errors.Is(err, context.Canceled):
 		return "", false
 	case errors.As(err, &busy):

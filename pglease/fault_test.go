@@ -119,6 +119,33 @@ func TestWatchIsLostAndFound(t *testing.T) {
 	do(t, s.Authority(), "x", acquire(idB, time.Minute), 0)
 }
 
+// A deletion by hand ends the belief of a holder that watches its lease, long before its next renewal.
+func TestDeletionReachesAHolder(t *testing.T) {
+	database := shared.Database(t)
+	l, err := store(t, pool(t, shared.URL(database)), nil).Lease("x", &session.Options{Duration: time.Hour, Watch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(context.Background())
+	lost := make(chan error, 1)
+	l.OnLost(func(err error) { lost <- err })
+	if ok, err := l.Acquire(t.Context()); !ok {
+		t.Fatal(err)
+	}
+	eventually(t, "a loss", func(context.Context) error {
+		shared.Exec(t, database, "delete from lease") // the watch may begin after the first deletion
+		select {
+		case <-lost:
+			return nil
+		case <-time.After(time.Second):
+			return errors.New("not yet")
+		}
+	})
+	if l.CheckAlive() {
+		t.Error("the holder still believes")
+	}
+}
+
 // within receives from the channel of a watch until the function want accepts a result. It returns
 // false if the channel is closed first, or after 10 s.
 func within(signals <-chan struct{}, want func(open bool) bool) bool {

@@ -56,7 +56,7 @@ func TestList(t *testing.T) {
 		break // the loop over a list may end early
 	}
 	for _, err := range store(t, pool(t, shared.URL("postgres")), nil).List(t.Context(), "") {
-		says(t, err, "list from", "run the statements of pglease.Schema")
+		says(t, err, "list from", "call pglease.Migrate")
 	}
 }
 

@@ -11,17 +11,15 @@ import (
 )
 
 // Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. The
-// channel receives a signal for each change that [lease.Watcher] lists. The channel also receives a
-// signal when a person updates or deletes a row through the view "lease". The signal of a change by
-// hand is sent when the change is committed. The signal of a change by this library is sent by a
-// second statement, right after the commit.
+// channel receives a signal for each change that [lease.Watcher] lists, and when a person updates or
+// deletes a row. The signal of a change by hand is sent when the change is committed. The signal of a
+// change by this library is sent by a second statement, right after the commit.
 //
 // If a process ends right after the commit of a change, the notification of the change can be
 // missing. To find changes whose notification is missing, the Store reads up to 10,000 of the
 // watched rows each second. The signal of a change whose notification is missing therefore comes
 // within a second. If the Store watches more than 10,000 names, the signal can take one second
-// longer for every additional 10,000 names. A direct write to lease_row, the table behind the view,
-// does not always cause a signal.
+// longer for every additional 10,000 names.
 //
 // All watches of a Store share one connection. The first call of Watch opens the connection, and
 // Close closes it. If the connection is lost, the channels of all watches are closed, and the next

@@ -21,10 +21,9 @@ import (
 // Unlike renewSQL, [putSQL] first locks the row, and then reads the time once. If renewSQL locked
 // the row first, the server would need 33% more time for a renewal.
 //
-// The trigger does not run if an update sets only "until", "changed" and "version". The statement
-// therefore sets the version itself. An operator can change "until" in lease_row directly, and
-// "version" then stays the same. The statement therefore also compares "until" with its expected
-// value.
+// The statement makes the version itself, so that no trigger runs. In tables of version 2, an operator
+// can change "until" in lease_row without a new version. The statement therefore also compares "until"
+// with its expected value.
 const renewSQL = `
 update {row} l set
 	until = greatest(statement_timestamp(), l.changed) + $3::bigint * interval '1 microsecond',

@@ -6,9 +6,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// schemaVersion is the oldest version of [Schema] that this package accepts. This package accepts
-// newer versions, too.
-const schemaVersion = 2
+// oldestTables is the oldest version of [Tables] that this package accepts. It accepts newer versions,
+// too.
+const oldestTables = 2
 
 // settingsSQL is the SQL that returns the settings of the database and the connection.
 const settingsSQL = `select {schema}, getdatabaseencoding()::text, pg_client_encoding()::text from {floor} f`
@@ -26,8 +26,8 @@ type settings struct {
 // of the two names would then stand for a lease of its own.
 func (s settings) check() error {
 	switch {
-	case s.schema < schemaVersion:
-		return lease.Permanent(fmt.Errorf("the tables have version %d, and must have %d or newer: run pglease.Schema again, which keeps the leases", s.schema, schemaVersion))
+	case s.schema < oldestTables:
+		return lease.Permanent(fmt.Errorf("the tables have version %d, and must have %d or newer: call pglease.Migrate or run tables.sql, which keep the leases", s.schema, oldestTables))
 	case s.database != "UTF8":
 		return lease.Permanent(fmt.Errorf("the database has the encoding %s, and must have UTF8: keep leases in a database that was made with it", s.database))
 	case s.client != "UTF8":

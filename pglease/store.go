@@ -3,7 +3,6 @@ package pglease
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"strconv"
 	"strings"
@@ -16,11 +15,6 @@ import (
 	"github.com/fencedlease/lease/internal/remember"
 	"github.com/fencedlease/lease/internal/tasks"
 )
-
-// Schema is the SQL that makes the tables and triggers. Schema is the text of the file schema.sql.
-//
-//go:embed schema.sql
-var Schema string
 
 // Options are the settings of a [Store] or an [SQLStore]. A nil *Options or a zero field means the
 // default.
@@ -158,7 +152,7 @@ func (s *rows) init(o *Options) error {
 	}
 	in := ""
 	if o.Schema != "" {
-		in = `"` + strings.ReplaceAll(o.Schema, `"`, `""`) + `".`
+		in = quote(o.Schema) + "."
 	}
 	name := strings.NewReplacer("{row}", in+"lease_row", "{floor}", in+"lease_floor", "{schema}", schemaSQL)
 	s.sql.load, s.sql.put, s.sql.putNew, s.sql.list = name.Replace(loadSQL), name.Replace(putSQL), name.Replace(putNewSQL), name.Replace(listSQL)
@@ -166,6 +160,9 @@ func (s *rows) init(o *Options) error {
 	s.sql.settings, s.sql.sweep = name.Replace(settingsSQL), name.Replace(sweepSQL)
 	return nil
 }
+
+// quote returns an SQL identifier.
+func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // close blocks until no background request is under way.
 func (s *rows) close() { _ = s.tasks.Close(context.Background()) }

@@ -379,8 +379,8 @@ func TestTimeDoesNotRunBackward(t *testing.T) {
 // The tables can be in a PostgreSQL schema that is not in the search path.
 func TestSchema(t *testing.T) {
 	database := shared.Database(t)
-	shared.Exec(t, database, `drop view lease; drop table lease_row, lease_floor; create schema "my ""leases"; set search_path to "my ""leases";`+pglease.Schema)
-	shared.Exec(t, database, `set search_path to "my ""leases";`+pglease.Schema) // again: nothing changes
+	shared.Exec(t, database, `drop view lease; drop table lease_row, lease_floor; create schema "my ""leases"; set search_path to "my ""leases";`+pglease.Tables)
+	shared.Exec(t, database, `set search_path to "my ""leases";`+pglease.Tables) // again: nothing changes
 	p := pool(t, shared.URL(database))
 	a := store(t, p, &pglease.Options{Schema: `my "leases`}).Authority()
 	do(t, a, "x", acquire(idA, time.Minute), 0)
@@ -434,7 +434,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			t.Errorf("after the row was deleted: %v", err)
 		}
 	}
-	says(t, load(t, shared.URL("postgres")), "jobs/nightly", "run the statements of pglease.Schema")
+	says(t, load(t, shared.URL("postgres")), "jobs/nightly", "call pglease.Migrate")
 	says(t, load(t, shared.URL("nowhere")), "jobs/nightly", "connection string")
 	says(t, load(t, "postgres://postgres@127.0.0.1:1/x?sslmode=disable"), "jobs/nightly", "check that the server is up")
 }
@@ -453,10 +453,10 @@ func TestPermanentErrors(t *testing.T) {
 		permanent bool
 		says      string
 	}{
-		"no tables":           {shared.URL("postgres"), true, "run the statements of pglease.Schema once"},
+		"no tables":           {shared.URL("postgres"), true, "call pglease.Migrate"},
 		"no permission":       {strings.Replace(shared.URL(database), "postgres@", "none_"+database+"@", 1), true, "grant select"},
 		"no database":         {shared.URL("nowhere"), true, "connection string"},
-		"a column is missing": {shared.URL(old), true, "run the statements of pglease.Schema again, which keeps the leases"},
+		"a column is missing": {shared.URL(old), true, "call pglease.Migrate or run tables.sql, which keep the leases"},
 		"an older schema":     {shared.URL(older), true, "the tables have version 1, and must have 2 or newer"},
 		"no floor":            {shared.URL(floorless), true, "lease_floor has no row"},
 		"not UTF8":            {shared.URL(database) + "&client_encoding=latin1", true, "the connection has the client_encoding LATIN1"},

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/internal/signals"
 )
 
-// putSQL is the SQL with which [Store.Swap] replaces an existing row. The statement sets the column
-// "changed" itself, so that the trigger does not notify: see [notifySQL]. putSQL reads the clock
+// putSQL is the SQL with which [Store.Swap] replaces an existing row. The statement makes the version
+// itself, so that no trigger runs. putSQL reads the clock
 // once, after it has locked the row. The statement changes the row only if the clock has not yet
 // reached the time that [swapDeadline] returns. The statement returns the clock time that it has
 // read, which is the time of the Swap.
@@ -25,6 +25,7 @@ with old as materialized (
 	select old.name, greatest(clock_timestamp(), old.changed) as now from old
 )
 update {row} l set state = $3, epoch = $4, id = $5, owner = $6, duration = $7, until = $8, nanos = $9, changed = at.now,
+	version = l.version + 1,
 	signalled = case when $11 then at.now else l.signalled end from at
 where l.name = at.name and ($10::timestamptz is null or at.now < $10::timestamptz)
 returning l.version, l.changed`

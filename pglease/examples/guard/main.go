@@ -7,7 +7,7 @@
 // work. The write of the first process is refused, because the second process has written with a
 // newer token. No count is lost.
 //
-//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < schema.sql
+//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < tables.sql
 //	go run ./examples/guard -url "$DATABASE_URL"
 package main
 
@@ -33,7 +33,7 @@ import (
 )
 
 var (
-	url      = flag.String("url", "postgres://localhost/postgres", "of the database, in which pglease.Schema was run")
+	url      = flag.String("url", "postgres://localhost/postgres", "of the database, in which tables.sql was run")
 	duration = flag.Duration("duration", time.Second, "of the lease")
 	process  = flag.String("process", "", "run as the process of that name")
 )

@@ -3,7 +3,7 @@
 // as the counter. Each transaction compares its token with the mark before it increments the
 // counter.
 //
-//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < schema.sql
+//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < tables.sql
 //	psql "$DATABASE_URL" -c 'create table counter as select 0 as n'
 //	go run ./examples/guarded
 package main

@@ -4,7 +4,7 @@
 // nothing. If a machine crashes before it has stored the report, the next start of the program makes
 // the report.
 //
-//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < schema.sql
+//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < tables.sql
 //	psql "$DATABASE_URL" -c 'create table reports (day date primary key, report text)'
 //	go run ./examples/job
 package main

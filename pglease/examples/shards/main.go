@@ -2,7 +2,7 @@
 // one, which gets its share. It kills one process with SIGKILL, and the others take its shards. It
 // stops another, which hands its shards on.
 //
-//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < schema.sql
+//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < tables.sql
 //	go run ./examples/shards -url "$DATABASE_URL"
 package main
 
@@ -30,7 +30,7 @@ import (
 )
 
 var (
-	url      = flag.String("url", "postgres://localhost/postgres", "of the database, in which pglease.Schema was run")
+	url      = flag.String("url", "postgres://localhost/postgres", "of the database, in which tables.sql was run")
 	prefix   = flag.String("prefix", "examples/shards/", "of the leases")
 	count    = flag.Int("shards", 12, "number of shards")
 	duration = flag.Duration("duration", 2*time.Second, "of the leases")

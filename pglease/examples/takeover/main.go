@@ -2,7 +2,7 @@
 // crashed. Takeover starts two processes that wait for the same lease, and kills the process that
 // holds the lease. The process that still runs then acquires the lease with a newer token.
 //
-//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < schema.sql
+//	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < tables.sql
 //	go run ./examples/takeover -url "$DATABASE_URL"
 package main
 
@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	url      = flag.String("url", "postgres://localhost/postgres", "of the database, in which pglease.Schema was run")
+	url      = flag.String("url", "postgres://localhost/postgres", "of the database, in which tables.sql was run")
 	name     = flag.String("name", "examples/takeover", "of the lease")
 	duration = flag.Duration("duration", 2*time.Second, "of the lease")
 	process  = flag.String("process", "", "run as the process of that name")

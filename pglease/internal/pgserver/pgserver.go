@@ -146,13 +146,13 @@ func (s *Server) Stop() {
 // Name returns an unused name for a database.
 func (s *Server) Name() string { return fmt.Sprint("d", s.databases.Add(1)) }
 
-// Database makes a database with the tables of pglease.Schema, and returns the name of the
+// Database makes a database with the tables of pglease.Tables, and returns the name of the
 // database.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	name := s.Name()
 	s.Exec(t, "postgres", "create database "+name)
-	s.Exec(t, name, pglease.Schema)
+	s.Exec(t, name, pglease.Tables)
 	return name
 }
 

@@ -1,16 +1,32 @@
--- This file makes the tables and triggers of package pglease, which keeps leases in PostgreSQL. Run
--- it once, in the schema of your choice, as the owner of that schema. Run it again to bring older
--- tables up to date. It keeps the leases and their tokens, and over tables that are up to date it
--- changes nothing. With psql, set ON_ERROR_STOP, so that nothing is made after an error.
+-- This file makes the tables of package pglease, which keeps leases in PostgreSQL. Run it once, in the
+-- schema of your choice, as the owner of that schema. Run it again to bring older tables up to date. It
+-- keeps the leases and their tokens, and over tables that are up to date it changes nothing. It is one
+-- statement, so either all of it happens or nothing. Several processes may run it at the same time.
+do $lease$
+begin
+
+perform pg_advisory_xact_lock(hashtext('tables of pglease')); -- one process after the other
+
+if current_schema is null then
+    raise exception 'lease: the search_path names no schema' using errcode = 'invalid_schema_name';
+end if;
+
+-- The version of the tables is at the end of this file.
+if exists (select from pg_attribute where attrelid = to_regclass(format('%I.lease_floor', current_schema)) and attname = 'schema') then
+    if exists (select from lease_floor where schema >= 3) then
+        return;
+    end if;
+end if;
+
+perform set_config('client_min_messages', 'warning', true); -- say nothing about what exists already
+perform set_config('lock_timeout', '1s', true);             -- rather fail than let renewals wait for long
 
 -- In another encoding one name would be read as different ones by different drivers.
-do $$ begin
-    if getdatabaseencoding() <> 'UTF8' then
-        raise exception 'lease: the database has the encoding %, and must have UTF8', getdatabaseencoding();
-    end if;
-end $$;
+if getdatabaseencoding() <> 'UTF8' then
+    raise exception 'lease: the database has the encoding %, and must have UTF8', getdatabaseencoding();
+end if;
 
--- One row a lease. Read and change them by hand through the view lease, below.
+-- One row a lease. Read it through the view lease, below.
 create table if not exists lease_row (
     name     text collate "C" primary key,
     state    text not null default 'available', -- available, leased, expired, breaking, broken
@@ -20,7 +36,7 @@ create table if not exists lease_row (
     epoch    bigint not null default 0,    -- the number of the token; it never falls
     id       uuid,                         -- in force, or the last one
     nanos    smallint not null default 0,  -- until is so many nanoseconds earlier
-    version  bigint not null default 0,    -- another one after every change, but see below
+    version  bigint not null default 0,    -- another one after every change
     changed  timestamptz not null default clock_timestamp()
 ) with (fillfactor = 70);                  -- room for a renewal to stay on its page
 
@@ -35,22 +51,18 @@ create table if not exists lease_floor (
     version bigint not null default 0
 );
 
--- The version of these tables. The end of this file sets it. Tables of version 1 do not have this column.
+-- The version of these tables. Tables of version 1 do not have this column.
 alter table lease_floor add column if not exists schema integer not null default 0;
 insert into lease_floor default values on conflict do nothing;
 
 -- Every change of a row makes a new version of it. Time does not run backward from one change of a
 -- row to the next, even if the clock of the server is set back.
 --
--- A commit that notifies waits for every other commit that notifies. So a change by package pglease
--- does not notify. The package notifies afterwards, for many changes at once, and sets signalled in
--- case its process ends before that. Such a change sets the column changed. A change by hand does
--- not set this column, so the trigger notifies. An insert does not notify, because nothing waits for
--- it.
---
--- A renewal makes its version itself, and sets nothing but until, version and changed. For these
--- columns the trigger does not run. It does not run either if an operator sets only these columns of
--- the table by hand, and then no version is made.
+-- A statement of package pglease makes the version itself, and then no trigger runs. It does not notify
+-- either, because a commit that notifies waits for every other commit that notifies: the package
+-- notifies afterwards, for many changes at once. It sets signalled in case its process ends before that.
+-- For a change by hand the trigger does all this. An insert does not notify, because nothing waits for
+-- it. (A change by an older package makes no version, but it sets the column changed.)
 create or replace function lease_change() returns trigger language plpgsql as $$
 begin
     if tg_op = 'DELETE' then
@@ -70,7 +82,7 @@ begin
     else
         new.epoch := greatest(new.epoch, old.epoch);
         new.version := old.version + 1;
-        if new.changed <= old.changed then -- the statement has not set the column
+        if new.changed <= old.changed then
             new.changed := greatest(clock_timestamp(), old.changed);
             new.signalled := new.changed;
             perform pg_notify('lease', (extract(epoch from new.changed) * 1000000)::bigint || ' ' || new.name);
@@ -79,8 +91,10 @@ begin
     return new;
 end $$;
 
-create or replace trigger lease_change before insert or delete or update of name, state, owner, duration, epoch, id, nanos on lease_row
+create or replace trigger lease_change before insert or delete on lease_row
     for each row execute function lease_change();
+create or replace trigger lease_update before update on lease_row for each row
+    when (new.version <= old.version or new.epoch < old.epoch or new.name <> old.name) execute function lease_change();
 
 -- lease_keep rejects statements after which tokens could fall.
 create or replace function lease_keep() returns trigger language plpgsql as $$
@@ -94,26 +108,39 @@ create or replace trigger lease_keep before delete or truncate on lease_floor fo
 create or replace trigger lease_rise before update on lease_floor for each row
     when (new.epoch < old.epoch or new.version < old.version) execute function lease_keep();
 
--- The leases, to be read and changed by hand. An update of any column of the view makes a new version.
--- It fails if the row has changed since the statement began.
+-- The leases, to be read by hand. Before version 3 a trigger of the view did what lease_update does.
+execute format('drop function if exists %I.lease_edit() cascade', current_schema);
 create or replace view lease as select * from lease_row;
 
-create or replace function lease_edit() returns trigger language plpgsql as $$
+-- lease_break frees a lease by hand. Its holder learns of it, stops its work and releases the lease, at
+-- the latest when the grace is over. Without a grace, the lease ends when it would end without a renewal,
+-- and an infinite lease at once. The result is how long another process may have to wait. If the lease
+-- is not held, there is an error.
+create or replace function lease_break(lease_name text, grace interval default null)
+returns interval language plpgsql set search_path from current as $$
 declare
-    edited bigint;
+    l    lease_row;
+    now  timestamptz;
+    over timestamptz;
 begin
-    execute format('update %I.lease_row set name = $2, state = $3, owner = $4, until = $5, duration = $6, epoch = $7, id = $8, nanos = $9
-        where name = $1 and version = $10 and until is not distinct from $11', tg_table_schema)
-        using old.name, new.name, new.state, new.owner, new.until, new.duration, new.epoch, new.id, new.nanos, old.version, old.until;
-    get diagnostics edited = row_count;
-    if edited = 0 then
-        raise exception 'lease: % was changed meanwhile, and nothing is updated', old.name using errcode = 'serialization_failure',
-            hint = 'try again; in a transaction, after select from lease ... for update, it cannot happen';
+    if grace < interval '0' then
+        raise exception 'lease: the grace % must not be negative', grace using errcode = 'invalid_parameter_value';
     end if;
-    return new;
+    select * into l from lease_row where name = lease_name for update;
+    if l.name is null or l.state = 'available' then
+        raise exception 'lease: % is not held', lease_name using errcode = 'no_data_found';
+    end if;
+    now := greatest(clock_timestamp(), l.changed);
+    if l.state in ('leased', 'breaking') and coalesce(l.until > now, true) then
+        over := least(l.until, now + coalesce(grace, case when l.until is null then interval '0' end));
+    end if;
+    if over > now then
+        update lease_row set state = 'breaking', until = over, nanos = case when over = until then nanos else 0 end where name = lease_name;
+        return over - now;
+    end if;
+    update lease_row set state = 'broken', until = null, nanos = 0 where name = lease_name;
+    return interval '0';
 end $$;
-
-create or replace trigger lease_edit instead of update on lease for each row execute function lease_edit();
 
 -- The newest fencing token that each guarded resource was shown: see fencing.Advance. Keep it in the
 -- database of the data that it guards.
@@ -122,7 +149,9 @@ create table if not exists lease_mark (
     token text collate "C" not null default ''
 );
 
-update lease_floor set schema = 2 where schema < 2;
+update lease_floor set schema = 3 where schema < 3;
+
+end $lease$;
 
 -- A program that uses leases needs these permissions:
 --   grant select, insert, update on lease_row, lease_mark to worker;

@@ -1,0 +1,81 @@
+package pglease
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencedlease/lease"
+)
+
+// Tables is the SQL that makes the tables, for tools that run migrations. It is the text of the file
+// tables.sql, and one statement.
+//
+//go:embed tables.sql
+var Tables string
+
+// Migrate makes the tables, or brings older tables up to date. It keeps the leases and their tokens.
+// Every process may call it when it starts: over tables that are up to date it changes nothing, and
+// calls at the same time run one after the other. To change older tables it must lock them, and it
+// returns an error if another transaction uses them for a second. The user of the pool must be the
+// owner of the tables, and Options.Schema must exist. All other options are ignored.
+func Migrate(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
+	if pool == nil {
+		return lease.Missing("Migrate.pool")
+	}
+	return explainMigration(pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		return migrate(o, func(query string, args ...any) error {
+			_, err := tx.Exec(ctx, query, args...)
+			return err
+		})
+	}))
+}
+
+// MigrateSQL does the same as [Migrate], but through database/sql.
+func MigrateSQL(ctx context.Context, db *sql.DB, o *Options) error {
+	if db == nil {
+		return lease.Missing("MigrateSQL.db")
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return explainMigration(err)
+	}
+	err = migrate(o, func(query string, args ...any) error {
+		_, err := tx.ExecContext(ctx, query, args...)
+		return err
+	})
+	if err != nil {
+		return explainMigration(errors.Join(err, tx.Rollback()))
+	}
+	return explainMigration(tx.Commit())
+}
+
+func migrate(o *Options, exec func(query string, args ...any) error) error {
+	if o != nil && o.Schema != "" {
+		if err := exec("select set_config('search_path', $1, true)", quote(o.Schema)); err != nil {
+			return err
+		}
+	}
+	return exec(Tables)
+}
+
+func explainMigration(err error) error {
+	if err == nil {
+		return nil
+	}
+	advice := ""
+	switch sqlState(err) {
+	case insufficientPrivilege:
+		advice = "; run Migrate as the owner of the tables"
+	case lockNotAvailable:
+		advice = "; another transaction uses the tables: try again when it has ended"
+	case invalidSchemaName:
+		advice = "; create the schema that Options.Schema names"
+	}
+	return fmt.Errorf("pglease: migrate: %w%s", err, advice)
+}
