@@ -70,6 +70,12 @@
 // write of the row. If the row of a lease was last written after the end of the lease, Load
 // therefore always reports the lease as expired.
 //
+// If the clock is set backward by more than a second while leases are held, the Store logs by how much
+// the clock is behind the records. A lease that is renewed is not affected. If its holder crashes, the
+// clock reaches the end of the lease late. So a Store that has seen a record unchanged for as long as
+// the lease had left, by its own clock, reports the lease as expired, and a waiter gets it. Correct the
+// clock of the server soon. If it is set forward while leases are held, they end early.
+//
 // The server reads the time of a change while the row is locked. There is one exception: for a
 // renewal that takes a single request, the server can read the time up to 5 ms before it locks the
 // row. If the renewal waits longer than 5 ms for the lock, the renewal fails and changes nothing.

@@ -20,9 +20,10 @@ const pageSize = 500
 const listSQL = `
 select coalesce(json_agg(json_build_array(r.name, r.state, r.epoch::text, coalesce(r.id::text, ''), r.owner, r.duration,
 	coalesce(((extract(epoch from r.until) * 1000000)::bigint)::text, ''), r.nanos::text,
-	((extract(epoch from greatest(clock_timestamp(), r.changed)) * 1000000)::bigint)::text) order by r.name), '[]')::text,
+	((extract(epoch from greatest(r.now, r.changed)) * 1000000)::bigint)::text, r.version::text,
+	((extract(epoch from r.changed - r.now) * 1000000)::bigint)::text) order by r.name), '[]')::text,
 	(select {schema} from {floor} f), getdatabaseencoding()::text, pg_client_encoding()::text
-from (select * from {row} l where l.name > $1 or l.name = $1 and $2 order by l.name limit $3) r`
+from (select *, clock_timestamp() as now from {row} l where l.name > $1 or l.name = $1 and $2 order by l.name limit $3) r`
 
 // List returns the leases whose names begin with prefix, sorted by name. List reads a few hundred
 // rows in each exchange. If a row is not a valid record, List yields an error for the row and
@@ -49,7 +50,7 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 				if !strings.HasPrefix(after, prefix) { // the names are sorted, so no later name has the prefix
 					return
 				}
-				if !yield(r.entry()) {
+				if !yield(r.entry(&s.clock)) {
 					return
 				}
 			}
@@ -78,17 +79,17 @@ func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed [
 }
 
 // A listedRow has the values of one row as text: name, state, epoch, id, owner, duration, until,
-// nanos and the time of the server.
-type listedRow [9]string
+// nanos, the time of the server, version, and how much its clock is behind the row.
+type listedRow [11]string
 
 // entry parses the row.
-func (r listedRow) entry() (lease.Entry, error) {
+func (r listedRow) entry(clock *lateClock) (lease.Entry, error) {
 	c := columns{state: r[1], id: r[3], owner: r[4], duration: r[5]}
-	var micros int64
+	var micros, behind int64
 	for _, number := range []struct {
 		text string
 		to   *int64
-	}{{r[2], &c.epoch}, {r[7], &c.nanos}, {r[8], &micros}} {
+	}{{r[2], &c.epoch}, {r[7], &c.nanos}, {r[8], &micros}, {r[10], &behind}} {
 		var err error
 		if *number.to, err = strconv.ParseInt(number.text, 10, 64); err != nil {
 			return lease.Entry{Name: r[0]}, unreadableError(r[0], err)
@@ -106,8 +107,9 @@ func (r listedRow) entry() (lease.Entry, error) {
 	if err != nil {
 		return lease.Entry{Name: r[0]}, unreadableError(r[0], err)
 	}
-	now := time.UnixMicro(micros).UTC()
-	return lease.Entry{Name: r[0], Record: record.At(now), Now: now}, nil
+	snap := lease.Snapshot{Record: record, Version: r[9], Now: time.UnixMicro(micros).UTC()}
+	snap = clock.correct(r[0], snap, time.Duration(behind)*time.Microsecond)
+	return lease.Entry{Name: r[0], Record: record.At(snap.Now), Now: snap.Now}, nil
 }
 
 // unreadableError returns the error for a row that is not a valid record.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
+	"math"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -12,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/floor"
 	"github.com/fencedlease/lease/internal/remember"
 	"github.com/fencedlease/lease/internal/tasks"
 )
@@ -30,6 +33,15 @@ type Options struct {
 	// Each remembered record takes about 300 bytes. The first request for a forgotten name can take
 	// one more exchange with the server. Default: 65,536.
 	Names int
+
+	// Floor is older than every token that this Store grants from now on, even if a name has a record
+	// already. Set Floor when leases move here from another store, to the newest token that any
+	// resource has seen. All Stores over the same tables must have the same Floor. Default: none.
+	Floor lease.Token
+
+	// Logger receives a warning if the server's clock is behind the records, at most one a minute.
+	// Default: slog.Default().
+	Logger *slog.Logger
 
 	// Listen configures the connection on which a [Store] receives notifications. Set Listen if the
 	// pool connects through a pooler, because a pooler does not forward notifications. Default: the
@@ -66,6 +78,8 @@ type rows struct {
 	connected atomic.Bool // whether there has been a connection
 	gate      *gate
 	limits    lease.Limits
+	floor     uint64 // the epoch of Options.Floor
+	clock     lateClock
 	memory    *remember.Memory
 	notifier  notifier
 	renewals  renewalSender
@@ -140,7 +154,13 @@ func (s *rows) init(o *Options) error {
 	if o.Names < 0 {
 		return &lease.FieldError{Field: "Options.Names", Value: strconv.Itoa(o.Names), Bound: "must not be negative", Code: lease.ErrOption}
 	}
-	s.limits, s.memory = o.Limits, remember.NewMemory(cmp.Or(o.Names, remember.DefaultNames), wasNotSent)
+	lowest, err := floor.Epoch(o.Floor, math.MaxInt64-1)
+	if err != nil {
+		return err
+	}
+	names := cmp.Or(o.Names, remember.DefaultNames)
+	s.limits, s.floor, s.memory = o.Limits, lowest, remember.NewMemory(names, wasNotSent)
+	s.clock = lateClock{logger: cmp.Or(o.Logger, slog.Default()), most: names, seen: map[string]seenRecord{}}
 	s.notifier.tasks, s.renewals.tasks = &s.tasks, &s.tasks
 	s.renewals.one, s.renewals.many, s.renewals.most = s.renewOne, s.renewMany, defaultRenewals
 	if s.gate != nil {
@@ -185,6 +205,7 @@ with seen as materialized (
 select coalesce(r.state, ''), coalesce(r.epoch, f.epoch), coalesce(r.id::text, ''), coalesce(r.owner, ''),
 	coalesce(r.duration, ''), r.until, coalesce(r.nanos, 0),
 	coalesce(r.version, f.version), coalesce(greatest(r.now, r.changed), clock_timestamp()),
+	coalesce((extract(epoch from r.changed - r.now) * 1000000)::bigint, 0),
 	{schema}, getdatabaseencoding()::text, pg_client_encoding()::text
 from {floor} f left join row r on true`
 
@@ -194,16 +215,18 @@ const absentPrefix = "absent-"
 // Limits returns the limits that the store was made with.
 func (s *rows) Limits() lease.Limits { return s.limits }
 
-// Load returns the record of the named lease, and the time of the server.
+// Load returns the record of the named lease, and the time of the server. If the clock of the server was
+// set back, Load returns the end of the lease as the time, as soon as this Store has seen the record
+// unchanged for as long as the lease had left.
 func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
 	var c columns
 	var d settings
-	var version int64
+	var version, behind int64
 	var now time.Time
-	dest := append(c.scanArgs(), &version, &now, &d.schema, &d.database, &d.client)
+	dest := append(c.scanArgs(), &version, &now, &behind, &d.schema, &d.database, &d.client)
 	if err := s.retryQueryRow(ctx, s.sql.load, []any{name}, dest); err != nil {
 		return lease.Snapshot{}, explain("load", name, err)
 	}
@@ -219,5 +242,5 @@ func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if snap.Record, err = c.record(); err != nil {
 		return lease.Snapshot{}, unreadableError(name, err)
 	}
-	return snap, nil
+	return s.clock.correct(name, snap, time.Duration(behind)*time.Microsecond), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -376,6 +377,72 @@ func TestTimeDoesNotRunBackward(t *testing.T) {
 	do(t, s.Authority(), "x", acquire(idB, time.Minute), lease.ErrHeldByOther)
 }
 
+// Options.Floor is older than every token of a Store, also of a name that has a record already, and the
+// tokens keep rising when the row is deleted.
+func TestFloor(t *testing.T) {
+	p := pool(t, shared.URL(shared.Database(t)))
+	do(t, store(t, p, nil).Authority(), "x", acquire(idA, time.Minute), 0)
+	const floor = 1_000_000
+	a := store(t, p, &pglease.Options{Floor: lease.TokenOf(floor)}).Authority()
+	for i, s := range []struct {
+		sql  string
+		name string
+		req  lease.Request
+		want uint64
+	}{
+		{"", "x", renew(idA), 1},
+		{"", "x", lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}, floor + 1},
+		{"", "new", acquire(idA, time.Minute), floor + 1},
+		{"delete from lease", "x", acquire(idA, time.Minute), floor + 2},
+		{"", "x", release(idA), floor + 2},
+		{"", "x", acquire(idA, time.Minute), floor + 3},
+	} {
+		if _, err := p.Exec(t.Context(), s.sql); err != nil {
+			t.Fatal(err)
+		}
+		if res := do(t, a, s.name, s.req, 0); res.Record.Epoch != s.want {
+			t.Errorf("request %d: epoch %d, want %d", i, res.Record.Epoch, s.want)
+		}
+	}
+}
+
+// The clock of the server was set back by an hour, and the holder crashed. A waiter gets the lease after
+// its duration, though the clock reaches the end of the lease in an hour. A holder that renews keeps it.
+func TestClockSetBack(t *testing.T) {
+	p := pool(t, shared.URL(shared.Database(t)))
+	var logged strings.Builder // the store warns once a minute, so this test reads it at the end
+	watching := store(t, p, &pglease.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	for _, name := range []string{"crashed", "held"} {
+		do(t, store(t, p, nil).Authority(), name, acquire(idA, 2*time.Second), 0)
+	}
+	if _, err := p.Exec(t.Context(), "update lease_row set until = until + interval '1 h', changed = changed + interval '1 h', version = version + 1"); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	holder, other := store(t, p, nil).Authority(), watching.Authority()
+	for taken := false; !taken; time.Sleep(100 * time.Millisecond) { // a real engine
+		do(t, holder, "held", renew(idA), 0)
+		do(t, other, "held", acquire(idB, time.Minute), lease.ErrHeldByOther)
+		for e, err := range watching.List(t.Context(), "held") {
+			if err != nil || e.Record.State != lease.Leased {
+				t.Errorf("%+v, %v", e, err)
+			}
+		}
+		res, err := other.Do(t.Context(), "crashed", acquire(idB, 2*time.Second))
+		if taken = err == nil; time.Since(began) > time.Minute {
+			t.Fatalf("%+v, %v", res, err)
+		}
+	}
+	if took := time.Since(began); took < 2*time.Second {
+		t.Errorf("a lease of 2s was taken over after %v", took)
+	} else {
+		t.Logf("taken over after %v", took)
+	}
+	if text := logged.String(); !strings.Contains(text, "behind=59m5") && !strings.Contains(text, "behind=1h0m0") || strings.Count(text, "\n") != 1 {
+		t.Errorf("logged %q", text)
+	}
+}
+
 // The tables can be in a PostgreSQL schema that is not in the search path.
 func TestSchema(t *testing.T) {
 	database := shared.Database(t)
@@ -617,7 +684,7 @@ func saysNot(t *testing.T, err error, words string) {
 func TestOptions(t *testing.T) {
 	p := pool(t, shared.URL("postgres"))
 	for what, o := range map[string]*pglease.Options{
-		"Options.Schema": {Schema: "a\x00b"}, "Options.Names": {Names: -1}, "Options.Limits.MaxPeriod": {Limits: lease.Limits{MaxPeriod: -1}},
+		"Options.Schema": {Schema: "a\x00b"}, "Options.Floor": {Floor: lease.TokenOf(1<<63 - 1)}, "Options.Names": {Names: -1}, "Options.Limits.MaxPeriod": {Limits: lease.Limits{MaxPeriod: -1}},
 	} {
 		if _, err := pglease.New(p, o); lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)

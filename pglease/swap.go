@@ -42,13 +42,16 @@ returning version, changed`
 
 // Swap replaces the record only if its version is still old.Version. If the version has changed,
 // Swap returns [lease.ErrConflict]. Swap also returns [lease.ErrConflict] if the lease has ended
-// since the time old.Now.
+// since the time old.Now. If the new record is a grant, Swap raises its Epoch above [Options.Floor].
 func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
 	if err := next.ValidateAfter(old.Record); err != nil {
 		return lease.Snapshot{}, err
+	}
+	if next.Epoch > old.Record.Epoch { // a grant
+		next.Epoch = max(next.Epoch, s.floor+1)
 	}
 	digits, wasAbsent := strings.CutPrefix(old.Version, absentPrefix)
 	version, err := strconv.ParseInt(digits, 10, 64)
