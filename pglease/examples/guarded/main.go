@@ -39,8 +39,8 @@ func count(ctx context.Context, db *pgxpool.Pool, tok lease.Token) error {
 	})
 }
 
-// run counts while it holds the lease. If the program is told to stop, run returns nil. If the lease
-// is lost, run returns an error. Whatever started the program should then start it again.
+// run counts while it holds the lease. After a loss of the lease it waits for the lease again. If the
+// program is told to stop, run returns nil, also while it waits.
 func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	db, err1 := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
@@ -59,9 +59,9 @@ func run() error {
 			err = count(ctx, db, tok)
 		}
 		return err
-	}, nil)
-	if !errors.Is(err, lease.ErrLost) && errors.Is(err, ctx.Err()) {
-		err = nil // The program was told to stop.
+	}, &session.RunOptions{Again: session.AfterLoss})
+	if session.Stopped(ctx, err) {
+		err = nil
 	}
 	return errors.Join(err, l.Close(context.WithoutCancel(ctx)))
 }
