@@ -303,6 +303,9 @@ func TestClones(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		first.alive(t, false)
 		first.lostOnce(t, lease.ErrTakenOver)
+		if err := first.Close(context.Background()); err != nil {
+			t.Errorf("Close after the loss: %v", err)
+		}
 		second.alive(t, true)
 		second.notLost(t)
 	})

@@ -172,7 +172,7 @@ func TestMockProperties(t *testing.T) {
 					if s.CheckAlive() {
 						released++
 					}
-					if err := s.Release(context.Background()); err != nil {
+					if err := butLoss(s.Release(context.Background())); err != nil {
 						rt.Fatalf("release: %v", err)
 					}
 				case 5:

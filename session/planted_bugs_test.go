@@ -23,8 +23,6 @@ var plants = []plant{
 		"holding", "loss-reported", true},
 	{"each Release after a loss reports it", "machine.go", "m.lost = nil\n", "",
 		"holding", "loss-reported", false},
-	{"Close reports a loss", "machine.go", "m.closed = true\n\tm.relinquish(call{ticket: ticket{n, opRelease}})", "m.closed = true\n\tm.relinquish(call{ticket: ticket{n, opRelease}, lost: m.lost})",
-		"closing", "loss-reported", false},
 	{"a grant does not forget the loss before it", "term.go", "\tm.lost = nil\n", "",
 		"holding", "loss-reported", false},
 	{"settle gives up what is held", "machine.go", "m.tick(now)\n\tm.ledger.retry()", "m.tick(now)\n\tif m.term.belief != nil {\n\t\tm.end(pending, lease.ErrReleased)\n\t}\n\tm.ledger.retry()",
@@ -108,14 +106,8 @@ var plants = []plant{
 
 	{"a release that is due is forgotten while two are stuck", "command.go", "if errors.Is(err, errStuck) || m.commands.hasCleanup() {", "if m.commands.hasCleanup() {",
 		"infinite-stuck|stuck", "unreleased", false},
-	{"renewals of earlier incarnations have no bound", "term.go", "m.renewals < mostStuck && ", "",
-		"stuck|holding", "renewal-bound", false},
 	{"the late answer to a renewal is dropped", "command.go", "m.renewalReturned(r, now, res, err)", "_ = res",
 		"stuck|everything", "late-renewal|until", false},
-	{"the late answer to a release is dropped", "command.go", "(err == nil || refused) && c != nil && m.settles(c) {", "false && m.settles(c) {",
-		"stuck|infinite-stuck", ".*", false},
-	{"a release that returns late is sent again", "command.go", "m.ledger.clear(c)\n\t\t\tm.report(ReleaseInfo{ID: r.ID})\n\t\t}\n\tcase r.aim == aimHandOver", "m.markPending(c)\n\t\t}\n\tcase r.aim == aimHandOver",
-		"stuck", "late-release", false},
 
 	// --- Acquire
 	{"settle leaves an Acquire in doubt", "command.go", "c.phase = pending\n", "_ = c\n",
@@ -257,7 +249,7 @@ var plants = []plant{
 	{"a take-over is lost as something else", "term.go", "!m.unique:\n\t\tm.lose(lease.ErrTakenOver, err)", "!m.unique:\n\t\tm.lose(code, err)",
 		"take-over", "renewal-refused", false},
 	{"a newer token under the own ID is not seen", "term.go", "case inForce && (err == nil || code.Refusal()) && isNewer(rec, &b):", "case false:",
-		"duplicates", "renewal-refused", false},
+		"duplicates", "renewal-refused|until", false},
 	{"an answer to a renewal is not waited for", "term.go", "t.renewal.inFlight = false\n", "",
 		"holding", "sleep|until|signal", false},
 

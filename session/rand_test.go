@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,12 @@ func TestSeededRuns(t *testing.T) {
 	history := func() (events []time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			note := func() { events = append(events, time.Since(began)) }
+			var mu sync.Mutex // hooks are called on several goroutines
+			note := func() {
+				mu.Lock()
+				defer mu.Unlock()
+				events = append(events, time.Since(began))
+			}
 			l, err := session.New(leasefault.Script(memory.New(nil).Authority(), leasefault.From(9, lease.ActionRenew, leasefault.LoseRequest)),
 				"indexer/leader", &session.Options{Rand: rand.NewChaCha8([32]byte{1}), Trace: &session.Trace{
 					Acquire: func(session.AcquireInfo) { note() },
