@@ -28,9 +28,21 @@ func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority
 	s.test(t)
 }
 
-var authorityRules = slices.Concat(machineRules, authorityRecordRules, answerRules, stateRules, contentionRules, certaintyRules, authorityLinkRules, authorityNameRules, authorityWatchRules, authorityListRules)
+var authorityRules = slices.Concat(authorityWorks, machineRules, authorityRecordRules, answerRules, stateRules, contentionRules, certaintyRules, authorityLinkRules, authorityNameRules, authorityWatchRules, authorityListRules)
 
 func allAuthorityRules() []rule { return slices.Concat(authorityRules, vectorRules(false)) }
+
+// authorityWorks is checked first. If an authority cannot connect, for example, every rule would fail.
+var authorityWorks = []rule{
+	{"A1/it-works-at-all", "a lease is acquired and released", 0, func(p *probe) {
+		a := p.authority()
+		id := a.id()
+		_, err := a.Do(a.ctx, a.name, lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "leasetest", Duration: a.D})
+		a.need(err, "acquire")
+		_, err = a.Do(a.ctx, a.name, lease.Request{Action: lease.ActionRelease, ID: id})
+		a.need(err, "release")
+	}},
+}
 
 // An authorityProbe combines an authority under test with the rule that tests this authority.
 type authorityProbe struct {

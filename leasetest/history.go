@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -100,7 +101,7 @@ func (s historicStore) Load(ctx context.Context, name string) (lease.Snapshot, e
 	sent := time.Now()
 	snap, err := s.Store.Load(ctx, name)
 	s.h.delays.answered("load", sent)
-	s.h.printf("load %.40q: version %s at %s: %s", name, snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
+	s.h.printf("load %s: version %s at %s: %s", nameText(name), snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
 	return snap, err
 }
 
@@ -108,8 +109,8 @@ func (s historicStore) Swap(ctx context.Context, name string, old lease.Snapshot
 	sent := time.Now()
 	snap, err := s.Store.Swap(ctx, name, old, next)
 	s.h.delays.answered("swap", sent)
-	s.h.printf("swap %.40q: version %s for %s: version %s at %s: %s",
-		name, old.Version, outcomeText(next, nil), snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
+	s.h.printf("swap %s: version %s for %s: version %s at %s: %s",
+		nameText(name), old.Version, outcomeText(next, nil), snap.Version, timeText(snap.Now), outcomeText(snap.Record, err))
 	return snap, err
 }
 
@@ -169,6 +170,15 @@ func answerText(res lease.Result, err error) string {
 // idText returns the first 8 characters of an ID. Eight characters are enough to distinguish the
 // IDs of one rule.
 func idText(id lease.ID) string { return id.String()[:8] }
+
+// nameText quotes the name of a lease. Of a long name, it shows the beginning and the end.
+func nameText(name string) string {
+	const most = 80
+	if len(name) <= most {
+		return strconv.Quote(name)
+	}
+	return fmt.Sprintf("%q...%q (%d bytes)", name[:most/2], name[len(name)-most/2:], len(name))
+}
 
 func timeText(t time.Time) string { return t.UTC().Format("15:04:05.999999999") }
 

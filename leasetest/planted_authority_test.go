@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"math"
@@ -30,6 +31,9 @@ type plainAuthority struct {
 
 func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	fail := func(err error) error { return &lease.OpError{Op: req.Action.String(), Name: name, Err: err} }
+	if a.bug == "grants nothing" {
+		return lease.Result{}, fail(fmt.Errorf("no connection"))
+	}
 	changes := req.Action == lease.ActionAcquire || req.Action == lease.ActionRenew || req.Action == lease.ActionRelease
 	if err := ctx.Err(); err != nil && a.bug != "does not look at the context" && (changes || a.bug != "looks at the context of a holder only") {
 		if a.bug == "answers with the cause of a done context" {

@@ -18,7 +18,7 @@ func (l *plainLease) begin(ctx context.Context, id lease.ID, res lease.Result, s
 		l.tasks.Go(func() {
 			time.Sleep(time.Nanosecond)
 			l.lock()
-			l.held = h
+			l.held, l.unreported = h, nil
 			l.unlock()
 		})
 		return h.token
@@ -34,7 +34,7 @@ func (l *plainLease) begin(ctx context.Context, id lease.ID, res lease.Result, s
 	if old := l.held; old != nil {
 		close(old.stop)
 	}
-	l.held = h
+	l.held, l.unreported = h, nil
 	h.breaking = l.broke && l.bug == "remembers the break of an earlier incarnation"
 	if l.bug == "renews only the first incarnation" && l.lastLoss == errSeen {
 		return h.token
@@ -259,7 +259,7 @@ func (l *plainLease) lose(h *plainHolding, reason lease.Code) {
 		handlers = nil
 	}
 	var err error = &lease.LostError{Name: l.Name, Token: h.token, Reason: reason}
-	l.lastLoss = err
+	l.lastLoss, l.unreported = err, err
 	l.unlock()
 	switch l.bug {
 	case "tells a bare code":
@@ -347,6 +347,18 @@ func (l *plainLease) OnLost(f func(error)) (stop func() bool) {
 }
 
 func (l *plainLease) Release(ctx context.Context) error {
+	err := l.giveUp(ctx)
+	l.lock()
+	defer l.unlock()
+	lost := l.unreported
+	l.unreported = nil
+	if err == nil && lost != nil && l.bug != "a release hides the loss before it" {
+		return lost
+	}
+	return err
+}
+
+func (l *plainLease) giveUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil && l.bug == "releases nothing under a done context" {
 		return err
 	}

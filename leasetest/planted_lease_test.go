@@ -35,6 +35,7 @@ type plainLease struct {
 	mayArrive       []lease.ID // of infinite acquires without an answer, which may be carried out later
 	undone          []lease.ID // released after an acquire of unknown outcome, which may still arrive
 	lastLoss        error
+	unreported      error         // the last loss, if neither a grant nor a release has followed it
 	broke           bool          // the last incarnation was breaking
 	superseded      chan struct{} // closed by Release
 	next            atomic.Uint64

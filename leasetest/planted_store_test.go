@@ -151,6 +151,9 @@ func (s *plainStore) Swap(ctx context.Context, name string, old lease.Snapshot, 
 	if err := next.Validate(); err != nil && s.bug != "writes what is corrupt" {
 		return lease.Snapshot{}, err
 	}
+	if s.bug == "takes no record" {
+		return lease.Snapshot{}, fmt.Errorf("no connection")
+	}
 	if s.bug == "compares before it writes" {
 		s.mu.Lock()
 		now := s.current(name)

@@ -4,6 +4,7 @@ package leasetest
 type plantedBug struct{ bug, rule string }
 
 var storeBugs = []plantedBug{
+	{"takes no record", "S1/it-works-at-all"},
 	{"closes no watch that is lost", "S7/a-watch-that-is-lost-is-closed"},
 	{"forgets a lease by its first end", "S9/what-is-renewed-is-never-forgotten"},
 	{"sends a swap again that got no answer", "S1/a-swap-that-got-no-answer-is-no-conflict-if-it-was-applied"},
@@ -126,6 +127,7 @@ var storeBugs = []plantedBug{
 }
 
 var authorityBugs = []plantedBug{
+	{"grants nothing", "A1/it-works-at-all"},
 	{"sends a request again that got no answer", "A3/a-request-that-got-no-answer-is-carried-out-once-at-most"},
 	{"takes a failed connection for a refusal", "A3/a-request-that-got-no-answer-is-carried-out-once-at-most"},
 	{"takes a lost swap for a grant", "A3/a-request-that-got-no-answer-is-carried-out-once-at-most"},
@@ -365,6 +367,7 @@ var leaseBugs = []plantedBug{
 	{"believes until the release is answered", "H17/the-belief-ends-with-the-call"},
 	{"believes on if the release errs", "H17/a-release-that-errs-ends-the-belief"},
 	{"hides the error of a release", "H17/release-again-settles"},
+	{"a release hides the loss before it", "H17/the-first-release-after-a-loss-returns-it"},
 	{"releases nothing under a done context", "H17/a-done-context-ends-the-belief"},
 	{"release does not reach an acquire under way", "H17/release-supersedes-an-acquire"},
 	{"releases what it does not hold", "H17/nothing-to-release-is-nil"},

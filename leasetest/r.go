@@ -213,7 +213,7 @@ var authorityRecordRules = []rule{
 					continue
 				}
 				if _, err := a.Do(p.ctx, h.name, req); lease.CodeOf(err) != lease.ErrName {
-					p.Errorf("%s: %s under the name %.40q: %v", h.what, requestText(req), h.name, err)
+					p.Errorf("%s: %s under the name %s: %v", h.what, requestText(req), nameText(h.name), err)
 				}
 			}
 			p.refuseWatch(a.bare, h.what, h.name)

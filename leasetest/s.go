@@ -29,7 +29,20 @@ func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options
 	s.test(t)
 }
 
-var storeRules = slices.Concat(storeRecordRules, swapRules, storeStateRules, keepRules, reopenRules, timeRules, nameRules, watchRules, listRules, storeLinkRules)
+var storeRules = slices.Concat(storeWorks, storeRecordRules, swapRules, storeStateRules, keepRules, reopenRules, timeRules, nameRules, watchRules, listRules, storeLinkRules)
+
+// storeWorks is checked first. If a store cannot connect, for example, every rule would fail.
+var storeWorks = []rule{
+	{"S1/it-works-at-all", "a record that was swapped in is loaded", 0, func(p *probe) {
+		s := p.store()
+		old := s.load(s.name)
+		next := s.leased(old, s.D)
+		s.put(s.name, old, next)
+		if got := s.load(s.name).Record; got.ID != next.ID {
+			s.Errorf("%s was stored, and %s is loaded", outcomeText(next, nil), outcomeText(got, nil))
+		}
+	}},
+}
 
 // A storeProbe combines a store under test with the rule that tests this store.
 type storeProbe struct {
@@ -75,13 +88,19 @@ func (s storeProbe) load(name string) lease.Snapshot {
 	return snap
 }
 
-// swap calls Store.Swap. If the store returns a conflict, swap tries again, because a conflict can be
-// spurious.
+// swap calls Store.Swap. If the store returns a conflict and the record has not changed, swap loads
+// the version again and repeats the call: a conflict can be spurious, and a store may have one counter of
+// versions for all names.
 func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	for range maxSpurious {
 		if snap, err = s.Swap(s.ctx, name, old, next); !errors.Is(err, lease.ErrConflict) {
 			break
 		}
+		now := s.load(name)
+		if now.Record.At(now.Now) != old.Record.At(now.Now) {
+			break
+		}
+		old.Version = now.Version
 	}
 	return snap, err
 }

@@ -196,7 +196,11 @@ var keepRules = []rule{
 		if time.Since(sent) < after {
 			keeps(over)
 		}
-		s.pass(s.Unit + min(after/2, time.Hour))
+		wait := min(after/2, time.Hour)
+		if !s.Bubble {
+			wait = min(wait, s.D)
+		}
+		s.pass(s.Unit + wait)
 		s.forget()
 		keeps(ending)
 	}},

@@ -56,7 +56,7 @@ var nameRules = []rule{
 				_, err = s.swap(h.name, snap, s.leased(snap, 100*s.D))
 			}
 			if err == nil {
-				s.Errorf("%s: the store took the name %.40q", h.what, h.name)
+				s.Errorf("%s: the store took the name %s", h.what, nameText(h.name))
 			}
 			p.refuseWatch(s.bare, h.what, h.name)
 		}
@@ -161,7 +161,7 @@ func (p *probe) refuseWatch(v any, what, name string) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
 	if _, err := w.Watch(ctx, name); lease.CodeOf(err) != lease.ErrName {
-		p.Errorf("%s: a watch of the name %.40q: %v", what, name, err)
+		p.Errorf("%s: a watch of the name %s: %v", what, nameText(name), err)
 	}
 }
 
@@ -620,7 +620,7 @@ func (p *probe) refuseBadPrefixes(listed any) {
 			refused = err != nil && e.Name == ""
 		}
 		if !refused {
-			p.Errorf("%s: the prefix %.40q is not refused", h.what, h.name)
+			p.Errorf("%s: the prefix %s is not refused", h.what, nameText(h.name))
 		}
 	}
 }
@@ -656,12 +656,12 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 	p.Helper()
 	l := p.lister(listed)
 	return func(yield func(lease.Entry, error) bool) {
-		p.history.printf("list %.40q", prefix)
+		p.history.printf("list %s", nameText(prefix))
 		// This is not a range loop, because a range loop panics if List calls yield again after
 		// yield has returned false.
 		l.List(p.ctx, prefix)(func(e lease.Entry, err error) bool {
 			if strings.HasPrefix(e.Name, p.name) { // the store may contain leases of other rules
-				p.history.printf("listed %.40q at %s: %s", e.Name, timeText(e.Now), outcomeText(e.Record, err))
+				p.history.printf("listed %s at %s: %s", nameText(e.Name), timeText(e.Now), outcomeText(e.Record, err))
 			}
 			return yield(e, err)
 		})
