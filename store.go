@@ -54,8 +54,8 @@ import (
 type Store interface {
 	// Load returns the current record of the lease with the given name. If the store does not know
 	// the name, Load returns a Record that is zero except for its Epoch. For an unknown name, the
-	// Epoch is at least as high as the Epoch of every record that the store has forgotten under the
-	// name.
+	// Epoch is at least as high as the Epoch of every record that the store has forgotten, under any
+	// name: the store then needs to keep only one number.
 	//
 	// A store may forget a record that is Available. A store may also forget a record that has been
 	// in state Expired or Broken for a certain time. The documentation of the store must state how
