@@ -51,7 +51,7 @@ func (q *Queue) Log(level slog.Level, text string, args ...any) {
 		go q.run()
 	}
 	if w := q.work; len(w.waiting) < mostWaiting {
-		w.waiting = append(w.waiting, record{level, text, withoutNil(args)})
+		w.waiting = append(w.waiting, record{level, text, args})
 	} else {
 		w.dropped++
 	}
@@ -103,7 +103,9 @@ func (q *Queue) run() {
 		if to == nil {
 			to = slog.Default()
 		}
-		to.Log(context.Background(), r.level, r.text, r.args...)
+		if ctx := context.Background(); to.Enabled(ctx, r.level) {
+			to.Log(ctx, r.level, r.text, withoutNil(r.args)...)
+		}
 	}
 }
 
