@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -60,7 +61,7 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 	if out.ended != nil {
 		hooks = append(hooks, s.reportEnd(out.ended))
 	}
-	acts = append(acts, hooks...)
+	acts = append(acts, slices.DeleteFunc(hooks, func(hook func()) bool { return hook == nil })...)
 	for _, o := range out.answers {
 		answer := s.calls.Take(o.call).answer
 		answers = append(answers, func() { answer(o) })

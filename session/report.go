@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -166,21 +165,24 @@ func needHandler(isNil bool, method string) {
 	}
 }
 
-// report logs an event, and returns functions that call the handlers and the hook for the event.
+// report logs an event, and returns functions that call the handlers and the hook for the event. If
+// the Trace has no hook for the event, the returned hook is nil.
 // The caller holds mu, so that the log records are in the order of the events.
 func (s *Session) report(event any) (calls []func(), hook func()) {
-	t := cmp.Or(s.o.Trace, new(Trace))
-	hook = func() {}
+	t := s.o.Trace
+	if t == nil {
+		t = &Trace{}
+	}
 	switch e := event.(type) {
 	case AcquireInfo:
 		if e.Token != "" {
 			s.record(slog.LevelDebug, "acquired", "token", e.Token)
 		}
 		e.Name = s.Name()
-		hook = func() { callHook(t.Acquire, e) }
+		hook = bind(t.Acquire, e)
 	case RenewInfo:
 		e.Name = s.Name()
-		hook = func() { callHook(t.Renew, e) }
+		hook = bind(t.Renew, e)
 	case ReleaseInfo:
 		e.Name = s.Name()
 		if s.last != nil && s.last.id == e.ID {
@@ -197,12 +199,12 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 			}
 			s.record(slog.LevelDebug, text, args...)
 		}
-		hook = func() { callHook(t.Released, e) }
+		hook = bind(t.Released, e)
 	case BreakInfo:
 		e.Name = s.Name()
 		s.record(slog.LevelWarn, "breaking", "token", e.Token, "until", e.Until)
 		calls = s.onBreak.Calls(e.Until, s.logPanic)
-		hook = func() { callHook(t.Breaking, e) }
+		hook = bind(t.Breaking, e)
 	case failure:
 		s.record(slog.LevelWarn, e.what+" failed", "failures", e.count, "err", e.err)
 	case recovery:
@@ -210,14 +212,15 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 	case *lease.LostError:
 		s.record(slog.LevelError, "lost", "token", e.Token, "reason", e.Reason.String(), "err", e.Err)
 		calls = s.onLost.Calls(e, s.logPanic)
-		hook = func() { callHook(t.Lost, e) }
+		hook = bind(t.Lost, e)
 	default:
 		panic(fmt.Sprintf("session: an event of type %T has no report", event))
 	}
 	return calls, hook
 }
 
-// reportEnd returns a function that calls the hook for the end of an incarnation.
+// reportEnd returns a function that calls the hook for the end of an incarnation, or
+// nil if the Trace has no such hook.
 func (s *Session) reportEnd(cause error) (hook func()) {
 	info := EndInfo{Name: s.Name(), Token: s.last.token, Reason: lease.ErrReleased}
 	if lost := (*lease.LostError)(nil); errors.As(cause, &lost) {
@@ -226,22 +229,29 @@ func (s *Session) reportEnd(cause error) (hook func()) {
 		info.Reason, info.Err = lease.ErrStopWindow, s.stopping
 	}
 	s.stopping = nil
-	return func() {
-		if s.o.Trace != nil {
-			callHook(s.o.Trace.Ended, info)
-		}
+	if s.o.Trace == nil {
+		return nil
 	}
+	return bind(s.o.Trace.Ended, info)
 }
 
-// reportStop logs that a stop window begins, and returns a function that calls the hook.
+// reportStop logs that a stop window begins, and returns a function that calls the hook, or nil
+// if the Trace has no such hook.
 func (s *Session) reportStop(e *lease.LostError) (hook func()) {
 	s.stopping = e
 	s.record(slog.LevelWarn, "stopping", "token", e.Token, "err", e)
-	return func() {
-		if s.o.Trace != nil {
-			callHook(s.o.Trace.Stopping, e)
-		}
+	if s.o.Trace == nil {
+		return nil
 	}
+	return bind(s.o.Trace.Stopping, e)
+}
+
+// bind returns a function that calls the hook with the event. If the hook is nil, bind returns nil.
+func bind[T any](hook func(T), event T) func() {
+	if hook == nil {
+		return nil
+	}
+	return func() { hook(event) }
 }
 
 // callHook calls a hook if it is not nil.

@@ -31,12 +31,11 @@ func (g *Group) Run(f func()) {
 // goroutine.
 func (g *Group) Start(f func()) (start func()) {
 	g.begin()
-	return func() {
-		go func() {
-			defer Finally(g.end)
-			f()
-		}()
+	run := func() {
+		defer Finally(g.end)
+		f()
 	}
+	return func() { go run() }
 }
 
 // A Count counts the running calls of Ask that use it. The zero Count is zero.
