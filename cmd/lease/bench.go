@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// bench is lease bench: one lease is acquired, renewed and released again and again, and then many
+// leases are renewed at a time. It uses names of its own, and releases them.
+func bench(ctx context.Context, c *call) error {
+	if len(c.args) > 0 || c.rest != nil || c.parallel < 1 || c.time <= 0 || c.duration < time.Second {
+		return fail(exitUsage, "bench: want no argument, -parallel and -time above 0, and -duration of at least 1s")
+	}
+	store, end, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	a := store.Authority()
+	prefix := "lease-bench/" + rand.Text()
+	took := map[lease.Action][]time.Duration{}
+	request := func(name string, r lease.Request) (time.Duration, error) {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := a.Do(ctx, name, r)
+		return time.Since(began), err
+	}
+	id := lease.ID([]byte(rand.Text())[:16])
+	turn := []lease.Request{
+		{Action: lease.ActionAcquire, Proposed: id, Owner: "lease bench", Duration: c.duration},
+		{Action: lease.ActionRenew, ID: id},
+		{Action: lease.ActionRelease, ID: id},
+	}
+	for began := time.Now(); time.Since(began) < c.time; {
+		for _, r := range turn {
+			d, err := request(prefix, r)
+			if err != nil {
+				return unreachable(err)
+			}
+			took[r.Action] = append(took[r.Action], d)
+		}
+	}
+	fmt.Printf("one at a time%8s %10s %10s\n", "requests", "median", "99%")
+	for _, r := range turn {
+		all := took[r.Action]
+		slices.Sort(all)
+		fmt.Printf("%-13v%8d %10v %10v\n", r.Action, len(all), all[len(all)/2].Round(time.Microsecond), all[len(all)*99/100].Round(time.Microsecond))
+	}
+
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	renewals, failed := 0, error(nil)
+	began := time.Now()
+	for i := range c.parallel {
+		name := fmt.Sprint(prefix, "/", i)
+		workers.Go(func() {
+			n := 0
+			_, err := request(name, turn[0])
+			for time.Since(began) < c.time && err == nil {
+				if _, err = request(name, turn[1]); err == nil {
+					n++
+				}
+			}
+			_, _ = request(name, turn[2])
+			mu.Lock()
+			defer mu.Unlock()
+			if renewals += n; err != nil {
+				failed = err
+			}
+		})
+	}
+	workers.Wait()
+	if failed != nil {
+		return unreachable(failed)
+	}
+	rate := float64(renewals) / time.Since(began).Seconds()
+	fmt.Printf("\n%d leases at a time: %.0f renewals a second.\n", c.parallel, rate)
+	fmt.Printf("At half of that, %.0f leases of %v can be renewed from here every %v.\n", rate/2*(c.duration/3).Seconds(), c.duration, c.duration/3)
+	return nil
+}

@@ -1,0 +1,272 @@
+// Lease runs commands under leases, and shows and breaks leases.
+//
+//	lease run [-wait 1m] NAME -- COMMAND...
+//
+// Page docs/command.md of the repository describes it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/cmd/lease/open"
+)
+
+// The exit codes that are not those of a command.
+const (
+	exitUsage       = 64
+	exitUnavailable = 69
+	exitHeld        = 75
+	exitLost        = 76
+)
+
+// A failure is an error with an exit code. An empty text prints nothing.
+type failure struct {
+	code int
+	text string
+}
+
+func (f *failure) Error() string { return f.text }
+
+func fail(code int, format string, args ...any) error {
+	return &failure{code, fmt.Sprintf(format, args...)}
+}
+
+// A command is one row of the table from which the usage and the completion are made.
+type command struct {
+	name, args, help string
+	flags            []string // besides -store
+	do               func(ctx context.Context, c *call) error
+}
+
+var commands []command
+
+func init() { // a variable would refer to itself, through completion
+	commands = []command{
+		{"run", "[-wait D] NAME -- COMMAND...", "run a command while the lease is held", []string{"duration", "wait"}, runCommand},
+		{"ls", "[PREFIX]", "list who holds what", []string{"json"}, list},
+		{"show", "NAME", "show one lease", []string{"json"}, show},
+		{"watch", "NAME | PREFIX/", "print changes, one a line", []string{"json", "interval"}, watch},
+		{"break", "NAME -grace D", "ask the holder to stop", []string{"grace", "yes"}, breakLease},
+		{"bench", "", "measure the store from here", []string{"duration", "time", "parallel"}, bench},
+		{"completion", "bash | zsh", "print the completion of a shell", nil, completion},
+	}
+}
+
+// A call is one call of the program: its arguments without flags, the values of the flags, and the
+// words after "--".
+type call struct {
+	args, rest []string
+
+	store    string
+	duration time.Duration
+	wait     waiting
+	json     bool
+	interval time.Duration
+	grace    time.Duration
+	yes      bool
+	time     time.Duration
+	parallel int
+}
+
+// waiting is the value of -wait: a duration, or "forever".
+type waiting time.Duration
+
+func (w *waiting) String() string { return lease.FormatDuration(time.Duration(*w)) }
+func (w *waiting) Set(text string) error {
+	if text == "forever" {
+		*w = waiting(lease.Infinite)
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return errors.New(`want a duration, such as 1m, or "forever"`)
+	}
+	*w = waiting(d)
+	return nil
+}
+
+// flags defines the flags of a command.
+func (c *call) flags(cmd command) (*flag.FlagSet, error) {
+	fs := flag.NewFlagSet(cmd.name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&c.store, "store", os.Getenv("LEASE_STORE"), "")
+	duration := 30 * time.Second
+	if text := os.Getenv("LEASE_DURATION"); text != "" {
+		var err error
+		if duration, err = time.ParseDuration(text); err != nil {
+			return nil, fail(exitUsage, "LEASE_DURATION is %q: set it to a duration, such as 30s", text)
+		}
+	}
+	for _, f := range cmd.flags {
+		switch f {
+		case "duration":
+			fs.DurationVar(&c.duration, f, duration, "")
+		case "wait":
+			fs.Var(&c.wait, f, "")
+		case "json":
+			fs.BoolVar(&c.json, f, false, "")
+		case "interval":
+			fs.DurationVar(&c.interval, f, time.Second, "")
+		case "grace":
+			fs.DurationVar(&c.grace, f, -1, "")
+		case "yes":
+			fs.BoolVar(&c.yes, f, false, "")
+		case "time":
+			fs.DurationVar(&c.time, f, 3*time.Second, "")
+		case "parallel":
+			fs.IntVar(&c.parallel, f, 32, "")
+		}
+	}
+	return fs, nil
+}
+
+// parse reads the arguments of a command. Flags may stand before and after the others.
+func parse(cmd command, args []string) (*call, error) {
+	c := &call{}
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, c.rest = args[:i], args[i+1:]
+	}
+	fs, err := c.flags(cmd)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err := fs.Parse(args); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				return nil, err
+			}
+			return nil, fail(exitUsage, "%s: %v; see lease -h", cmd.name, err)
+		}
+		if fs.NArg() == 0 {
+			break
+		}
+		c.args, args = append(c.args, fs.Arg(0)), fs.Args()[1:]
+	}
+	explicit := false
+	fs.Visit(func(f *flag.Flag) { explicit = explicit || f.Name == "store" })
+	if u, err := url.Parse(c.store); explicit && strings.Contains(c.store, "@") {
+		if err != nil {
+			return nil, fail(exitUsage, "-store is malformed; see lease -h")
+		}
+		if _, password := u.User.Password(); password {
+			return nil, fail(exitUsage, "-store has a password, which ps shows: put the URL into LEASE_STORE")
+		}
+	}
+	return c, nil
+}
+
+// open opens the store of a call.
+func (c *call) open(ctx context.Context) (open.Leases, func(), error) {
+	if c.store == "" {
+		return nil, nil, fail(exitUsage, "no store: set LEASE_STORE or -store to one of %s", strings.Join(open.Forms(), " "))
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	s, end, err := open.Store(ctx, c.store)
+	if u := (*open.URLError)(nil); errors.As(err, &u) {
+		return nil, nil, fail(exitUsage, "%v", err)
+	} else if err != nil {
+		return nil, nil, unreachable(err)
+	}
+	return s, end, nil
+}
+
+// one returns the only argument of a call, the name of a lease.
+func (c *call) one(what string) (string, error) {
+	if len(c.args) != 1 || c.rest != nil {
+		return "", fail(exitUsage, "want one %s, and have %d; see lease -h", what, len(c.args))
+	}
+	if err := lease.CheckName(c.args[0]); err != nil {
+		return "", fail(exitUsage, "%v", err)
+	}
+	return c.args[0], nil
+}
+
+// unreachable is the failure of a request to the store. A bad argument is a failure of usage.
+func unreachable(err error) error {
+	var field *lease.FieldError
+	if errors.As(err, &field) {
+		return fail(exitUsage, "%v", err)
+	}
+	return fail(exitUnavailable, "the store does not answer as it should; check its URL, its server and the credentials: %s", oneLine(err))
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+func usage(w io.Writer) {
+	fmt.Fprintln(w, "lease runs commands under leases, and shows and breaks leases.\n\nUsage:")
+	for _, c := range commands {
+		fmt.Fprintf(w, "  lease %-41s %s\n", c.name+" "+c.args, c.help)
+	}
+	fmt.Fprint(w, `
+Flags:
+  -store URL     of the store (default: LEASE_STORE)
+  -duration D    run, bench: of the lease (default: LEASE_DURATION, or 30s)
+  -wait D        run: wait so long while another has it, or "forever" (default: try once)
+  -grace D       break: how long the holder keeps the lease at most
+  -yes           break: do not ask
+  -json          ls, show, watch: one JSON object a line
+  -interval D    watch: between two looks (default 1s)
+  -time D        bench: of each measurement (default 3s)
+  -parallel N    bench: leases renewed at a time (default 32)
+
+Stores:
+`)
+	for _, f := range open.Forms() {
+		fmt.Fprintln(w, "  "+f)
+	}
+	fmt.Fprintln(w, `
+Exit codes of run: the command's; 128+n: signal n ended it; 64 usage; 69 the store cannot be
+reached; 75 another has the lease; 76 the lease was lost; 126, 127 the command cannot be run.`)
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == superviseWord {
+		os.Exit(supervise(os.Args[2:]))
+	}
+	os.Exit(do(os.Args[1:]))
+}
+
+func do(args []string) int {
+	if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+		usage(os.Stdout)
+		return 0
+	}
+	err := fail(exitUsage, "no such command; see lease -h")
+	if len(args) > 0 {
+		if i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] }); i >= 0 {
+			var c *call
+			if c, err = parse(commands[i], args[1:]); err == nil {
+				err = commands[i].do(context.Background(), c)
+			}
+		}
+	}
+	var f *failure
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, flag.ErrHelp):
+		usage(os.Stdout)
+		return 0
+	case !errors.As(err, &f):
+		f = &failure{1, oneLine(err)}
+	}
+	if f.text != "" {
+		fmt.Fprintln(os.Stderr, "lease: "+f.text)
+	}
+	return f.code
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

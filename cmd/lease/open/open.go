@@ -1,0 +1,258 @@
+// Package open opens the store of a URL, so that a program can take its store from a variable.
+package open
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/redis/go-redis/v9"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/azlease"
+	"github.com/fencedlease/lease/etcdlease"
+	"github.com/fencedlease/lease/kubelease"
+	"github.com/fencedlease/lease/natslease"
+	"github.com/fencedlease/lease/pglease"
+	"github.com/fencedlease/lease/redislease"
+	"github.com/fencedlease/lease/session"
+)
+
+// Leases is what every store of this library has. It is safe for concurrent use.
+type Leases interface {
+	Lease(name string, o *session.Options) (*session.Session, error)
+	Authority() lease.Authority
+	List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error]
+}
+
+// A URLError says what is wrong with the URL of a store. It never contains the URL, which can have
+// a password.
+type URLError struct {
+	Scheme string // as in the URL; may be empty
+	Err    error
+}
+
+func (e *URLError) Error() string { return "store URL " + e.Scheme + "://: " + e.Err.Error() }
+func (e *URLError) Unwrap() error { return e.Err }
+
+// A scheme opens the stores of its URLs. The rest of a URL is what follows "://".
+type scheme struct {
+	name string
+	form string
+	open func(ctx context.Context, full, rest string) (Leases, func(), error)
+}
+
+var schemes = []scheme{
+	{"postgres", "postgres://[USER@]HOST[:PORT]/DATABASE", postgres},
+	{"etcd", "etcd://HOST:PORT[,HOST:PORT...][/PREFIX]", etcd},
+	{"redis", "redis://HOST:PORT[/NUMBER]", redisURL},
+	{"rediss", "rediss://HOST:PORT[/NUMBER]", redisURL},
+	{"nats", "nats://HOST:PORT[,HOST:PORT...][/BUCKET]", natsURL},
+	{"kube", "kube://NAMESPACE", kube},
+	{"azblob", "azblob://[ACCOUNT/]CONTAINER", azure},
+}
+
+// Forms returns the forms of the URLs that Store understands.
+func Forms() (forms []string) {
+	for _, s := range schemes {
+		forms = append(forms, s.form)
+	}
+	return forms
+}
+
+// Store opens the store of a URL, and returns it with a function that frees its connections. The
+// error is a *[URLError] if the URL itself is wrong. Store need not send a request, so that a
+// store that cannot be reached may first show in the error of a later one.
+//
+// The credentials come from where the tools of each engine take them: PGPASSWORD and the other PG
+// variables, or ~/.pgpass; ETCDCTL_USER (name:password), ETCDCTL_CACERT, ETCDCTL_CERT and
+// ETCDCTL_KEY; REDISCLI_AUTH; NATS_CREDS, or NATS_USER and NATS_PASSWORD; KUBECONFIG, ~/.kube/config
+// or the service account of a pod; AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_KEY and, unless
+// the URL has it, AZURE_STORAGE_ACCOUNT.
+func Store(ctx context.Context, rawURL string) (Leases, func(), error) {
+	name, rest, ok := strings.Cut(rawURL, "://")
+	if name == "postgresql" {
+		name = "postgres"
+	}
+	i := slices.IndexFunc(schemes, func(s scheme) bool { return s.name == name })
+	if !ok || i < 0 {
+		if !ok {
+			name = ""
+		}
+		return nil, nil, &URLError{name, errors.New("unknown store; use one of " + strings.Join(Forms(), " "))}
+	}
+	s := schemes[i]
+	if rest == "" {
+		return nil, nil, &URLError{name, errors.New("incomplete; use " + s.form)}
+	}
+	return s.open(ctx, rawURL, rest)
+}
+
+func postgres(ctx context.Context, full, _ string) (Leases, func(), error) {
+	c, err := pgxpool.ParseConfig(full)
+	if err != nil {
+		return nil, nil, &URLError{"postgres", errors.New("malformed; see Forms")}
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := pglease.New(pool, nil)
+	if err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	return s, func() { s.Close(); pool.Close() }, nil
+}
+
+// hosts splits "HOST:PORT,HOST:PORT/PATH". The package net/url rejects several hosts.
+func hosts(scheme, rest string) (hosts []string, path string, err error) {
+	list, path, _ := strings.Cut(rest, "/")
+	for host := range strings.SplitSeq(list, ",") {
+		u, err := url.Parse("x://" + host)
+		if err != nil || u.Host == "" || u.Host != host {
+			return nil, "", &URLError{scheme, fmt.Errorf("host %q is not HOST:PORT", host[strings.LastIndex(host, "@")+1:])}
+		}
+		hosts = append(hosts, host)
+	}
+	if strings.ContainsAny(path, "?#") {
+		return nil, "", &URLError{scheme, errors.New("parameters are not supported")}
+	}
+	return hosts, path, nil
+}
+
+func etcd(ctx context.Context, _, rest string) (Leases, func(), error) {
+	hosts, prefix, err := hosts("etcd", rest)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := etcdlease.ClientConfig(hosts...)
+	if user := os.Getenv("ETCDCTL_USER"); user != "" {
+		var ok bool
+		if c.Username, c.Password, ok = strings.Cut(user, ":"); !ok {
+			c.Password = os.Getenv("ETCDCTL_PASSWORD")
+		}
+	}
+	tls := transport.TLSInfo{
+		TrustedCAFile: os.Getenv("ETCDCTL_CACERT"), CertFile: os.Getenv("ETCDCTL_CERT"), KeyFile: os.Getenv("ETCDCTL_KEY"),
+	}
+	if tls.TrustedCAFile != "" || tls.CertFile != "" {
+		if c.TLS, err = tls.ClientConfig(); err != nil {
+			return nil, nil, err
+		}
+	}
+	client, err := clientv3.New(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := etcdlease.New(client, &etcdlease.Options{Prefix: prefix})
+	if err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	return s, func() { client.Close() }, nil
+}
+
+func redisURL(_ context.Context, full, _ string) (Leases, func(), error) {
+	o, err := redis.ParseURL(full)
+	if err != nil {
+		return nil, nil, &URLError{"redis", errors.New("malformed; see Forms")}
+	}
+	if o.Password == "" {
+		o.Password = os.Getenv("REDISCLI_AUTH")
+	}
+	client := redis.NewClient(o)
+	s, err := redislease.New(client, nil)
+	if err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	return s, func() { s.Close(); client.Close() }, nil
+}
+
+func natsURL(ctx context.Context, _, rest string) (Leases, func(), error) {
+	hosts, bucket, err := hosts("nats", rest)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := natslease.ConnectOptions()
+	if file := os.Getenv("NATS_CREDS"); file != "" {
+		o = append(o, nats.UserCredentials(file))
+	} else if user := os.Getenv("NATS_USER"); user != "" {
+		o = append(o, nats.UserInfo(user, os.Getenv("NATS_PASSWORD")))
+	}
+	for i, h := range hosts {
+		hosts[i] = "nats://" + h
+	}
+	nc, err := nats.Connect(strings.Join(hosts, ","), o...)
+	if err != nil {
+		return nil, nil, err
+	}
+	js, err := jetstream.New(nc)
+	if err == nil {
+		var s *natslease.Store
+		if s, err = natslease.New(ctx, js, &natslease.Options{Bucket: bucket}); err == nil {
+			return s, nc.Close, nil
+		}
+	}
+	nc.Close()
+	return nil, nil, err
+}
+
+func kube(_ context.Context, _, namespace string) (Leases, func(), error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := coordinationclient.NewForConfig(kubelease.ClientConfig(config))
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := kubelease.New(client, namespace, nil)
+	if err != nil {
+		return nil, nil, &URLError{"kube", err}
+	}
+	return s, func() {}, nil
+}
+
+func azure(_ context.Context, _, rest string) (Leases, func(), error) {
+	account, name, both := strings.Cut(rest, "/")
+	if !both {
+		account, name = os.Getenv("AZURE_STORAGE_ACCOUNT"), account
+	}
+	var client *container.Client
+	var err error
+	if conn := os.Getenv("AZURE_STORAGE_CONNECTION_STRING"); conn != "" && !both {
+		client, err = container.NewClientFromConnectionString(conn, name, nil)
+	} else {
+		var key *container.SharedKeyCredential
+		if account == "" || os.Getenv("AZURE_STORAGE_KEY") == "" {
+			return nil, nil, &URLError{"azblob", errors.New("set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY")}
+		}
+		if key, err = container.NewSharedKeyCredential(account, os.Getenv("AZURE_STORAGE_KEY")); err == nil {
+			client, err = container.NewClientWithSharedKeyCredential("https://"+account+".blob.core.windows.net/"+name, key, nil)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := azlease.New(client, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, func() {}, nil
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/cmd/lease/open"
+	"github.com/fencedlease/lease/session"
+)
+
+var errWaited = errors.New("waited for as long as -wait says")
+
+// errSignal is the cause of a stop while lease run waits.
+type errSignal syscall.Signal
+
+func (e errSignal) Error() string { return syscall.Signal(e).String() }
+
+// stopWindow is how long a command may take to stop after its SIGTERM: the default of a Session.
+func stopWindow(duration time.Duration) time.Duration { return min(duration/6, 5*time.Second) }
+
+// runCommand is lease run.
+func runCommand(ctx context.Context, c *call) error {
+	if len(c.rest) == 0 {
+		return fail(exitUsage, "run: no command; write lease run NAME -- COMMAND...")
+	}
+	rest := c.rest
+	c.rest = nil
+	name, err := c.one("NAME before --")
+	if err != nil {
+		return err
+	}
+	if c.duration < time.Second {
+		return fail(exitUsage, "-duration is %v: it must be at least 1s", c.duration)
+	}
+	path, err := exec.LookPath(rest[0])
+	if errors.Is(err, os.ErrPermission) {
+		return fail(126, "%v: make it executable", err)
+	} else if err != nil {
+		return fail(127, "%v: check its name and PATH", err)
+	}
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals, passedSignals()...)
+	store, end, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+
+	changed := make(chan struct{}, 1)
+	nudge := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	s, err := store.Lease(name, &session.Options{
+		Duration: c.duration, StopWindow: stopWindow(c.duration), Watch: true, Logger: slog.New(slog.DiscardHandler),
+		Trace: &session.Trace{
+			Renew:    func(session.RenewInfo) { nudge() },
+			Breaking: func(session.BreakInfo) { nudge() },
+		},
+	})
+	if err != nil {
+		return fail(exitUsage, "%v", err)
+	}
+	defer func() { // A request that is still under way can be granted late.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = s.Close(ctx)
+	}()
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	began, contending := make(chan struct{}), make(chan struct{})
+	go func() { // Before the command runs, a signal ends lease run itself.
+		defer close(contending)
+		for {
+			select {
+			case sig := <-signals:
+				if endsWaiting(sig) {
+					cancel(errSignal(sig.(syscall.Signal)))
+				}
+			case <-began:
+				return
+			}
+		}
+	}()
+	if c.wait > 0 {
+		if time.Duration(c.wait) != lease.Infinite {
+			timer := time.AfterFunc(time.Duration(c.wait), func() { cancel(errWaited) })
+			defer timer.Stop()
+			go func() { <-began; timer.Stop() }()
+		}
+		if isTerminal(os.Stderr) {
+			go tellWait(store, name, began)
+		}
+	}
+
+	code := 0
+	f := func(held context.Context, tok lease.Token) error {
+		close(began)
+		<-contending
+		if ctx.Err() != nil {
+			return nil
+		}
+		var err error
+		code, err = hold(held, &holding{session: s, name: name, token: tok, window: stopWindow(c.duration),
+			path: path, args: rest, changed: changed, signals: signals})
+		return err
+	}
+	ran := true
+	if c.wait > 0 {
+		err = session.Run(ctx, s, f, nil)
+		select {
+		case <-began:
+		default:
+			ran = false
+		}
+	} else {
+		ran, err = session.TryRun(ctx, s, f, nil)
+	}
+	return outcome(ctx, store, name, ran, code, err)
+}
+
+// outcome says how lease run ends.
+func outcome(ctx context.Context, store open.Leases, name string, ran bool, code int, err error) error {
+	var sig errSignal
+	var start *failure
+	switch {
+	case errors.As(context.Cause(ctx), &sig):
+		return fail(128+int(sig), "")
+	case errors.Is(err, lease.ErrLost):
+		return fail(exitLost, "the lease %q was lost, and its command was stopped: %s", name, oneLine(err))
+	case errors.As(err, &start):
+		return start
+	case ran && context.Cause(ctx) == nil:
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "lease: %q stays locked until its duration is over, since it could not be released: %s\n", name, oneLine(err))
+		}
+		return fail(code, "")
+	case err == nil, errors.Is(err, lease.ErrHeldByOther), errors.Is(err, lease.ErrBreaking):
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		return fail(exitHeld, "%s; try again later, or set a longer -wait", holderOf(ctx, store, name))
+	}
+	return unreachable(err)
+}
+
+// holderOf says who has a lease, as far as the store answers.
+func holderOf(ctx context.Context, store open.Leases, name string) string {
+	res, err := lease.Inspect(ctx, store.Authority(), name)
+	if err != nil || !res.Record.State.Locked() {
+		return fmt.Sprintf("another has the lease %q", name)
+	}
+	return fmt.Sprintf("%s has the lease %q for %s unless it is renewed", res.Record.Owner, name, remaining(res.MaxRemaining()))
+}
+
+// tellWait writes to a terminal whom lease run waits for.
+func tellWait(store open.Leases, name string, began <-chan struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-began:
+			fmt.Fprint(os.Stderr, "\r\x1b[K")
+			return
+		case <-tick.C:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		text := holderOf(ctx, store, name)
+		cancel()
+		select {
+		case <-began:
+		default:
+			fmt.Fprintf(os.Stderr, "\r\x1b[Kwaiting: %s", printable(text))
+		}
+	}
+}

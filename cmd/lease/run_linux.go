@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// A command under a lease has two ancestors. The holder, which the user started, talks to the store.
+// The supervisor, its child, starts the command and kills it in time. It is a process of its own
+// because the holder can be stopped or killed while the command runs on. A pipe brings the
+// supervisor the time at which to kill the command, and its end when the holder is dead.
+//
+// The holder sends lines: "until TERM KILL" with two times of CLOCK_BOOTTIME in nanoseconds, "stop",
+// "signal N". The supervisor sends "pid N", "stopped N", "failed TEXT" and "exit N".
+
+// passedSignals are the signals that the holder passes on. A signal that was ignored when lease
+// began stays so, as under nohup.
+func passedSignals() (signals []os.Signal) {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT} {
+		if !signal.Ignored(s) {
+			signals = append(signals, s)
+		}
+	}
+	return signals
+}
+
+func endsWaiting(s os.Signal) bool {
+	return s == syscall.SIGHUP || s == syscall.SIGINT || s == syscall.SIGQUIT || s == syscall.SIGTERM
+}
+
+// A holding is a lease that is held, and the command to run.
+type holding struct {
+	session *session.Session
+	name    string
+	token   lease.Token
+	window  time.Duration
+	path    string
+	args    []string
+	changed <-chan struct{} // the end of the lease may have changed
+	signals <-chan os.Signal
+
+	orders  *os.File // to the supervisor
+	group   int      // of the command; 0: it has not begun
+	stopped bool     // "stop" was sent
+}
+
+// hold runs the command, and returns its exit code once the command and everything that it started
+// are dead.
+func hold(ctx context.Context, h *holding) (int, error) {
+	// If somebody kills the supervisor, its processes become children of the holder.
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	defer signal.Stop(ended)
+
+	ordersRead, orders, err := os.Pipe()
+	if err != nil {
+		return 0, fail(exitUnavailable, "no pipe: %v", err)
+	}
+	defer orders.Close()
+	reports, reportsWrite, err := os.Pipe()
+	if err != nil {
+		return 0, fail(exitUnavailable, "no pipe: %v", err)
+	}
+	defer reports.Close()
+	h.orders = orders
+	h.sendUntil()
+	cmd := exec.Command("/proc/self/exe", append([]string{superviseWord, h.path}, h.args...)...)
+	cmd.Args[0] = "lease"
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.ExtraFiles = []*os.File{ordersRead, reportsWrite}
+	cmd.Env = append(os.Environ(), "LEASE_NAME="+h.name, "LEASE_TOKEN="+string(h.token))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // A stop of the holder's group must not stop it.
+	err = cmd.Start()
+	ordersRead.Close()
+	reportsWrite.Close()
+	if err != nil {
+		return 0, fail(126, "cannot start the supervisor: %v", err)
+	}
+
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for in := bufio.NewScanner(reports); in.Scan(); {
+			lines <- in.Text()
+		}
+	}()
+	lost := ctx.Done()
+	for {
+		select {
+		case <-h.changed:
+			h.sendUntil()
+		case <-lost:
+			lost = nil
+			h.sendUntil()
+			h.send("stop")
+			h.stopped = true
+		case sig := <-h.signals:
+			if sig == syscall.SIGCONT {
+				h.foreground(unix.Getpgrp(), h.group)
+			}
+			h.send("signal %d", sig)
+		case <-ended:
+			reap()
+		case line, open := <-lines:
+			word, rest, _ := strings.Cut(line, " ")
+			n, _ := strconv.Atoi(rest)
+			switch {
+			case !open: // The supervisor was killed.
+				killAll(os.Getpid(), h.group)
+				h.foreground(h.group, unix.Getpgrp())
+				return 128 + int(syscall.SIGKILL), nil
+			case word == "pid":
+				h.group = n
+				h.foreground(unix.Getpgrp(), n)
+				h.send("signal %d", syscall.SIGCONT)
+			case word == "stopped":
+				h.suspend(syscall.Signal(n))
+			case word == "failed":
+				return 0, fail(126, "%s", rest)
+			case word == "exit":
+				h.foreground(h.group, unix.Getpgrp())
+				return n, nil
+			}
+		}
+	}
+}
+
+func (h *holding) send(format string, args ...any) {
+	_, _ = fmt.Fprintf(h.orders, format+"\n", args...)
+}
+
+// sendUntil tells the supervisor when to stop and when to kill the command. After "stop", a renewal
+// no longer prolongs its life.
+func (h *holding) sendUntil() {
+	if h.stopped {
+		return
+	}
+	now := boottime()
+	until, held := h.session.Until()
+	left := time.Until(until)
+	if !held {
+		left = 0
+	}
+	h.send("until %d %d", int64(now+left-h.window), int64(now+left-min(h.window/4, time.Second)))
+}
+
+// suspend stops the holder after a terminal has stopped the command, so that the shell goes on. The
+// supervisor kills the command if the lease ends meanwhile.
+func (h *holding) suspend(by syscall.Signal) {
+	if !isTerminal(os.Stdin) {
+		return
+	}
+	mine := !h.foreground(h.group, unix.Getpgrp())
+	if mine && (by == syscall.SIGTTIN || by == syscall.SIGTTOU) && h.foreground(unix.Getpgrp(), h.group) {
+		h.send("signal %d", syscall.SIGCONT) // It wanted the terminal before it had it.
+		return
+	}
+	resumed := make(chan os.Signal, 1)
+	signal.Notify(resumed, syscall.SIGCONT)
+	defer signal.Stop(resumed)
+	_ = syscall.Kill(0, syscall.SIGTSTP) // without effect on a group that no shell controls
+	select {
+	case <-resumed:
+	case <-time.After(300 * time.Millisecond):
+	}
+	h.foreground(unix.Getpgrp(), h.group)
+	h.send("signal %d", syscall.SIGCONT)
+}
+
+// foreground gives the terminal to the process group to, if the group from has it.
+func (h *holding) foreground(from, to int) bool {
+	if now, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err != nil || now != from || to == 0 {
+		return false
+	}
+	signal.Ignore(syscall.SIGTTOU)
+	defer signal.Reset(syscall.SIGTTOU)
+	return unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, to) == nil
+}
+
+func boottime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
+	return time.Duration(t.Nano())
+}
+
+// reap frees the children that have ended, among them those that process 1 inherits.
+func reap() {
+	for {
+		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 && !errors.Is(err, syscall.EINTR) {
+			return
+		}
+	}
+}
+
+// killAll kills a process group and all descendants of a process, until none is left.
+func killAll(pid, group int) {
+	for {
+		left := killOnce(pid, group)
+		reap()
+		if !left {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// killOnce kills a process group and all descendants of a process, and reports whether there were any.
+// Without a /proc of this PID namespace, it kills the group only.
+func killOnce(pid, group int) (any bool) {
+	if group > 0 {
+		any = syscall.Kill(-group, syscall.SIGKILL) == nil
+	}
+	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
+		return any
+	}
+	children := map[int][]int{}
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return any
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		p, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		stat, _ := os.ReadFile("/proc/" + name + "/stat")
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(fields) > 1 && fields[0] != "Z" {
+			parent, _ := strconv.Atoi(fields[1])
+			children[parent] = append(children[parent], p)
+		}
+	}
+	for todo := children[pid]; len(todo) > 0; todo = todo[1:] {
+		any = syscall.Kill(todo[0], syscall.SIGKILL) == nil || any
+		todo = append(todo, children[todo[0]]...)
+	}
+	return any
+}

@@ -1,0 +1,37 @@
+//go:build !linux
+
+package main
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+const superviseWord = "supervise-command"
+
+func passedSignals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
+
+func endsWaiting(os.Signal) bool { return true }
+
+type holding struct {
+	session *session.Session
+	name    string
+	token   lease.Token
+	window  time.Duration
+	path    string
+	args    []string
+	changed <-chan struct{}
+	signals <-chan os.Signal
+}
+
+// Only Linux has what keeps every descendant of a command from outliving its holder.
+func hold(context.Context, *holding) (int, error) {
+	return 0, fail(exitUsage, "lease run works on Linux only; the other commands work here")
+}
+
+func supervise([]string) int { return exitUsage }

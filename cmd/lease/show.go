@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/fencedlease/lease"
+)
+
+// A row is one lease as -json prints it. It leaves out the lease ID, with which any program could act
+// as the holder.
+type row struct {
+	Name     string      `json:"name"`
+	State    lease.State `json:"state"`
+	Owner    string      `json:"owner,omitempty"`
+	Token    lease.Token `json:"token,omitempty"`
+	Duration float64     `json:"duration_s,omitempty"` // in seconds; -1: infinite
+	Left     float64     `json:"left_s,omitempty"`     // in seconds, at most; -1: infinite
+	Time     *time.Time  `json:"time,omitempty"`       // of lease watch, on this machine's clock
+	Error    string      `json:"error,omitempty"`      // the record cannot be read
+
+	left time.Duration
+}
+
+func newRow(name string, r lease.Record, now time.Time) row {
+	r = r.At(now)
+	w := row{Name: name, State: r.State, left: r.Remaining(now)}
+	if r.Epoch > 0 {
+		w.Token = lease.TokenOf(r.Epoch)
+	}
+	if r.State.Locked() {
+		w.Owner, w.Duration, w.Left = r.Owner, seconds(r.Duration), seconds(w.left)
+	}
+	return w
+}
+
+func seconds(d time.Duration) float64 {
+	if d == lease.Infinite {
+		return -1
+	}
+	return d.Round(time.Millisecond).Seconds()
+}
+
+// remaining formats a remaining time for people.
+func remaining(d time.Duration) string {
+	if d == lease.Infinite {
+		return "infinite"
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+// printable replaces what could control a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// colour surrounds a state with its colour. All colours have the same width, so that columns align.
+func colour(s lease.State) string {
+	if !isTerminal(os.Stdout) || os.Getenv("NO_COLOR") != "" {
+		return s.String()
+	}
+	n := 39
+	switch s {
+	case lease.Leased:
+		n = 32
+	case lease.Breaking:
+		n = 33
+	case lease.Broken:
+		n = 31
+	}
+	return fmt.Sprintf("\x1b[%dm%s\x1b[39m", n, s)
+}
+
+func (w row) cells() string {
+	if w.Error != "" {
+		return printable(w.Name) + "\t\t\t\t" + printable(w.Error)
+	}
+	left := "-"
+	if w.State.Locked() {
+		left = remaining(w.left)
+	}
+	return strings.Join([]string{printable(w.Name), colour(w.State), left, string(w.Token), printable(w.Owner)}, "\t")
+}
+
+// output prints rows, as a table or as JSON.
+func output(c *call, rows []row) error {
+	if c.json {
+		enc := json.NewEncoder(os.Stdout)
+		for _, w := range rows {
+			if err := enc.Encode(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	if isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" {
+		fmt.Fprintln(t, "NAME\t\x1b[39mSTATE\x1b[39m\tLEFT\tTOKEN\tOWNER")
+	} else {
+		fmt.Fprintln(t, "NAME\tSTATE\tLEFT\tTOKEN\tOWNER")
+	}
+	for _, w := range rows {
+		fmt.Fprintln(t, w.cells())
+	}
+	return t.Flush()
+}
+
+// list is lease ls. A record that cannot be read is a row, and makes the exit code 1.
+func list(ctx context.Context, c *call) error {
+	if len(c.args) > 1 || c.rest != nil {
+		return fail(exitUsage, "ls: want at most one PREFIX; see lease -h")
+	}
+	store, end, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	var rows []row
+	bad := 0
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for e, err := range store.List(ctx, strings.Join(c.args, "")) {
+		switch {
+		case err != nil && e.Name == "":
+			return unreachable(err)
+		case err != nil:
+			rows, bad = append(rows, row{Name: e.Name, Error: oneLine(err)}), bad+1
+		default:
+			rows = append(rows, newRow(e.Name, e.Record, e.Now))
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
+	if err := output(c, rows); err != nil {
+		return err
+	}
+	if bad > 0 {
+		return fail(1, "%d records cannot be read: see the table", bad)
+	}
+	return nil
+}
+
+// show is lease show.
+func show(ctx context.Context, c *call) error {
+	name, err := c.one("NAME")
+	if err != nil {
+		return err
+	}
+	store, end, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	res, err := lease.Inspect(ctx, store.Authority(), name)
+	if err != nil {
+		return unreachable(err)
+	}
+	return output(c, []row{newRow(name, res.Record, res.Now)})
+}
+
+// breakLease is lease break.
+func breakLease(ctx context.Context, c *call) error {
+	name, err := c.one("NAME")
+	if err != nil {
+		return err
+	}
+	if c.grace < 0 {
+		return fail(exitUsage, "break: set -grace to how long the holder may take to stop, such as 30s")
+	}
+	store, end, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if !c.yes {
+		if !isTerminal(os.Stdin) {
+			return fail(exitUsage, "break: there is no terminal to ask in; add -yes")
+		}
+		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+		text := holderOf(asking, store, name)
+		cancel()
+		fmt.Fprintf(os.Stderr, "%s.\nBreak it, with a grace of %v? [y/N] ", printable(text), c.grace)
+		answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+			return fail(1, "not broken")
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	left, err := lease.Break(ctx, store.Authority(), name, lease.Grace(c.grace))
+	switch code := lease.CodeOf(err); {
+	case err == nil:
+		fmt.Printf("%s is free in %s\n", printable(name), remaining(left))
+		return nil
+	case code == lease.ErrNotPresent:
+		return fail(1, "nobody has the lease %q: there is nothing to break", name)
+	case code.Refusal():
+		return fail(1, "%s", oneLine(err))
+	}
+	return unreachable(err)
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// superviseWord is the first argument of a supervisor.
+const superviseWord = "supervise-command"
+
+// A parent-death signal is sent when the thread that forked has ended, so the main goroutine stays on
+// the main thread.
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == superviseWord {
+		runtime.LockOSThread()
+	}
+}
+
+// A supervised is a command and what is to happen to it.
+type supervised struct {
+	reports    *os.File
+	group      int
+	term, kill time.Duration // times of CLOCK_BOOTTIME
+	stopping   bool          // SIGTERM was sent, since the lease is lost or about to end
+	killing    bool          // all is to die, since the command has ended or its time is up
+}
+
+// supervise runs the command args[1:], whose file is args[0].
+func supervise(args []string) int {
+	orders, reports := os.NewFile(3, "orders"), os.NewFile(4, "reports")
+	syscall.CloseOnExec(3)
+	syscall.CloseOnExec(4)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE)
+	if len(args) < 2 || unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
+		fmt.Fprintln(reports, "failed the system has no subreapers: lease run needs Linux 3.4 or newer")
+		return 1
+	}
+	s := &supervised{reports: reports}
+	in := bufio.NewScanner(orders)
+	if !in.Scan() {
+		return 1
+	}
+	s.order(in.Text())
+	if boottime() >= s.term {
+		fmt.Fprintln(reports, "exit 143")
+		return 0
+	}
+	p, err := os.StartProcess(args[0], args[1:], &os.ProcAttr{
+		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		fmt.Fprintf(reports, "failed %s\n", oneLine(err))
+		return 1
+	}
+	s.group = p.Pid
+	fmt.Fprintf(reports, "pid %d\n", p.Pid)
+
+	lines, states := make(chan string), make(chan state)
+	go func() {
+		defer close(lines)
+		for in.Scan() {
+			lines <- in.Text()
+		}
+	}()
+	go wait(states)
+	tick := time.NewTicker(50 * time.Millisecond)
+	code := 0
+	for {
+		select {
+		case line, open := <-lines:
+			if !open { // The holder is dead.
+				lines, s.killing = nil, true
+				break
+			}
+			s.order(line)
+		case st, open := <-states:
+			switch {
+			case !open: // As a subreaper, the supervisor has a child as long as a descendant lives.
+				fmt.Fprintf(reports, "exit %d\n", code)
+				return 0
+			case st.pid != s.group:
+			case st.Stopped():
+				fmt.Fprintf(reports, "stopped %d\n", st.StopSignal())
+			case st.Exited():
+				code, s.killing = st.ExitStatus(), true
+			case st.Signaled():
+				code, s.killing = 128+int(st.Signal()), true
+			}
+		case <-tick.C: // A timer would not notice that the machine was suspended.
+		}
+		s.act()
+	}
+}
+
+// order carries out a line of the holder.
+func (s *supervised) order(line string) {
+	word, rest, _ := strings.Cut(line, " ")
+	switch word {
+	case "until":
+		_, _ = fmt.Sscan(rest, (*int64)(&s.term), (*int64)(&s.kill))
+	case "stop":
+		s.term = 0
+	case "signal":
+		var n int
+		if _, err := fmt.Sscan(rest, &n); err == nil && s.group > 0 && !s.killing {
+			_ = syscall.Kill(-s.group, syscall.Signal(n))
+		}
+	}
+}
+
+// act stops or kills what must not run any more.
+func (s *supervised) act() {
+	now := boottime()
+	if now >= s.term && !s.stopping && !s.killing {
+		s.stopping = true
+		_ = syscall.Kill(-s.group, syscall.SIGTERM)
+		_ = syscall.Kill(-s.group, syscall.SIGCONT) // A stopped process gets no SIGTERM.
+	}
+	if now >= s.kill || s.killing {
+		s.killing = true
+		killOnce(os.Getpid(), s.group)
+	}
+}
+
+// A state is the change of the state of a child.
+type state struct {
+	pid int
+	syscall.WaitStatus
+}
+
+// wait sends the changes of all children, and closes the channel when there is none left.
+func wait(states chan<- state) {
+	defer close(states)
+	for {
+		var st state
+		var err error
+		st.pid, err = syscall.Wait4(-1, &st.WaitStatus, syscall.WUNTRACED, nil)
+		switch {
+		case err == nil:
+			states <- st
+		case !errors.Is(err, syscall.EINTR):
+			return
+		}
+	}
+}

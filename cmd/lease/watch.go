@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/cmd/lease/open"
+)
+
+// watch is lease watch. It reads at every signal of the store and at every interval, and prints what
+// changed. Renewals are no change.
+func watch(ctx context.Context, c *call) error {
+	name, err := c.one("NAME or PREFIX/")
+	if err != nil {
+		return err
+	}
+	if c.interval < 10*time.Millisecond {
+		return fail(exitUsage, "-interval is %v: it must be at least 10ms", c.interval)
+	}
+	store, end, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	var signals <-chan struct{}
+	seen, first, silent := map[string]row{}, true, false
+	for {
+		w, ok := store.Authority().(lease.Watcher)
+		if signals == nil && ok && !strings.HasSuffix(name, "/") {
+			signals, _ = w.Watch(ctx, name)
+		}
+		now, err := look(ctx, store, name)
+		switch {
+		case err != nil && first:
+			return unreachable(err)
+		case err != nil && !silent:
+			fmt.Fprintf(os.Stderr, "lease: no answer, trying again: %s\n", oneLine(err))
+		case err == nil:
+			for _, w := range changes(seen, now) {
+				if err := line(c, w); err != nil {
+					return err
+				}
+			}
+			seen = now
+		}
+		first, silent = false, err != nil
+		select {
+		case _, open := <-signals:
+			if !open {
+				signals = nil
+				time.Sleep(c.interval)
+			}
+		case <-time.After(c.interval):
+		}
+	}
+}
+
+// look reads the lease, or those whose names begin with a prefix that ends with "/".
+func look(ctx context.Context, store open.Leases, name string) (map[string]row, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	rows := map[string]row{}
+	if !strings.HasSuffix(name, "/") {
+		res, err := lease.Inspect(ctx, store.Authority(), name)
+		rows[name] = newRow(name, res.Record, res.Now)
+		return rows, err
+	}
+	for e, err := range store.List(ctx, name) {
+		if err != nil && e.Name == "" {
+			return nil, err
+		} else if err != nil {
+			rows[e.Name] = row{Name: e.Name, Error: oneLine(err)}
+		} else {
+			rows[e.Name] = newRow(e.Name, e.Record, e.Now)
+		}
+	}
+	return rows, nil
+}
+
+// changes returns the rows that are new or differ in more than the time that is left, by name. A lease
+// that is no longer listed is available.
+func changes(old, now map[string]row) (changed []row) {
+	for name, w := range now {
+		o, known := old[name]
+		if !known || o.State != w.State || o.Owner != w.Owner || o.Token != w.Token || o.Error != w.Error {
+			changed = append(changed, w)
+		}
+	}
+	for name, o := range old {
+		if _, listed := now[name]; !listed && (o.State.Locked() || o.Error != "") {
+			changed = append(changed, row{Name: name, Token: o.Token})
+		}
+	}
+	slices.SortFunc(changed, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
+	return changed
+}
+
+func line(c *call, w row) error {
+	now := time.Now().Truncate(time.Millisecond)
+	if c.json {
+		w.Time = &now
+		return json.NewEncoder(os.Stdout).Encode(w)
+	}
+	_, err := fmt.Println(now.Format("15:04:05.000") + "  " + strings.ReplaceAll(w.cells(), "\t", "  "))
+	return err
+}
