@@ -1,0 +1,337 @@
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is the program, which TestMain builds, and url the store of most tests.
+var binary, url string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "lease")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		binary = filepath.Join(dir, "lease")
+		var out []byte
+		if out, err = exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+			err = fmt.Errorf("%v: %s", err, out)
+		}
+	}
+	var stop func()
+	if err == nil {
+		url, _, stop, err = redis(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer stop()
+	return m.Run()
+}
+
+// redis starts a server, and returns its URL, its process and a function that kills it.
+func redis(dir string) (url string, p *os.Process, stop func(), err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, nil, err
+	}
+	addr := l.Addr().String()
+	l.Close()
+	_, port, _ := net.SplitHostPort(addr)
+	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
+	if err := cmd.Start(); err != nil {
+		return "", nil, nil, err
+	}
+	for range 100 {
+		if c, err := net.Dial("tcp", addr); err == nil {
+			c.Close()
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return "redis://" + addr, cmd.Process, func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }, nil
+}
+
+// run runs lease, and returns what it prints and its exit code.
+func run(t *testing.T, store string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), "LEASE_STORE="+store, "LEASE_DURATION=3s")
+	var o, e bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &o, &e
+	cmd.WaitDelay = 10 * time.Second
+	_ = cmd.Run()
+	return o.String(), e.String(), cmd.ProcessState.ExitCode()
+}
+
+// start starts lease in a process group of its own.
+func start(t *testing.T, store string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), "LEASE_STORE="+store, "LEASE_DURATION=3s")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, limit time.Duration, ok func() bool) {
+	t.Helper()
+	for began := time.Now(); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > limit {
+			t.Fatalf("not within %v: %s", limit, what)
+		}
+	}
+}
+
+func exists(file string) bool { _, err := os.Stat(file); return err == nil }
+
+// heartbeat is a shell command whose descendant, in a session of its own, ignores SIGTERM and appends
+// to a file for as long as it lives.
+func heartbeat(file string) []string {
+	return []string{"sh", "-c", `trap "" TERM; setsid sh -c 'trap "" TERM; while :; do echo x >>"$0"; sleep 0.02; done' "$0" & wait`, file}
+}
+
+func size(file string) int64 {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// dead fails the test if a heartbeat goes on.
+func dead(t *testing.T, file string) {
+	t.Helper()
+	before := size(file)
+	time.Sleep(300 * time.Millisecond)
+	if after := size(file); after != before {
+		t.Errorf("the command still runs: it wrote %d bytes", after-before)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		name, store string
+		args        []string
+		code        int
+		stderr      string // a part of it
+	}{
+		{"success", url, []string{"run", "x/1", "--", "true"}, 0, ""},
+		{"its own", url, []string{"run", "x/2", "--", "sh", "-c", "exit 42"}, 42, ""},
+		{"signal", url, []string{"run", "x/3", "--", "sh", "-c", "kill -USR1 $$"}, 138, ""},
+		{"not found", url, []string{"run", "x/4", "--", "no-such-command"}, 127, "check its name"},
+		{"not executable", url, []string{"run", "x/5", "--", "/etc/passwd"}, 126, "executable"},
+		{"no command", url, []string{"run", "x/6"}, 64, "NAME -- COMMAND"},
+		{"no subcommand", url, nil, 64, "lease -h"},
+		{"bad wait", url, []string{"run", "-wait", "soon", "x", "--", "true"}, 64, "forever"},
+		{"short duration", url, []string{"run", "-duration", "1ms", "x", "--", "true"}, 64, "at least 1s"},
+		{"no store", "", []string{"ls"}, 64, "LEASE_STORE"},
+		{"unknown store", "gopher://x", []string{"ls"}, 64, "unknown store"},
+		{"password", "", []string{"ls", "-store", "redis://:secret@x"}, 64, "ps shows"},
+		{"unreachable", "redis://127.0.0.1:1", []string{"run", "x", "--", "true"}, 69, "check its URL"},
+		{"unreachable, waiting", "redis://127.0.0.1:1", []string{"run", "-wait", "1s", "x", "--", "true"}, 69, "check its URL"},
+		{"nothing to break", url, []string{"break", "x/7", "-grace", "1s", "-yes"}, 1, "nothing to break"},
+		{"no terminal", url, []string{"break", "x/7", "-grace", "1s"}, 64, "-yes"},
+		{"help", "", []string{"-h"}, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, stderr, code := run(t, c.store, c.args...)
+			if code != c.code {
+				t.Errorf("exit code %d, want %d: %s", code, c.code, stderr)
+			}
+			if !strings.Contains(stderr, c.stderr) || strings.Contains(stderr, "secret") {
+				t.Errorf("stderr %q, want %q in it", stderr, c.stderr)
+			}
+		})
+	}
+}
+
+func TestEnvironmentAndStreams(t *testing.T) {
+	out, _, _ := run(t, url, "run", "env", "--", "sh", "-c", `echo "$LEASE_NAME ${#LEASE_TOKEN}"`)
+	if out != "env 20\n" {
+		t.Errorf("environment: %q", out)
+	}
+	in := bytes.Repeat([]byte{0, 255, '\n', 27}, 1<<21) // 8 MiB
+	cmd := exec.Command(binary, "run", "cat", "--", "cat")
+	cmd.Env, cmd.Stdin = append(os.Environ(), "LEASE_STORE="+url), bytes.NewReader(in)
+	if got, err := cmd.Output(); err != nil || !bytes.Equal(got, in) {
+		t.Errorf("cat returned %d bytes and %v, want %d and nil", len(got), err, len(in))
+	}
+}
+
+func TestHeldAndBroken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "beats")
+	holder := start(t, url, append([]string{"run", "held", "--"}, heartbeat(file)...)...)
+	eventually(t, "the command runs", 5*time.Second, func() bool { return exists(file) })
+	if _, stderr, code := run(t, url, "run", "held", "--", "true"); code != 75 || !strings.Contains(stderr, "has the lease") {
+		t.Errorf("a second holder: %d, %s", code, stderr)
+	}
+	if _, stderr, code := run(t, url, "run", "-wait", "300ms", "held", "--", "true"); code != 75 {
+		t.Errorf("a second holder that waits: %d, %s", code, stderr)
+	}
+	if out, _, code := run(t, url, "ls", "-json", "held"); code != 0 || !strings.Contains(out, `"state":"leased"`) || strings.Contains(out, `"id"`) {
+		t.Errorf("ls: %d, %s", code, out)
+	}
+	if out, stderr, code := run(t, url, "break", "held", "-grace", "2s", "-yes"); code != 0 {
+		t.Errorf("break: %d, %s %s", code, out, stderr)
+	}
+	if _, stderr, code := run(t, url, "run", "-wait", "20s", "held", "--", "true"); code != 0 {
+		t.Errorf("after the break: %d, %s", code, stderr)
+	}
+	dead(t, file)
+	_ = holder.Wait()
+	if code := holder.ProcessState.ExitCode(); code != 76 {
+		t.Errorf("the holder: %d, want 76", code)
+	}
+}
+
+// Whatever ends or stops lease, or keeps it from its store, the descendants of its command are dead
+// when the next command begins.
+func TestNeverAliveTogether(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		harm func(holder, server *os.Process) error
+		heal func(holder, server *os.Process) error
+		code int // of the holder; -1: it was killed
+	}{
+		{"killed", func(h, _ *os.Process) error { return h.Kill() }, nil, -1},
+		{"stopped", func(h, _ *os.Process) error { return h.Signal(syscall.SIGSTOP) },
+			func(h, _ *os.Process) error { return h.Signal(syscall.SIGCONT) }, 76},
+		{"store stopped", func(_, s *os.Process) error { return s.Signal(syscall.SIGSTOP) },
+			func(_, s *os.Process) error { return s.Signal(syscall.SIGCONT) }, 76},
+		{"terminated", func(h, _ *os.Process) error { return h.Signal(syscall.SIGTERM) }, nil, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			store, server, stop, err := redis(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(stop)
+			file := filepath.Join(dir, "beats")
+			command := heartbeat(file)
+			if c.name == "terminated" { // It ends, and leaves its descendant behind.
+				command[2] = strings.NewReplacer(`trap "" TERM; setsid`, `trap "exit 0" TERM; setsid`).Replace(command[2])
+			}
+			holder := start(t, store, append([]string{"run", "it", "--"}, command...)...)
+			eventually(t, "the command runs", 5*time.Second, func() bool { return exists(file) })
+			if err := c.harm(holder.Process, server); err != nil {
+				t.Fatal(err)
+			}
+			if c.name == "store stopped" { // Without its store, only the clock ends the command.
+				time.Sleep(4 * time.Second)
+				dead(t, file)
+			}
+			next := filepath.Join(dir, "next")
+			if c.name == "store stopped" {
+				if err := c.heal(holder.Process, server); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, stderr, code := run(t, store, "run", "-wait", "20s", "it", "--", "sh", "-c",
+				`wc -c <"$0"; sleep 0.3; wc -c <"$0" >"$1"; test "$(wc -c <"$0")" = "$(cat "$1")"`, file, next)
+			if code != 0 {
+				t.Errorf("the next command: %d, %s", code, stderr)
+			}
+			dead(t, file)
+			if c.heal != nil && c.name != "store stopped" {
+				if err := c.heal(holder.Process, server); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_ = holder.Wait()
+			if got := holder.ProcessState.ExitCode(); got != c.code {
+				t.Errorf("the holder: %d, want %d", got, c.code)
+			}
+		})
+	}
+}
+
+// 6 processes take 10 turns each. mkdir fails if two turns overlap.
+func TestTurns(t *testing.T) {
+	dir := t.TempDir()
+	turns := 10
+	if testing.Short() {
+		turns = 2
+	}
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			for range turns {
+				_, stderr, code := run(t, url, "run", "-wait", "5m", "turns", "--", "sh", "-c",
+					`mkdir "$0/busy" && sleep 0.01 && echo "$LEASE_TOKEN" >>"$0/tokens" && rmdir "$0/busy"`, dir)
+				if code != 0 {
+					t.Errorf("a turn: %d, %s", code, stderr)
+				}
+			}
+		})
+	}
+	all.Wait()
+	data, _ := os.ReadFile(filepath.Join(dir, "tokens"))
+	tokens := strings.Fields(string(data))
+	if len(tokens) != 6*turns {
+		t.Errorf("%d turns, want %d", len(tokens), 6*turns)
+	}
+	for i := 1; i < len(tokens); i++ {
+		if tokens[i] <= tokens[i-1] {
+			t.Errorf("token %s after %s", tokens[i], tokens[i-1])
+		}
+	}
+}
+
+// As process 1 of a PID namespace, lease ends with the code of its command, and reaps orphans.
+func TestProcess1(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", binary, "run", "one", "--", "sh", "-c",
+		`(setsid sh -c 'sleep 0.1' &); sleep 0.5; ! grep -l 'State:.Z' /proc/[0-9]*/status && exit 7`)
+	cmd.Env = append(os.Environ(), "LEASE_STORE="+url)
+	out, _ := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != 7 {
+		t.Errorf("%d, want 7: %s", code, out)
+	}
+}
+
+// script runs lease at a pseudo-terminal.
+func TestTerminal(t *testing.T) {
+	for _, c := range []struct{ name, keys, command, want string }{
+		{"Ctrl-C", `sleep 1; printf '\003'; sleep 1`, `sleep 20`, "code 130"},
+		{"reads", `sleep 1; printf 'hello\n'; sleep 1`, `read x; echo "got $x"`, "got hello"},
+		{"Ctrl-Z", `sleep 1; printf '\032'; sleep 1; printf 'fg\n'; sleep 2`, `sleep 2; echo woke`, "woke"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			shell := fmt.Sprintf("set -m; %s run 'tty/%s' -- sh -c '%s'; echo code $?", binary, c.name, c.command)
+			if c.name == "Ctrl-Z" {
+				shell += "; fg; echo code $?"
+			}
+			file := filepath.Join(t.TempDir(), "script")
+			if err := os.WriteFile(file, []byte(shell), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("sh", "-c", fmt.Sprintf(`(%s) | timeout 20 script -qec "$0" /dev/null`, c.keys), "bash "+file)
+			cmd.Env = append(os.Environ(), "LEASE_STORE="+url)
+			out, _ := cmd.CombinedOutput()
+			if !strings.Contains(string(out), c.want) {
+				t.Errorf("no %q in %q", c.want, out)
+			}
+		})
+	}
+}
