@@ -1,0 +1,61 @@
+package slots
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/fencedlease/lease"
+)
+
+// The names and owners of the leases are shared by processes of different versions of the library.
+
+func slotName(prefix string, i int) string { return prefix + "slots/" + strconv.Itoa(i) }
+func waiterName(prefix, id string) string  { return prefix + "waiting/" + id }
+func ownerOf(owner string, w waiter) string {
+	return fmt.Sprintf("%s id=%s priority=%d ticket=%d", owner, w.id, w.priority, w.ticket)
+}
+
+// parseOwner is the inverse of ownerOf, without the owner itself.
+func parseOwner(s string) (w waiter, ok bool) {
+	cut := func(sep string) (value string) {
+		i := strings.LastIndex(s, sep)
+		if i < 0 {
+			return ""
+		}
+		s, value = s[:i], s[i+len(sep):]
+		return value
+	}
+	var err1, err2 error
+	w.ticket, err1 = strconv.ParseUint(cut(" ticket="), 10, 63)
+	w.priority, err2 = strconv.Atoi(cut(" priority="))
+	w.id = cut(" id=")
+	return w, err1 == nil && err2 == nil && w.id != ""
+}
+
+// A listing is the content of one list.
+type listing struct {
+	waiters []waiter
+	locked  map[int]holder
+}
+
+// list lists the leases under the prefix. A slot whose record cannot be read counts as locked.
+func (s *Slots) list(ctx context.Context) (listing, error) {
+	l := listing{locked: map[int]holder{}}
+	for e, err := range s.lister.List(ctx, s.prefix) {
+		if err != nil && e.Name == "" {
+			return l, err
+		}
+		kind, name, _ := strings.Cut(strings.TrimPrefix(e.Name, s.prefix), "/")
+		w, ok := parseOwner(e.Record.Owner)
+		switch i, bad := strconv.Atoi(name); {
+		case err == nil && !e.Record.State.Locked():
+		case kind == "slots" && bad == nil && i >= 0:
+			l.locked[i] = holder{waiter: w, breaking: e.Record.State == lease.Breaking, foreign: err != nil || !ok}
+		case kind == "waiting" && err == nil && ok && w.id == name:
+			l.waiters = append(l.waiters, w)
+		}
+	}
+	return l, nil
+}

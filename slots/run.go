@@ -1,0 +1,185 @@
+package slots
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/timing"
+	"github.com/fencedlease/lease/session"
+)
+
+// A run is the state of one call of Run.
+type run struct {
+	*Slots
+	f       func(context.Context, lease.Token) error
+	me      waiter
+	waiting *session.Session // the place in the queue; nil if the call has not queued up
+	freeFor map[int]int      // for how many lists a slot has been free
+	watched []int            // the slots to watch before the next list
+	bad     time.Time        // since when all attempts have failed with permanent errors; zero if they have not
+	leaving chan struct{}    // closed when the lease of the queue has been released; nil if that has not begun
+}
+
+// patience is how many lists a free slot may stay free before the next waiter tries it, in place of
+// a waiter ahead that may have crashed.
+const patience = 3
+
+// slotSession is a Session whose AcquireUnlessHeld does not wait to see whether the holder is alive:
+// the next list shows it.
+type slotSession struct{ *session.Session }
+
+func (s slotSession) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error) {
+	return s.AcquireWithToken(ctx)
+}
+
+// look lists the leases and takes the next step. The result done reports whether f has returned.
+func (r *run) look(ctx context.Context) (done bool, err error) {
+	r.watched = nil
+	if r.waiting != nil && !r.waiting.CheckAlive() {
+		if _, err := r.waiting.Acquire(ctx); err != nil {
+			return false, err
+		}
+	}
+	listCtx, cancel := timing.WithTimeout(ctx, r.o.Session.Clock, r.o.Session.Duration)
+	defer cancel()
+	l, err := r.list(listCtx)
+	if err != nil {
+		return false, err
+	}
+	n := int(r.n.Load())
+	if r.waiting == nil {
+		for _, w := range l.waiters {
+			r.me.ticket = max(r.me.ticket, w.ticket)
+		}
+		r.me.ticket++
+	}
+	s := r.decide(r.me, l.waiters, l.locked, n, r.overdue(l.locked, n))
+	if err := r.breakAll(listCtx, s.breaks); err != nil {
+		return false, err
+	}
+	if s.take >= 0 {
+		done, err := r.take(ctx, s.take)
+		if done || err != nil {
+			return done, err
+		}
+	} else if s.rank == 0 {
+		for i := range n {
+			r.watched = append(r.watched, i)
+		}
+	}
+	return false, r.queue(ctx)
+}
+
+// overdue returns how many of the waiters ahead have let free slots pass.
+func (r *run) overdue(locked map[int]holder, n int) int {
+	longest := 0
+	for i := range n {
+		if _, ok := locked[i]; ok {
+			delete(r.freeFor, i)
+		} else {
+			r.freeFor[i]++
+			longest = max(longest, r.freeFor[i])
+		}
+	}
+	return longest / patience
+}
+
+// queue makes the call a waiter that the others see.
+func (r *run) queue(ctx context.Context) error {
+	if r.waiting != nil {
+		return nil
+	}
+	s, err := r.session(waiterName(r.prefix, r.me.id))
+	if err != nil {
+		return err
+	}
+	r.waiting = s
+	_, err = s.Acquire(ctx)
+	return err
+}
+
+func (r *run) session(name string) (*session.Session, error) {
+	o := *r.o.Session
+	o.Owner = ownerOf(o.Owner, r.me)
+	return session.New(r.authority, name, &o)
+}
+
+// take acquires a slot, calls f, and releases the slot.
+func (r *run) take(ctx context.Context, i int) (done bool, err error) {
+	s, err := r.session(slotName(r.prefix, i))
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = r.close(ctx, s) }()
+	_, err = session.TryRun(ctx, slotSession{s}, func(ctx context.Context, tok lease.Token) error {
+		if i >= int(r.n.Load()) {
+			return nil // SetN has removed the slot meanwhile
+		}
+		done = true
+		if r.waiting != nil {
+			r.leaving = make(chan struct{})
+			go func() {
+				defer close(r.leaving)
+				_ = r.close(ctx, r.waiting)
+			}()
+		}
+		return r.f(ctx, tok)
+	}, &session.RunOptions{ReleaseTimeout: 2 * r.o.Session.RequestTimeout})
+	return done, err
+}
+
+// leave gives up the place in the queue.
+func (r *run) leave(ctx context.Context) {
+	if r.leaving != nil {
+		<-r.leaving
+	} else if r.waiting != nil {
+		_ = r.close(ctx, r.waiting)
+	}
+}
+
+// close releases a lease and ends its Session. It waits for at most two requests, even if ctx has
+// ended; a lease that cannot be released ends by itself.
+func (r *run) close(ctx context.Context, s *session.Session) error {
+	ctx, cancel := timing.WithTimeout(context.WithoutCancel(ctx), r.o.Session.Clock, 2*r.o.Session.RequestTimeout)
+	defer cancel()
+	return s.Close(ctx)
+}
+
+// isPermanent reports whether all attempts have failed with permanent errors for 30 s.
+func (r *run) isPermanent(err error) bool {
+	if !errors.As(err, new(*lease.PermanentError)) {
+		r.bad = time.Time{}
+		return false
+	}
+	now := r.o.Session.Clock.Now()
+	if r.bad.IsZero() {
+		r.bad = now
+	}
+	return now.Sub(r.bad) >= 30*time.Second
+}
+
+// pause waits for d, or until a watched slot changes. The signals of renewals cost at most one list in
+// a tenth of the Interval.
+func (r *run) pause(ctx context.Context, d time.Duration) {
+	changed, cancel := context.WithCancel(ctx)
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer cancel()
+	if w, ok := r.authority.(lease.Watcher); ok {
+		for _, i := range r.watched {
+			if signals, err := w.Watch(changed, slotName(r.prefix, i)); err == nil {
+				watches.Go(func() {
+					if _, ok := <-signals; ok {
+						cancel()
+					}
+				})
+			}
+		}
+	}
+	least := min(d, r.o.Interval/10)
+	_ = timing.Sleep(ctx, r.o.Session.Clock, max(0, least))
+	_ = timing.Sleep(changed, r.o.Session.Clock, max(0, d-least))
+}

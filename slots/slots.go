@@ -1,0 +1,204 @@
+package slots
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/session"
+)
+
+// Options configure [Slots]. A nil *Options means the defaults. If a field is zero, its default is
+// used.
+type Options struct {
+	// Session has the options of every lease. Its Owner has at most 900 bytes. Duration must be
+	// finite, and TakeOver must not be set. Default: the defaults of package session.
+	Session *session.Options
+
+	// Priority orders the waiters: the highest is first. A waiter makes a holder with a lower
+	// Priority stop. Default: 0.
+	Priority int
+
+	// Interval is the time between two lists while Run waits. The first waiter also watches the slots
+	// if the authority is a [lease.Watcher]. Default: Session.Duration/12.
+	Interval time.Duration
+
+	// Grace is how long a holder may take to stop when it must leave its slot. It is at least the
+	// time that the holder needs to learn of the break, and at most Session.Duration. Default:
+	// Session.Duration.
+	Grace time.Duration
+}
+
+// complete returns a copy of o with the defaults filled in.
+func (o *Options) complete() (*Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	s, err := c.Session.Complete()
+	if err != nil {
+		return nil, err
+	}
+	c.Session = s
+	if c.Interval == 0 {
+		c.Interval = max(s.Duration/12, time.Millisecond)
+	}
+	if c.Grace == 0 {
+		c.Grace = s.Duration
+	}
+	var errs []error
+	for _, f := range []struct {
+		bad   bool
+		field string
+		value any
+		bound string
+	}{
+		{s.Duration == lease.Infinite, "Session.Duration", "infinite", "must be finite, so that the slot of a process that has crashed becomes free"},
+		{s.TakeOver, "Session.TakeOver", s.TakeOver, "must be false, because each call of Run has a slot of its own"},
+		{len(s.Owner) > 900, "Session.Owner", fmt.Sprintf("%d bytes", len(s.Owner)), "must have at most 900 bytes"},
+		{c.Interval < time.Millisecond, "Interval", c.Interval, "must be at least 1ms; did you forget the unit?"},
+		{c.Interval > lease.Infinite/64, "Interval", c.Interval, "must be at most 4.5 years"},
+		{c.Grace < time.Millisecond, "Grace", c.Grace, "must be at least 1ms; did you forget the unit?"},
+	} {
+		if f.bad {
+			errs = append(errs, &lease.FieldError{Field: "Options." + f.field, Value: fmt.Sprint(f.value), Bound: f.bound, Code: lease.ErrOption})
+		}
+	}
+	if errs != nil {
+		return nil, errors.Join(errs...)
+	}
+	c.Grace = min(s.Duration, max(c.Grace, s.RenewInterval+2*s.RequestTimeout+max(0, s.StopWindow)))
+	return &c, nil
+}
+
+// Slots are N places under a prefix. The methods are safe for concurrent use.
+type Slots struct {
+	authority lease.Authority
+	lister    lease.Lister
+	prefix    string
+	o         *Options
+	n         atomic.Int64
+	decide    func(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step // decide, except in tests
+
+	mu     sync.Mutex
+	random dice.Dice // guarded by mu
+}
+
+// New returns n slots under the prefix, which usually ends with a slash. It sends no request. If an
+// argument or an option is out of range, or if a is not a [lease.Lister], New returns a
+// [*lease.FieldError].
+func New(a lease.Authority, prefix string, n int, o *Options) (*Slots, error) {
+	if a == nil {
+		return nil, lease.Missing("New.a")
+	}
+	lister, ok := a.(lease.Lister)
+	if !ok {
+		return nil, &lease.FieldError{Field: "New.a", Value: "an authority without List", Bound: "must be a lease.Lister, because free slots are found in the list of leases", Code: lease.ErrOption}
+	}
+	if err := lease.CheckName(prefix); err != nil {
+		return nil, err
+	}
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkN("New.n", n); err != nil {
+		return nil, err
+	}
+	s := &Slots{authority: a, lister: lister, prefix: prefix, o: o, decide: decide, random: dice.Dice{Reader: &o.Session.Rand}}
+	s.n.Store(int64(n))
+	return s, nil
+}
+
+func checkN(field string, n int) error {
+	if n < 1 || n > 10_000 {
+		return &lease.FieldError{Field: field, Value: fmt.Sprint(n), Bound: "must be from 1 to 10,000", Code: lease.ErrOption}
+	}
+	return nil
+}
+
+// SetN changes the number of slots of this process. Every process must be told, and until then the
+// largest number counts. If there are fewer slots than before, SetN breaks the leases of those that
+// are too many, with the grace of the Options. If that fails, SetN returns the error, and the calls
+// of Run that wait try again.
+func (s *Slots) SetN(ctx context.Context, n int) error {
+	if err := checkN("SetN.n", n); err != nil {
+		return err
+	}
+	if old := int(s.n.Swap(int64(n))); n >= old {
+		return nil
+	}
+	l, err := s.list(ctx)
+	if err != nil {
+		return err
+	}
+	return s.breakAll(ctx, decide(waiter{}, nil, l.locked, n, 0).excess(n))
+}
+
+// excess returns the slots to break that are not among the first n.
+func (st step) excess(n int) (slots []int) {
+	for _, i := range st.breaks {
+		if i >= n {
+			slots = append(slots, i)
+		}
+	}
+	return slots
+}
+
+func (s *Slots) breakAll(ctx context.Context, slots []int) (err error) {
+	for _, i := range slots {
+		_, e := lease.Break(ctx, s.authority, slotName(s.prefix, i), lease.Grace(s.o.Grace))
+		if e != nil && !lease.CodeOf(e).Refusal() {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// Run waits for a slot, calls f once, and gives the slot up when f has returned. The context of f,
+// and the error of Run after a loss, are those of [session.Run]. If a waiter with a higher Priority
+// needs the slot, or SetN removes it, the error matches [lease.ErrBroken].
+//
+// If ctx ends while Run waits, Run returns an error that matches the cause of ctx. If the store fails
+// with permanent errors ([lease.Permanent]) for 30 s while Run waits, Run returns the last of them.
+// Other errors are tried again.
+func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) error {
+	if f == nil {
+		return lease.Missing("Run.f")
+	}
+	s.mu.Lock()
+	id := s.random.ID()
+	s.mu.Unlock()
+	r := &run{Slots: s, f: f, me: waiter{id: hex.EncodeToString(id[:8]), priority: s.o.Priority}, freeFor: map[int]int{}}
+	defer r.leave(ctx)
+	for {
+		began := s.o.Session.Clock.Now()
+		done, err := r.look(ctx)
+		if done || ctx.Err() != nil {
+			return waitError(ctx, done, err)
+		}
+		if r.isPermanent(err) {
+			return err
+		}
+		s.mu.Lock()
+		pause := s.random.Shorten(s.o.Interval, 0.1)
+		s.mu.Unlock()
+		r.pause(ctx, pause-s.o.Session.Clock.Now().Sub(began))
+	}
+}
+
+func waitError(ctx context.Context, done bool, err error) error {
+	if done {
+		return err
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return errors.Join(ctx.Err(), cause)
+	}
+	return ctx.Err()
+}

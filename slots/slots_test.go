@@ -1,0 +1,328 @@
+package slots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// A house is a set of contenders over one memory store, in a synctest bubble.
+type house struct {
+	t      testing.TB
+	store  *memory.Store
+	decide func(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step
+
+	mu     sync.Mutex
+	alive  map[*context.Context]string
+	most   int // most functions with a live context at a time
+	grants map[string]int
+}
+
+func newHouse(t testing.TB) *house {
+	return &house{t: t, store: memory.New(nil), decide: decide, alive: map[*context.Context]string{}, grants: map[string]int{}}
+}
+
+func (h *house) slots(a lease.Authority, name string, n, priority int) *Slots {
+	h.t.Helper()
+	s, err := New(a, "x/", n, &Options{Priority: priority, Session: &session.Options{Owner: name, Logger: slog.New(slog.DiscardHandler)}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	s.decide = h.decide
+	return s
+}
+
+// work returns a function for Run that works for d, or until its context ends.
+func (h *house) work(name string, d time.Duration) func(context.Context, lease.Token) error {
+	return func(ctx context.Context, tok lease.Token) error {
+		h.mu.Lock()
+		h.grants[name]++
+		h.alive[&ctx] = name
+		live := 0
+		for c := range h.alive {
+			if (*c).Err() == nil {
+				live++
+			}
+		}
+		h.most = max(h.most, live)
+		h.mu.Unlock()
+		defer func() {
+			h.mu.Lock()
+			delete(h.alive, &ctx)
+			h.mu.Unlock()
+		}()
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// working returns the names of those whose functions run.
+func (h *house) working() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var names []string
+	for _, name := range h.alive {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// contend makes 8 contenders work in turn for 10 to 20 s each, until the time is over.
+func (h *house) contend(seed uint64, n int, d time.Duration, authority func(i int) lease.Authority) {
+	ctx, cancel := context.WithTimeout(h.t.Context(), d)
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range 8 {
+		name := fmt.Sprint(i)
+		s := h.slots(authority(i), name, n, 0)
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		all.Go(func() {
+			for ctx.Err() == nil {
+				_ = s.Run(ctx, h.work(name, 10*time.Second+time.Duration(random.Int64N(int64(10*time.Second)))))
+			}
+		})
+	}
+	all.Wait()
+}
+
+// unfair returns what is wrong with the grants.
+func (h *house) unfair() (faults []string) {
+	total := 0
+	for _, n := range h.grants {
+		total += n
+	}
+	for i := range 8 {
+		if n := h.grants[fmt.Sprint(i)]; n*8*2 < total || n*8 > 2*total {
+			faults = append(faults, fmt.Sprintf("contender %d got %d of %d grants", i, n, total))
+		}
+	}
+	if total < 3*3600/22 {
+		faults = append(faults, fmt.Sprintf("only %d grants in an hour", total))
+	}
+	return faults
+}
+
+func TestEightForThree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.contend(1, 3, time.Hour, func(int) lease.Authority { return h.store.Authority() })
+		for _, fault := range h.unfair() {
+			t.Error(fault)
+		}
+		if h.most != 3 {
+			t.Errorf("%d worked at once, want 3", h.most)
+		}
+		t.Log("grants:", h.grants)
+		left := 0
+		for e, err := range h.store.Authority().(lease.Lister).List(t.Context(), "x/") {
+			if err != nil || e.Record.State.Locked() {
+				left++
+			}
+		}
+		if left != 0 {
+			t.Errorf("%d leases are still locked", left)
+		}
+	})
+}
+
+// Planted bugs of decide must be found by the check of TestEightForThree.
+func TestPlantedBugs(t *testing.T) {
+	for name, bug := range map[string]func(s step, me waiter, waiters []waiter, locked map[int]holder, n int) step{
+		"no queue": func(s step, me waiter, _ []waiter, locked map[int]holder, n int) step {
+			s = decide(me, nil, locked, n, 0)
+			s.rank = 1 // nor a watch
+			return s
+		},
+		"newest first": func(s step, me waiter, waiters []waiter, locked map[int]holder, n int) step {
+			waiters = slices.Clone(waiters)
+			for i := range waiters {
+				waiters[i].ticket = 1<<40 - waiters[i].ticket
+			}
+			me.ticket = 1<<40 - me.ticket
+			return decide(me, waiters, locked, n, 0)
+		},
+		"only the first slot": func(s step, me waiter, waiters []waiter, locked map[int]holder, n int) step {
+			return decide(me, waiters, locked, 1, 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t)
+				h.decide = func(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step {
+					return bug(decide(me, waiters, locked, n, overdue), me, waiters, locked, n)
+				}
+				h.contend(1, 3, time.Hour, func(int) lease.Authority { return h.store.Authority() })
+				faults := h.unfair()
+				if h.most == 3 && faults == nil {
+					t.Errorf("not found; grants: %v", h.grants)
+				}
+				t.Log(h.most, faults)
+			})
+		})
+	}
+}
+
+// Requests and answers get lost. There are never more than 3 at once, and work goes on.
+func TestFaults(t *testing.T) {
+	for i := range 2 {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Logf("seed %d", seed)
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t)
+				h.contend(seed, 3, 20*time.Minute, func(i int) lease.Authority {
+					return leasefault.Script(h.store.Authority(), leasefault.Always(leasefault.Any,
+						leasefault.Random(seed+uint64(i), 0.2, leasefault.LoseRequest, leasefault.LoseAnswer, leasefault.FailAnswer, leasefault.FailRequest)))
+				})
+				if h.most > 3 {
+					t.Errorf("%d worked at once", h.most)
+				}
+				for i := range 8 {
+					if h.grants[fmt.Sprint(i)] == 0 {
+						t.Errorf("contender %d got nothing: %v", i, h.grants)
+					}
+				}
+				t.Log(h.grants)
+			})
+		})
+	}
+}
+
+// The preferred leader gets its work back, and the other one is told to stop by a break.
+func TestPriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		low := h.slots(h.store.Authority(), "low", 1, 0)
+		go func() { ended <- low.Run(ctx, h.work("low", time.Hour)) }()
+		time.Sleep(time.Minute)
+		high := h.slots(h.store.Authority(), "high", 1, 1)
+		go func() { ended <- high.Run(ctx, h.work("high", time.Hour)) }()
+		if err := <-ended; !errors.Is(err, lease.ErrBroken) {
+			t.Errorf("low ended with %v, want ErrBroken", err)
+		}
+		time.Sleep(10 * time.Second)
+		if got := h.working(); got != "high" {
+			t.Errorf("working: %q", got)
+		}
+		go func() { ended <- low.Run(ctx, h.work("low", time.Hour)) }()
+		time.Sleep(5 * time.Minute)
+		if got := h.working(); got != "high" || h.most != 1 {
+			t.Errorf("working: %q, at once: %d", got, h.most)
+		}
+		cancel()
+		<-ended
+		<-ended
+	})
+}
+
+func TestSetN(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		s := h.slots(h.store.Authority(), "all", 1, 0)
+		for i := range 4 {
+			running.Go(func() { _ = s.Run(ctx, h.work(fmt.Sprint(i), time.Hour)) })
+		}
+		for _, n := range []int{1, 3, 4} {
+			if err := s.SetN(ctx, n); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if got := len(strings.Fields(h.working())); got != n {
+				t.Errorf("%d work, want %d", got, n)
+			}
+		}
+		if err := s.SetN(ctx, 2); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := len(strings.Fields(h.working())); got != 2 {
+			t.Errorf("%d work, want 2", got)
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+// A waiter that crashes does not block the queue, even while its lease lasts.
+func TestCrashedWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		a := h.store.Authority()
+		dead, err := session.New(a, waiterName("x/", "dead"), &session.Options{Owner: ownerOf("", waiter{id: "dead", priority: 9}), Duration: 24 * time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := dead.Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer dead.Close(t.Context())
+		began := time.Now()
+		if err := h.slots(a, "a", 1, 0).Run(t.Context(), h.work("a", 0)); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+func TestRunErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		s := h.slots(h.store.Authority(), "a", 1, 0)
+		if err := s.Run(t.Context(), nil); !errors.Is(err, lease.ErrOption) {
+			t.Errorf("f is nil: %v", err)
+		}
+		mine := errors.New("mine")
+		if err := s.Run(t.Context(), func(context.Context, lease.Token) error { return mine }); !errors.Is(err, mine) {
+			t.Errorf("got %v, want the error of f", err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(mine)
+		if err := s.Run(ctx, h.work("a", 0)); !errors.Is(err, mine) || !errors.Is(err, context.Canceled) {
+			t.Errorf("ctx has ended: %v", err)
+		}
+	})
+}
+
+func TestNewErrors(t *testing.T) {
+	type plain struct{ lease.Authority }
+	a := memory.New(nil).Authority()
+	for text, f := range map[string]func() (*Slots, error){
+		"New.a":            func() (*Slots, error) { return New(nil, "x/", 1, nil) },
+		"lease.Lister":     func() (*Slots, error) { return New(plain{a}, "x/", 1, nil) },
+		"Name":             func() (*Slots, error) { return New(a, "", 1, nil) },
+		"New.n = 0":        func() (*Slots, error) { return New(a, "x/", 0, nil) },
+		"Options.Interval": func() (*Slots, error) { return New(a, "x/", 1, &Options{Interval: 5}) },
+		"Options.Grace":    func() (*Slots, error) { return New(a, "x/", 1, &Options{Grace: -1}) },
+		"Options.Session.Duration": func() (*Slots, error) {
+			return New(a, "x/", 1, &Options{Session: &session.Options{Duration: lease.Infinite}})
+		},
+	} {
+		if _, err := f(); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("got %v, want an error with %q", err, text)
+		}
+	}
+}
