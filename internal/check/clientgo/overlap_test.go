@@ -344,5 +344,5 @@ func TestOverlap(t *testing.T) {
 		fmt.Fprintln(table)
 	}
 	table.Flush()
-	t.Log(strings.TrimSpace(text.String())) // for RELIABILITY.figures
+	t.Log(strings.TrimSpace(text.String()))
 }
