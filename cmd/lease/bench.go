@@ -14,8 +14,15 @@ import (
 // bench is lease bench: one lease is acquired, renewed and released again and again, and then many
 // leases are renewed at a time. It uses names of its own, and releases them.
 func bench(ctx context.Context, c *call) error {
-	if len(c.args) > 0 || c.rest != nil || c.parallel < 1 || c.time <= 0 || c.duration < time.Second {
-		return fail(exitUsage, "bench: want no argument, -parallel and -time above 0, and -duration of at least 1s")
+	switch {
+	case len(c.args) > 0 || c.rest != nil:
+		return fail(exitUsage, "bench: want no argument; see lease -h")
+	case c.parallel < 1:
+		return fail(exitUsage, "-parallel is %d: it must be at least 1", c.parallel)
+	case c.time <= 0:
+		return fail(exitUsage, "-time is %v: it must be above 0", c.time)
+	case c.duration < time.Second:
+		return fail(exitUsage, "-duration is %v: it must be at least 1s", c.duration)
 	}
 	store, end, err := c.open(ctx)
 	if err != nil {

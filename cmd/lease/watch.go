@@ -88,7 +88,8 @@ func look(ctx context.Context, store open.Leases, name string) (map[string]row, 
 func changes(old, now map[string]row) (changed []row) {
 	for name, w := range now {
 		o, known := old[name]
-		if !known || o.State != w.State || o.Owner != w.Owner || o.Token != w.Token || o.Error != w.Error {
+		o.Duration, o.Left, o.left = w.Duration, w.Left, w.left
+		if !known || o != w {
 			changed = append(changed, w)
 		}
 	}

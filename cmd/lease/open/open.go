@@ -33,8 +33,11 @@ import (
 
 // Leases is what every store of this library has. It is safe for concurrent use.
 type Leases interface {
+	// Lease returns a holder of the lease with the given name.
 	Lease(name string, o *session.Options) (*session.Session, error)
+	// Authority returns an authority over the leases of the store.
 	Authority() lease.Authority
+	// List lists the leases, as [lease.Lister] describes.
 	List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error]
 }
 
@@ -42,10 +45,13 @@ type Leases interface {
 // a password.
 type URLError struct {
 	Scheme string // as in the URL; may be empty
-	Err    error
+	Err    error  // what is wrong
 }
 
+// Error returns a text with the scheme and the text of Err.
 func (e *URLError) Error() string { return "store URL " + e.Scheme + "://: " + e.Err.Error() }
+
+// Unwrap returns Err.
 func (e *URLError) Unwrap() error { return e.Err }
 
 // A scheme opens the stores of its URLs. The rest of a URL is what follows "://".

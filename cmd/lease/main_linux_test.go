@@ -1,5 +1,3 @@
-//go:build unix
-
 package main_test
 
 import (
@@ -217,6 +215,14 @@ func TestNeverAliveTogether(t *testing.T) {
 			func(h, _ *os.Process) error { return h.Signal(syscall.SIGCONT) }, 76},
 		{"store stopped", func(_, s *os.Process) error { return s.Signal(syscall.SIGSTOP) },
 			func(_, s *os.Process) error { return s.Signal(syscall.SIGCONT) }, 76},
+		{"supervisor killed", func(h, _ *os.Process) error {
+			data, err := exec.Command("sh", "-c", fmt.Sprintf("cat /proc/%d/task/*/children", h.Pid)).Output()
+			var pid int
+			if _, scanErr := fmt.Sscan(string(data), &pid); err != nil || scanErr != nil {
+				return fmt.Errorf("children %q: %v", data, err)
+			}
+			return syscall.Kill(pid, syscall.SIGKILL)
+		}, nil, 137},
 		{"terminated", func(h, _ *os.Process) error { return h.Signal(syscall.SIGTERM) }, nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -333,6 +339,9 @@ func TestTerminal(t *testing.T) {
 			out, _ := cmd.CombinedOutput()
 			if !strings.Contains(string(out), c.want) {
 				t.Errorf("no %q in %q", c.want, out)
+			}
+			if c.name == "Ctrl-Z" && !strings.Contains(string(out), "code 148") { // The shell went on.
+				t.Errorf("lease was not stopped: %q", out)
 			}
 		})
 	}
