@@ -144,7 +144,7 @@ func series(t *testing.T, r run) map[string][]string {
 					ps[i] = open(i)
 				})
 			}
-			time.Sleep(began.Add(time.Duration(n+1) * scrape).Sub(time.Now()))
+			time.Sleep(time.Until(began.Add(time.Duration(n+1) * scrape)))
 			for _, p := range ps {
 				if p.dead {
 					continue
