@@ -3,7 +3,6 @@ package leasetest_test
 import (
 	"context"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -11,47 +10,33 @@ import (
 	"github.com/fencedlease/lease/leasetest"
 )
 
-// A shelf is a store by the recipe of lease.Store, with one counter of versions for all names.
-type shelf struct {
-	mu    sync.Mutex
-	count int
-	snaps map[string]lease.Snapshot
-}
+// A counted store gives a name without a record the number of all swaps as its version, as rule 3 of
+// lease.Store allows. Each write of another name changes that version.
+type counted struct{ *Shelf }
 
-func (s *shelf) look(name string) lease.Snapshot {
-	snap, known := s.snaps[name]
-	if !known {
-		snap.Version = strconv.Itoa(s.count)
+func (c counted) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	snap, err := c.Shelf.Load(ctx, name)
+	if snap.Version == "never" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		snap.Version = strconv.Itoa(c.swaps)
 	}
-	snap.Now = time.Now().UTC()
-	return snap
+	return snap, err
 }
 
-func (s *shelf) Load(_ context.Context, name string) (lease.Snapshot, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.look(name), lease.CheckName(name)
-}
-
-func (s *shelf) Swap(_ context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	if err := next.ValidateAfter(old.Record); err != nil {
-		return lease.Snapshot{}, err
+func (c counted) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if shelved, _ := c.Shelf.Load(ctx, name); shelved.Version == "never" {
+		if now, err := c.Load(ctx, name); err == nil && now.Version != old.Version {
+			return now, lease.ErrConflict
+		}
+		old.Version = "never"
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.look(name)
-	if now.Version != old.Version || now.Record.At(now.Now) != now.Record.At(old.Now) {
-		return now, lease.ErrConflict
-	}
-	s.count++
-	s.snaps[name] = lease.Snapshot{Record: next, Version: strconv.Itoa(s.count)}
-	return s.look(name), nil
+	return c.Shelf.Swap(ctx, name, old, next)
 }
 
-// A store whose names share one counter of versions passes: another name's write makes a swap of an
-// absence conflict.
+// A store whose names share one counter of versions passes.
 func TestSharedVersions(t *testing.T) {
 	leasetest.TestStore(t, func(testing.TB) lease.Store {
-		return &shelf{snaps: map[string]lease.Snapshot{}}
+		return counted{&Shelf{start: time.Now(), snaps: map[string]lease.Snapshot{}}}
 	}, &leasetest.Options{Bubble: true})
 }

@@ -68,6 +68,9 @@
 //   - Another caller releases or changes the lease with the ID of the holder.
 //   - The record of the lease is deleted, or the store loses a write.
 //   - The rate of a clock is wrong by more than [Options.MaxClockDrift], or a clock jumps or stops.
+//   - The machine is copied while the lease is held, for example from a snapshot of its memory. Both
+//     copies believe, with the same token. If the copies were made before the Acquire, the copy that
+//     acquired first loses the lease at its next renewal.
 //
 // In three more cases, CheckAlive returns false in time, but the work can run while another holder
 // has the lease:

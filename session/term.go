@@ -297,7 +297,7 @@ func (m *machine) renewalReturned(r request, now time.Time, res lease.Result, er
 // granted, and the outcome of the release of its ID is unknown, the ID is released again.
 func (m *machine) pastRenewal(r request, err error) {
 	if c := m.ledger.find(r.ID); c != nil && c.phase == unsettled && !lease.CodeOf(err).Refusal() {
-		c.phase = pending // but not again: no renewal puts an ID in force that has been released
+		c.phase = pending // without setting again: a renewal does not put a released ID in force
 	}
 }
 

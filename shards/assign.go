@@ -32,7 +32,7 @@ type move struct {
 // from gives the shard, and only the process to acquires it.
 //
 // There are as few moves as possible. If every member has its share and no shard is free, or if
-// nobody may take more shards, there are none. A process that is not a member keeps nothing.
+// no process may take more shards, there are none. A process that is not a member keeps nothing.
 func plan(members []member, shards []shard) []move {
 	loads := make(map[string]int, len(members))
 	free := 0

@@ -32,7 +32,7 @@ type town struct {
 	procs   []*process // those that were not stopped
 	at      map[string][]*labor
 	tokens  map[string]lease.Token
-	idle    map[string]time.Time // since when nobody works on a shard
+	idle    map[string]time.Time // since when no process works on a shard
 	longest time.Duration        // the longest idle time
 	moves   int                  // how often a work began
 	double  int                  // how often a work began while another with a live context was running

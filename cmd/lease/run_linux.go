@@ -62,7 +62,7 @@ type holding struct {
 // hold runs the command, and returns its exit code once the command and everything that it started
 // are dead.
 func hold(ctx context.Context, h *holding) (int, error) {
-	// If somebody kills the supervisor, its processes become children of the holder.
+	// If the supervisor is killed, its processes become children of the holder.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)

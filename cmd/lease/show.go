@@ -212,7 +212,7 @@ func breakLease(ctx context.Context, c *call) error {
 		fmt.Printf("%s is free in %s\n", printable(name), remaining(left))
 		return nil
 	case code == lease.ErrNotPresent:
-		return fail(1, "nobody has the lease %q: there is nothing to break", name)
+		return fail(1, "the lease %q is not held: there is nothing to break", name)
 	case code.Refusal():
 		return fail(1, "%s", oneLine(err))
 	}
