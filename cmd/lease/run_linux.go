@@ -222,17 +222,17 @@ func killAll(pid, group int) {
 
 // killOnce kills a process group and all descendants of a process, and reports whether there were any.
 // Without a /proc of this PID namespace, it kills the group only.
-func killOnce(pid, group int) (any bool) {
+func killOnce(pid, group int) (found bool) {
 	if group > 0 {
-		any = syscall.Kill(-group, syscall.SIGKILL) == nil
+		found = syscall.Kill(-group, syscall.SIGKILL) == nil
 	}
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
-		return any
+		return found
 	}
 	children := map[int][]int{}
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return any
+		return found
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
@@ -248,9 +248,9 @@ func killOnce(pid, group int) (any bool) {
 			children[parent] = append(children[parent], p)
 		}
 	}
-	for todo := children[pid]; len(todo) > 0; todo = todo[1:] {
-		any = syscall.Kill(todo[0], syscall.SIGKILL) == nil || any
-		todo = append(todo, children[todo[0]]...)
+	for next := children[pid]; len(next) > 0; next = next[1:] {
+		found = syscall.Kill(next[0], syscall.SIGKILL) == nil || found
+		next = append(next, children[next[0]]...)
 	}
-	return any
+	return found
 }

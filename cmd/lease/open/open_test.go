@@ -1,0 +1,53 @@
+package open
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// A wrong URL is a URLError that says what is wrong, and never shows a password.
+func TestWrongURLs(t *testing.T) {
+	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "")
+	t.Setenv("AZURE_STORAGE_ACCOUNT", "")
+	for url, want := range map[string]string{
+		"":                                     "unknown store; use one of postgres://",
+		"leases.db":                            "unknown store",
+		"zk://host:1":                          "unknown store",
+		"etcd://":                              "incomplete; use etcd://",
+		"kube://":                              "incomplete; use kube://NAMESPACE",
+		"postgres://u:secret@host:none/x":      "malformed",
+		"redis://u:secret@host:6379/many":      "malformed",
+		"etcd://u:secret@host:2379":            `host "host:2379" is not HOST:PORT`,
+		"etcd://a:1,b c:2":                     `host "b c:2" is not HOST:PORT`,
+		"nats://host:4222/leases?token=secret": "parameters are not supported",
+		"nats://u:secret@host:4222/leases":     `host "host:4222" is not HOST:PORT`,
+		"azblob://container":                   "set AZURE_STORAGE_CONNECTION_STRING",
+	} {
+		_, _, err := Store(t.Context(), url)
+		var wrong *URLError
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v, want a URLError with %q", url, err, want)
+		}
+	}
+}
+
+// A store that is opened without a request needs no server. Both names of PostgreSQL's scheme count, and
+// the credentials come from the environment.
+func TestOpen(t *testing.T) {
+	t.Setenv("PGPASSWORD", "secret")
+	t.Setenv("REDISCLI_AUTH", "secret")
+	t.Setenv("ETCDCTL_USER", "")
+	t.Setenv("AZURE_STORAGE_KEY", "c2VjcmV0")
+	for _, url := range []string{"postgres://u@127.0.0.1:1/x", "postgresql://127.0.0.1:1/x", "redis://127.0.0.1:1/2", "rediss://127.0.0.1:1", "etcd://127.0.0.1:1,127.0.0.1:2/prefix", "azblob://account/container"} {
+		s, end, err := Store(t.Context(), url)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		if _, err := s.Lease("x", nil); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+		end()
+	}
+}
