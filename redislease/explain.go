@@ -80,7 +80,7 @@ func advise(err error) (advice string, permanent bool) {
 	case errors.Is(err, lease.ErrClosed), errors.Is(err, context.Canceled):
 		return "", false
 	case errors.Is(err, redis.ErrClosed):
-		return "the store is closed", false
+		return "the connections to this server were just replaced: try again", false
 	case errors.As(err, &replicas):
 		return "check that the replicas are up and connected: INFO replication", false
 	case errors.As(err, &dial) && dial.Op == "dial":

@@ -46,7 +46,11 @@ func TestErrors(t *testing.T) {
 	t.Run("no server", func(t *testing.T) {
 		server := ownServer(t)
 		server.Kill()
-		says(t, load(t, store(t, client(t, server.Addr()), nil), "x"), false, `"lease:{`, "no connection", "refused")
+		down := store(t, client(t, server.Addr()), nil)
+		says(t, load(t, down, "x"), false, `"lease:{`, "no connection", "refused")
+		for _, err := range down.List(t.Context(), "") {
+			says(t, err, false, "list", "no connection", "refused")
+		}
 	})
 	t.Run("no answer", func(t *testing.T) {
 		server := ownServer(t)

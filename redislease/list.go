@@ -70,10 +70,14 @@ func (s *Store) checkAlone(ctx context.Context, server *redis.Client) error {
 	if err != nil {
 		return err
 	}
-	if info, _ := r.sent[0].Text(); field(info, "cluster_enabled") == "1" {
+	info, err := r.sent[0].Text()
+	switch {
+	case err != nil && redisError(err) == "":
+		return err // no answer: the Store has a new client now, and this one is closed
+	case field(info, "cluster_enabled") == "1":
 		return lease.Permanent(errOneOfCluster)
 	}
-	return nil // an error of INFO is an error of SCAN, or the user may not send INFO
+	return nil // the user may not send INFO
 }
 
 // listServer lists the leases of one server. listServer returns false if the list must end.
