@@ -11,12 +11,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/term"
 
 	"github.com/fencedlease/lease"
@@ -244,11 +246,15 @@ func do(args []string) int {
 		usage(os.Stdout)
 		return 0
 	}
+	logging.Disable() // go-redis prints each failed connection, besides the error
 	err := fail(exitUsage, "no such command; see lease -h")
 	if len(args) > 0 {
 		if i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] }); i >= 0 {
 			var c *call
 			if c, err = parse(commands[i], args[1:]); err == nil {
+				if commands[i].name != "run" { // the warnings of a store matter to holders
+					slog.SetDefault(slog.New(slog.DiscardHandler))
+				}
 				err = commands[i].do(context.Background(), c)
 			}
 		}

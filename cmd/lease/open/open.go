@@ -48,8 +48,13 @@ type URLError struct {
 	Err    error  // what is wrong
 }
 
-// Error returns a text with the scheme and the text of Err.
-func (e *URLError) Error() string { return "store URL " + e.Scheme + "://: " + e.Err.Error() }
+// Error returns a text with the scheme, if there is one, and the text of Err.
+func (e *URLError) Error() string {
+	if e.Scheme == "" {
+		return "store URL: " + e.Err.Error()
+	}
+	return "store URL " + e.Scheme + "://: " + e.Err.Error()
+}
 
 // Unwrap returns Err.
 func (e *URLError) Unwrap() error { return e.Err }
