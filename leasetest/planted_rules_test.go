@@ -24,7 +24,7 @@ var ruleBugs = []namedBug{
 	{"has epochs for versions", cellNamed("store/breaking x operation/has its epoch for a version"), "S2/no-version-recurs-in-any-state"},
 	{"restarts versions", func() *suite { return plainStores("versions restart after reopening") }, "S2/stale-swap-conflicts-after-reopening"},
 	{"returns an earlier time of a break", cellNamed("store/breaking x time/returns an earlier time"), "S4/time-never-decreases-in-any-state"},
-	{"signals no end of an infinite lease", cellNamed("store/infinite x operation/is not signalled when it changes"), "S7/unlocking-signals-from-every-state"},
+	{"signals no end of an infinite lease", cellNamed("store/infinite x operation/is not signalled when it changes"), "S7/what-must-be-signalled-is-in-every-state"},
 	{"has a cache for each client", cellNamed("store/breaking x second client/is shown as it was"), "S8/no-load-is-stale-for-another-client-in-any-state"},
 
 	{"folds case when it is opened again", storeWith(func(s *plainStore, _ uint64) {

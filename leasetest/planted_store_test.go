@@ -106,6 +106,9 @@ func (s *plainStore) current(name string) lease.Snapshot {
 		delete(s.records, name)
 	} else if ok {
 		snap.Record, snap.Version = r.Record, r.version
+		if s.bug == "shows the floor for names that it knows" {
+			snap.Record.Epoch = max(snap.Record.Epoch, s.floor)
+		}
 	} else if s.bug == "knows every name" {
 		snap.Record = lease.Record{State: lease.Expired, ID: lease.ID{1}, Duration: 1, Epoch: s.floor + 1}
 	}
@@ -222,6 +225,9 @@ func (s *plainStore) Swap(ctx context.Context, name string, old lease.Snapshot, 
 	if next.Epoch < now.Record.Epoch && s.bug != "lets an epoch fall" && (known || s.bug != "compares no epoch with the floor") {
 		return lease.Snapshot{}, next.ValidateAfter(now.Record)
 	}
+	if known && next.Epoch < s.floor && s.bug == "holds names that it knows to the floor" {
+		return lease.Snapshot{}, fmt.Errorf("the epoch %d is too low", next.Epoch)
+	}
 	s.put(name, next, now.Now)
 	if s.bug == "returns what it replaced" {
 		return now, nil
@@ -285,6 +291,9 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 			s.bug == "signals no break" && next.State == lease.Breaking, s.bug == "signals new states only" && next.State == was.State,
 			s.bug == "signals no other owner" && next.ID == was.ID && next.State == was.State && next.Owner != was.Owner,
 			s.bug == "signals no other ID" && next.ID != was.ID && next.State == was.State,
+			s.bug == "signals no break of an infinite lease" && hadNoEnd && next.State == lease.Breaking,
+			s.bug == "signals no break that keeps the end" && next.State == lease.Breaking && next.Until.Equal(was.Until),
+			s.bug == "signals nothing once a record is corrupt" && len(s.spoilt) > 0,
 			s.bug == "signals no end of what had none" && next.ID == was.ID && hadNoEnd && !next.Until.IsZero(),
 			s.bug == "signals no earlier end" && next.ID == was.ID && next.State == was.State && next.Owner == was.Owner:
 			continue
@@ -623,6 +632,10 @@ func (s *plainStore) names(prefix string) (names []string) {
 			begins = strings.HasPrefix(strings.ToLower(name), strings.ToLower(prefix))
 		case "lists what contains the prefix":
 			begins = strings.Contains(name, prefix)
+		case "drops the slash at the end of a prefix":
+			begins = strings.HasPrefix(name, strings.TrimSuffix(prefix, "/"))
+		case "lists no name with a part that begins with a dot":
+			begins = begins && !strings.Contains(name, "/.")
 		case "lists what is leased only":
 			begins = begins && r.State == lease.Leased
 		}
@@ -640,6 +653,9 @@ func (s *plainStore) entry(name string) (lease.Entry, error) {
 		return lease.Entry{Name: name}, fmt.Errorf("%w: the record of %q", lease.ErrCorrupt, name)
 	}
 	snap := s.current(name)
+	if s.bug == "lists what is locked with the time of its commit" && snap.Record.At(snap.Now).State.Locked() {
+		snap.Now = s.records[name].changed
+	}
 	if s.bug == "lists records as they were written" {
 		return lease.Entry{Name: name, Record: snap.Record, Now: snap.Now}, nil
 	}

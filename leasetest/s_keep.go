@@ -70,6 +70,30 @@ var keepRules = []rule{
 			}
 		}
 	}},
+	{"S3/a-known-name-has-an-epoch-of-its-own", "the epoch of a name that is known does not rise because another name with a higher epoch was forgotten", hasForget, func(p *probe) {
+		s := p.store()
+		known := map[string]lease.Record{}
+		s.eachState(func(name string, state recordState) {
+			if r := s.putState(name, state).Record; r.State.Locked() { // what is unlocked may be forgotten
+				known[name] = r
+			}
+		})
+		gone := s.raiseEpoch(s.name+"/gone", 1000)
+		s.put(s.name+"/gone", gone, lease.Record{Epoch: gone.Record.Epoch})
+		s.forget()
+		for range 2 {
+			for name, r := range known {
+				s.put(name, s.requireRecord(name, r), r)
+			}
+			if s.can(hasList) {
+				s.listsLocks(s)
+			}
+			if !s.can(hasReopen) {
+				return
+			}
+			s.reopen()
+		}
+	}},
 	{"S3/epoch-outlives-idleness", "a record that was not used for a long time keeps its epoch, or is forgotten without letting epochs fall", 0, func(p *probe) {
 		s := p.store()
 		ended := s.putLeased(s.name+"/ended", s.Unit)
@@ -196,11 +220,7 @@ var keepRules = []rule{
 		if time.Since(sent) < after {
 			keeps(over)
 		}
-		wait := min(after/2, time.Hour)
-		if !s.Bubble {
-			wait = min(wait, s.D)
-		}
-		s.pass(s.Unit + wait)
+		s.pass(s.Unit + min(after/2, s.longestWait()))
 		s.forget()
 		keeps(ending)
 	}},
@@ -213,6 +233,14 @@ func (p *probe) idleTime() time.Duration {
 		return 400 * 24 * time.Hour
 	}
 	return 2 * p.D
+}
+
+// longestWait bounds the sum of the sleeps of a rule that lets the retention time of a store pass.
+func (p *probe) longestWait() time.Duration {
+	if p.Bubble {
+		return time.Hour
+	}
+	return 2 * time.Second
 }
 
 // A recordState describes a state of a record. A recordState contains a function that returns a
@@ -504,7 +532,7 @@ func (s storeProbe) listsLocks(client storeProbe) {
 func (s *storeProbe) forgetAll() map[string]uint64 {
 	s.Helper()
 	after := s.forget()
-	if after > s.D && !s.Bubble {
+	if 6*after > s.longestWait() && !s.Bubble {
 		after = 0 // waiting would take too long; without a wait, the store forgets only available records
 	}
 	over := []lease.State{lease.Available, lease.Expired, lease.Broken}

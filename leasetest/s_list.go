@@ -260,8 +260,11 @@ var listRules = []rule{
 	{"S10/a-prefix-is-a-prefix", "a list shows the names that begin with the prefix, byte for byte, and no other name", hasList, func(p *probe) {
 		s := p.store()
 		var names []string
-		// The last name contains two of the prefixes, but does not begin with them.
-		for _, end := range []string{"a", "A", "ab", "b", "a%b", "a_b", "axb", "a*", "a?", `a\`, `a\b`, "a'b", "a.b", "a/b", "[ab]", "^a", "a$", "\u00e4", "\u00e4b", "\U0010ffff", "\U0010ffffb", "c/" + s.name + "/a"} {
+		long := strings.Repeat("n", 300)
+		// One name contains two of the prefixes, but does not begin with them. Names with a part that
+		// begins with a dot are no hidden files.
+		for _, end := range []string{"a", "A", "ab", "b", "a%b", "a_b", "axb", "a*", "a?", `a\`, `a\b`, "a'b", "a.b", "a/b", "[ab]", "^a", "a$", "\u00e4", "\u00e4b", "\U0010ffff", "\U0010ffffb", "c/" + s.name + "/a",
+			"a/", "a//b", "a/b/c", ".a", "a/.b", "a/.b/c", "..", "a/..b", "_a", "a/_b", "-a", "~a", " a", long + "a", long + "b"} {
 			name := s.name + "/" + end
 			snap, err := s.Load(s.ctx, name)
 			if err != nil {
@@ -271,7 +274,16 @@ var listRules = []rule{
 				names = append(names, name)
 			}
 		}
-		for _, prefix := range append(names, s.name+"/", s.name+"/x") {
+		s.putLeased(s.name+"X", 100*s.D)
+		names = append(names, s.name+"X")
+		prefixes := []string{s.name + "/", s.name + "/x", s.name + "/" + long[:200]}
+		for _, name := range names {
+			prefixes = append(prefixes, name, name+"/", name+".")
+		}
+		for _, prefix := range prefixes {
+			if len(prefix) > lease.MaxLabel {
+				continue
+			}
 			entries := s.list(s.bare, prefix)
 			for _, name := range names {
 				if _, ok := entries[name]; ok != strings.HasPrefix(name, prefix) {
@@ -291,6 +303,19 @@ var listRules = []rule{
 		s.pass(s.Unit + s.Slack)
 		if e, ok := s.list(s.bare, s.name+"/")[name]; ok && e.Record.State.Locked() {
 			s.Errorf("what was leased for %v is listed as %s at %s", s.Unit, recordText(e.Record), timeText(e.Now))
+		}
+	}},
+	{"S4/time-never-decreases-in-a-list", "the time of an entry is neither before that of an answer before the list nor after that of an answer after it", hasList | CanTellTime, func(p *probe) {
+		s := p.store()
+		s.eachState(func(name string, state recordState) { s.putState(name, state) })
+		s.pass(s.Unit)
+		before := s.load(s.name).Now
+		entries := s.list(s.bare, s.name)
+		after := s.load(s.name).Now
+		for name, e := range entries {
+			if e.Now.Before(before) || e.Now.After(after) {
+				s.Errorf("%q is listed at %s, between loads at %s and %s", name, timeText(e.Now), timeText(before), timeText(after))
+			}
 		}
 	}},
 	{"S10/a-list-under-way-misses-nothing", "what is held from the beginning of a list to its end is listed once, though other leases come and go, and it is renewed", hasList, func(p *probe) {
@@ -483,6 +508,8 @@ var authorityListRules = []rule{
 		p.need(err, "release")
 		delete(held, a.name+"/4")
 		for _, prefix := range []string{a.name + "/", ""} {
+			before, err := lease.Inspect(a.ctx, a, a.name)
+			p.need(err, "read")
 			entries := p.list(a.bare, prefix)
 			for _, name := range slices.Sorted(maps.Keys(held)) {
 				res, err := lease.Inspect(a.ctx, a, name)
@@ -491,6 +518,9 @@ var authorityListRules = []rule{
 				// A long list can take longer than the duration of a lease, so the lease can have
 				// ended after it was listed and before the rule reads it.
 				over := e.Record.ID == res.Record.ID && e.Record.Epoch == res.Record.Epoch && !res.Now.Before(e.Record.Until)
+				if p.can(CanTellTime) && ok && e.Now.Before(before.Now) {
+					p.Errorf("a read came at %s, and then %q is listed at %s", timeText(before.Now), name, timeText(e.Now))
+				}
 				if !ok || p.can(CanShowRecords) && !p.sameRecords(e.Record, res.Record) && !over {
 					p.Errorf("the list of %q shows %q as %s, and it is %s", prefix, name, recordText(e.Record), recordText(res.Record))
 				}

@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -203,25 +204,53 @@ var watchRules = []rule{
 			}
 		})
 	}},
-	{"S7/unlocking-signals-from-every-state", "every change that unlocks a lock is signalled, whatever it leaves", hasWatch, func(p *probe) {
+	{"S7/what-must-be-signalled-is-in-every-state", "every change that unlocks, breaks or shortens a lock or gives it to another is signalled, from every state to every state", hasWatch, func(p *probe) {
 		s := p.store()
 		for _, locked := range states {
 			s.eachState(func(name string, next recordState) {
-				if name += "/" + locked.what; !s.can(locked.needs) {
+				if !s.can(locked.needs) {
 					return
 				}
-				snap := s.putState(name, locked)
-				after := next.record(s, snap)
-				if !snap.Record.State.Locked() || after.State.Locked() {
-					return
-				}
-				watch := s.beginWatch(s.ctx, s.bare, name)
-				watch.ready()
-				s.put(name, snap, after)
-				if !watch.signalsChange() {
-					s.Errorf("the change from %s to %s was not signalled", locked.what, next.what)
+				for _, what := range []string{"another holder", "the same holder and end"} {
+					name := fmt.Sprint(name, "/", locked.what, "/", what)
+					snap := s.putState(name, locked)
+					was, after := snap.Record, next.record(s, snap)
+					if what != "another holder" && !after.ID.IsZero() {
+						after.ID, after.Owner, after.Epoch = was.ID, was.Owner, was.Epoch
+						if !was.Until.IsZero() && !after.Until.IsZero() {
+							after.Until = was.Until
+						}
+					}
+					if !mustSignal(was, after) {
+						continue
+					}
+					watch := s.beginWatch(s.ctx, s.bare, name)
+					watch.ready()
+					s.put(name, snap, after)
+					if !watch.signalsChange() {
+						s.Errorf("the change from %s to %s with %s was not signalled", locked.what, next.what, what)
+					}
 				}
 			})
+		}
+	}},
+	{"S7/a-corrupt-record-silences-no-watch", "a watch signals the changes of its lease though the record of another lease was corrupted, or is closed", hasWatch | hasCorrupt, func(p *probe) {
+		s := p.store()
+		corrupt := s.name + "/corrupt"
+		watch := s.beginWatch(s.ctx, s.bare, s.name)
+		_ = s.watch(s.ctx, s.bare, corrupt)
+		s.putLeased(corrupt, 100*s.D)
+		snap := s.putLeased(s.name, 100*s.D)
+		s.history.printf("the test corrupts the record of %q", corrupt)
+		s.Options.Store.Corrupt(s.probe.TB, s.bare, corrupt)
+		_, _ = s.Load(s.ctx, corrupt)
+		for range 2 {
+			watch.ready()
+			snap = s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
+			if !watch.signalsChange() {
+				s.Fatalf("the release of another lease was not signalled, and the watch is not closed")
+			}
+			snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
 		}
 	}},
 	{"S7/every-watch-is-signalled", "a change is signalled to every watch of the name, read or not", hasWatch, func(p *probe) {
@@ -379,6 +408,17 @@ var watchRules = []rule{
 	}},
 }
 
+// mustSignal reports whether the change of a record from was to is must be signalled.
+func mustSignal(was, is lease.Record) bool {
+	switch {
+	case !was.State.Locked():
+		return false
+	case !is.State.Locked(), is.ID != was.ID, is.Owner != was.Owner, is.State == lease.Breaking && was.State != lease.Breaking:
+		return true
+	}
+	return !is.Until.IsZero() && (was.Until.IsZero() || is.Until.Before(was.Until))
+}
+
 // authorityWatchRules check the watches of an authority.
 var authorityWatchRules = []rule{
 	{"S7/change-signals", "every change that unlocks, breaks or gives a lock to another is signalled to a watch of the authority", hasWatch, func(p *probe) {
@@ -394,11 +434,13 @@ var authorityWatchRules = []rule{
 			{acquire(id, p.D), false}, {acquire(id, p.D), false}, {lease.Request{Action: lease.ActionChange, ID: id, Proposed: other}, true}, {release(other), true},
 			{acquire(id, p.D), false}, {lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 2)}, true}, {lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, true},
 			{lease.Request{Action: lease.ActionWrite}, false},
+			{acquire(id, p.D), false}, {lease.Request{Action: lease.ActionBreak}, true}, {release(id), true},
+			{acquire(id, p.D), false}, {acquire(id, lease.Infinite), false}, {lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 2)}, true}, {release(id), true},
 		} {
 			if c.req.Action == lease.ActionRelease && !p.can(CanChange) {
 				c.req.ID = id
 			}
-			if p.lacksAbility(c.req) {
+			if p.lacksAbility(c.req) || c.req.Duration == lease.Infinite && !p.can(CanBeInfinite) {
 				continue
 			}
 			watch.ready()
