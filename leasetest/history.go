@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"strconv"
 	"strings"
 	"sync"
@@ -171,13 +172,14 @@ func answerText(res lease.Result, err error) string {
 // IDs of one rule.
 func idText(id lease.ID) string { return id.String()[:8] }
 
-// nameText quotes the name of a lease. Of a long name, it shows the beginning and the end.
+// nameText quotes the name of a lease. Of a long name, it shows the beginning, the end and a checksum, which
+// tells apart names that differ between.
 func nameText(name string) string {
 	const most = 80
 	if len(name) <= most {
 		return strconv.Quote(name)
 	}
-	return fmt.Sprintf("%q...%q (%d bytes)", name[:most/2], name[len(name)-most/2:], len(name))
+	return fmt.Sprintf("%q...%q (%d bytes, CRC %08x)", name[:most/2], name[len(name)-most/2:], len(name), crc32.ChecksumIEEE([]byte(name)))
 }
 
 func timeText(t time.Time) string { return t.UTC().Format("15:04:05.999999999") }
