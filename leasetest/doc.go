@@ -65,9 +65,7 @@
 // [Vectors] returns text files that describe the transitions of a lease, for implementations in any
 // language. [TestStep] uses these files to test a function like lease.Step. The file PEERS.md
 // compares the test cases of other libraries with the rules of this package. PEERS.md also lists
-// the clauses of SPEC.md that no rule checks. The tables in the file MATRIX.md show what the rules
-// test. Each row of a table stands for a clause of SPEC.md, and each column stands for a state. For
-// one clause and one state, a cell lists the events that the rules test.
+// the clauses of SPEC.md that no rule checks.
 //
 // # Unit tests of code that takes a lease
 //
