@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,15 @@ type Fake struct {
 	// Name is the name of the lease in a [*lease.LostError]. Name may be empty.
 	Name string
 
+	// StopWindow is the time from the end of the contexts of WhileHeld to the end of a break, as in a
+	// session.Session. A negative StopWindow means that they end together. Default: 5 s, as in a Session
+	// whose leases last for 30 s or longer.
+	StopWindow time.Duration
+
+	// Logger receives the panics of handlers, and a warning when Wait waits for a rival for 10 s, because
+	// a test whose rival never releases would block without a word. Default: slog.Default().
+	Logger *slog.Logger
+
 	onLost     handlers.Set[error]
 	onBreaking handlers.Set[time.Time]
 	contexts   cancel.Set // the contexts that WhileHeld returned
@@ -43,7 +53,7 @@ type Fake struct {
 
 	// Guarded by the mutex of the fakeLease.
 	answers   []fakeAnswer     // the results of the next Acquires
-	releases  []error          // the results of the next Releases
+	releases  []fakeAnswer     // the results of the next Releases
 	unsettled bool             // an Acquire is running, or the last Acquire or Release has failed
 	lost      *lease.LostError // the last loss, if no Acquire and no Release has followed it
 	calls     []string
@@ -55,14 +65,14 @@ type fakeLease struct {
 	mu      sync.Mutex
 	epoch   uint64
 	holder  *Fake         // nil if the lease is free
-	stopped bool          // EndWork was called since the grant
+	stopped bool          // the stop window has begun since the grant
 	end     time.Time     // the end of a break; zero if the lease is not breaking
-	timer   *time.Timer   // fires at the end of the break
+	timers  []*time.Timer // fire at the beginning of the stop window and at the end of the break
 	freed   chan struct{} // closed when the lease becomes free; nil if no call waits until the lease is free
 	after   []func()      // functions to call once mu is unlocked
 }
 
-// A fakeAnswer is the result of one Acquire.
+// A fakeAnswer is the result of one Acquire or Release.
 type fakeAnswer struct {
 	delay time.Duration
 	ok    bool
@@ -107,8 +117,14 @@ func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 // If there is something to release, but the context of the Release is already done, the holder no
 // longer has the lease, and the Release returns the error of the context. Such a Release uses up no
 // result of NextRelease. Neither does a Release that has nothing to release.
-func (f *Fake) NextRelease(err error) {
-	f.update("", func(*fakeLease) { f.releases = append(f.releases, err) })
+func (f *Fake) NextRelease(err error) { f.NextReleaseAfter(0, err) }
+
+// NextReleaseAfter is like NextRelease, but the next Release waits for d before it returns. The lease is
+// given up at once, as if only the answer of the authority were slow. If the context of the Release is done
+// during the wait, the Release returns the error of the context.
+func (f *Fake) NextReleaseAfter(d time.Duration, err error) {
+	must(d >= 0, "Fake.NextReleaseAfter: d is %v, and must not be negative", d)
+	f.update("", func(*fakeLease) { f.releases = append(f.releases, fakeAnswer{delay: d, err: err}) })
 }
 
 // Lose ends the lease at once with the given reason, and reports whether the lease was held.
@@ -137,8 +153,7 @@ func (f *Fake) Lose(reason lease.Code) (held bool) {
 func (f *Fake) EndWork() (held bool) {
 	f.update("", func(l *fakeLease) {
 		if held = l.holder == f; held {
-			l.stopped = true
-			l.after = append(l.after, f.contexts.End(l.stopReason()))
+			l.stopWork()
 		}
 	})
 	return held
@@ -150,10 +165,8 @@ func (f *Fake) EndWork() (held bool) {
 // positive, Break calls the handlers of OnBreaking with the end of the period. A second Break can
 // only shorten the period.
 //
-// If the period is positive, Break does not cancel the contexts that WhileHeld returned. The
-// contexts are canceled when the lease is lost. A session.Session cancels its contexts earlier, one
-// StopWindow before the end of the period. To cancel the contexts of a Fake before its lease is
-// lost, call [Fake.EndWork].
+// The contexts that WhileHeld returned are canceled one StopWindow before the end of the period, as by
+// [Fake.EndWork]. If the period is not longer than the StopWindow, they are canceled at once.
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
 	f.update("", func(l *fakeLease) {
@@ -164,10 +177,13 @@ func (f *Fake) Break(period time.Duration) (held bool) {
 		case period == 0:
 			l.lose(lease.ErrBroken)
 		default:
-			l.stopTimer()
+			l.stopTimers()
 			l.end = end
-			l.timer = time.AfterFunc(period, func() { f.update("", func(*fakeLease) {}) })
-			l.callLater(f.onBreaking.Calls(end, logPanic))
+			for _, after := range []time.Duration{period - f.stopWindow(), period} {
+				l.timers = append(l.timers, time.AfterFunc(after, func() { f.update("", func(*fakeLease) {}) }))
+			}
+			l.callLater(f.onBreaking.Calls(end, f.logPanic))
+			l.passTime()
 		}
 	})
 	return held
@@ -175,7 +191,9 @@ func (f *Fake) Break(period time.Duration) (held bool) {
 
 // Rival returns a Fake for another holder of the same lease. While one Fake holds the lease, none
 // of its rivals can acquire it.
-func (f *Fake) Rival() *Fake { return &Fake{Name: f.Name, lease: f.contest()} }
+func (f *Fake) Rival() *Fake {
+	return &Fake{Name: f.Name, StopWindow: f.StopWindow, Logger: f.Logger, lease: f.contest()}
+}
 
 // Calls returns the names of the methods that were called so far, such as "Acquire" or "Release",
 // in the order of the calls. The list contains calls of the methods OnBreaking and WhileHeld, of
@@ -259,6 +277,7 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 func (f *Fake) Release(ctx context.Context) (err error) {
 	over := ctx.Err() // read before the release, which may end ctx
 	var lost *lease.LostError
+	var answer fakeAnswer
 	f.update("Release", func(l *fakeLease) {
 		signal(&f.released)
 		switch needed := l.holder == f || f.unsettled; {
@@ -266,14 +285,21 @@ func (f *Fake) Release(ctx context.Context) (err error) {
 		case over != nil:
 			err = over
 		case len(f.releases) > 0:
-			err, f.releases = f.releases[0], f.releases[1:]
+			answer, f.releases = f.releases[0], f.releases[1:]
+			err = answer.err
 		}
-		f.unsettled = err != nil
+		f.unsettled = err != nil || answer.delay > 0
 		if l.holder == f {
 			l.setFree(lease.ErrReleased)
 		}
 		lost, f.lost = f.lost, nil
 	})
+	if answer.delay > 0 {
+		if sleep(ctx, answer.delay) != nil {
+			err = ctx.Err()
+		}
+		f.update("", func(*fakeLease) { f.unsettled = err != nil })
+	}
 	switch err = f.opError("release", err); {
 	case lost == nil:
 		return err
@@ -346,6 +372,12 @@ func (f *Fake) Wait(ctx context.Context) error {
 		if free {
 			return nil
 		}
+		if name != "" {
+			warning := time.AfterFunc(waitWarning, func() {
+				f.logger().Warn("leasetest: Wait waits for a rival to release", "lease", f.Name, "since", waitWarning)
+			})
+			defer warning.Stop()
+		}
 		select {
 		case <-ctx.Done():
 		case <-freed:
@@ -355,6 +387,31 @@ func (f *Fake) Wait(ctx context.Context) error {
 		name = ""
 	}
 	return f.opError("wait", ctx.Err())
+}
+
+// waitWarning is the time after which Wait logs a warning.
+const waitWarning = 10 * time.Second
+
+// sleep waits for d, or until ctx ends. A context that a release has ended does not end the wait.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		if lease.CodeOf(context.Cause(ctx)) != lease.ErrReleased {
+			return ctx.Err()
+		}
+		<-timer.C
+	case <-timer.C:
+	}
+	return nil
+}
+
+func (f *Fake) logger() *slog.Logger { return cmp.Or(f.Logger, slog.Default()) }
+
+// stopWindow returns the length of the stop window.
+func (f *Fake) stopWindow() time.Duration {
+	return max(0, cmp.Or(f.StopWindow, 5*time.Second))
 }
 
 // contest returns the lease that f and its rivals share. If f is not a rival, the first call creates
@@ -370,17 +427,15 @@ func (f *Fake) contest() *fakeLease {
 
 // update locks the mutex of the lease and calls fn. Before the call of fn, update appends the given
 // method name to f.calls, unless the name is empty. Consecutive calls of CheckAlive are appended
-// once. If the period of a break has passed, update ends the lease before the call of fn. At the
-// end, update unlocks the mutex and calls the functions in l.after.
+// once. If the stop window or the end of a break has come, update applies that before the call of fn. At
+// the end, update unlocks the mutex and calls the functions in l.after.
 func (f *Fake) update(method string, fn func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()
 	if last := len(f.calls) - 1; method != "" && (method != "CheckAlive" || last < 0 || f.calls[last] != method) {
 		f.calls = append(f.calls, method)
 	}
-	if !l.end.IsZero() && !time.Now().Before(l.end) {
-		l.lose(lease.ErrBroken)
-	}
+	l.passTime()
 	fn(l)
 	after := l.after
 	l.after = nil
@@ -415,19 +470,36 @@ func (l *fakeLease) stopReason() *lease.LostError {
 	return lost
 }
 
+// passTime does what the time of a break demands.
+func (l *fakeLease) passTime() {
+	switch now := time.Now(); {
+	case l.end.IsZero():
+	case !now.Before(l.end):
+		l.lose(lease.ErrBroken)
+	case !l.stopped && !now.Before(l.end.Add(-l.holder.stopWindow())):
+		l.stopWork()
+	}
+}
+
+// stopWork begins the stop window.
+func (l *fakeLease) stopWork() {
+	l.stopped = true
+	l.after = append(l.after, l.holder.contexts.End(l.stopReason()))
+}
+
 // lose makes the lease free and calls the OnLost handlers of its holder.
 func (l *fakeLease) lose(reason lease.Code) {
 	f, err := l.holder, l.lost(reason)
 	f.lost = err
 	l.setFree(err)
-	l.callLater(f.onLost.Calls(err, logPanic))
+	l.callLater(f.onLost.Calls(err, f.logPanic))
 }
 
 // setFree makes the lease free, and cancels the contexts that WhileHeld returned, with the given
 // cause.
 func (l *fakeLease) setFree(cause error) {
 	l.after = append(l.after, l.holder.contexts.End(cause))
-	l.stopTimer()
+	l.stopTimers()
 	l.holder, l.stopped, l.end = nil, false, time.Time{}
 	signal(&l.freed)
 }
@@ -440,17 +512,17 @@ func (l *fakeLease) callLater(calls []func()) {
 	}
 }
 
-func (l *fakeLease) stopTimer() {
-	if l.timer != nil {
-		l.timer.Stop()
-		l.timer = nil
+func (l *fakeLease) stopTimers() {
+	for _, timer := range l.timers {
+		timer.Stop()
 	}
+	l.timers = nil
 }
 
 // logPanic logs the panic of a handler. Like a session.Session, the Fake stays usable after the
 // panic.
-func logPanic(p any) {
-	slog.Error("leasetest: a handler of a Fake panicked", "panic", fmt.Sprint(p))
+func (f *Fake) logPanic(p any) {
+	f.logger().Error("leasetest: a handler of a Fake panicked", "panic", fmt.Sprint(p))
 }
 
 // waitFor returns a channel that the next call of signal(c) closes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +28,7 @@ func TestFakeConforms(t *testing.T) {
 		if _, err := session.New(lease.NewAuthority(nothing{}), h.Name, &session.Options{Owner: h.Owner, Duration: h.Duration}); err != nil {
 			t.Fatal(err)
 		}
-		first, loaded := leases.LoadOrStore(h.Name, &leasetest.Fake{Name: h.Name})
+		first, loaded := leases.LoadOrStore(h.Name, &leasetest.Fake{Name: h.Name, Logger: slog.New(slog.DiscardHandler)})
 		t.Cleanup(func() { leases.Delete(h.Name) })
 		if loaded {
 			return first.(*leasetest.Fake).Rival()
@@ -324,10 +325,10 @@ func TestFakeEnds(t *testing.T) {
 		{"lose to another", func(f *leasetest.Fake) bool { return f.Lose(lease.ErrIDMismatch) }, lease.ErrIDMismatch, lease.ErrIDMismatch, 0, false},
 		{"end work", func(f *leasetest.Fake) bool { return f.EndWork() }, lease.ErrStopWindow, 0, 0, true},
 		{"break now", func(f *leasetest.Fake) bool { return f.Break(0) }, lease.ErrBroken, lease.ErrBroken, 0, false},
-		{"break", func(f *leasetest.Fake) bool { return f.Break(time.Second / 2) }, lease.ErrBroken, lease.ErrBroken, 1, false},
+		{"break", func(f *leasetest.Fake) bool { return f.Break(time.Second / 2) }, lease.ErrStopWindow, lease.ErrBroken, 1, false},
 		{"break slowly", func(f *leasetest.Fake) bool { return f.Break(time.Minute) }, 0, 0, 1, true},
-		{"shorten a break", func(f *leasetest.Fake) bool { return f.Break(time.Minute) && f.Break(time.Second) }, lease.ErrBroken, lease.ErrBroken, 2, false},
-		{"lengthen a break", func(f *leasetest.Fake) bool { return f.Break(time.Second) && f.Break(time.Minute) }, lease.ErrBroken, lease.ErrBroken, 1, false},
+		{"shorten a break", func(f *leasetest.Fake) bool { return f.Break(time.Minute) && f.Break(time.Second) }, lease.ErrStopWindow, lease.ErrBroken, 2, false},
+		{"lengthen a break", func(f *leasetest.Fake) bool { return f.Break(time.Second) && f.Break(time.Minute) }, lease.ErrStopWindow, lease.ErrBroken, 1, false},
 		{"release", func(f *leasetest.Fake) bool { return f.Release(context.Background()) == nil }, lease.ErrReleased, 0, 0, false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -433,4 +434,81 @@ func TestFakeMistakesPanic(t *testing.T) {
 			t.Errorf("it panics with %q, want %q", said, text)
 		}
 	}
+}
+
+// A break ends the contexts one StopWindow before the lease, like that of a Session.
+func TestFakeStopWindow(t *testing.T) {
+	for window, want := range map[time.Duration]time.Duration{0: 15 * time.Second, 3 * time.Second: 17 * time.Second, -1: 20 * time.Second, time.Minute: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			f := leasetest.Fake{StopWindow: window}
+			_, _ = f.Acquire(t.Context())
+			held, giveBack := f.WhileHeld(t.Context())
+			defer giveBack()
+			began := time.Now()
+			f.Break(20 * time.Second)
+			<-held.Done()
+			if took := time.Since(began); took != want {
+				t.Errorf("StopWindow %v: the context ends %v after the break, want %v", window, took, want)
+			}
+			if window >= 0 && !f.CheckAlive() {
+				t.Errorf("StopWindow %v: the lease is lost at the beginning of the stop window", window)
+			}
+			time.Sleep(20*time.Second - time.Since(began))
+			if f.CheckAlive() {
+				t.Errorf("StopWindow %v: the lease is held after the end of the break", window)
+			}
+		})
+	}
+}
+
+// A slow Release gives the lease up at once, and ends with its context, but not with one that it has ended.
+func TestFakeSlowRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f leasetest.Fake
+		failure := errors.New("no answer")
+		for _, c := range []struct {
+			what string
+			err  error
+			ctx  func() (context.Context, context.CancelFunc)
+			took time.Duration
+			want error
+		}{
+			{"success", nil, func() (context.Context, context.CancelFunc) { return f.WhileHeld(t.Context()) }, time.Minute, nil},
+			{"failure", failure, func() (context.Context, context.CancelFunc) { return context.WithCancel(t.Context()) }, time.Minute, failure},
+			{"timeout", nil, func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), time.Second) }, time.Second, context.DeadlineExceeded},
+		} {
+			_, _ = f.Acquire(t.Context())
+			f.NextReleaseAfter(time.Minute, c.err)
+			ctx, cancel := c.ctx()
+			time.AfterFunc(1, func() {
+				if f.CheckAlive() {
+					t.Errorf("%s: the lease is held during the Release", c.what)
+				}
+			})
+			began := time.Now()
+			err := f.Release(ctx)
+			if took := time.Since(began); took != c.took || !errors.Is(err, c.want) {
+				t.Errorf("%s: Release returns %v after %v, want %v after %v", c.what, err, took, c.want, c.took)
+			}
+			cancel()
+		}
+	})
+}
+
+// A Wait for a rival that does not release is not silent.
+func TestFakeWarnsOfALongWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		f := leasetest.Fake{Name: "job", Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		rival := f.Rival()
+		_, _ = rival.Acquire(t.Context())
+		for _, wait := range []time.Duration{time.Second, time.Minute} {
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			_ = f.Wait(ctx)
+			cancel()
+			if got := strings.Count(log.String(), "lease=job"); got != int(wait/time.Minute) {
+				t.Errorf("a Wait of %v logs %d warnings:\n%s", wait, got, log.String())
+			}
+		}
+	})
 }
