@@ -584,7 +584,7 @@ var contentionRules = []rule{
 		a := p.authority()
 		names := 20
 		if p.Bubble {
-			names = 5000
+			names = 500
 		}
 		granted := make([]atomic.Int32, names)
 		timed := p.history.delays.authority(a.bare) // the history would be long

@@ -82,7 +82,8 @@ func TestEndsOfTheProcess(t *testing.T) {
 	locked := plainLeases("")
 	locked.longest = time.Second
 	locked.newLease = func(t testing.TB, h Holder) lease.Lease { return &lockedLease{plainLease: newPlainLease(t, h, "")} }
-	locked.rules = rulesNamed(t, leaseRules, "H5/acquires-at-once-are-one-incarnation")
+	fails := rule{"H1/fails-first", "a rule fails before", 0, func(p *probe) { p.Errorf("its message") }}
+	locked.rules = append([]rule{fails}, rulesNamed(t, leaseRules, "H5/acquires-at-once-are-one-incarnation")...)
 
 	frail := plainLeases("")
 	frail.newLease = func(t testing.TB, h Holder) lease.Lease { return panickyLease{newPlainLease(t, h, "")} }
@@ -129,7 +130,7 @@ func TestEndsOfTheProcess(t *testing.T) {
 		says  []string
 	}{
 		"mutex": {locked, []string{"rule H5/acquires-at-once-are-one-incarnation has not ended after 1s", "SPEC H5: calls of acquire at the same time on one lease get the same incarnation",
-			"sync.Mutex", "I/O", replay + "/^H5$/^acquires-at-once-are-one-incarnation$'", "leasetest.(*lockedLease).AcquireWithToken"}},
+			"Rules that failed before: H1/fails-first\n\tSPEC H1 is violated: a rule fails before\n\tits message", "sync.Mutex", "I/O", replay + "/^H5$/^acquires-at-once-are-one-incarnation$'", "leasetest.(*lockedLease).AcquireWithToken"}},
 		"handler":              {frail, panicked},
 		"handler in real time": {real, panicked},
 		"slot": {slot, []string{"rule G3/a-failure-does-not-lower-the-mark cannot end", "SPEC G3: a function that fails or panics leaves the mark raised",

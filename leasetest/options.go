@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,14 +22,20 @@ type Options struct {
 	// lease.ActionBreak, set Can to Everything &^ CanBreak. Default: Everything.
 	Can Ability
 
+	// Lacks contains what the implementation lacks, in the words of the log of skipped rules, such as
+	// "CanBreak", "a method List" or "Options.Store.Forget". If Lacks is not nil, a rule fails that
+	// would be skipped because anything else is missing, such as a hook that was forgotten. Default: nil,
+	// so every rule may be skipped.
+	Lacks []string
+
 	// Bubble runs every subtest in a synctest bubble. Set Bubble if the implementation runs in the
 	// process of the test and reads the time from package time. The time of a bubble advances only
 	// while every goroutine of the bubble waits for a channel or a timer of the bubble. For example,
 	// time in the bubble stands still while a goroutine waits for I/O, or for a sync.Mutex that
 	// another goroutine holds during a request. If a rule takes more than a minute of real time, the
-	// process ends, and its last message names the rule. If the timeout of the test is near when the
-	// rule starts, the limit is shorter than a minute: it is nine tenths of the time that is left.
-	// With the flag -timeout 0 there is no limit, and the rule can block forever.
+	// process ends, and its last message names the rule and contains all failures before it. If the
+	// timeout of the test is near when the rule starts, the limit is shorter than a minute: it is nine
+	// tenths of the time that is left.
 	Bubble bool
 
 	// Unit is the shortest time that the suite distinguishes. The leases of the suite last for
@@ -89,6 +96,9 @@ func (o *Options) withDefaults() Options {
 	must(v.Slack >= 0, "Options.Slack is %v, and must not be negative", v.Slack)
 	must(v.Can&^Everything == 0, "Options.Can is %#x, and must be a part of Everything, %#x", uint64(v.Can), uint64(Everything))
 	must(v.Limits.Validate() == nil, "Options.Limits: %v", v.Limits.Validate())
+	for _, name := range v.Lacks {
+		must(slices.Contains(abilityNames[:], name), "Options.Lacks contains %q, and must contain only %q", name, abilityNames)
+	}
 	if v.Can == 0 {
 		v.Can = Everything
 	}

@@ -26,6 +26,7 @@ func TestMistakesPanic(t *testing.T) {
 		{"Options.Unit is -1ns", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Unit: -1}) }, negative},
 		{"Options.Slack is -1ns", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Slack: -1}) }, negative},
 		{"Options.Can is 0x80000001", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Can: 1<<31 | leasetest.CanTellTime}) }, "part of Everything"},
+		{"Options.Lacks contains \"CanFly\"", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Lacks: []string{"CanFly"}}) }, "CanBreak"},
 		{"Options.Limits", func() { leasetest.TestLease(t, newSession, &leasetest.Options{Limits: lease.Limits{MinDuration: -1}}) }, "MinDuration"},
 	} {
 		said := panics(c.f)

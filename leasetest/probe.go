@@ -90,6 +90,9 @@ func (p *probe) violation(what string) string {
 	text := fmt.Sprintf("SPEC %s is violated: %s\n%s\n%s:\n%s\nreplay: %s",
 		p.rule.clause(), p.rule.says, what, when, history, p.suite.replay(p.Name()))
 	p.said = append(p.said, text)
+	p.suite.mu.Lock()
+	defer p.suite.mu.Unlock()
+	p.suite.said = append(p.suite.said, text)
 	return text
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -42,6 +43,7 @@ type suite struct {
 	mu      sync.Mutex
 	skipped []string // names of skipped rules, with the missing abilities
 	failed  []string // names of failed rules
+	said    []string // the messages of violations
 
 	newStore     func(testing.TB) lease.Store
 	newAuthority func(testing.TB) lease.Authority
@@ -145,6 +147,11 @@ func (s *suite) skip(t testing.TB, r rule, missing Ability) {
 	s.mu.Lock()
 	s.skipped = append(s.skipped, fmt.Sprintf("%s (needs %v)", r.name, missing))
 	s.mu.Unlock()
+	for a := missing; a != 0 && s.options.Lacks != nil; a &= a - 1 {
+		if name := (a & -a).String(); !slices.Contains(s.options.Lacks, name) {
+			t.Errorf("the rule needs %s, which is missing, and Options.Lacks does not contain it", name)
+		}
+	}
 	t.Skipf("needs %v: %s", missing, r.says)
 }
 
@@ -157,7 +164,7 @@ func (s *suite) noteFailure(t testing.TB, r rule) {
 	}
 }
 
-// failures returns a line with the names of the rules that have failed so far. If no rule has
+// failures returns the names of the rules that have failed so far, with their messages. If no rule has
 // failed, failures returns an empty string. A panic ends the process before go test prints the
 // messages of the failed rules.
 func (s *suite) failures() string {
@@ -166,7 +173,7 @@ func (s *suite) failures() string {
 	if len(s.failed) == 0 {
 		return ""
 	}
-	return "\nRules that failed before: " + strings.Join(s.failed, ", ")
+	return "\nRules that failed before: " + strings.Join(s.failed, ", ") + "\n" + strings.Join(s.said, "\n\n")
 }
 
 // check runs one rule.

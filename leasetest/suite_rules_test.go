@@ -134,3 +134,18 @@ func TestHistoryIsBounded(t *testing.T) {
 		t.Errorf("%d lines, the first is %q", len(lines), lines[0])
 	}
 }
+
+// A rule that is skipped because of anything that Options.Lacks does not contain fails.
+func TestLacks(t *testing.T) {
+	for _, c := range []struct {
+		lacks []string
+		want  int
+	}{{nil, 0}, {[]string{}, 2}, {[]string{"CanBreak"}, 1}, {[]string{"a method List", "CanBreak"}, 0}} {
+		s := &suite{options: (&Options{Lacks: c.lacks}).withDefaults()}
+		rec := &recorder{TB: t}
+		rec.run(func() { s.skip(rec, storeRules[0], CanBreak|hasList) })
+		if len(rec.messages) != c.want || !rec.skipped {
+			t.Errorf("Lacks %q: %q, want %d messages", c.lacks, rec.messages, c.want)
+		}
+	}
+}

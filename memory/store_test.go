@@ -54,6 +54,9 @@ func TestConformance(t *testing.T) {
 	const retention = time.Second
 	options := leasetest.Options{
 		Bubble: true,
+		Lacks: []string{
+			"Options.Store.Another", "Options.Store.Corrupt", "Options.Store.LoseWatches", "Options.Store.Reopen", "Options.Store.StepClock",
+		},
 		Store: leasetest.StoreHooks{
 			Connect: func(_ testing.TB, transmit leasetest.Transmit) lease.Store {
 				return linked.Store(memory.New(&memory.Options{Retention: retention}), transmit)
