@@ -506,6 +506,7 @@ func TestFakeWarnsOfALongWait(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), wait)
 			_ = f.Wait(ctx)
 			cancel()
+			synctest.Wait()
 			if got := strings.Count(log.String(), "lease=job"); got != int(wait/time.Minute) {
 				t.Errorf("a Wait of %v logs %d warnings:\n%s", wait, got, log.String())
 			}
