@@ -235,8 +235,13 @@ reached; 75 another has the lease; 76 the lease was lost; 126, 127 the command c
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == superviseWord {
-		os.Exit(supervise(os.Args[2:]))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case superviseWord:
+			os.Exit(supervise(os.Args[2:]))
+		case beginWord:
+			os.Exit(begin(os.Args[2:]))
+		}
 	}
 	os.Exit(do(os.Args[1:]))
 }

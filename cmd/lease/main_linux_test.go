@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -320,13 +321,13 @@ func TestProcess1(t *testing.T) {
 
 // script runs lease at a pseudo-terminal.
 func TestTerminal(t *testing.T) {
-	for _, c := range []struct{ name, keys, command, want string }{
-		{"Ctrl-C", `sleep 1; printf '\003'; sleep 1`, `sleep 20`, "code 130"},
-		{"reads", `sleep 1; printf 'hello\n'; sleep 1`, `read x; echo "got $x"`, "got hello"},
-		{"Ctrl-Z", `sleep 1; printf '\032'; sleep 1; printf 'fg\n'; sleep 2`, `sleep 2; echo woke`, "woke"},
+	for _, c := range []struct{ name, key, command, want string }{
+		{"Ctrl-C", "\003", `sleep 20`, "code 130"},
+		{"reads", "hello\n", `read x; echo "got $x"`, "got hello"},
+		{"Ctrl-Z", "\032", `sleep 2; echo woke`, "woke"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			shell := fmt.Sprintf("set -m; %s run 'tty/%s' -- sh -c '%s'; echo code $?", binary, c.name, c.command)
+			shell := fmt.Sprintf("set -m; %s run 'tty/%s' -- sh -c 'echo ready; %s'; echo code $?", binary, c.name, c.command)
 			if c.name == "Ctrl-Z" {
 				shell += "; fg; echo code $?"
 			}
@@ -334,15 +335,48 @@ func TestTerminal(t *testing.T) {
 			if err := os.WriteFile(file, []byte(shell), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.Command("sh", "-c", fmt.Sprintf(`(%s) | timeout 20 script -qec "$0" /dev/null`, c.keys), "bash "+file)
-			cmd.Env = append(os.Environ(), "LEASE_STORE="+url)
-			out, _ := cmd.CombinedOutput()
-			if !strings.Contains(string(out), c.want) {
+			out := typeAtTerminal(t, "bash "+file, "ready", c.key)
+			if !strings.Contains(out, c.want) {
 				t.Errorf("no %q in %q", c.want, out)
 			}
-			if c.name == "Ctrl-Z" && !strings.Contains(string(out), "code 148") { // The shell went on.
+			if c.name == "Ctrl-Z" && !strings.Contains(out, "code 148") { // The shell went on.
 				t.Errorf("lease was not stopped: %q", out)
 			}
 		})
 	}
+}
+
+// typeAtTerminal runs a command at a terminal, types keys once the command has printed prompt, and
+// returns all output.
+func typeAtTerminal(t *testing.T, command, prompt, keys string) string {
+	cmd := exec.Command("timeout", "60", "script", "-qec", command, "/dev/null")
+	cmd.Env = append(os.Environ(), "LEASE_STORE="+url)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	typed := false
+	for buf := make([]byte, 4096); ; {
+		n, err := stdout.Read(buf)
+		out.Write(buf[:n])
+		if !typed && strings.Contains(out.String(), prompt) {
+			typed = true
+			if _, err := io.WriteString(in, keys); err != nil {
+				t.Error(err)
+			}
+		}
+		if err != nil { // Without a process on the other side, a pipe or a terminal reads as its end.
+			break
+		}
+	}
+	_ = cmd.Wait() // Its exit code is the shell's, which has printed what counts.
+	return out.String()
 }

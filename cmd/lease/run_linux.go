@@ -24,8 +24,10 @@ import (
 // because the holder can be stopped or killed while the command runs on. A pipe brings the
 // supervisor the time at which to kill the command, and its end when the holder is dead.
 //
-// The holder sends lines: "until TERM KILL" with two times of CLOCK_BOOTTIME in nanoseconds, "stop",
-// "signal N". The supervisor sends "pid N", "stopped N", "failed TEXT" and "exit N".
+// The holder sends lines: "until TERM KILL" with two times of CLOCK_BOOTTIME in nanoseconds, "begin",
+// "stop", "signal N". The supervisor sends "pid N", "stopped N", "failed TEXT" and "exit N". The
+// command begins at "begin", when the terminal is its own, so that it never waits for it, and a
+// Ctrl-Z never stops the wrong process.
 
 // passedSignals are the signals that the holder passes on. A signal that was ignored when lease
 // began stays so, as under nohup.
@@ -128,7 +130,7 @@ func hold(ctx context.Context, h *holding) (int, error) {
 			case word == "pid":
 				h.group = n
 				h.foreground(unix.Getpgrp(), n)
-				h.send("signal %d", syscall.SIGCONT)
+				h.send("begin")
 			case word == "stopped":
 				h.suspend(syscall.Signal(n))
 			case word == "failed":
@@ -166,11 +168,13 @@ func (h *holding) suspend(by syscall.Signal) {
 	if !isTerminal(os.Stdin) {
 		return
 	}
-	mine := !h.foreground(h.group, unix.Getpgrp())
-	if mine && (by == syscall.SIGTTIN || by == syscall.SIGTTOU) && h.foreground(unix.Getpgrp(), h.group) {
-		h.send("signal %d", syscall.SIGCONT) // It wanted the terminal before it had it.
-		return
+	if by == syscall.SIGTTIN || by == syscall.SIGTTOU {
+		if h.foreground(unix.Getpgrp(), h.group) || h.foreground(h.group, h.group) {
+			h.send("signal %d", syscall.SIGCONT) // It wanted the terminal before the shell gave it.
+			return
+		}
 	}
+	h.foreground(h.group, unix.Getpgrp())
 	resumed := make(chan os.Signal, 1)
 	signal.Notify(resumed, syscall.SIGCONT)
 	defer signal.Stop(resumed)

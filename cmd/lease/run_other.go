@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-const superviseWord = "supervise-command"
+const superviseWord, beginWord = "supervise-command", "begin-command"
 
 func passedSignals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 
@@ -35,3 +35,4 @@ func hold(context.Context, *holding) (int, error) {
 }
 
 func supervise([]string) int { return exitUsage }
+func begin([]string) int     { return exitUsage }

@@ -14,13 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// superviseWord is the first argument of a supervisor.
-const superviseWord = "supervise-command"
+// superviseWord is the first argument of a supervisor, beginWord that of a command that has not begun.
+const (
+	superviseWord = "supervise-command"
+	beginWord     = "begin-command"
+)
 
-// A parent-death signal is sent when the thread that forked has ended, so the main goroutine stays on
-// the main thread.
+// A parent-death signal is sent when the thread that forked has ended, and it belongs to the main thread
+// of the process that gets it, so the main goroutine stays there.
 func init() {
-	if len(os.Args) > 1 && os.Args[1] == superviseWord {
+	if len(os.Args) > 1 && (os.Args[1] == superviseWord || os.Args[1] == beginWord) {
 		runtime.LockOSThread()
 	}
 }
@@ -28,6 +31,7 @@ func init() {
 // A supervised is a command and what is to happen to it.
 type supervised struct {
 	reports    *os.File
+	gate       *os.File // the command begins once a byte comes through it
 	group      int
 	term, kill time.Duration // times of CLOCK_BOOTTIME
 	stopping   bool          // SIGTERM was sent, since the lease is lost or about to end
@@ -55,10 +59,17 @@ func supervise(args []string) int {
 		fmt.Fprintln(reports, "exit 143")
 		return 0
 	}
-	p, err := os.StartProcess(args[0], args[1:], &os.ProcAttr{
-		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+	waits, gate, err := os.Pipe()
+	if err != nil {
+		fmt.Fprintf(reports, "failed %s\n", oneLine(err))
+		return 1
+	}
+	s.gate = gate
+	p, err := os.StartProcess("/proc/self/exe", append([]string{"lease", beginWord}, args...), &os.ProcAttr{
+		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, waits},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
+	waits.Close()
 	if err != nil {
 		fmt.Fprintf(reports, "failed %s\n", oneLine(err))
 		return 1
@@ -103,12 +114,25 @@ func supervise(args []string) int {
 	}
 }
 
+// begin waits for a byte from its supervisor, and becomes the command args[1:], whose file is args[0].
+func begin(args []string) int {
+	syscall.CloseOnExec(3)
+	if n, _ := os.NewFile(3, "gate").Read(make([]byte, 1)); n == 0 {
+		return 1 // The supervisor is dead.
+	}
+	err := syscall.Exec(args[0], args[1:], os.Environ())
+	fmt.Fprintf(os.Stderr, "lease: cannot start %s: %v\n", args[0], err)
+	return 126
+}
+
 // order carries out a line of the holder.
 func (s *supervised) order(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
 	case "until":
 		_, _ = fmt.Sscan(rest, (*int64)(&s.term), (*int64)(&s.kill))
+	case "begin":
+		_, _ = s.gate.Write([]byte{1})
 	case "stop":
 		s.term = 0
 	case "signal":
