@@ -25,7 +25,9 @@ func TestClose(t *testing.T) {
 		{"renewing", func(t *testing.T, n *network, h *holder) {
 			h.acquire(t)
 			n.meet(lease.ActionRenew, slow(4*time.Second, 0))
-			time.Sleep(10500 * time.Millisecond)
+			for n.count(lease.ActionRenew) == 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
 		}},
 		{"acquiring", func(t *testing.T, n *network, h *holder) {
 			n.meet(lease.ActionAcquire, slow(4*time.Second, 0))

@@ -117,7 +117,7 @@ func (m *machine) close(now time.Time, n uint64) {
 func (m *machine) relinquish(c call) {
 	m.supersede()
 	if m.term.belief != nil {
-		m.end(pending, lease.ErrReleased)
+		m.end(endsByRelease, 0, nil)
 	}
 	m.ledger.releaseAll(m.o.Duration == lease.Infinite)
 	m.enqueue(c)
@@ -149,7 +149,7 @@ func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	default:
 		if from.phase == held {
 			m.supersede()
-			m.end(given, lease.ErrReleased)
+			m.end(endsByHandOver, 0, nil)
 		}
 		m.enqueue(waiting)
 	}

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// A plant is a bug that replaces one piece of the source code of the machine by another.
-// TestExplore must find the bug in one of the configurations of the plant.
+// A plant is a bug that replaces one piece of the source code by another. TestExplore must find the
+// bug in one of the configurations of the plant, or the test that is named instead of them.
 type plant struct {
 	name     string
 	file     string
@@ -106,6 +106,12 @@ func runPlanted(dir string, p plant, patched string) (property, states string, e
 	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay="+overlay, "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", "", fmt.Errorf("does not compile: %s", out)
+	}
+	if strings.HasPrefix(p.configs, "Test") {
+		if out, _ := exec.CommandContext(ctx, binary, "-test.run=^"+p.configs+"$").CombinedOutput(); strings.Contains(string(out), "--- FAIL: "+p.configs) {
+			property = "ends"
+		}
+		return property, p.configs, nil
 	}
 	run := exec.CommandContext(ctx, binary, "-test.run=TestExplore/^("+p.configs+")$", "-test.v")
 	run.Env = append(os.Environ(), "EXPLORE_PLANTED=1", "EXPLORE_DEEP=")

@@ -58,64 +58,6 @@ func (m *machine) begin(b *belief) {
 	m.effects().began = true
 }
 
-// end ends the incarnation, and changes the phase of its ID to p.
-func (m *machine) end(p phase, cause error) {
-	c := m.ledger.newest(held)
-	m.term.belief = nil
-	m.effects().ended = cause
-	switch c.phase = p; p {
-	case pending:
-		m.markPending(c)
-	case cleared:
-		m.ledger.clear(c)
-	}
-}
-
-func (m *machine) lossError(reason lease.Code, err error) *lease.LostError {
-	return &lease.LostError{Name: m.name, Token: m.term.belief.token, Reason: reason, Err: err}
-}
-
-// stopReason returns the error that tells the work why it must stop in the stop window. The error
-// wraps these causes:
-//
-//   - [lease.ErrBroken], if the lease is breaking;
-//   - the error of the last answered renewal, if that renewal has failed.
-//
-// If neither cause applies, the error wraps nothing. For example, neither cause applies if the stop
-// window begins because the process was suspended.
-func (m *machine) stopReason() *lease.LostError {
-	err := m.term.failed
-	if m.term.notice != nil {
-		err = joinErrors(lease.ErrBroken, err)
-	}
-	return m.lossError(lease.ErrStopWindow, err)
-}
-
-// lose ends the incarnation with a loss. The lease can still be locked under the ID in two cases:
-// no answer has extended the belief before its end, or an earlier Acquire with the ID is in doubt.
-// In these cases, the machine releases the ID, so that the lease does not stay locked for a whole
-// Duration. If work under a context of WhileHeld is still running, the release is deferred. The
-// machine sends a deferred release when all work under the contexts of WhileHeld has stopped. Once
-// a finite lease has certainly expired, the machine sends the deferred release even if the work has
-// not stopped. To compute when the lease has certainly expired, the machine assumes that the last
-// request was granted at the end of its RequestTimeout.
-func (m *machine) lose(reason lease.Code, err error) {
-	lost, c := m.lossError(reason, err), m.ledger.newest(held)
-	switch {
-	case reason != lease.ErrExpired && !c.inDoubt:
-		m.end(cleared, lost)
-	case c.contexts > 0:
-		if longest := m.o.maxElsewhere(m.o.Duration); longest != lease.Infinite {
-			c.due = m.term.renewal.sent.Add(m.o.RequestTimeout).Add(longest)
-		}
-		m.end(deferred, lost)
-	default:
-		m.end(pending, lost)
-	}
-	m.lost = lost
-	m.report(lost)
-}
-
 // tickTerm ends the incarnation if the belief has ended. If the belief has not ended, tickTerm
 // begins the stop window if the stop window is due, and sends a renewal if a renewal is due.
 func (m *machine) tickTerm(now time.Time) {

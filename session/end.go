@@ -1,0 +1,90 @@
+package session
+
+import "github.com/fencedlease/lease"
+
+// An ending is a way in which an incarnation ends. The table endings says what each does. Everything
+// else is the same for all: the belief ends first, so that CheckAlive is false; then the contexts of
+// WhileHeld end; then the watch of the record stops, and requests are sent; then the handlers and the
+// hooks are called, Ended last; and at the end, the calls that wait are answered.
+type ending uint8
+
+const (
+	endsByRelease  ending = iota // Release or Close was called
+	endsByHandOver               // HandOver was called
+	endsRefused                  // an answer shows that the ID is not in force
+	endsUnknown                  // the lease can still be locked under the ID
+	endsAtWork                   // the same, and work under a context of WhileHeld is still running
+)
+
+// The cause of a loss is a *lease.LostError, and that of every other ending is lease.ErrReleased. There
+// is no third, so Run and the hook Ended tell every ending right.
+var endings = [...]struct {
+	phase phase // of the ID
+	loss  bool  // whether it is reported to OnLost, the hook Lost, the log, and the next Release
+}{
+	endsByRelease:  {pending, false},
+	endsByHandOver: {given, false},
+	endsRefused:    {cleared, true},
+	endsUnknown:    {pending, true},
+	endsAtWork:     {deferred, true},
+}
+
+// end ends the incarnation. A loss has a reason, and the error err of the last renewal or nil.
+func (m *machine) end(how ending, reason lease.Code, err error) {
+	c, cause := m.ledger.newest(held), error(lease.ErrReleased)
+	if endings[how].loss {
+		m.lost = m.lossError(reason, err)
+		m.report(m.lost)
+		cause = m.lost
+	}
+	m.term.belief = nil
+	m.effects().ended = cause
+	switch c.phase = endings[how].phase; c.phase {
+	case pending:
+		m.markPending(c)
+	case cleared:
+		m.ledger.clear(c)
+	}
+}
+
+// lose ends the incarnation with a loss. The lease can still be locked under the ID in two cases:
+// no answer has extended the belief before its end, or an earlier Acquire with the ID is in doubt.
+// In these cases, the machine releases the ID, so that the lease does not stay locked for a whole
+// Duration. If work under a context of WhileHeld is still running, the release is deferred. The
+// machine sends a deferred release when all work under the contexts of WhileHeld has stopped. Once
+// a finite lease has certainly expired, the machine sends the deferred release even if the work has
+// not stopped. To compute when the lease has certainly expired, the machine assumes that the last
+// request was granted at the end of its RequestTimeout.
+func (m *machine) lose(reason lease.Code, err error) {
+	how, c := endsUnknown, m.ledger.newest(held)
+	switch {
+	case reason != lease.ErrExpired && !c.inDoubt:
+		how = endsRefused
+	case c.contexts > 0:
+		how = endsAtWork
+		if longest := m.o.maxElsewhere(m.o.Duration); longest != lease.Infinite {
+			c.due = m.term.renewal.sent.Add(m.o.RequestTimeout).Add(longest)
+		}
+	}
+	m.end(how, reason, err)
+}
+
+func (m *machine) lossError(reason lease.Code, err error) *lease.LostError {
+	return &lease.LostError{Name: m.name, Token: m.term.belief.token, Reason: reason, Err: err}
+}
+
+// stopReason returns the error that tells the work why it must stop in the stop window. The error
+// wraps these causes:
+//
+//   - [lease.ErrBroken], if the lease is breaking;
+//   - the error of the last answered renewal, if that renewal has failed.
+//
+// If neither cause applies, the error wraps nothing. For example, neither cause applies if the stop
+// window begins because the process was suspended.
+func (m *machine) stopReason() *lease.LostError {
+	err := m.term.failed
+	if m.term.notice != nil {
+		err = joinErrors(lease.ErrBroken, err)
+	}
+	return m.lossError(lease.ErrStopWindow, err)
+}
