@@ -87,7 +87,7 @@ func load(folder string) (map[string]*packages.Package, error) {
 	}
 	found := map[string]*packages.Package{}
 	for _, m := range all {
-		if m.internal() {
+		if !m.published() {
 			continue
 		}
 		loaded, err := packages.Load(&packages.Config{

@@ -6,7 +6,8 @@
 //
 // In the tree of a release, every module requires the other modules of the repository at its own
 // version and has no replace line. Programs can therefore require the modules, and "go install" can
-// build their commands. In the documents of a release, the lines between the markers "<!--
+// build their commands. The command prints the tags of the release, one for each module but those that
+// hold only tests and measurements. In the documents of a release, the lines between the markers "<!--
 // unreleased -->" and "<!-- /unreleased -->" become a go get command. "tree" fails if another line
 // of a document says that there is no release yet. On the branch, the modules keep their replace
 // lines, and the documents keep their text. The script .ci/release makes a commit of the tree.
@@ -45,8 +46,16 @@ func run(args []string) error {
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
 		}
-		_, err := makeTree(*from, *out, *version)
-		return err
+		t, err := makeTree(*from, *out, *version)
+		if err != nil {
+			return err
+		}
+		for _, m := range t.modules {
+			if m.published() {
+				fmt.Println(m.tag(*version))
+			}
+		}
+		return nil
 	case "api":
 		before := flags.String("old", "", "the root of the old tree")
 		after := flags.String("new", ".", "the root of the new tree")

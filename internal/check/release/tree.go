@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/zip"
 	"bytes"
 	"errors"
 	"fmt"
@@ -42,8 +41,16 @@ func (m *mod) tag(version string) string {
 	return strings.TrimPrefix(path.Join(m.folder, version), "./")
 }
 
-// internal reports whether programs outside of the repository cannot import the module.
-func (m *mod) internal() bool { return slices.Contains(strings.Split(m.folder, "/"), "internal") }
+// unpublished has the folders of the modules that get no tag. They hold only tests and measurements.
+var unpublished = []string{
+	"azlease/azuretest", "blobtest/sdktest", "etcdlease/etcdtest", "kubelease/elector26", "memory/bench",
+	"model", "natslease/natstest", "pglease/managertest", "pglease/pqtest", "redislease/locktest",
+}
+
+// published reports whether a release has a tag for the module. A module in a folder "internal" has none.
+func (m *mod) published() bool {
+	return !slices.Contains(unpublished, m.folder) && !slices.Contains(strings.Split(m.folder, "/"), "internal")
+}
 
 // makeTree copies a checkout into a new folder and gives all modules the version. makeTree copies
 // the files that git tracks or would add, and changes the documents to documents of a release.
@@ -224,6 +231,9 @@ func (t *tree) release(m *mod) error {
 		if err := m.file.AddRequire(r.Mod.Path, t.version); err != nil {
 			return err
 		}
+		if m.published() && !other.published() {
+			return fmt.Errorf("it requires %s, which a release has no tag for", other.path)
+		}
 		lines, err := t.sums(other)
 		if err != nil {
 			return err
@@ -307,10 +317,13 @@ func (t *tree) sums(m *mod) (lines []string, err error) {
 	return m.lines, nil
 }
 
-// proxy writes the modules into a folder in the layout of a module proxy, for
+// proxy writes the modules with a tag into a folder in the layout of a module proxy, for
 // GOPROXY=file://FOLDER.
 func (t *tree) proxy(folder string) error {
 	for _, m := range t.modules {
+		if !m.published() {
+			continue
+		}
 		escaped, err := module.EscapePath(m.path)
 		if err != nil {
 			return err
@@ -321,9 +334,6 @@ func (t *tree) proxy(folder string) error {
 		}
 		var archive bytes.Buffer
 		if err := t.zip(&archive, m); err != nil {
-			return err
-		}
-		if _, err := zip.NewReader(bytes.NewReader(archive.Bytes()), int64(archive.Len())); err != nil {
 			return err
 		}
 		goMod, err := os.ReadFile(filepath.Join(t.folder, m.folder, "go.mod"))

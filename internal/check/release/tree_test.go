@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -26,20 +25,18 @@ const root = "../../.."
 var unreleased = regexp.MustCompile(`fencedlease/lease\S* v0\.0\.0\n`)
 
 // In the tree of a release, no module has a replace line or requires a module of this library at
-// v0.0.0. The go.sum of each module has the sums of the modules that it requires. The documents say
-// how to get a module.
+// v0.0.0. The documents say how to get a module.
 func TestTree(t *testing.T) {
 	r, err := makeTree(root, filepath.Join(t.TempDir(), "tree"), "v0.1.0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.modules) < 5 || r.module("github.com/fencedlease/lease") == nil {
-		t.Fatalf("the tree has %d modules", len(r.modules))
+	for _, folder := range append(unpublished, "pglease", "leasetest/linearize") {
+		if r.module(rootPath+"/"+folder) == nil {
+			t.Errorf("there is no module %s", folder)
+		}
 	}
 	for _, m := range r.modules {
-		m.lines = nil // sums computes them again, from the complete tree
-	}
-	for i, m := range r.modules {
 		goMod, err := os.ReadFile(filepath.Join(r.folder, m.folder, "go.mod"))
 		if err != nil {
 			t.Fatal(err)
@@ -52,28 +49,6 @@ func TestTree(t *testing.T) {
 			readme, err := os.ReadFile(filepath.Join(r.folder, m.folder, "README.md"))
 			if err != nil || !strings.Contains(string(readme), "\n    go get "+m.path+"@v0.1.0\n") {
 				t.Errorf("%v, and the README of %s is\n%s", err, m.path, readme)
-			}
-		}
-		sums, err := os.ReadFile(filepath.Join(r.folder, m.folder, "go.sum"))
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		for _, q := range m.file.Require {
-			other := r.module(q.Mod.Path)
-			if other == nil {
-				continue
-			}
-			if slices.Index(r.modules, other) > i {
-				t.Errorf("%s comes before %s, which it requires", m.path, other.path)
-			}
-			lines, err := r.sums(other)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, line := range lines {
-				if !strings.Contains(string(sums), line) {
-					t.Errorf("the go.sum of %s does not have %s", m.path, line)
-				}
 			}
 		}
 	}
