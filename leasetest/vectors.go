@@ -82,6 +82,9 @@ func cell(row vectors.Row, c vectors.Cell, forStep bool) (s scenario, ok bool) {
 	}
 	step.Want = c.Want.Complete(c.Record, row.Now.Add(row.Pass))
 	s.steps = []vectors.Step{step}
+	if c.Want.Code == lease.ErrTime {
+		return s, false // a scenario begins with a read, and not even that is granted; M14/sums-saturate tests it
+	}
 	if forStep {
 		s.record, s.now = &c.Record, row.Now
 		return s, true
