@@ -1,0 +1,38 @@
+package sqlitelease
+
+import "time"
+
+// A clock gives the time of the leases. Its methods need the lock of the file.
+type clock struct {
+	boot   string                        // identifies the boot of the machine; "" if steady is only of this process
+	steady func() (time.Duration, error) // a clock that nobody can set
+	wall   func() time.Time
+
+	anchor time.Duration // if boot is "": the time of the leases when steady was 0; 0 before the first reading
+}
+
+// now returns the time of the leases. It is not before m.last. If a new boot began, now sets the
+// offset in m.
+func (c *clock) now(m *meta) (time.Time, error) {
+	steady, err := c.steady()
+	if err != nil {
+		return time.Time{}, err
+	}
+	wall := time.Duration(c.wall().UnixNano())
+	var now time.Duration
+	switch {
+	case c.boot == "":
+		if c.anchor == 0 {
+			c.anchor = max(wall, m.last) - steady
+		}
+		now = c.anchor + steady
+		m.changed = true // other processes count differently, so the last time is always stored
+	default:
+		if c.boot != m.boot {
+			m.boot, m.offset, m.changed = c.boot, max(wall, m.last)-steady, true
+		}
+		now = m.offset + steady
+	}
+	m.last = max(m.last, now)
+	return time.Unix(0, int64(m.last)).UTC(), nil
+}

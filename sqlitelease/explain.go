@@ -1,0 +1,61 @@
+package sqlitelease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/fencedlease/lease"
+)
+
+// code returns the primary result code of an error of SQLite, or 0.
+func code(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+func isBusy(err error) bool {
+	return code(err) == sqlite3.SQLITE_BUSY || code(err) == sqlite3.SQLITE_LOCKED
+}
+
+// advice maps result codes to what the user can do. An error is permanent if no retry can help
+// before that is done.
+var advice = map[int]struct {
+	text      string
+	permanent bool
+}{
+	sqlite3.SQLITE_READONLY: {"the file, or the folder in which SQLite makes the files -wal and -shm, cannot be written: correct the permissions", true},
+	sqlite3.SQLITE_PERM:     {"correct the permissions of the file and its folder", true},
+	sqlite3.SQLITE_CANTOPEN: {"check that the folder exists and that this user may write in it", true},
+	sqlite3.SQLITE_NOTADB:   {"the file is not a SQLite database: name another file", true},
+	sqlite3.SQLITE_CORRUPT:  {"the file is damaged: stop all processes that use it, and delete it with its -wal and -shm", true},
+	sqlite3.SQLITE_FULL:     {"the disk is full, or a quota is reached: make room", false},
+	sqlite3.SQLITE_IOERR:    {"the file could not be read or written: check the disk, its free space and the limits of the process", false},
+	sqlite3.SQLITE_BUSY:     {"another process keeps the file locked: is it stopped, or does a tool have a transaction open?", false},
+}
+
+// explain adds what failed, and advice, to an error of the file.
+func explain(what string, err error) error {
+	if err == nil || errors.Is(err, lease.ErrClosed) || errors.Is(err, context.Canceled) && code(err) == 0 {
+		return err
+	}
+	a := advice[code(err)]
+	if strings.Contains(err.Error(), "no such table") {
+		a.text, a.permanent = "the tables were dropped: open the store again", true
+	}
+	err = fmt.Errorf("sqlitelease: %s: %w", what, err)
+	if a.text != "" {
+		err = fmt.Errorf("%w; %s", err, a.text)
+	}
+	if a.permanent {
+		return lease.Permanent(err)
+	}
+	return err
+}

@@ -1,0 +1,179 @@
+package sqlitelease
+
+import (
+	"context"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
+)
+
+// Load returns the record of a name. It takes the lock of the file, because a read beside a write
+// could return a time after the end of a lease that the write renews.
+func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	if err := lease.CheckName(name); err != nil {
+		return lease.Snapshot{}, err
+	}
+	var snap lease.Snapshot
+	err := s.do(ctx, func(t *tx) (err error) {
+		snap, err = t.load(name)
+		return err
+	})
+	if err != nil {
+		return lease.Snapshot{}, explain("load "+strconv.Quote(name), err)
+	}
+	return snap, nil
+}
+
+// Swap replaces the record if its version is still old.Version and its state has not ended since
+// old.Now. Otherwise it returns [lease.ErrConflict] and the current Snapshot.
+func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if err := lease.CheckName(name); err != nil {
+		return lease.Snapshot{}, err
+	}
+	if err := next.ValidateAfter(old.Record); err != nil {
+		return lease.Snapshot{}, err
+	}
+	var snap lease.Snapshot
+	err := s.do(ctx, func(t *tx) (err error) {
+		if snap, err = t.load(name); err != nil {
+			return err
+		}
+		until := old.Record.Until
+		if snap.Version != old.Version || !until.IsZero() && old.Now.Before(until) && !t.now.Before(until) {
+			return lease.ErrConflict
+		}
+		if err := next.ValidateAfter(snap.Record); err != nil {
+			return err
+		}
+		snap, err = t.store(name, next)
+		return err
+	})
+	switch err {
+	case nil, lease.ErrConflict: // else f may still write snap
+		return snap, err
+	}
+	return lease.Snapshot{}, explain("swap "+strconv.Quote(name), err)
+}
+
+// Authority returns an authority that decides in one transaction. It implements [lease.Watcher] and
+// [lease.Lister].
+func (s *Store) Authority() lease.Authority {
+	inner := lease.NewAuthority(s)
+	return passon.Authority(authority{inner, s}, inner)
+}
+
+type authority struct {
+	lease.Authority
+	s *Store
+}
+
+// Do carries out one request.
+func (a authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	fail := func(err error) error { return &lease.OpError{Op: req.Action.String(), Name: name, Err: err} }
+	if err := lease.CheckName(name); err != nil {
+		return lease.Result{}, fail(err)
+	}
+	if err := a.s.limits.Check(req); err != nil {
+		return lease.Result{}, fail(err)
+	}
+	var res lease.Result
+	err := a.s.do(ctx, func(t *tx) error {
+		old, err := t.load(name)
+		if err != nil {
+			return err
+		}
+		next, write, err := lease.Decide(old.Record, req, a.s.limits, t.now)
+		if _, refused := err.(lease.Code); err != nil && !refused {
+			return err
+		}
+		if write {
+			if _, err := t.store(name, next); err != nil {
+				return err
+			}
+		}
+		res = lease.Result{Record: next, Now: t.now, MinRemaining: next.Remaining(t.now)}
+		return err
+	})
+	if err == nil {
+		return res, nil
+	}
+	if c, refused := err.(lease.Code); refused && c.Refusal() { // else f may still write res
+		return res, fail(err)
+	}
+	return lease.Result{}, fail(explain(req.Action.String()+" "+strconv.Quote(name), err))
+}
+
+// pageSize is the number of rows that List reads in one transaction.
+const pageSize = 500
+
+// List returns the leases whose names begin with prefix, sorted by name. If a row is not a valid
+// record, List yields an error for it and continues. The file is not locked while the body of the
+// loop runs.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		if prefix != "" {
+			if err := lease.CheckName(prefix); err != nil {
+				yield(lease.Entry{}, err)
+				return
+			}
+		}
+		for after, first := prefix, true; ; first = false {
+			page, err := s.page(ctx, after, first)
+			if err != nil {
+				yield(lease.Entry{}, explain("list from "+strconv.Quote(after), err))
+				return
+			}
+			for _, l := range page {
+				after = l.Name
+				if !strings.HasPrefix(after, prefix) || !yield(l.Entry, l.err) {
+					return
+				}
+			}
+			if len(page) < pageSize {
+				if err := ctx.Err(); err != nil {
+					yield(lease.Entry{}, err)
+				}
+				return
+			}
+		}
+	}
+}
+
+// A listed lease is one row of a page.
+type listed struct {
+	lease.Entry
+	err error
+}
+
+// page reads the next rows in the order of their names.
+func (s *Store) page(ctx context.Context, after string, first bool) ([]listed, error) {
+	var page []listed
+	err := s.do(ctx, func(t *tx) error {
+		rows, err := s.conn.QueryContext(context.Background(),
+			"select name, record from lease where name > ?1 or name = ?1 and ?2 order by name limit ?3", after, first, pageSize)
+		if err != nil {
+			t.failed = err
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var l listed
+			var text string
+			if err := rows.Scan(&l.Name, &text); err != nil {
+				return err
+			}
+			if l.Record, l.err = parse(l.Name, text); l.err == nil {
+				l.Record, l.Now = l.Record.At(t.now), t.now
+			}
+			page = append(page, l)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, err // f may still append to page
+	}
+	return page, nil
+}
