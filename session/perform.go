@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/tasks"
+	"github.com/fencedlease/lease/internal/urgent"
 )
 
 // take converts the effects of one input to two lists of functions. The second list (answers) has
@@ -98,6 +99,9 @@ func (s *Session) sendRequest(ctx context.Context, r request) {
 	}
 	tasks.Guard(context.WithoutCancel(ctx), s.o.Clock, s.o.RequestTimeout,
 		func(ctx context.Context) (lease.Result, error) {
+			if r.Request.Action == lease.ActionRenew {
+				ctx = urgent.Mark(ctx)
+			}
 			res, err := s.authority.Do(ctx, s.Name(), r.Request)
 			return res, timedOut(ctx, "RequestTimeout", s.o.RequestTimeout, err)
 		},
