@@ -13,6 +13,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"time"
 
@@ -69,11 +70,17 @@ func work(store *etcdlease.Store) error {
 		return err
 	}
 	fmt.Println("waits")
-	return session.Run(context.Background(), l, func(ctx context.Context, tok lease.Token) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err = session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
 		fmt.Println(tok)
 		<-ctx.Done()
 		return context.Cause(ctx)
-	}, nil)
+	}, &session.RunOptions{Again: session.AfterLoss})
+	if session.Stopped(ctx, err) {
+		return nil
+	}
+	return err
 }
 
 // watch starts the processes, and kills the first process.
