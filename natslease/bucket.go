@@ -63,17 +63,37 @@ func checkVersion(nc *nats.Conn) error {
 	return &lease.FieldError{Field: "Server.Version", Value: strconv.Quote(version), Bound: fmt.Sprintf("must be %d.%d or newer, on every server of the cluster", needMajor, needMinor), Code: lease.ErrOption}
 }
 
+// checkOnce checks the bucket, unless it has been checked already. One check serves all requests that
+// wait for it.
+func (e *engine) checkOnce(ctx context.Context) error {
+	if e.checked.Load() {
+		return nil
+	}
+	select {
+	case e.checking <- struct{}{}:
+		defer func() { <-e.checking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if e.checked.Load() {
+		return nil
+	}
+	err := e.checkStream(ctx)
+	e.checked.Store(err == nil)
+	return err
+}
+
 // checkStream requests the configuration of the bucket's stream from NATS and checks it.
 func (e *engine) checkStream(ctx context.Context) error {
-	if err := checkVersion(e.nc); err != nil {
-		return lease.Permanent(fmt.Errorf("natslease: %w", err))
-	}
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()
 	call := e.call("look at", "", e.api+"STREAM.INFO."+e.stream)
 	s, err := sendRepeatedly(ctx, func(ctx context.Context) (jetstream.Stream, error) { return e.js.Stream(ctx, e.stream) })
 	if err != nil {
 		return call.explain(err)
+	}
+	if err := checkVersion(e.nc); err != nil { // the client is connected now
+		return lease.Permanent(fmt.Errorf("natslease: %w", err))
 	}
 	if err := checkBucket(s.CachedInfo().Config, e.subject(">")); err != nil {
 		return lease.Permanent(fmt.Errorf("natslease: bucket %q: %w; give the leases a bucket of their own: nats kv add leases --replicas 3", e.bucket, err))

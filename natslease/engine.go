@@ -6,15 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/urgent"
 	"github.com/fencedlease/lease/observe"
 )
 
@@ -29,10 +32,15 @@ type engine struct {
 	stream        string // the stream of the bucket
 	api           string // prefix of the subjects of the API
 	publishPrefix string // prefix of the subjects of published messages: api, or empty if api is the default prefix
+	floor         uint64 // the epoch of Options.Floor
+	gate          gate
+	heard         atomic.Uint64 // counts the answers of JetStream, and the servers that were left
+	checking      chan struct{} // holds a value while the bucket is being checked
+	checked       atomic.Bool
 }
 
 func newEngine(js jetstream.JetStream, bucket string) *engine {
-	e := &engine{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: jetstream.DefaultAPIPrefix}
+	e := &engine{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: jetstream.DefaultAPIPrefix, checking: make(chan struct{}, 1)}
 	switch o := js.Options(); { // the same rules as in package jetstream
 	case o.Domain != "":
 		e.api = "$JS." + o.Domain + ".API."
@@ -59,6 +67,9 @@ var emptyValue = observe.Kept{}
 // leadership. Load therefore confirms that a value is current before it returns the value. The
 // creation of a key needs no confirmation.
 func (e *engine) Load(ctx context.Context, name string) (found observe.Entry, err error) {
+	if err := e.checkOnce(ctx); err != nil {
+		return observe.Entry{}, err
+	}
 	err = e.readCurrent(ctx, encode(name), func(m message) (err error) {
 		if m.absent() {
 			found, err = e.put(ctx, m.key, m.revision, emptyValue)
@@ -86,7 +97,27 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	if err != nil || revision == 0 {
 		return observe.Entry{}, fmt.Errorf("natslease: version %q is not of this store", old)
 	}
-	return e.put(ctx, encode(name), revision, next)
+	key := encode(name)
+	if r := next.Record; r.State == lease.Leased && !urgent.Is(ctx) {
+		if err := e.gate.admit(key, r.Duration); err != nil {
+			return observe.Entry{}, fmt.Errorf("natslease: write key %q of bucket %q: %w", key, e.bucket, err)
+		}
+	}
+	written, err := e.put(ctx, key, revision, next)
+	switch {
+	case err == nil:
+		e.gate.note(key, next.Record)
+	case errors.Is(err, lease.ErrConflict):
+		e.gate.lost(key)
+	}
+	return written, err
+}
+
+// Revision implements [observe.Reviser] with a write, because a read could come from a server that is
+// no longer the leader. The stream numbers the writes of all keys, and a majority has stored this one.
+func (e *engine) Revision(ctx context.Context) (int64, error) {
+	revision, err := e.publish(ctx, "mark", confirmKey, nil)
+	return int64(revision), err
 }
 
 // readCurrent reads a key and calls f with the message. If the function f returns
@@ -162,6 +193,9 @@ func (e *engine) read(ctx context.Context, key string) (message, error) {
 		return message{}, call.explain(err)
 	}
 	m, err := parse(key, res.Data)
+	if err == nil {
+		e.heard.Add(1)
+	}
 	return m, call.explain(err)
 }
 
@@ -232,7 +266,7 @@ func (e *engine) put(ctx context.Context, key string, revision uint64, next obse
 	if err != nil {
 		return observe.Entry{}, err
 	}
-	return newEntry(next, written, true), nil
+	return e.newEntry(next, written, true), nil
 }
 
 // While the stream has no leader, no server receives a published message. If no server has received
@@ -261,8 +295,17 @@ func (e *engine) publish(ctx context.Context, what, key string, value []byte, co
 	options := append(condition, jetstream.WithRetryWait(noLeaderWait), jetstream.WithRetryAttempts(noLeaderTries))
 	for busy := 0; ; busy++ {
 		m := &nats.Msg{Subject: subject, Data: value, Header: nats.Header{writerHeader: {writer}}}
+		if err := e.gate.enter(ctx); err != nil {
+			err = fmt.Errorf("natslease: %s key %q of bucket %q: not sent, because %d writes of this store are under way: %w", what, key, e.bucket, mostWrites, err)
+			if busy > 0 {
+				err = errBusy // no try was applied
+			}
+			return 0, err
+		}
 		ack, err := e.js.PublishMsg(ctx, m, options...)
+		e.gate.leave(err == nil || errors.As(err, new(*jetstream.APIError)))
 		if err == nil {
+			e.heard.Add(1)
 			return ack.Sequence, nil
 		}
 		var refused *jetstream.APIError
@@ -277,8 +320,10 @@ func (e *engine) publish(ctx context.Context, what, key string, value []byte, co
 		}
 		switch refused.ErrorCode {
 		case jetstream.JSErrCodeStreamWrongLastSequence:
+			e.heard.Add(1)
 			return 0, lease.ErrConflict
 		case jetstream.JSErrCodeStreamWrongLastSequenceConstant:
+			e.heard.Add(1)
 			if busy == busyTries || pause(ctx, busy) != nil {
 				return 0, errBusy
 			}
@@ -315,14 +360,15 @@ func (e *engine) entry(m message) (observe.Entry, error) {
 	if err := kept.UnmarshalJSON(m.data); err != nil {
 		return observe.Entry{}, fmt.Errorf("natslease: key %q of bucket %q: %w; correct it with nats kv put, or free the lease with nats kv del %[2]s %[1]s", m.key, e.bucket, err)
 	}
-	return newEntry(kept, m.revision, m.header.Get(writerHeader) == writer), nil
+	return e.newEntry(kept, m.revision, m.header.Get(writerHeader) == writer), nil
 }
 
 // newEntry returns the entry for a value and its revision. If the value was written by hand,
-// byStore is false.
-func newEntry(kept observe.Kept, revision uint64, byStore bool) observe.Entry {
+// byStore is false. Epochs that come from a revision begin at the floor: every grant of a Store with a
+// floor has an epoch below the floor plus its revision, so the epoch is new even after a deletion.
+func (e *engine) newEntry(kept observe.Kept, revision uint64, byStore bool) observe.Entry {
 	if kept == emptyValue || !byStore {
-		kept.Record.Epoch = max(kept.Record.Epoch, lowestEpoch(revision))
+		kept.Record.Epoch = max(kept.Record.Epoch, min(e.floor+lowestEpoch(revision), math.MaxInt64))
 	}
 	return observe.Entry{Kept: kept, Version: strconv.FormatUint(revision, 10), Revision: int64(revision)}
 }

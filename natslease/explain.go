@@ -18,10 +18,12 @@ type call struct {
 	*engine
 	what, key, subject string // a subject that ends with a dot is a prefix of the full subject
 	before             error  // the last error of the connection before the request
+	heard              uint64 // the answers before the request
+	began              time.Time
 }
 
 func (e *engine) call(what, key, subject string) call {
-	return call{e, what, key, subject, e.nc.LastError()}
+	return call{e, what, key, subject, e.nc.LastError(), e.heard.Load(), time.Now()}
 }
 
 // explain adds the name of the key or bucket to an error of NATS. For some errors, explain also
@@ -38,6 +40,7 @@ func (c call) explain(err error) error {
 	if advice, violation := c.missingPermission(err); violation != nil {
 		return lease.Permanent(fmt.Errorf("natslease: %s %s: %w: %w; %s", c.what, about, err, violation, advice))
 	}
+	c.leave(err)
 	advice, permanent := c.advice(err)
 	if advice != "" {
 		advice = "; " + advice
@@ -47,6 +50,24 @@ func (c call) explain(err error) error {
 		return lease.Permanent(explained)
 	}
 	return explained
+}
+
+// leastWait is the shortest wait without an answer after which a client leaves its server. A request
+// with a shorter deadline may have been given up too early.
+const leastWait = 250 * time.Millisecond
+
+// leave makes the client connect anew, to the next of its servers, if its server has answered nothing
+// since this request was sent, or does not reach the leader. The server may be cut off from the others,
+// or be silent, and the client would keep its connection. A server that answers other requests is only
+// slow. Of all requests that fail on one connection, only the first leaves it.
+func (c call) leave(err error) {
+	var refused *jetstream.APIError
+	unreached := isTimeout(err) && time.Since(c.began) >= leastWait ||
+		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) ||
+		errors.As(err, &refused) && (refused.ErrorCode == errNotAvailable || refused.ErrorCode == errNotLeader)
+	if unreached && c.nc.Opts.AllowReconnect && c.nc.IsConnected() && c.engine.heard.CompareAndSwap(c.heard, c.heard+1) {
+		_ = c.nc.ForceReconnect() // fails only if the connection is closed
+	}
 }
 
 // isTimeout reports whether err means that no answer came in time.
@@ -127,6 +148,8 @@ func (c call) advice(err error) (advice string, permanent bool) {
 
 // Package jetstream does not define these error codes of JetStream.
 const (
+	errNotAvailable          jetstream.ErrorCode = 10008
+	errNotLeader             jetstream.ErrorCode = 10009
 	errInsufficientResources jetstream.ErrorCode = 10023
 	errAccountResources      jetstream.ErrorCode = 10002
 	errStoreFailed           jetstream.ErrorCode = 10077

@@ -41,6 +41,10 @@ const atOnce = 64
 // of the lease to the end of that order.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
+		if err := e.checkOnce(ctx); err != nil {
+			yield(observe.NamedEntry{}, err)
+			return
+		}
 		names, err := e.listNames(ctx, prefix)
 		if err != nil {
 			yield(observe.NamedEntry{}, err)

@@ -3,12 +3,14 @@ package natslease
 import (
 	"cmp"
 	"context"
+	"math"
 	"regexp"
 	"strconv"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/floor"
 	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
@@ -42,6 +44,10 @@ type Options struct {
 	// remembers as many names as Names allows, a list adds no more names. Set Names above the
 	// number of leases that you list. Default: 65,536.
 	Names int
+
+	// Floor is older than every token that this Store grants, even if a name has a record already.
+	// Set Floor when leases move here from another store: see [observe.Options]. Default: none.
+	Floor lease.Token
 }
 
 // A Store keeps leases in a key-value bucket of NATS JetStream. A Store implements [lease.Store],
@@ -67,26 +73,49 @@ var validBucket = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 //
 // An error of another type means that New could not get the configuration of the bucket. After an
 // error of another type, call New again.
+//
+// [Open] returns a Store before the server can be reached.
 func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error) {
 	if js == nil {
 		return nil, lease.Missing("New.js")
 	}
+	s, e, err := newStore(js, o)
+	if err == nil {
+		err = e.checkOnce(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Open returns a Store as [New] does, but sends no request, so a program can start before its server.
+// The first requests of the Store check the bucket, and return the errors of New, until a check
+// succeeds. Connect the client with nats.RetryOnFailedConnect(true) too. Open returns a
+// [*lease.FieldError] if js is nil or if an option is out of range.
+func Open(js jetstream.JetStream, o *Options) (*Store, error) {
+	if js == nil {
+		return nil, lease.Missing("Open.js")
+	}
+	s, _, err := newStore(js, o)
+	return s, err
+}
+
+func newStore(js jetstream.JetStream, o *Options) (*Store, *engine, error) {
 	if o == nil {
 		o = new(Options)
 	}
 	bucket := cmp.Or(o.Bucket, DefaultBucket)
 	if !validBucket.MatchString(bucket) {
-		return nil, &lease.FieldError{Field: "Options.Bucket", Value: strconv.Quote(bucket), Bound: "must be letters, digits, '-' and '_'", Code: lease.ErrOption}
+		return nil, nil, &lease.FieldError{Field: "Options.Bucket", Value: strconv.Quote(bucket), Bound: "must be letters, digits, '-' and '_'", Code: lease.ErrOption}
 	}
 	e := newEngine(js, bucket)
-	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names})
+	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := e.checkStream(ctx); err != nil {
-		return nil, err
-	}
-	return &Store{s}, nil
+	e.floor, _ = floor.Epoch(o.Floor, math.MaxInt64-1) // observe.New has checked it
+	return &Store{s}, e, nil
 }
 
 // Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has

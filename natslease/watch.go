@@ -37,6 +37,9 @@ const (
 // lost.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := encode(name)
+	if err := e.checkOnce(ctx); err != nil {
+		return nil, err
+	}
 	call := e.call("watch", key, e.api+"CONSUMER.CREATE."+e.stream+".")
 	inbox := e.nc.NewInbox()
 	w := &watch{signals: make(chan struct{}, 1)}

@@ -218,6 +218,45 @@ func TestCutLeader(t *testing.T) {
 	}
 }
 
+// A client is connected to a leader that is cut off from the other servers, and lives on. Only new
+// connections reach the majority. The Store makes the client connect anew as soon as the majority has a
+// leader, and the watch works there, too.
+func TestLeavesACutOffServer(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	old := c.leader(t)
+	p := newProxy(t, c.members[old].Client, nil)
+	s := store(t, client(t, p.url()), nil)
+	do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
+	c.cut(old)
+	defer c.mend()
+	p.to.Store(&c.members[(old+1)%3].Client)
+	began := time.Now()
+	eventually(t, "a renewal at the majority", func(ctx context.Context) error {
+		_, err := s.Authority().Do(ctx, "x", renew(idA))
+		return err
+	})
+	took := time.Since(began)
+	if took > 20*time.Second { // an election takes 4 to 9 s
+		t.Errorf("the store left the server only after %v", took)
+	}
+	t.Logf("a renewal reached the majority %v after the leader was cut off", took.Round(10*time.Millisecond))
+	var signals <-chan struct{}
+	eventually(t, "a watch at the majority", func(ctx context.Context) (err error) {
+		signals, err = s.Watch(t.Context(), "x")
+		return err
+	})
+	do(t, s.Authority(), "x", renew(idA), 0)
+	select {
+	case _, ok := <-signals:
+		if !ok {
+			t.Error("the watch is lost")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the watch is silent")
+	}
+}
+
 func epoch(t *testing.T, tok lease.Token) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(string(tok), 10, 64)

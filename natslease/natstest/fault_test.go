@@ -158,3 +158,40 @@ func TestSilentWatch(t *testing.T) {
 		t.Error("not lost")
 	}
 }
+
+// A Store leaves a server that answers nothing: after one request that fails, the next ones use a new
+// connection, and so does the watch, long before the pings of the client find out.
+func TestLeavesASilentServer(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, shared.Client, nil)
+	s := store(t, client(t, p.url()), nil)
+	a := s.Authority()
+	do(t, a, t.Name(), acquire(idA, time.Minute), 0)
+	signals, err := s.Watch(t.Context(), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.silence()
+	try := func(limit time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		_, err := a.Do(ctx, t.Name(), renew(idA))
+		return err
+	}
+	const requestTimeout = time.Second
+	if err := try(requestTimeout); err == nil {
+		t.Fatal("a renewal succeeds over a silent connection")
+	}
+	began := time.Now()
+	for err = try(requestTimeout); err != nil && time.Since(began) < requestTimeout; err = try(requestTimeout) {
+		time.Sleep(10 * time.Millisecond) // a real engine: the client is connecting
+	}
+	if took := time.Since(began); err != nil || took > requestTimeout {
+		t.Errorf("after %v: %v", took, err)
+	}
+	select {
+	case <-signals: // the renewal, or the end of the watch, after which a holder watches again
+	case <-time.After(6 * time.Second):
+		t.Error("the watch is silent")
+	}
+}

@@ -11,6 +11,7 @@ import (
 // A proxy passes connections on to a server, and can cut them.
 type proxy struct {
 	address string
+	to      atomic.Pointer[string] // where new connections go
 	refuses atomic.Bool // new connections are closed at once
 
 	mu    sync.Mutex
@@ -26,6 +27,7 @@ func newProxy(t testing.TB, to string, w *wire) *proxy {
 		t.Fatal(err)
 	}
 	p := &proxy{address: l.Addr().String(), conns: map[net.Conn]*atomic.Bool{}}
+	p.to.Store(&to)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -33,7 +35,7 @@ func newProxy(t testing.TB, to string, w *wire) *proxy {
 			if err != nil {
 				return
 			}
-			out, err := net.Dial("tcp", to)
+			out, err := net.Dial("tcp", *p.to.Load())
 			if err != nil || p.refuses.Load() {
 				in.Close()
 				if out != nil {

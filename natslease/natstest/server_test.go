@@ -87,6 +87,7 @@ type member struct {
 	Cluster   string   // address to which all other members connect
 	Routes    []string // addresses of all other members
 	Users     []*server.User
+	Sync      bool // sync_interval: always
 
 	server *server.Server
 }
@@ -127,7 +128,7 @@ func port(address string) int {
 func (m *member) start() error {
 	o := &server.Options{
 		ServerName: m.Name, Host: "127.0.0.1", Port: port(m.Client), JetStream: true, StoreDir: m.Dir,
-		NoLog: true, NoSigs: true, Users: m.Users,
+		NoLog: true, NoSigs: true, Users: m.Users, SyncAlways: m.Sync,
 	}
 	if m.Cluster != "" {
 		nowhere, err := freeAddress() // members use only their routes, which can be cut

@@ -151,6 +151,7 @@ func TestTokensOutliveTheKey(t *testing.T) {
 	}
 	stores := []*natslease.Store{store(t, js, nil), store(t, js, nil)}
 	h := newRisings(t, name)
+	defer func() { tokensAboveAFloor(t, js, h) }()
 	h.grant("first", stores[0])
 	copied, err := kv.Get(ctx, name)
 	if err != nil {
@@ -301,6 +302,110 @@ func TestDeletedKeyIsALoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	do(t, a, t.Name(), renew(idA), lease.ErrIDMismatch)
+}
+
+// tokensAboveAFloor checks that tokens rise above a floor under a name that has a record already, after
+// the key is deleted, and after an old copy is restored.
+func tokensAboveAFloor(t *testing.T, js jetstream.JetStream, h *risings) {
+	kv := bucket(t, js)
+	h.newest = lease.TokenOf(1 << 40)
+	floored := store(t, js, &natslease.Options{Floor: h.newest})
+	h.grant("above a floor", floored)
+	copied, err := kv.Get(t.Context(), h.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.grant("above a floor again", floored)
+	if err := kv.Delete(t.Context(), h.name); err != nil {
+		t.Fatal(err)
+	}
+	h.grant("above a floor, after a deletion", floored)
+	if _, err := kv.Put(t.Context(), h.name, copied.Value()); err != nil {
+		t.Fatal(err)
+	}
+	do(t, floored.Authority(), h.name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, 0)
+	h.grant("above a floor, after a restoration", floored)
+}
+
+// A deletion by hand is signaled, so that a holder with Watch notices it at once.
+func TestDeletionReachesAWatch(t *testing.T) {
+	t.Parallel()
+	js := client(t, shared.url())
+	s := store(t, js, nil)
+	do(t, s.Authority(), t.Name(), acquire(idA, time.Minute), 0)
+	signals, err := s.Watch(t.Context(), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bucket(t, js).Delete(t.Context(), t.Name()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case _, ok := <-signals:
+		if !ok {
+			t.Error("the watch is lost")
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("no signal of the deletion")
+	}
+}
+
+// A break from another process leaves a holder that watches nearly its whole grace, even if the holder
+// has not renewed for a while.
+func TestGraceWithAWatch(t *testing.T) {
+	t.Parallel()
+	holder, other := store(t, client(t, shared.url()), nil), store(t, client(t, shared.url()), nil)
+	do(t, holder.Authority(), t.Name(), acquire(idA, 30*time.Second), 0)
+	if _, err := holder.Watch(t.Context(), t.Name()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(8 * time.Second) // a real engine
+	const grace = 20 * time.Second
+	do(t, other.Authority(), t.Name(), lease.Request{Action: lease.ActionBreak, Period: lease.Grace(grace)}, 0)
+	snap, err := holder.Load(t.Context(), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := snap.Record.Until.Sub(snap.Now) - snap.Uncertainty
+	if left < grace-4*time.Second || left > grace { // a mark is at most 2 s old
+		t.Errorf("%v of %v is left", left, grace)
+	}
+	t.Logf("%v of %v is left of the grace of a break 8 s after the last renewal", left.Round(time.Millisecond), grace)
+}
+
+// Open sends no request. The Store works once its server is up, and until then says what is wrong.
+func TestOpenBeforeTheServerIsUp(t *testing.T) {
+	t.Parallel()
+	m, err := newMember(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := natslease.Open(client(t, m.url()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := s.Load(ctx, t.Name()); err == nil {
+		t.Error("a load without a server succeeds")
+	}
+	if err := m.start(); err != nil {
+		t.Fatal(err)
+	}
+	defer m.stop()
+	eventually(t, "the bucket is missing", func(ctx context.Context) error {
+		if _, err := s.Load(ctx, t.Name()); !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return fmt.Errorf("%v", err)
+		}
+		return nil
+	})
+	if err := makeBucket(m.url(), 1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a load", func(ctx context.Context) error {
+		_, err := s.Load(ctx, t.Name())
+		return err
+	})
 }
 
 // SPEC S6: different names have different leases, for all characters and for the longest names.
