@@ -118,6 +118,19 @@
 // waiter does not notice a release. If a waiter receives no signal, it waits for the remaining time
 // from its last read before it reads the lease again.
 //
+// # Load
+//
+// A Store has at most 64 writes under way, sends renewals first, and does not send a write whose
+// context has ended. While many writes are under way, the Store measures how many the bucket takes. It
+// refuses a new lease if the renewals of its leases already need half of them. The error says "no room",
+// has no [lease.Code], and a later attempt can succeed.
+//
+// # Servers
+//
+// If a request gets no answer, or no leader, and the server has answered no other request since, the
+// Store makes its client connect anew, to another of its servers. The other users of the client see a
+// reconnection. A client that must not reconnect keeps its connection.
+//
 // # Round trips
 //
 // A renewal or a release takes one round trip to NATS. An acquire takes one round trip if the Store

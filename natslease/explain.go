@@ -61,13 +61,22 @@ const leastWait = 250 * time.Millisecond
 // or be silent, and the client would keep its connection. A server that answers other requests is only
 // slow. Of all requests that fail on one connection, only the first leaves it.
 func (c call) leave(err error) {
-	var refused *jetstream.APIError
-	unreached := isTimeout(err) && time.Since(c.began) >= leastWait ||
-		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) ||
-		errors.As(err, &refused) && (refused.ErrorCode == errNotAvailable || refused.ErrorCode == errNotLeader)
-	if unreached && c.nc.Opts.AllowReconnect && c.nc.IsConnected() && c.engine.heard.CompareAndSwap(c.heard, c.heard+1) {
+	silent := isTimeout(err) && time.Since(c.began) >= leastWait
+	if !silent && !withoutLeader(err) || !c.nc.Opts.AllowReconnect {
+		return
+	}
+	if c.nc.IsConnected() && c.engine.heard.CompareAndSwap(c.heard, c.heard+1) {
 		_ = c.nc.ForceReconnect() // fails only if the connection is closed
 	}
+}
+
+// withoutLeader reports whether the server has answered that it does not reach the leader.
+func withoutLeader(err error) bool {
+	var refused *jetstream.APIError
+	if errors.As(err, &refused) {
+		return refused.ErrorCode == errNotAvailable || refused.ErrorCode == errNotLeader
+	}
+	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }
 
 // isTimeout reports whether err means that no answer came in time.

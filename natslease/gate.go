@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,8 +20,9 @@ const (
 	// saturated is the number of writes under way from which a gate measures how fast they are made.
 	saturated = mostWrites / 2
 
-	measureFor  = 500 * time.Millisecond // how long one measurement takes
-	measureKeep = time.Minute            // how long it counts
+	measureFor   = 250 * time.Millisecond // how long one measurement takes
+	measurements = 16                     // how many are kept
+	measureKeep  = 5 * time.Minute        // how long they count
 
 	renewalsPerDuration = 3                // of a session.Session with the default RenewInterval
 	infiniteCounts      = 30 * time.Second // an infinite lease is renewed as one of this duration
@@ -28,7 +30,7 @@ const (
 
 // A gate bounds the writes under way, and lets renewals overtake all others. It refuses a new lease if
 // the renewals of the leases that the Store holds already need half of the writes that were made when
-// there were many.
+// there were many under way.
 type gate struct {
 	mu       sync.Mutex
 	underWay int
@@ -37,7 +39,7 @@ type gate struct {
 	since      time.Time     // of the part of the measurement that goes on
 	busy       time.Duration // of its earlier parts
 	made       int           // the writes in it
-	rate       float64       // writes a second
+	rates      []float64     // writes a second, oldest first
 	measuredAt time.Time
 
 	held  map[string]holding // by key
@@ -97,11 +99,30 @@ func (g *gate) leave(answered bool) {
 			g.busy, g.made, g.since = 0, 0, now
 		}
 		if took := g.busy + now.Sub(g.since); took >= measureFor {
-			g.rate, g.measuredAt = float64(g.made)/took.Seconds(), now
+			g.measured(float64(g.made)/took.Seconds(), now)
 			g.busy, g.made, g.since = 0, 0, now
 		}
 	}
 	g.passOn(now)
+}
+
+func (g *gate) measured(rate float64, now time.Time) {
+	switch {
+	case now.Sub(g.measuredAt) > measureKeep:
+		g.rates = nil
+	case len(g.rates) == measurements:
+		g.rates = g.rates[1:]
+	}
+	g.rates, g.measuredAt = append(g.rates, rate), now
+}
+
+// rate returns how many writes a second the bucket takes: the second lowest measurement. A disk is slower
+// at times, and the lowest may be of a server that paused. Without two measurements, nothing is known.
+func (g *gate) rate(now time.Time) (writes float64, known bool) {
+	if len(g.rates) < 2 || now.Sub(g.measuredAt) > measureKeep {
+		return 0, false
+	}
+	return slices.Sorted(slices.Values(g.rates))[1], true
 }
 
 // passOn gives the place of a write to the next one. The caller holds g.mu.
@@ -122,7 +143,8 @@ func (g *gate) admit(key string, d time.Duration) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	if _, ok := g.held[key]; ok || now.Sub(g.measuredAt) > measureKeep {
+	rate, known := g.rate(now)
+	if _, ok := g.held[key]; ok || !known {
 		return nil
 	}
 	if now.Sub(g.swept) >= time.Second {
@@ -133,10 +155,10 @@ func (g *gate) admit(key string, d time.Duration) error {
 			}
 		}
 	}
-	if g.load+loadOf(d) <= g.rate/2 {
+	if g.load+loadOf(d) <= rate/2 {
 		return nil
 	}
-	return fmt.Errorf("no room: the bucket takes %.0f writes a second, and the renewals of %d leases need %.0f; at most half is given to them, so that none is lost: use a longer Duration, or another bucket on another server", g.rate, len(g.held), g.load)
+	return fmt.Errorf("no room: the bucket takes %.0f writes a second, and the renewals of %d leases need %.0f; at most half is given to them, so that none is lost: use a longer Duration, or another bucket on another server", rate, len(g.held), g.load)
 }
 
 // note records what was written under a key.

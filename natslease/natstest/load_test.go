@@ -124,13 +124,10 @@ func TestWall(t *testing.T) {
 		}
 	})
 	time.Sleep(hold) // a real engine
+	t.Logf("%d leases of 10 s asked at %.0f syncs/s, and %.0f beside the renewals: %d held for %v, %d refused, %d lost; last refusal: %v", asked, syncs, syncsPerSecond(t, m.Dir), held.Load(), hold, refused.Load(), lost.Load(), last.Load())
 	if lost.Load() > 0 || held.Load() == 0 {
-		t.Errorf("%d were lost", lost.Load())
+		t.Errorf("%d of %d were lost", lost.Load(), held.Load())
 	}
-	if fit := int64(syncs / 2 * 10 / 3); held.Load() < min(int64(asked), fit) {
-		t.Logf("fewer are held than %d, for which half of the disk's syncs would do", fit)
-	}
-	t.Logf("%d leases of 10 s asked at %.0f syncs/s: %d held for %v, %d refused, %d lost; last refusal: %v", asked, syncs, held.Load(), hold, refused.Load(), lost.Load(), last.Load())
 }
 
 // syncsPerSecond measures how often one writer can write 300 bytes to a file and sync it.

@@ -12,7 +12,7 @@ import (
 type proxy struct {
 	address string
 	to      atomic.Pointer[string] // where new connections go
-	refuses atomic.Bool // new connections are closed at once
+	refuses atomic.Bool            // new connections are closed at once
 
 	mu    sync.Mutex
 	conns map[net.Conn]*atomic.Bool // true: the proxy drops the data that arrives
