@@ -86,25 +86,6 @@ func TestMatrixBugsAreInSoundImplementations(t *testing.T) {
 	}
 }
 
-// Names of bugs are unique, and those that are allowed exist.
-func TestMatrixBugNames(t *testing.T) {
-	names := map[string]bool{}
-	for _, b := range cellBugs() {
-		if names[b.name()] {
-			t.Errorf("two bugs have the name %s", b.name())
-		}
-		names[b.name()] = true
-	}
-	for name := range allowed {
-		if !names[name] {
-			t.Errorf("there is no bug %s", name)
-		}
-	}
-	if len(names) < 150 {
-		t.Errorf("the matrix has %d bugs, want at least 150", len(names))
-	}
-}
-
 // firstViolated returns the name of the first rule that the implementation violates, or nothing.
 func (s *suite) firstViolated(t *testing.T) string {
 	for _, r := range s.rules {

@@ -43,23 +43,6 @@
 // find an early or late end of a lease between the earliest and the latest time. Epsilon should be
 // less than a hundredth of the durations.
 //
-// The following table shows how many of 200 wrong histories the check finds. In each wrong history,
-// an authority ends its leases too early. The leases end too early by 5 % of the longest duration.
-// If Epsilon is at least half of these 5 %, the check finds no wrong history:
-//
-//	Epsilon, of the longest duration   histories found
-//	none needed: the authority's time              200
-//	 0.0 %                                         104
-//	 0.1 %                                         102
-//	 1.0 %                                          63
-//	 2.5 %                                           0
-//	 5.0 %                                           0
-//	33.3 %                                           0
-//
-// The numbers are those of the seeds 1 to 200. To reproduce the numbers, run
-//
-//	cd leasetest/linearize && go test -run BlindSpot -v .
-//
 // If the outcome of a request is unknown, the check considers two cases: the authority never
 // executed the request, or it executed the request once, at any time after the client sent the
 // request.

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -178,13 +177,6 @@ func TestPlantedBugs(t *testing.T) {
 				}
 			})
 		}, nil},
-		{"never ends leases", func(s lease.Store) lease.Store {
-			return leasefault.Tamper(s, func(_ string, r *lease.Record) {
-				if r.State == lease.Leased && !r.Until.IsZero() {
-					r.Until = r.Until.AddDate(1, 0, 0)
-				}
-			})
-		}, nil},
 		{"forgets the epoch at release", func(s lease.Store) lease.Store {
 			return leasefault.Tamper(s, func(_ string, r *lease.Record) {
 				if r.State == lease.Available {
@@ -193,34 +185,14 @@ func TestPlantedBugs(t *testing.T) {
 			})
 		}, nil},
 		{"releases without comparing the ID", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.ActionRelease} }},
-		{"renews for any ID", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.ActionRenew} }},
 		{"says that it broke and does not", nil, func(a lease.Authority) lease.Authority { return idle{a} }},
 		{"changes under the same token", func(s lease.Store) lease.Store { return unmarked{s} }, nil},
-		{"lengthens a lease by breaking it", func(s lease.Store) lease.Store { return lengthening{s} }, nil},
 		{"carries out twice", nil, func(a lease.Authority) lease.Authority {
 			return leasefault.Script(a, leasefault.Always(leasefault.Any, leasefault.Duplicate))
 		}},
 		{"calls more certain than it is", nil, func(a lease.Authority) lease.Authority {
 			return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining *= 2 })
 		}},
-		{"takes one owner for another", nil, func(a lease.Authority) lease.Authority {
-			return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.Record.Owner = "another" })
-		}},
-		{"shows the last holder of another lease", nil, func(a lease.Authority) lease.Authority {
-			return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) {
-				if res.Record.State == lease.Available && !res.Record.ID.IsZero() {
-					res.Record.ID = lease.ID{1}
-				}
-			})
-		}},
-		{"takes another's ID for none", nil, func(a lease.Authority) lease.Authority {
-			return leasefault.Answer(a, func(_ lease.Request, _ *lease.Result, err *error) {
-				if lease.CodeOf(*err) == lease.ErrIDMismatch {
-					*err = lease.ErrID
-				}
-			})
-		}},
-		{"grants what is held", nil, func(a lease.Authority) lease.Authority { return generous{a} }},
 		{"answers from memory", nil, func(a lease.Authority) lease.Authority { return &remembering{Authority: a} }},
 		{"carries out what it said it did not", nil, func(a lease.Authority) lease.Authority { return lying{a} }},
 	} {
@@ -265,54 +237,6 @@ func TestPlantedBugs(t *testing.T) {
 	}
 }
 
-// An authority ends its leases early, by a twentieth of the longest duration. The test counts the
-// histories in which the check finds this error, for several values of Epsilon. If Epsilon is at
-// least half of the error, the check finds none of them.
-//
-// SPEC A3.
-func TestBlindSpot(t *testing.T) {
-	const (
-		early = term / 20
-		of    = 200
-	)
-	w := func(t *testing.T, seed uint64) func(int) lease.Authority {
-		var wrong sync.Map // the ends that are already too early: a change of the ID writes them again
-		store := slow(t, leasefault.Tamper(memory.New(nil), func(_ string, r *lease.Record) {
-			if _, ok := wrong.Load(r.Until); !ok && r.State == lease.Leased && !r.Until.IsZero() {
-				r.Until = r.Until.Add(-early)
-				wrong.Store(r.Until, true)
-			}
-		}), seed)
-		return func(int) lease.Authority { return lease.NewAuthority(store) }
-	}
-	found := func(o *Options) (n int) {
-		for i := range uint64(of) {
-			switch err := history(t, *seed+i, w, o).Check(within, ""); {
-			case errors.Is(err, ErrTimeout):
-				t.Fatal(err)
-			case err != nil:
-				n++
-			}
-		}
-		return n
-	}
-	exact := found(nil)
-	t.Logf("by the authority's own time: %d of %d", exact, of)
-	if exact < of/2 {
-		t.Errorf("by the authority's own time: %d of %d histories", exact, of)
-	}
-	last := of
-	for _, eps := range []time.Duration{0, term / 1000, term / 100, term / 40, term / 20, term / 3} {
-		n := found(&Options{Observed: true, Epsilon: eps})
-		t.Logf("epsilon / duration = %5.1f %%: %d of %d", 100*eps.Seconds()/term.Seconds(), n, of)
-		none, some := eps <= term/100 && n == 0, eps >= early/2 && n > 0
-		if n > last || none || some {
-			t.Errorf("epsilon %v: %d of %d histories are found", eps, n, of)
-		}
-		last = n
-	}
-}
-
 type blind struct{ lease.Store }
 
 func (s blind) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
@@ -344,16 +268,6 @@ func (s unmarked) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return s.Store.Swap(ctx, name, old, next)
 }
 
-// lengthening is a store in which a break begins the duration again.
-type lengthening struct{ lease.Store }
-
-func (s lengthening) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	if next.State == lease.Breaking && next.Duration != lease.Infinite {
-		next.Until = old.Now.Add(next.Duration)
-	}
-	return s.Store.Swap(ctx, name, old, next)
-}
-
 // careless executes requests of its action with the current lease ID, and ignores the ID in the
 // request.
 type careless struct {
@@ -377,17 +291,6 @@ func (a idle) Do(ctx context.Context, name string, req lease.Request) (lease.Res
 		req = lease.Request{Action: lease.ActionRead}
 	}
 	return a.Authority.Do(ctx, name, req)
-}
-
-type generous struct{ lease.Authority }
-
-func (a generous) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	res, err := a.Authority.Do(ctx, name, req)
-	if errors.Is(err, lease.ErrHeldByOther) {
-		res.Record.ID = req.Proposed
-		return res, nil
-	}
-	return res, err
 }
 
 // remembering answers a read without an ID with the result of the last granted request.
