@@ -207,31 +207,35 @@ func unreachable(err error) error {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
+// usage prints a page of at most 24 lines of 80 columns.
 func usage(w io.Writer) {
-	fmt.Fprintln(w, "lease runs commands under leases, and shows and breaks leases.\n\nUsage:")
+	fmt.Fprintln(w, "lease runs commands under leases, and shows and breaks leases:")
 	for _, c := range commands {
-		fmt.Fprintf(w, "  lease %-41s %s\n", c.name+" "+c.args, c.help)
+		fmt.Fprintf(w, "  lease %-33s %s\n", c.name+" "+c.args, c.help)
 	}
 	fmt.Fprint(w, `
-Flags:
-  -store URL     of the store (default: LEASE_STORE)
-  -duration D    run, bench: of the lease (default: LEASE_DURATION, or 30s)
-  -wait D        run: wait so long while another has it, or "forever" (default: try once)
-  -grace D       break: how long the holder keeps the lease at most
-  -yes           break: do not ask
-  -json          ls, show, watch: one JSON object a line
-  -interval D    watch: between two looks (default 1s)
-  -time D        bench: of each measurement (default 3s)
-  -parallel N    bench: leases renewed at a time (default 32)
+  -store URL           the store, in a form below (default: LEASE_STORE)
+  -duration D          run, bench: of the lease (default: LEASE_DURATION or 30s)
+  -wait D              run: for another holder, or "forever" (default: try once)
+  -grace D, -yes       break: how long the holder may take to stop; do not ask
+  -json                ls, show, watch: print one JSON object a line
+  -interval D          watch: between two looks (default 1s)
+  -time D, -parallel N bench: a measurement (3s), and leases at a time (32)
 
-Stores:
 `)
+	line := ""
 	for _, f := range open.Forms() {
-		fmt.Fprintln(w, "  "+f)
+		if len(line)+len(f) > 76 {
+			fmt.Fprintln(w, line)
+			line = ""
+		}
+		line += "  " + f
 	}
-	fmt.Fprintln(w, `
-Exit codes of run: the command's; 128+n: signal n ended it; 64 usage; 69 the store cannot be
-reached; 75 another has the lease; 76 the lease was lost; 126, 127 the command cannot be run.`)
+	fmt.Fprint(w, line, `
+
+run exits with the code of its command, 128+n: signal n ended it, 64: usage,
+69: no store, 75: another has the lease, 76: lost, 126, 127: no such command.
+`)
 }
 
 func main() {
