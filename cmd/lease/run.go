@@ -160,6 +160,10 @@ func holderOf(ctx context.Context, store open.Leases, name string) string {
 	if err != nil || !res.Record.State.Locked() {
 		return fmt.Sprintf("another has the lease %q", name)
 	}
+	return held(name, res)
+}
+
+func held(name string, res lease.Result) string {
 	return fmt.Sprintf("%s has the lease %q for %s unless it is renewed", res.Record.Owner, name, remaining(res.MaxRemaining()))
 }
 

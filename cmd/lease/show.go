@@ -193,9 +193,15 @@ func breakLease(ctx context.Context, c *call) error {
 			return fail(exitUsage, "break: there is no terminal to ask in; add -yes")
 		}
 		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
-		text := holderOf(asking, store, name)
+		res, err := lease.Inspect(asking, store.Authority(), name)
 		cancel()
-		fmt.Fprintf(os.Stderr, "%s.\nBreak it, with a grace of %v? [y/N] ", printable(text), c.grace)
+		switch {
+		case err != nil:
+			return unreachable(err)
+		case !res.Record.State.Locked():
+			return notHeld(name)
+		}
+		fmt.Fprintf(os.Stderr, "%s.\nBreak it, with a grace of %v? [y/N] ", printable(held(name, res)), c.grace)
 		answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
@@ -212,9 +218,13 @@ func breakLease(ctx context.Context, c *call) error {
 		fmt.Printf("%s is free in %s\n", printable(name), remaining(left))
 		return nil
 	case code == lease.ErrNotPresent:
-		return fail(1, "the lease %q is not held: there is nothing to break", name)
+		return notHeld(name)
 	case code.Refusal():
 		return fail(1, "%s", oneLine(err))
 	}
 	return unreachable(err)
+}
+
+func notHeld(name string) error {
+	return fail(1, "the lease %q is not held: there is nothing to break", name)
 }
