@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/reconnect"
 	"github.com/fencedlease/lease/observe"
 )
 
@@ -18,6 +19,7 @@ type engine struct {
 	client  *clientv3.Client
 	prefix  string
 	silence silenceLogger
+	server  reconnect.Server
 }
 
 // emptyValue is the value of a new key. emptyValue has no epoch of its own: see [firstEpoch]. The
@@ -52,9 +54,9 @@ func (e *engine) Revision(ctx context.Context) (int64, error) {
 // get reads keys. A member without a leader refuses a request at once if WithRequireLeader is set, and
 // would let it time out otherwise.
 func (e *engine) get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	e.silence.sending()
+	ended := e.sending()
 	res, err := e.client.Get(clientv3.WithRequireLeader(ctx), key, o...)
-	e.silence.ended(err)
+	ended(err)
 	return res, err
 }
 
@@ -88,13 +90,13 @@ func (e *engine) writeIf(ctx context.Context, key string, revision int64, next o
 	if err != nil {
 		return observe.Entry{}, false, err
 	}
-	e.silence.sending()
+	ended := e.sending()
 	res, err := e.client.Txn(clientv3.WithRequireLeader(ctx)).
 		If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).
 		Then(clientv3.OpPut(key, string(value))).
 		Else(clientv3.OpGet(key)).
 		Commit()
-	e.silence.ended(err)
+	ended(err)
 	if err != nil {
 		return observe.Entry{}, false, e.explain("write", key, err)
 	}

@@ -42,6 +42,8 @@ func (e *engine) advice(err error) string {
 		return "give the client a user and a password that etcd knows"
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return "the database is full: compact and defragment it, then etcdctl alarm disarm"
+	case errors.Is(err, errLearner):
+		return "the member at this endpoint is a learner: use the endpoints of the voting members"
 	case errors.Is(err, rpctypes.ErrNoLeader):
 		return "the member at this endpoint has no leader: check that a majority of the members is up and connected"
 	}

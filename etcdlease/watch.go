@@ -14,7 +14,7 @@ const confirmTimeout = 5 * time.Second
 // every later revision of the key, even if the client must reconnect.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := e.prefix + name
-	watching, cancel := context.WithCancel(ctx)
+	watching, cancel := e.watching(ctx)
 	// The method Watch of the client returns only when etcd has confirmed the watch or when the
 	// context has ended. The timer must therefore start before the call.
 	impatient := time.AfterFunc(confirmTimeout, cancel)

@@ -77,6 +77,7 @@ func openStore(endpoint string) (processes.Store, error) {
 type member struct {
 	Name, Dir, Client, Peer, Cluster string
 	Fsync                            bool
+	Joins                            bool // an existing cluster
 
 	etcd *embed.Etcd
 }
@@ -134,6 +135,9 @@ func (m *member) start() error {
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
 	cfg.InitialCluster = m.Cluster
+	if m.Joins {
+		cfg.ClusterState = embed.ClusterStateFlagExisting
+	}
 	cfg.TickMs, cfg.ElectionMs = 20, 200
 	etcd, err := embed.StartEtcd(cfg)
 	for until := time.Now().Add(10 * time.Second); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(until); {
