@@ -11,6 +11,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/reconnect"
 	"github.com/fencedlease/lease/observe"
 )
 
@@ -20,6 +21,7 @@ type engine struct {
 	client    coordinationclient.CoordinationV1Interface
 	namespace string
 	cache     objectCache
+	server    reconnect.Server
 	note      func(name string, e observe.Entry) // stores the entry that a watch has received
 }
 
@@ -72,24 +74,35 @@ func (e *engine) entry(object *coordinationv1.Lease) (observe.Entry, error) {
 // get reads an object. The request has no resourceVersion, so that the API server reads from etcd
 // and not from its cache.
 func (e *engine) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
+	ended := e.sending()
 	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
+	ended(ctx, err)
 	return object, e.explain(ctx, "get", key, err)
 }
 
 // Revision implements [observe.Reviser]. The resourceVersion of a list without a resourceVersion is not
 // older than the request. The API server numbers the writes of all objects.
 func (e *engine) Revision(ctx context.Context) (int64, error) {
-	objects, err := e.client.Leases(e.namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	objects, err := e.list(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return 0, err
 	}
 	return strconv.ParseInt(objects.ResourceVersion, 10, 64)
 }
 
+func (e *engine) list(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	ended := e.sending()
+	objects, err := e.client.Leases(e.namespace).List(ctx, o)
+	ended(ctx, err)
+	return objects, err
+}
+
 // create creates an object without a holder and without a record.
 func (e *engine) create(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: key, Namespace: e.namespace}}
+	ended := e.sending()
 	created, err := e.client.Leases(e.namespace).Create(ctx, object, metav1.CreateOptions{})
+	ended(ctx, err)
 	return created, e.explain(ctx, "create", key, err)
 }
 
@@ -100,9 +113,10 @@ func (e *engine) create(ctx context.Context, key string) (*coordinationv1.Lease,
 // retry would fail with a conflict. From the conflict, the caller would wrongly conclude that the
 // write was not applied.
 func (e *engine) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	updated := new(coordinationv1.Lease)
+	updated, ended := new(coordinationv1.Lease), e.sending()
 	err := e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).
 		Body(object).MaxRetries(0).Do(ctx).Into(updated)
+	ended(ctx, err)
 	return updated, e.explain(ctx, "update", object.Name, err)
 }
 

@@ -179,6 +179,7 @@ func TestSilentWatch(t *testing.T) {
 // A proxy passes connections on to a server, and can cut them.
 type proxy struct {
 	address string
+	to      atomic.Pointer[string] // where new connections go
 
 	mu    sync.Mutex
 	conns map[net.Conn]*atomic.Bool // true: the proxy drops the data that arrives
@@ -191,6 +192,7 @@ func newProxy(t *testing.T, to string) *proxy {
 		t.Fatal(err)
 	}
 	p := &proxy{address: l.Addr().String(), conns: map[net.Conn]*atomic.Bool{}}
+	p.to.Store(&to)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -198,7 +200,7 @@ func newProxy(t *testing.T, to string) *proxy {
 			if err != nil {
 				return
 			}
-			out, err := net.Dial("tcp", to)
+			out, err := net.Dial("tcp", *p.to.Load())
 			if err != nil {
 				in.Close()
 				continue

@@ -39,7 +39,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 	return func(yield func(observe.NamedEntry, error) bool) {
 		o := metav1.ListOptions{Limit: pageSize}
 		for {
-			objects, err := e.client.Leases(e.namespace).List(ctx, o)
+			objects, err := e.list(ctx, o)
 			if token := continueToken(err); token != "" && token != o.Continue {
 				o.Continue = token
 				continue

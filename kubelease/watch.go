@@ -23,7 +23,7 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	if err != nil {
 		return nil, err
 	}
-	watching, cancel := context.WithCancel(ctx)
+	watching, cancel, _ := e.server.Watch(ctx)
 	impatient := time.AfterFunc(confirmTimeout, cancel)
 	events, last, err := e.startWatch(watching, name, key)
 	if !impatient.Stop() && ctx.Err() == nil {
@@ -72,7 +72,7 @@ func (e *engine) startWatch(ctx context.Context, name, key string) (watch.Interf
 // and the resourceVersion of the list. If the object does not exist, readForWatch creates it and
 // returns the resourceVersion of the new object.
 func (e *engine) readForWatch(ctx context.Context, name, key string) (found observe.Entry, moment string, err error) {
-	objects, err := e.client.Leases(e.namespace).List(ctx, metav1.ListOptions{FieldSelector: only(key)})
+	objects, err := e.list(ctx, metav1.ListOptions{FieldSelector: only(key)})
 	switch {
 	case err != nil:
 		return found, "", e.explain(ctx, "list", key, err)
