@@ -13,6 +13,11 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
+func crashed(o session.Options) *session.Options {
+	o.Owner, o.TakeOver = "node-1", true
+	return &o
+}
+
 // Two live processes take over from each other, and the Again of both always returns true. Only one
 // process keeps the lease. In the other process, Run returns ErrTakenOver and does not call Again.
 // Both processes believe that they hold the lease for no longer than a read and a renewal take.
@@ -89,38 +94,4 @@ func TestTwoLiveProcessesTakeOver(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Two processes that start at the same time do not take the lease from each other in turn.
-func TestTwoTakeOverAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		ended := make(chan error, 2)
-		for range 2 {
-			h := n.open(t, &session.Options{Owner: "worker-1", TakeOver: true})
-			go func() {
-				ended <- session.Run(ctx, h, func(ctx context.Context, _ lease.Token) error {
-					<-ctx.Done()
-					return nil
-				}, &session.RunOptions{Again: func(error) bool { return true }})
-			}()
-		}
-		if time.Sleep(time.Hour); len(ended) != 1 {
-			t.Fatalf("%d of 2 have ended", len(ended))
-		}
-		if err := <-ended; !errors.Is(err, lease.ErrTakenOver) {
-			t.Errorf("%v", err)
-		}
-		// A take-over raises the epoch twice. If a take-over comes before the function of the first
-		// holder has begun, the first holder takes the lease back, because no work was ended.
-		if epoch := n.record(t).Epoch; epoch > 5 {
-			t.Errorf("the epoch is %d after two holders", epoch)
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the survivor: %v", err)
-		}
-	})
 }

@@ -170,12 +170,6 @@ func (n *network) hang(context.Context, func(context.Context) (lease.Result, err
 	return lease.Result{}, errNet
 }
 
-// The fault hangAfter carries out the request, and then never answers.
-func (n *network) hangAfter(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-	_, _ = send(ctx)
-	return n.hang(ctx, send)
-}
-
 func loseRequest(ctx context.Context, _ func(context.Context) (lease.Result, error)) (lease.Result, error) {
 	<-ctx.Done()
 	return lease.Result{}, ctx.Err()
@@ -242,15 +236,6 @@ func then(f func()) fault {
 func hideIDs(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 	res, err := send(ctx)
 	res.Record.ID = lease.ID{}
-	return res, err
-}
-
-// The fault hideOthers removes the ID in force from every refusal.
-func hideOthers(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-	res, err := send(ctx)
-	if err != nil {
-		res.Record.ID = lease.ID{}
-	}
 	return res, err
 }
 
