@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -164,36 +163,6 @@ func TestCloseInAHandler(t *testing.T) {
 	})
 }
 
-// Two Sessions lose their leases at the same time, and the handlers of each Session close both
-// Sessions. SPEC H16, H18.
-func TestHandlersCloseEachOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		a, b := n.open(t, nil), n.open(t, nil)
-		other, err := session.New(n, "jobs/other", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.Session = other
-		done := make(chan struct{}, 2)
-		for _, h := range []*session.Session{a.Session, b.Session} {
-			h.OnLost(func(error) {
-				for _, s := range []*session.Session{a.Session, b.Session} {
-					if err := s.Close(context.Background()); err != nil {
-						t.Errorf("close: %v", err)
-					}
-				}
-				done <- struct{}{}
-			})
-			if ok, err := h.Acquire(context.Background()); !ok {
-				t.Fatal(err)
-			}
-		}
-		n.keep(lease.ActionRenew, loseRequest)
-		<-done // a handler of one Session has closed the other Session, which begins no more handlers
-	})
-}
-
 // Close waits for the hook that reports a request that was given up, even if the request has
 // returned in the meantime. SPEC H18.
 func TestCloseWaitsForTheHookOfWhatWasGivenUp(t *testing.T) {
@@ -242,73 +211,5 @@ func TestCloseWaitsForTheTimer(t *testing.T) {
 		if !over.Load() {
 			t.Error("Close returned while the timer runs")
 		}
-	})
-}
-
-// A release that returns only after it was given up is not sent again, whether it was granted or not.
-// After Close nothing is sent. SPEC H11f, H18.
-func TestCloseAfterAReleaseThatReturnsLate(t *testing.T) {
-	for name, answers := range map[string]fault{
-		"granted": late(time.Hour),
-		"failed": func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
-			time.Sleep(time.Hour)
-			return lease.Result{}, errNet
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := overMemory()
-				h := n.open(t, nil)
-				h.acquire(t)
-				n.keep(lease.ActionRelease, answers)
-				if err := h.Close(context.Background()); err == nil {
-					t.Error("Close returned nil, and its release had not returned")
-				}
-				time.Sleep(24 * time.Hour)
-				if sent := n.count(lease.ActionRelease); sent != 1 {
-					t.Errorf("%d releases were sent", sent)
-				}
-			})
-		})
-	}
-}
-
-// Renewals that hang have a bound in all, however many incarnations they belong to. SPEC H11g.
-func TestRenewalsThatHang(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, &session.Options{RenewInterval: time.Millisecond, RequestTimeout: 5 * time.Second})
-		n.keep(lease.ActionRenew, n.hang)
-		for range 1000 {
-			h.acquire(t)
-			time.Sleep(2 * time.Millisecond)
-			h.release(t)
-		}
-		if most := n.together(lease.ActionRenew); most > 2 {
-			t.Errorf("%d renewals were in flight", most)
-		}
-		n.heal()
-	})
-}
-
-// Two clones of a process, made before its Acquire, acquire with the same ID. The first of them loses the
-// lease at its next renewal. SPEC H11e.
-func TestClones(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		open := func() *holder {
-			return n.open(t, &session.Options{Owner: "a", Rand: rand.NewChaCha8([32]byte{1})})
-		}
-		first, second := open(), open()
-		first.acquire(t)
-		second.acquire(t)
-		time.Sleep(30 * time.Second)
-		first.alive(t, false)
-		first.lostOnce(t, lease.ErrTakenOver)
-		if err := first.Close(context.Background()); err != nil {
-			t.Errorf("Close after the loss: %v", err)
-		}
-		second.alive(t, true)
-		second.notLost(t)
 	})
 }

@@ -13,11 +13,6 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-func crashed(o session.Options) *session.Options {
-	o.Owner, o.TakeOver = "node-1", true
-	return &o
-}
-
 // Two live processes take over from each other, and the Again of both always returns true. Only one
 // process keeps the lease. In the other process, Run returns ErrTakenOver and does not call Again.
 // Both processes believe that they hold the lease for no longer than a read and a renewal take.

@@ -215,14 +215,6 @@ func refuse(code lease.Code, res lease.Result) fault {
 	}
 }
 
-// The fault first calls f when the request arrives, before the request is carried out.
-func first(f func()) fault {
-	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-		f()
-		return send(ctx)
-	}
-}
-
 // The fault then calls f after the request was carried out, before the request is answered.
 func then(f func()) fault {
 	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {

@@ -221,21 +221,6 @@ func TestHandlerBlocks(t *testing.T) {
 	})
 }
 
-// If a lease is lost soon after its Acquire, the Session reports the loss after the result of the
-// Acquire. SPEC H15.
-func TestLossComesAfterTheAcquire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, &session.Options{MaxClockDrift: 1e-12, Margin: time.Second - 1})
-		n.meet(lease.ActionAcquire, sure(2*time.Second, time.Second-1)) // 1 ns is left
-		n.keep(lease.ActionRenew, n.hang)
-		h.acquire(t)
-		h.notLost(t)
-		time.Sleep(time.Nanosecond)
-		h.lostOnce(t, lease.ErrExpired)
-	})
-}
-
 type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }

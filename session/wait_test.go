@@ -29,6 +29,11 @@ func (h *holder) waits(t testing.TB) time.Duration {
 	return took
 }
 
+func crashed(o session.Options) *session.Options {
+	o.Owner, o.TakeOver = "node-1", true
+	return &o
+}
+
 // Wait returns when an Acquire may be granted, with a watch and without a watch. SPEC H21.
 func TestWait(t *testing.T) {
 	const polled = 10 * time.Second // RenewInterval
