@@ -104,9 +104,9 @@ func eventually(t *testing.T, what string, limit time.Duration, ok func() bool) 
 func exists(file string) bool { _, err := os.Stat(file); return err == nil }
 
 // heartbeat is a shell command whose descendant, in a session of its own, ignores SIGTERM and appends
-// to a file for as long as it lives.
+// to a file for as long as it lives and the file's folder exists.
 func heartbeat(file string) []string {
-	return []string{"sh", "-c", `trap "" TERM; setsid sh -c 'trap "" TERM; while :; do echo x >>"$0"; sleep 0.02; done' "$0" & wait`, file}
+	return []string{"sh", "-c", `trap "" TERM; setsid sh -c 'trap "" TERM; while echo x >>"$0"; do sleep 0.02; done' "$0" & wait`, file}
 }
 
 func size(file string) int64 {
@@ -309,7 +309,7 @@ func TestNeverAliveTogether(t *testing.T) {
 			case "terminated": // It ends, and leaves its descendant behind.
 				command[2] = strings.NewReplacer(`trap "" TERM; setsid`, `trap "exit 0" TERM; setsid`).Replace(command[2])
 			case "killed with its supervisor": // docs/command.md promises only the death of the command itself.
-				command[2] = `while :; do echo x >>"$0"; sleep 0.02; done`
+				command[2] = `while echo x >>"$0"; do sleep 0.02; done`
 			}
 			network, url := newLink(t, store)
 			holder := start(t, url, append([]string{"run", "it", "--"}, command...)...)
