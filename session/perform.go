@@ -40,7 +40,9 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 	}
 	for _, r := range out.send {
 		ctx := context.Background()
-		if c, waits := s.calls.Get(r.call); waits {
+		if r.aim == aimRenew {
+			ctx = renewing
+		} else if c, waits := s.calls.Get(r.call); waits {
 			ctx = c.ctx
 		}
 		do(s.tasks.Start(func() { s.sendRequest(ctx, r) }))
@@ -86,6 +88,8 @@ func perform(acts, answers []func()) {
 	}
 }
 
+var renewing = urgent.Mark(context.Background()) // the context of every renewal
+
 // sendRequest sends a request and passes the answer to the machine. The parameter ctx is the context
 // of the call that the request belongs to. If ctx has ended, sendRequest does not send an Acquire,
 // but still sends every other request. The time limit of each request is the RequestTimeout.
@@ -97,26 +101,35 @@ func (s *Session) sendRequest(ctx context.Context, r request) {
 		})
 		return
 	}
-	tasks.Guard(context.WithoutCancel(ctx), s.o.Clock, s.o.RequestTimeout,
-		func(ctx context.Context) (lease.Result, error) {
-			if r.Request.Action == lease.ActionRenew {
-				ctx = urgent.Mark(ctx)
-			}
-			res, err := s.authority.Do(ctx, s.Name(), r.Request)
-			return res, timedOut(ctx, "RequestTimeout", s.o.RequestTimeout, err)
-		},
-		func(res lease.Result, err error, stuck bool) {
-			if stuck {
-				err = &timeoutError{"RequestTimeout", s.o.RequestTimeout, err}
-			}
-			s.step(func(m *machine, now time.Time) {
-				if r.aim == aimAcquire && err != nil {
-					s.lockedBy = res.Record.Owner
-				}
-				m.answered(r, now, res, err, stuck)
-			})
-		},
-		func(res lease.Result, err error) {
-			s.step(func(m *machine, now time.Time) { m.noteReturn(now, r, res, err) })
-		})
+	if ctx.Done() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	tasks.Guard(ctx, s.o.Clock, s.o.RequestTimeout, &sending{s, r})
+}
+
+// A sending is a request on its way to the authority. It implements [tasks.Request].
+type sending struct {
+	s *Session
+	r request
+}
+
+func (w *sending) Do(ctx context.Context) (lease.Result, error) {
+	res, err := w.s.authority.Do(ctx, w.s.Name(), w.r.Request)
+	return res, timedOut(ctx, "RequestTimeout", w.s.o.RequestTimeout, err)
+}
+
+func (w *sending) Answer(res lease.Result, err error, stuck bool) {
+	if stuck {
+		err = &timeoutError{"RequestTimeout", w.s.o.RequestTimeout, err}
+	}
+	w.s.step(func(m *machine, now time.Time) {
+		if w.r.aim == aimAcquire && err != nil {
+			w.s.lockedBy = res.Record.Owner
+		}
+		m.answered(w.r, now, res, err, stuck)
+	})
+}
+
+func (w *sending) Returned(res lease.Result, err error) {
+	w.s.step(func(m *machine, now time.Time) { m.noteReturn(now, w.r, res, err) })
 }

@@ -32,6 +32,17 @@ func (l *log) add(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprintf("%v: %s", time.Since(l.began), fmt.Sprintf(format, args...)))
 }
 
+// A request consists of three functions.
+type request struct {
+	do       func(context.Context) (int, error)
+	answer   func(int, error, bool)
+	returned func(int, error)
+}
+
+func (r request) Do(ctx context.Context) (int, error)   { return r.do(ctx) }
+func (r request) Answer(n int, err error, givenUp bool) { r.answer(n, err, givenUp) }
+func (r request) Returned(n int, err error)             { r.returned(n, err) }
+
 // Each case is a function f that Guard runs with a timeout of a second, and the calls that Guard
 // makes.
 func TestGuard(t *testing.T) {
@@ -55,9 +66,9 @@ func TestGuard(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %T", name, clock), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := &log{began: time.Now()}
-					go tasks.Guard(t.Context(), clock, time.Second, c.f,
+					go tasks.Guard(t.Context(), clock, time.Second, request{c.f,
 						func(n int, err error, givenUp bool) { l.add("%d %v %v", n, err, givenUp) },
-						func(n int, err error) { l.add("returned %d %v", n, err) })
+						func(n int, err error) { l.add("returned %d %v", n, err) }})
 					time.Sleep(time.Hour)
 					synctest.Wait()
 					if !reflect.DeepEqual(l.lines, c.want) {
@@ -76,7 +87,7 @@ func TestGuardInOrder(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := &log{began: time.Now()}
 			go func() {
-				tasks.Guard(t.Context(), timing.System{}, time.Second,
+				tasks.Guard(t.Context(), timing.System{}, time.Second, request{
 					func(context.Context) (int, error) { time.Sleep(3 * time.Second); return 7, nil },
 					func(int, error, bool) {
 						time.Sleep(time.Minute)
@@ -85,7 +96,8 @@ func TestGuardInOrder(t *testing.T) {
 							runtime.Goexit()
 						}
 					},
-					func(n int, err error) { l.add("returned %d %v", n, err) })
+					func(n int, err error) { l.add("returned %d %v", n, err) },
+				})
 				l.add("over")
 			}()
 			time.Sleep(time.Hour)
