@@ -46,26 +46,6 @@ func TestRunOfABusySession(t *testing.T) {
 	})
 }
 
-// While a call of Run waits for another holder, the Session is in use as well. SPEC N1.
-func TestTryRunBesideAWaitingRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		a, b := n.open(t, nil), n.open(t, nil)
-		a.acquire(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- session.Run(ctx, b, func(context.Context, lease.Token) error { return nil }, nil) }()
-		time.Sleep(time.Second)
-		if ran, err := session.TryRun(t.Context(), b, func(context.Context, lease.Token) error { return nil }, nil); ran || err != nil {
-			t.Errorf("TryRun returns %v, %v", ran, err)
-		}
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-	})
-}
-
 // After Run or TryRun has returned, also by a panic, the Session can be used again. SPEC N3.
 func TestRunAfterRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

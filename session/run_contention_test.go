@@ -167,31 +167,6 @@ func TestRunOfAWaiterThatFails(t *testing.T) {
 	}
 }
 
-// AcquireWait waits until the lease is held or its context ends. SPEC N1.
-func TestBlockingAcquire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		a, b := n.open(t, nil), n.open(t, nil)
-		first := a.acquire(t)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		tok, err := session.AcquireWait(ctx, b, nil)
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, lease.ErrHeldByOther) || tok != "" {
-			t.Errorf("acquire: %v, %v", tok, err)
-		}
-		if op := (*lease.OpError)(nil); !errors.As(err, &op) || op.Name != b.Name() {
-			t.Errorf("the error %q does not name the lease", err)
-		}
-		time.AfterFunc(time.Minute, func() { a.release(t) })
-		began := time.Now()
-		second, err := session.AcquireWait(context.Background(), b, nil)
-		if err != nil || second.Compare(first) <= 0 || time.Since(began) > time.Minute+100*time.Millisecond {
-			t.Errorf("acquire: %v, %v after %v", second, err, time.Since(began))
-		}
-		b.alive(t, true)
-	})
-}
-
 // If many Sessions wait for one lease, they do not all send a request at the moment of the release.
 // Each Session sends at most two requests, spread over the WakeJitter, and one acquire is granted.
 // SPEC N4.
@@ -237,15 +212,6 @@ func TestCrowd(t *testing.T) {
 		cancel()
 		wg.Wait()
 	})
-}
-
-// The smallest WakeJitter is valid, although it leaves no time over which to spread the attempts.
-// SPEC N4.
-func TestRunWithoutSpread(t *testing.T) {
-	l := &plain{ok: true}
-	if _, err := session.AcquireWait(context.Background(), l, &session.RunOptions{AcquireInterval: time.Millisecond, WakeJitter: 1}); err != nil {
-		t.Error(err)
-	}
 }
 
 // If RunOptions are out of range, the error names the field, its value and the bound. SPEC H22.

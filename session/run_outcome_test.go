@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -222,45 +221,4 @@ func TestReleaseThatFailsLikeItsAcquire(t *testing.T) {
 			})
 		}
 	}
-}
-
-// Another Session takes the lease over while the function of Run stops within the stop window. Run
-// returns, although Again would let it contend again.
-func TestRunThatIsTakenOverWhileItStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		o := session.Options{Owner: "same", TakeOver: true}
-		a, b := n.open(t, &o), n.open(t, &o)
-		stopped, ended := make(chan struct{}), make(chan error, 1)
-		var terms atomic.Int32
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		n.keep(lease.ActionRenew, failRequest)
-		go func() {
-			ended <- session.Run(ctx, a.Session, func(ctx context.Context, _ lease.Token) error {
-				if terms.Add(1) > 1 {
-					<-ctx.Done()
-					return nil
-				}
-				<-ctx.Done()
-				close(stopped)
-				time.Sleep(4 * time.Second) // the function stops within the stop window
-				return nil
-			}, &session.RunOptions{Again: func(error) bool { return true }})
-		}()
-		<-stopped
-		b.acquire(t)
-		n.keep(lease.ActionRenew, nil)
-		time.Sleep(time.Minute)
-		select {
-		case err := <-ended:
-			if !errors.Is(err, lease.ErrTakenOver) {
-				t.Errorf("the run returned %v, want ErrTakenOver", err)
-			}
-		default:
-			t.Errorf("the run goes on; %d terms, b alive %v", terms.Load(), b.CheckAlive())
-			cancel()
-			<-ended
-		}
-	})
 }

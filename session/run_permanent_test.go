@@ -60,34 +60,6 @@ func TestPermanentErrorEndsContending(t *testing.T) {
 	}
 }
 
-// Run and AcquireWait return a permanent error only if no other result came for 30 s. An ordinary
-// error and a refusal each restart the 30 s.
-func TestPermanentErrorThatChanges(t *testing.T) {
-	for what, between := range map[string]fault{
-		"an ordinary error": failRequest,
-		"a refusal":         refuse(lease.ErrHeldByOther, lease.Result{}),
-	} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := overMemory()
-				h := n.open(t, nil)
-				permanent := failWith(lease.Permanent(errTable))
-				began := time.Now()
-				n.keep(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-					if n.count(lease.ActionAcquire)%5 == 0 && time.Since(began) < 10*time.Minute {
-						return between(ctx, send)
-					}
-					return permanent(ctx, send)
-				})
-				err := session.Run(t.Context(), h, idle, nil)
-				if took := time.Since(began); !errors.Is(err, errTable) || took < 10*time.Minute || took > 11*time.Minute {
-					t.Errorf("%v after %v", err, took)
-				}
-			})
-		})
-	}
-}
-
 // TryRun tries once, so it returns a permanent error at once.
 func TestTryRunOfAPermanentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -102,37 +74,6 @@ func TestTryRunOfAPermanentError(t *testing.T) {
 		if tries := n.count(lease.ActionAcquire); tries != 1 || time.Since(began) != 0 {
 			t.Errorf("%d tries in %v", tries, time.Since(began))
 		}
-	})
-}
-
-// A Session tries to renew its lease until U, even if every renewal fails with a permanent error.
-func TestPermanentErrorOfARenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		h.acquire(t)
-		n.keep(lease.ActionRenew, failWith(lease.Permanent(errTable)))
-		u := until(t, h)
-		time.Sleep(time.Until(u) - time.Millisecond)
-		h.alive(t, true)
-		if n.count(lease.ActionRenew) < 7 { // the renewals are at most 2.5 s apart, for 20 s
-			t.Errorf("renewed %d times", n.count(lease.ActionRenew))
-		}
-		time.Sleep(time.Millisecond)
-		if e := h.lostOnce(t, lease.ErrExpired); !errors.Is(e, errTable) {
-			t.Errorf("lost: %v", e)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) { // if the permanent error stops in time, the lease is not lost
-		n := overMemory()
-		h := n.open(t, nil)
-		h.acquire(t)
-		n.keep(lease.ActionRenew, failWith(lease.Permanent(errTable)))
-		time.Sleep(20 * time.Second)
-		n.heal()
-		time.Sleep(time.Hour)
-		h.alive(t, true)
-		h.notLost(t)
 	})
 }
 

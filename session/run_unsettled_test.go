@@ -153,37 +153,6 @@ func TestRunThatGivesUpWaitsForItsTimeout(t *testing.T) {
 	})
 }
 
-// If the context ends together with the pause before an attempt, the attempt sends no request. The
-// contender still releases the lease, in case an earlier attempt is granted. SPEC N3.
-func TestContextEndsWithThePause(t *testing.T) {
-	for range 50 { // the end of the context or the end of the pause may be noticed first
-		synctest.Test(t, func(t *testing.T) {
-			n := overMemory()
-			h := n.open(t, &session.Options{Duration: lease.Infinite})
-			n.meet(lease.ActionAcquire, failAnswer)
-			ctx, cancel := context.WithCancel(t.Context())
-			if _, err := session.AcquireWait(ctx, h, &session.RunOptions{Clock: ending{cancel}}); !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-			if synctest.Wait(); n.record(t).State != lease.Available {
-				t.Errorf("the record is %+v", n.record(t))
-			}
-		})
-	}
-}
-
-// ending is a Clock that ends a context when its method After is called.
-type ending struct{ cancel context.CancelFunc }
-
-func (ending) Now() time.Time { return time.Now() }
-
-func (c ending) After(time.Duration) <-chan time.Time {
-	c.cancel()
-	up := make(chan time.Time, 1)
-	up <- time.Now()
-	return up
-}
-
 // If a Lease sends a request although the context is done, and the outcome is unknown, the
 // contender releases the Lease. SPEC N3.
 func TestUnknownTryUnderADoneContext(t *testing.T) {
