@@ -29,6 +29,7 @@ func TestBudget(t *testing.T) {
 		{10, 0.1, 1, 7}, // 10*0.9/1.1 = 8.18
 		{11, 0.1, 1, 7}, // 11*0.9/1.1 = 9, but 0.1 is not a tenth
 		{0, 0.001, time.Millisecond, -time.Millisecond},
+		{math.MinInt64, 0.001, time.Millisecond, -time.Millisecond},
 		{lease.Infinite, 0.001, time.Millisecond, lease.Infinite},
 	} {
 		s := &Options{MaxClockDrift: c.rate, Margin: c.margin}

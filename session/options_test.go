@@ -123,44 +123,6 @@ func TestNewArguments(t *testing.T) {
 	}
 }
 
-// New accepts Options that are within the bounds, even by only a nanosecond. SPEC H22.
-func TestOptionsInRange(t *testing.T) {
-	const ms = time.Millisecond
-	const believed = 30*time.Second - 59_940_060 - ms
-	timeLeft := believed - 10*time.Second - 2500*time.Millisecond
-	for _, c := range []struct {
-		name string
-		o    *session.Options
-		ok   bool
-	}{
-		{"none", nil, true},
-		{"zero", &session.Options{}, true},
-		{"the longest interval", &session.Options{RenewInterval: timeLeft - 2500*ms}, true},
-		{"a longer one", &session.Options{RenewInterval: timeLeft - 2500*ms + 1}, false},
-		{"the longest interval without a window", &session.Options{RenewInterval: timeLeft, StopWindow: -1}, true},
-		{"a longer one", &session.Options{RenewInterval: timeLeft + 1, StopWindow: -1}, false},
-		{"the shortest window", &session.Options{RenewInterval: timeLeft - ms, StopWindow: ms}, true},
-		{"the longest timeout", &session.Options{RequestTimeout: (believed - 2*ms) / 2, RetryDelay: ms, RenewInterval: ms, StopWindow: -1}, true},
-		{"a longer one", &session.Options{RequestTimeout: (believed-2*ms)/2 + 1, RetryDelay: ms, RenewInterval: ms, StopWindow: -1}, false},
-		{"the shortest of all", &session.Options{RenewInterval: ms, RequestTimeout: ms, RetryDelay: ms}, true},
-		{"the longest retry", &session.Options{RetryDelay: believed - 10*time.Second - ms, RenewInterval: ms, StopWindow: -1}, true},
-		{"a longer one", &session.Options{RetryDelay: believed - 10*time.Second - ms + 1, RenewInterval: ms, StopWindow: -1}, false},
-		{"the longest of infinite", &session.Options{Duration: lease.Infinite, RenewInterval: lease.Infinite / 8, RequestTimeout: lease.Infinite / 8}, true},
-		{"the longest finite", &session.Options{Duration: lease.Infinite - 1}, true},
-		{"the longest margin", &session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 4*ms, RenewInterval: ms, RequestTimeout: ms, RetryDelay: ms, StopWindow: -1}, false},
-		{"a margin", &session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 4*ms - 1, RenewInterval: ms, RequestTimeout: ms, RetryDelay: ms, StopWindow: -1}, true},
-		{"nothing believed", &session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 1, RenewInterval: ms, RequestTimeout: ms, RetryDelay: ms, StopWindow: -1}, false},
-	} {
-		s, err := session.New(lease.NewAuthority(memory.New(nil)), name, c.o)
-		if (err == nil) != c.ok {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		if err == nil && (s.Name() != name || s.Owner() == "") {
-			t.Errorf("%s: name %q, owner %q", c.name, s.Name(), s.Owner())
-		}
-	}
-}
-
 // options calls f with every combination of set and unset fields. The set fields have values that
 // fit and values that do not fit.
 func options(f func(o session.Options)) {

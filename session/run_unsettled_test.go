@@ -97,6 +97,13 @@ func TestContextEndsWithAnUnknownTry(t *testing.T) {
 	}
 }
 
+// done returns a context that is done.
+func done(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
+}
+
 // If the context is done before the call, a contender sends no acquire and no release. It does not
 // end an Acquire of another call, and does not change the ID to which another holder may hand the
 // lease over. SPEC H2.
