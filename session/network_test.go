@@ -224,11 +224,4 @@ func then(f func()) fault {
 	}
 }
 
-// The fault hideIDs removes the ID in force from every answer.
-func hideIDs(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-	res, err := send(ctx)
-	res.Record.ID = lease.ID{}
-	return res, err
-}
-
 const name = "jobs/nightly"

@@ -127,73 +127,6 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// Wait returns when its context ends, no matter what the authority does. SPEC H21.
-func TestWaitContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		done, cancel := context.WithCancel(context.Background())
-		cancel()
-		var op *lease.OpError
-		if err := h.Wait(done); !errors.Is(err, context.Canceled) || !errors.As(err, &op) {
-			t.Errorf("wait: %v", err)
-		}
-		if synctest.Wait(); n.count() != 0 {
-			t.Errorf("sent %v", n.requests())
-		}
-		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
-		for _, f := range []fault{nil, n.hang, failRequest} {
-			n.keep(lease.ActionRead, f)
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			began := time.Now()
-			if err := h.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
-				t.Errorf("wait: %v after %v", err, time.Since(began))
-			}
-			cancel()
-		}
-	})
-}
-
-// Wait also works with an authority that does not report IDs. SPEC H21.
-func TestWaitWithoutIDs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: time.Minute})
-		n.keep(lease.ActionRead, hideIDs)
-		if took := h.waits(t); took != time.Minute {
-			t.Errorf("waited %v", took)
-		}
-	})
-}
-
-// If the authority is not a Watcher, Wait reads the record repeatedly. SPEC H21.
-func TestWaitOnAnAuthorityWithoutWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, err := session.New(blind{overMemory()}, name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Wait(t.Context()); err != nil {
-			t.Errorf("wait: %v", err)
-		}
-	})
-}
-
-// A call of Wait has one watch, which ends with the call. SPEC H21.
-func TestWaitEndsItsWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		w := &watching{Authority: n.Authority, lost: time.Hour}
-		n.Authority = w
-		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: time.Minute})
-		if err := h.Wait(context.Background()); err != nil || w.watches.Load() != 1 || w.ctx.Err() == nil {
-			t.Errorf("wait: %v; %d watches, of which the last ended because of %v", err, w.watches.Load(), w.ctx.Err())
-		}
-	})
-}
-
 // watching is an authority whose watches are lost after a time.
 type watching struct {
 	lease.Authority
@@ -298,43 +231,6 @@ func (a hanging) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
 	return nil, errNet
 }
 
-// If Watch hangs, Wait works without a watch, and ends the context of Watch. SPEC H21.
-func TestWaitWithoutAWatchThatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		a := hanging{n.Authority, make(chan struct{}), make(chan context.Context, 100)}
-		defer close(a.healed)
-		n.Authority = a
-		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
-		time.AfterFunc(10*time.Minute, func() {
-			for i := len(a.given); i > 1; i-- { // the contexts of all watches but the last, whose call may be running
-				if ctx := <-a.given; ctx.Err() == nil {
-					t.Error("a watch that was given up goes on")
-				}
-			}
-			n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}})
-		})
-		if took := h.waits(t); took < 10*time.Minute || took > 10*time.Minute+15*time.Second { // RenewInterval and RequestTimeout
-			t.Errorf("waited %v", took)
-		}
-	})
-}
-
-// A closed Session does not wait, and sends no request. SPEC H18, H21.
-func TestWaitOfOneWhoIsClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		if err := h.Close(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		if took := h.waits(t); took != 0 || n.count() != 0 {
-			t.Errorf("waited %v; sent %v", took, n.requests())
-		}
-	})
-}
-
 // chatty is an authority that sends a signal after every request, even after a read.
 type chatty struct {
 	lease.Authority
@@ -424,45 +320,6 @@ func TestWaitFollowsASecondWatch(t *testing.T) {
 			t.Errorf("waited for %v after the release", time.Since(released))
 		}
 	})
-}
-
-// After the first signal, Wait reads the record at once, even if the read before the signal failed.
-// SPEC H21.
-func TestWaitFollowsTheFirstSignal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		n.meet(lease.ActionRead, failRequest)
-		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
-		time.AfterFunc(time.Millisecond, func() { n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}}) })
-		if took := h.waits(t); took != time.Millisecond {
-			t.Errorf("waited %v", took)
-		}
-	})
-}
-
-// If reads cause signals, and all reads or every other read fails, the Session still pauses between
-// the reads. SPEC H13, H21.
-func TestPausesBetweenLooksThatFail(t *testing.T) {
-	for what, f := range map[string]fault{"all": failAnswer, "every other": everyOther(failAnswer)} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := overMemory()
-				n.Authority = chatty{n.Authority, make(chan struct{}, 1)}
-				waits, watches := n.open(t, nil), n.open(t, &session.Options{Watch: true, Rand: newSteady()})
-				watches.acquire(t)
-				time.AfterFunc(time.Second, func() { n.keep(lease.ActionRead, f) }) // not the first
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				for ctx.Err() == nil {
-					_ = waits.Wait(ctx)
-				}
-				if looks := n.count(lease.ActionRead); looks < 60 || looks > 300 { // the pauses are from half of a tenth of the RenewInterval to a tenth
-					t.Errorf("looked %d times in a minute", looks)
-				}
-			})
-		})
-	}
 }
 
 // If the authority never answers, not even when the context ends, at most 64 reads are running at a

@@ -43,38 +43,6 @@ func TestWatchLearnsOfABreak(t *testing.T) {
 	}
 }
 
-// A holder that watches learns at once that another holder has taken its lease over.
-func TestWatchLearnsOfATakeOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, &session.Options{Watch: true, Owner: "worker-1"})
-		next := n.open(t, &session.Options{TakeOver: true, Owner: "worker-1"})
-		h.acquire(t)
-		time.Sleep(time.Second)
-		next.acquire(t)
-		synctest.Wait()
-		h.lostOnce(t, lease.ErrTakenOver)
-	})
-}
-
-// A break takes effect after a renewal, and the signal of the break arrives before the answer to
-// the renewal. The holder learns of the break as soon as the renewal is answered.
-func TestWatchDuringARenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, &session.Options{Watch: true})
-		h.acquire(t)
-		n.meet(lease.ActionRenew, slow(0, 2*time.Second))
-		time.Sleep(10 * time.Second) // a renewal has taken effect, and has no answer yet
-		n.breaks(t, 4*time.Second)
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		if notified := h.breaks(); len(notified) != 1 {
-			t.Fatalf("told %v", notified)
-		}
-	})
-}
-
 // If a watch is lost, the Session begins a new watch after one RenewInterval, and reads the changes
 // that it has missed.
 func TestWatchIsBegunAgain(t *testing.T) {
@@ -125,22 +93,6 @@ func TestWatchCosts(t *testing.T) {
 	})
 }
 
-// A read that fails, or returns no record or no ID, changes nothing.
-func TestWatchThatShowsNothing(t *testing.T) {
-	for name, f := range map[string]fault{"failed": failRequest, "empty": refuse(0, lease.Result{}), "no ID": hideIDs} {
-		synctest.Test(t, func(t *testing.T) {
-			n := overMemory()
-			n.keep(lease.ActionRead, f)
-			h := n.open(t, &session.Options{Watch: true})
-			h.acquire(t)
-			time.Sleep(time.Hour)
-			if h.alive(t, true); n.count(lease.ActionRenew) > 400 || n.count(lease.ActionRead) == 0 {
-				t.Errorf("%s: %d renewals, %d looks", name, n.count(lease.ActionRenew), n.count(lease.ActionRead))
-			}
-		})
-	}
-}
-
 // A record that was read for one incarnation does not affect the next incarnation. Close waits for
 // a read that is in flight. Once the lease is released, the Session reads no record. SPEC H18, H19.
 func TestWatchEndsWithItsIncarnation(t *testing.T) {
@@ -173,104 +125,6 @@ func TestWatchEndsWithItsIncarnation(t *testing.T) {
 		}
 		if got := n.count(lease.ActionRead) - looks; got != 3 {
 			t.Errorf("%d looks; want one for each break, and one as the second incarnation began", got)
-		}
-	})
-}
-
-// The option Watch draws no random numbers while a watch lasts or if the authority is not a
-// Watcher. Only renewals draw random numbers.
-func TestWatchDrawsNothing(t *testing.T) {
-	for _, lasts := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			a := lease.NewAuthority(memory.New(nil))
-			if !lasts {
-				a = blind{a}
-			}
-			var reads [2]int
-			for i, watch := range []bool{false, true} {
-				draws := &counted{}
-				s, err := session.New(a, "jobs/nightly", &session.Options{Watch: watch, Rand: draws})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if ok, err := s.Acquire(t.Context()); !ok || err != nil {
-					t.Fatal(ok, err)
-				}
-				time.Sleep(time.Hour)
-				if err := s.Close(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				reads[i] = draws.n
-			}
-			if reads[0] != reads[1] {
-				t.Errorf("where a watch lasts, %v: %d and, watching, %d draws", lasts, reads[0], reads[1])
-			}
-		})
-	}
-}
-
-// Close does not wait for a watch that ignores its context. SPEC H18.
-func TestWatchThatGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		n.Authority = &watching{Authority: n.Authority, lost: time.Hour}
-		h := n.open(t, &session.Options{Watch: true})
-		h.acquire(t)
-		synctest.Wait()
-		began := time.Now()
-		if err := h.Close(t.Context()); err != nil || time.Since(began) != 0 {
-			t.Errorf("close: %v after %v", err, time.Since(began))
-		}
-	})
-}
-
-// A read can make a renewal of its incarnation due at once, but not a renewal of the next
-// incarnation. SPEC H19.
-func TestUrgencyEndsWithItsIncarnation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, &session.Options{Watch: true, Rand: newSteady()})
-		h.acquire(t)
-		n.meet(lease.ActionRenew, slow(0, 4*time.Second))
-		time.Sleep(10 * time.Second) // a renewal is in flight
-		n.breaks(t, 10*time.Second)
-		synctest.Wait()
-		h.release(t)
-		h.acquire(t)
-		time.Sleep(15 * time.Second)
-		if renewals := n.requests(lease.ActionRenew); len(renewals) != 2 {
-			t.Errorf("sent: %v", renewals)
-		}
-	})
-}
-
-// counted is a source of bytes that counts its reads.
-type counted struct{ n int }
-
-func (c *counted) Read(p []byte) (int, error) {
-	c.n++
-	for i := range p {
-		p[i] = byte(c.n)
-	}
-	return len(p), nil
-}
-
-// If the reads of a holder cause signals, the holder pauses between the reads. SPEC H13.
-func TestWatchOfWhatSignalsLooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		n.Authority = chatty{n.Authority, make(chan struct{}, 1)}
-		h := n.open(t, &session.Options{Watch: true})
-		h.acquire(t)
-		time.Sleep(time.Minute)
-		if looks := n.count(lease.ActionRead); looks < 60 || looks > 140 {
-			t.Errorf("looked %d times in a minute", looks)
-		}
-		n.breaks(t, 5*time.Second)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if notified := len(h.breaks()); notified != 1 {
-			t.Errorf("told of %d breaks", notified)
 		}
 	})
 }
