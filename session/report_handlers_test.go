@@ -28,73 +28,6 @@ func (n *network) lose(t *testing.T, h *holder) {
 	synctest.Wait()
 }
 
-// The Session reports a loss once to every handler that is registered at the loss. SPEC H15, H16.
-func TestOnLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		var a, b, c atomic.Int32
-		count := func(i *atomic.Int32) func(error) { return func(error) { i.Add(1) } }
-		h.OnLost(count(&a))
-		stop := h.OnLost(count(&b))
-		same := count(&c)
-		h.OnLost(same)
-		h.OnLost(same) // registered twice, so called twice
-		expect := func(wa, wb, wc int32) {
-			t.Helper()
-			synctest.Wait()
-			if a.Load() != wa || b.Load() != wb || c.Load() != wc {
-				t.Errorf("told %d, %d, %d times; want %d, %d, %d", a.Load(), b.Load(), c.Load(), wa, wb, wc)
-			}
-		}
-		n.meet(lease.ActionAcquire, failRequest, refuse(lease.ErrHeldByOther, lease.Result{}))
-		h.unknown(t, nil)
-		h.refused(t)
-		h.release(t)
-		expect(0, 0, 0) // nothing was held
-		h.acquire(t)
-		n.lose(t, h)
-		expect(1, 1, 2)
-		h.acquire(t)
-		h.release(t)
-		expect(1, 1, 2)
-		if !stop() || stop() {
-			t.Error("stop is true once")
-		}
-		h.acquire(t)
-		n.lose(t, h)
-		expect(2, 1, 4)
-	})
-}
-
-// A handler that is registered after a loss is not called for the loss. If a handler unregisters
-// another handler, the unregistered handler may not be called. All other handlers are called.
-// SPEC H16.
-func TestHandlersThatChangeHandlers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		var late, kept atomic.Int32
-		var stop func() bool
-		h.OnLost(func(error) {
-			h.OnLost(func(error) { late.Add(1) })
-			stop()
-		})
-		stop = h.OnLost(func(error) {})
-		h.OnLost(func(error) { kept.Add(1) })
-		h.acquire(t)
-		n.lose(t, h)
-		if late.Load() != 0 || kept.Load() != 1 || stop() {
-			t.Errorf("late told %d times, kept %d times", late.Load(), kept.Load())
-		}
-		h.acquire(t)
-		n.lose(t, h)
-		if late.Load() != 1 || kept.Load() != 2 {
-			t.Errorf("late told %d times, kept %d times", late.Load(), kept.Load())
-		}
-	})
-}
-
 // A handler may call every method of the Session. SPEC H16.
 func TestHandlersMayCallAnything(t *testing.T) {
 	ctx := context.Background()
@@ -175,49 +108,6 @@ func TestHandlerPanics(t *testing.T) {
 		}
 		mu.Unlock()
 		h.acquire(t) // the Session still works
-	})
-}
-
-// The Session also logs a panic if no Logger is set. SPEC H16.
-func TestHandlerPanicsWithoutLogger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		before := slog.Default()
-		slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
-		defer slog.SetDefault(before)
-		n := overMemory()
-		h := n.open(t, nil)
-		h.OnLost(func(error) { panic("boom") })
-		h.acquire(t)
-		n.lose(t, h)
-		if text := out.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "panic=boom") {
-			t.Errorf("reported %q", text)
-		}
-	})
-}
-
-// A handler that blocks forever delays no method of the Session. SPEC H16.
-func TestHandlerBlocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		free := make(chan struct{})
-		h.OnLost(func(error) { <-free })
-		h.acquire(t)
-		n.lose(t, h)
-		h.acquire(t)
-		h.release(t)
-		h.acquire(t)
-		n.lose(t, h)
-		if len(h.losses()) != 2 {
-			t.Errorf("told %v", h.losses())
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if err := h.Close(ctx); err != nil {
-			t.Errorf("close beside a handler that runs: %v", err)
-		}
-		close(free)
 	})
 }
 

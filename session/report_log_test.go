@@ -91,26 +91,6 @@ func TestLoggerByDefault(t *testing.T) {
 	})
 }
 
-// With slog.DiscardHandler, a Session and Run log nothing.
-func TestLoggerThatDiscards(t *testing.T) {
-	book := newLogbook()
-	setDefault(t, book)
-	discard := slog.New(slog.DiscardHandler)
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, &session.Options{Logger: discard})
-		n.keep(lease.ActionRenew, failRequest)
-		_ = session.Run(t.Context(), h, func(ctx context.Context, _ lease.Token) error {
-			<-ctx.Done()
-			time.Sleep(time.Minute)
-			return errWork
-		}, &session.RunOptions{Logger: discard})
-		if lines := book.lines(""); len(lines) > 0 {
-			t.Errorf("logged: %v", lines)
-		}
-	})
-}
-
 // A Session logs failed requests at the beginning of a series of failures, and after that at
 // growing intervals. Each series begins at the shortest interval. A loss is logged at the level
 // Error.
@@ -145,109 +125,6 @@ func TestLogOfFailures(t *testing.T) {
 	})
 }
 
-// A stuckHandler never returns, until it is freed.
-type stuckHandler struct {
-	slog.Handler
-	enabled bool // whether the method Enabled does not return, and not the method Handle
-	freed   chan struct{}
-}
-
-func (h *stuckHandler) Enabled(context.Context, slog.Level) bool {
-	if h.enabled {
-		<-h.freed
-	}
-	return true
-}
-
-func (h *stuckHandler) Handle(context.Context, slog.Record) error {
-	<-h.freed
-	return nil
-}
-
-// stuckLogger returns a Logger that does not return before the end of the test.
-func stuckLogger(t *testing.T, enabled bool) *slog.Logger {
-	h := &stuckHandler{enabled: enabled, freed: make(chan struct{})}
-	t.Cleanup(func() { close(h.freed) })
-	return slog.New(h)
-}
-
-// A Logger that never returns does not delay an answer, a renewal, a cancel, a break, a loss or a
-// Release. It delays Close and the return of Run only for a moment.
-func TestLoggerThatNeverReturns(t *testing.T) {
-	for what, enabled := range map[string]bool{"Handle": false, "Enabled": true} {
-		t.Run(what, func(t *testing.T) {
-			const moment = 100 * time.Millisecond
-			prompt := func(t *testing.T, what string, most time.Duration, f func()) {
-				t.Helper()
-				began := time.Now()
-				if f(); time.Since(began) > most {
-					t.Errorf("%s took %v", what, time.Since(began))
-				}
-			}
-			synctest.Test(t, func(t *testing.T) {
-				n := overMemory()
-				h := n.open(t, &session.Options{Logger: stuckLogger(t, enabled)})
-				n.meet(lease.ActionAcquire, failRequest)
-				prompt(t, "an acquire that fails", 0, func() { h.unknown(t, errNet) })
-				prompt(t, "an acquire", 0, func() { h.acquire(t) })
-				n.keep(lease.ActionRenew, everyOther(failRequest))
-				time.Sleep(time.Hour)
-				h.alive(t, true)
-				h.notLost(t)
-				prompt(t, "a release", 0, func() { h.release(t) })
-
-				n.heal()
-				h.acquire(t)
-				n.breaks(t, 25*time.Second)
-				held, cancel := h.WhileHeld(t.Context())
-				defer cancel()
-				ends := time.Now().Add(25 * time.Second)
-				<-held.Done()
-				if left := time.Until(ends); left < 4900*time.Millisecond {
-					t.Errorf("the context ended %v before the lease", left)
-				}
-				if notified := h.breaks(); len(notified) != 1 {
-					t.Errorf("breaks: %v", notified)
-				}
-				time.Sleep(time.Until(ends))
-				h.lostOnce(t, lease.ErrBroken)
-
-				cancel()
-				h.acquire(t)
-				n.keep(lease.ActionAcquire, n.hang)
-				h.release(t)
-				ctx, stop := context.WithTimeout(t.Context(), time.Second)
-				defer stop()
-				prompt(t, "an acquire that is cancelled", time.Second, func() {
-					if ok, err := h.Acquire(ctx); ok || !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("acquire: %v, %v", ok, err)
-					}
-				})
-				n.heal()
-				prompt(t, "Close", moment, func() {
-					if err := h.Close(t.Context()); err != nil {
-						t.Error(err)
-					}
-				})
-			})
-			synctest.Test(t, func(t *testing.T) {
-				h := overMemory().open(t, &session.Options{Logger: stuckLogger(t, enabled)})
-				o := &session.RunOptions{Logger: stuckLogger(t, enabled)}
-				prompt(t, "Run", moment, func() {
-					if err := session.Run(t.Context(), h, idle, o); err != nil {
-						t.Error(err)
-					}
-				})
-				prompt(t, "TryRun", moment, func() {
-					if ran, err := session.TryRun(t.Context(), h, idle, o); !ran || err != nil {
-						t.Error(ran, err)
-					}
-				})
-			})
-		})
-	}
-}
-
 // Run logs every term, with the error of the function.
 func TestLogOfTerms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -273,28 +150,6 @@ func TestLogOfTerms(t *testing.T) {
 		}, &session.RunOptions{Logger: slog.New(book)})
 		if ended := book.lines(`level=INFO msg="lease: term ended" name=jobs/nightly err="context canceled"`); err != context.Canceled || len(ended) != 1 {
 			t.Errorf("the caller ended a term: %v, in\n%s", err, book.out.String())
-		}
-	})
-}
-
-// Run logs a term that ends early as a warning, even if Run released the lease before it was lost.
-func TestLogOfTermThatWasCutShort(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		book := newLogbook()
-		n := overMemory()
-		h := n.open(t, nil)
-		n.keep(lease.ActionRenew, failRequest)
-		err := session.Run(t.Context(), h, func(ctx context.Context, _ lease.Token) error {
-			<-ctx.Done()
-			return nil
-		}, &session.RunOptions{Logger: slog.New(book)})
-		h.notLost(t)
-		ended := book.lines(`msg="lease: term ended"`)
-		if lost := book.lines("<nil>"); len(lost) > 0 {
-			t.Errorf("logged: %v", lost)
-		}
-		if !errors.Is(err, lease.ErrStopWindow) || len(ended) != 1 || !strings.Contains(ended[0], "level=WARN") {
-			t.Errorf("run: %v; logged: %v", err, ended)
 		}
 	})
 }
@@ -394,30 +249,6 @@ func TestLogOfFailedAttemptsIsNotDoubled(t *testing.T) {
 		l, book := &plain{err: lease.ErrClosed}, newLogbook()
 		if err := session.Run(t.Context(), l, idle, &session.RunOptions{Logger: slog.New(book)}); !errors.Is(err, lease.ErrClosed) || book.out.Len() > 0 {
 			t.Errorf("run: %v, and logged %s", err, book.out.String())
-		}
-	})
-}
-
-// An error of a closed store is not an answer of the authority, so the error does not end a series
-// of failures.
-func TestLogOfClosedStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		book := newLogbook()
-		n := overMemory()
-		h := n.open(t, &session.Options{Logger: slog.New(book)})
-		h.acquire(t)
-		closed := func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
-			return lease.Result{}, &lease.OpError{Op: "renew", Name: name, Err: lease.ErrClosed}
-		}
-		n.keep(lease.ActionRenew, closed)
-		n.keep(lease.ActionRelease, closed)
-		time.Sleep(time.Minute)
-		h.lostOnce(t, lease.ErrExpired)
-		if again := book.lines("answers again"); len(again) > 0 {
-			t.Errorf("logged: %v", again)
-		}
-		if first := book.lines("failures=1 "); len(first) != 1 {
-			t.Errorf("%d series of failures began: %v", len(first), first)
 		}
 	})
 }

@@ -40,18 +40,3 @@ func TestLossTellsTheLastError(t *testing.T) {
 		})
 	}
 }
-
-// If a lease is lost at the end of a break that the Session knew of, the LostError has no error,
-// because every renewal was answered. SPEC H15.
-func TestLossAfterABreakTellsNoError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		h.acquire(t)
-		n.breaks(t, 15*time.Second)
-		time.Sleep(time.Minute)
-		if lost := h.lostOnce(t, lease.ErrBroken); lost.Err != nil {
-			t.Errorf("lost: %v", lost.Err)
-		}
-	})
-}

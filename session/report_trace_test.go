@@ -126,23 +126,6 @@ func TestTraceAndLogger(t *testing.T) {
 	})
 }
 
-// If a renewal is answered after the end of its incarnation, the RenewInfo has no token.
-func TestTraceOfALateRenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var renewed []session.RenewInfo
-		n := overMemory()
-		h := n.open(t, &session.Options{Rand: newSteady(), Trace: &session.Trace{Renew: func(i session.RenewInfo) { renewed = append(renewed, i) }}})
-		h.acquire(t)
-		n.meet(lease.ActionRenew, slow(0, 4*time.Second))
-		time.Sleep(11 * time.Second)
-		h.release(t)
-		time.Sleep(4 * time.Second)
-		if synctest.Wait(); !reflect.DeepEqual(renewed, []session.RenewInfo{{Name: "jobs/nightly", Took: 4 * time.Second}}) {
-			t.Errorf("renewed: %+v", renewed)
-		}
-	})
-}
-
 // A term of Run that stops in the stop window is released, and Ended says why it ended. Contended
 // says how long Run and TryRun have tried to acquire the lease.
 func TestTraceOfRun(t *testing.T) {
@@ -189,23 +172,5 @@ func TestEmptyTrace(t *testing.T) {
 		h.lostOnce(t, lease.ErrBroken)
 		h.acquire(t)
 		h.release(t)
-	})
-}
-
-// The Session logs no warning if all goes well, or if another holder has the lease.
-func TestLoggerOfGoodOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		n := overMemory()
-		h, b := n.open(t, nil), n.open(t, &session.Options{Logger: slog.New(slog.NewTextHandler(&out, nil))})
-		h.acquire(t)
-		b.refused(t)
-		h.release(t)
-		b.acquire(t)
-		time.Sleep(time.Hour)
-		b.release(t)
-		if synctest.Wait(); out.Len() > 0 {
-			t.Errorf("logged:\n%s", out.String())
-		}
 	})
 }
