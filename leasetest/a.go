@@ -140,22 +140,6 @@ func epochMayRise(r lease.Record) bool { return r.ID.IsZero() }
 
 // answerRules check single answers of an authority.
 var answerRules = []rule{
-	{"A1/granted-shows-the-record", "a grant shows the record after the action, and the authority's time", 0, func(p *probe) {
-		a := p.authority()
-		id := p.id()
-		res := a.grant(lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: p.D})
-		r := res.Record
-		isLeased := r.State == lease.Leased && r.ID == id && r.Epoch > 0
-		if !isLeased || res.Now.IsZero() || r.Validate() != nil {
-			p.Errorf("the grant shows %s at %s: %v", outcomeText(r, nil), timeText(res.Now), r.Validate())
-		}
-		if p.can(CanShowRecords) && (r.Owner != "worker-1" || r.Duration != p.D) {
-			p.Errorf("the grant shows owner %q and duration %v", r.Owner, r.Duration)
-		}
-		if seen := a.inspect(); p.can(CanShowRecords) && !p.sameRecords(r, seen.Record) {
-			p.Errorf("the grant shows %s, and a read %s", recordText(r), recordText(seen.Record))
-		}
-	}},
 	{"A1/refused-is-a-code", "a refusal is an OpError around a refusing Code, and shows the record that decided", 0, func(p *probe) {
 		a := p.authority()
 		id := p.id()
@@ -195,41 +179,6 @@ var answerRules = []rule{
 			}
 		}
 	}},
-	{"A4/answers-are-fresh", "a refusal, and a read, are decided on the record as it is, not as it was", 0, func(p *probe) {
-		a := p.authority()
-		for range 10 {
-			one, two := p.id(), p.id()
-			a.grant(acquire(one, p.D))
-			a.refuse(acquire(two, p.D), lease.ErrHeldByOther)
-			a.grant(release(one))
-			if state := a.inspect().Record.State; state != lease.Available {
-				p.Errorf("a read after the release shows %v", state)
-			}
-			a.grant(acquire(two, p.D))
-			a.refuse(renew(one), lease.ErrIDMismatch)
-			a.grant(release(two))
-		}
-	}},
-	{"A6/done-context-makes-no-request", "a request whose context is done already is not carried out and gets the context's error", 0, func(p *probe) {
-		a := p.authority()
-		id := p.id()
-		a.grant(acquire(id, p.D))
-		before := a.inspect()
-		ctx, cancel := context.WithCancel(p.ctx)
-		cancel()
-		for _, req := range []lease.Request{acquire(id, p.D), renew(id), release(id), {Action: lease.ActionRead}, {Action: lease.ActionWrite, ID: id},
-			{Action: lease.ActionChange, ID: id, Proposed: p.id()}, {Action: lease.ActionBreak, Period: lease.Grace(0)}} {
-			if p.lacksAbility(req) {
-				continue
-			}
-			if _, err := a.Do(ctx, p.name, req); !errors.Is(err, context.Canceled) {
-				p.Errorf("%s: %v", requestText(req), err)
-			}
-		}
-		if after := a.inspect(); !p.sameRecords(before.Record.At(after.Now), after.Record) {
-			p.Errorf("the record was %s, and is %s", recordText(before.Record), recordText(after.Record))
-		}
-	}},
 	{"A7/limits-are-kept", "a duration or a period out of the stated limits is refused at the grant; an infinite duration is within them, and an infinite period is not", 0, func(p *probe) {
 		a := p.authority()
 		l := p.Limits
@@ -256,23 +205,6 @@ var answerRules = []rule{
 			a.grant(acquire(p.id(), lease.Infinite))
 		} else {
 			a.grant(acquire(p.id(), p.D))
-		}
-	}},
-	{"A7/bounds-are-within-the-limits", "the shortest and the longest duration, and the longest period, are granted", 0, func(p *probe) {
-		a := p.authority()
-		l := p.Limits
-		for _, d := range []time.Duration{l.MinDuration, l.MaxDuration} {
-			if d > 0 {
-				id := p.id()
-				a.grant(acquire(id, d))
-				a.grant(release(id))
-			}
-		}
-		if l.MaxPeriod > 0 && p.can(CanBreak) {
-			id := p.id()
-			a.grant(acquire(id, p.D))
-			a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(l.MaxPeriod)})
-			a.grant(release(id))
 		}
 	}},
 	{"A7/the-break-of-an-infinite-lease-lasts-for-the-longest-period", "no other limit shortens the break of an infinite lease, at the break or at a later look", CanBreak | CanBeInfinite, func(p *probe) {
@@ -355,19 +287,6 @@ var answerRules = []rule{
 		p.pass(1)
 		a.grant(acquire(p.id(), p.D))
 	}},
-	{"A8/anybody-may-break", "a break needs no ID, and returns how long the lease stays locked", CanBreak, func(p *probe) {
-		a := p.authority()
-		id := p.id()
-		a.grant(acquire(id, p.D))
-		left, err := lease.Break(p.ctx, a, p.name, lease.Grace(p.D/4))
-		if err != nil || left <= 0 || left > p.D/4 {
-			p.Fatalf("a break of period %v leaves %v: %v", p.D/4, left, err)
-		}
-		a.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
-		a.refuse(renew(id), lease.ErrBroken)
-		p.pass(left + p.Slack/4)
-		a.grant(acquire(p.id(), p.D))
-	}},
 	{"A8/a-break-tells-enough", "a break returns no less than the time for which the lease stays locked, also to a client that has not seen the lease, and no more than the lease can have left", CanBreak | hasAnotherAuthority, func(p *probe) {
 		a := p.authority()
 		for i, period := range []lease.Period{{}, lease.Grace(p.D / 4), lease.Grace(100 * p.D)} {
@@ -447,48 +366,6 @@ var certaintyRules = []rule{
 		certain(lease.Request{Action: lease.ActionRead}, 0)
 		certain(renew(id), lease.ErrBroken)
 		certain(breaks, 0)
-	}},
-	{"A5/min-remaining-of-an-infinite-lease", "MinRemaining of an infinite lease ends with its break, whose period is used as it is, or with the finite duration that it is given", CanBeInfinite, func(p *probe) {
-		a := p.authority()
-		id := p.id()
-		a.grant(acquire(id, lease.Infinite))
-		if sure := a.grant(acquire(id, p.D)).MinRemaining; sure < 0 || sure > p.D {
-			p.Errorf("MinRemaining is %v for a lease that was infinite and lasts %v now", sure, p.D)
-		}
-		if !p.can(CanBreak) {
-			return
-		}
-		long := 100 * p.D
-		if p.Limits.MaxPeriod > 0 {
-			long = p.Limits.MaxPeriod
-		}
-		a.grant(acquire(id, lease.Infinite))
-		if left := a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(long)}).MaxRemaining(); left > long || left < long-p.Slack {
-			p.Errorf("%v remain of an infinite lease, after a break of period %v", left, long)
-		}
-		a.grant(release(id))
-		a.grant(acquire(id, lease.Infinite))
-		a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)})
-		res, err := a.ask(acquire(p.id(), p.D))
-		p.history.printf("refused: %v", err)
-		for what, sure := range map[string]time.Duration{"a read": a.inspect().MinRemaining, "a refusal": res.MinRemaining} {
-			if sure > p.D/4 {
-				p.Errorf("MinRemaining is %v in the answer to %s, for an infinite lease whose break takes %v", sure, what, p.D/4)
-			}
-		}
-	}},
-	{"A5/max-remaining-is-enough", "the lease stays locked for at most MaxRemaining, counted from the answer", 0, func(p *probe) {
-		a := p.authority()
-		for range 2 {
-			a.grant(acquire(p.id(), p.D))
-			p.pass(p.D / 4)
-			res := a.inspect()
-			if left := res.MaxRemaining(); left <= 0 || left > p.D {
-				p.Fatalf("%v remain of a lease of %v", left, p.D)
-			}
-			p.pass(res.MaxRemaining() + p.Slack/4)
-		}
-		a.grant(acquire(p.id(), p.D))
 	}},
 	{"A5/nothing-is-certain-if-unlocked", "for a lease that is not locked, MinRemaining and MaxRemaining are zero", 0, func(p *probe) {
 		a := p.authority()

@@ -258,21 +258,6 @@ var stateRules = []rule{
 			}
 		}
 	}},
-	{"M4/tokens-rise-from-every-state", "a grant has the token that follows that of the grant before it, whatever state the lease was in meanwhile", 0, func(p *probe) {
-		a := p.authority()
-		a.eachState(func(name string, id lease.ID, s authorityState) {
-			before, err := lease.Inspect(p.ctx, a, name)
-			p.need(err, "read")
-			res, err := a.Do(p.ctx, name, acquire(id, p.D))
-			if s.state == lease.Breaking {
-				return // only a release ends a breaking lease early
-			}
-			p.need(err, "acquire by the last holder")
-			if res.Record.Epoch <= before.Record.Epoch || !epochMayRise(before.Record) && res.Record.Epoch != before.Record.Epoch+1 {
-				p.Errorf("%s: epoch %d is granted after %d", s.what, res.Record.Epoch, before.Record.Epoch)
-			}
-		})
-	}},
 	{"S3/reopening-keeps-every-state", "a lease in any state is the same after the authority was opened again", hasReopenAuthority, func(p *probe) {
 		a := p.authority()
 		before := map[string]lease.Record{}
@@ -303,51 +288,6 @@ var stateRules = []rule{
 			}
 		}
 	}},
-	{"M4/reopening-lowers-no-token", "the first grant after the authority was opened again has a newer token than every one before", hasReopenAuthority, func(p *probe) {
-		a := p.authority()
-		for range 3 {
-			a.eachState(func(name string, id lease.ID, s authorityState) {
-				res, err := lease.Inspect(p.ctx, a, name)
-				p.need(err, "read")
-				a.reopen()
-				again, err := a.Do(p.ctx, name, acquire(id, p.D))
-				if s.state == lease.Breaking {
-					return
-				}
-				p.need(err, "acquire by the last holder")
-				if again.Record.Epoch <= res.Record.Epoch {
-					p.Errorf("%s: epoch %d was the last one, and %d is granted after the authority was opened again", s.what, res.Record.Epoch, again.Record.Epoch)
-				}
-			})
-			a.name += "/next"
-		}
-	}},
-	{"A4/another-client-sees-every-state", "after a client got an answer, a read by another client returns the same record, in every state", hasAnotherAuthority, func(p *probe) {
-		a := p.authority()
-		other := a.another()
-		a.eachState(func(name string, id lease.ID, s authorityState) {
-			if s.state == lease.Expired && !p.can(CanTellTime) {
-				return // an authority without a clock counts the duration from its first read of the record
-			}
-			_, err := lease.Inspect(p.ctx, other, name)
-			p.need(err, "read by another client")
-			res, err := lease.Inspect(p.ctx, a, name)
-			p.need(err, "read")
-			other.requireRecord(name, res.Record, s.what+": to another client")
-			for i, req := range a.everyRequest(id) {
-				asks, sees := a, other
-				if i%2 == 1 {
-					asks, sees = other, a
-				}
-				res, err := asks.Do(p.ctx, name, req)
-				if err == nil {
-					sees.requireRecord(name, res.Record, s.what+": after another client's "+requestText(req))
-				} else if !lease.CodeOf(err).Refusal() {
-					p.Errorf("%s: %s: %v", s.what, requestText(req), err)
-				}
-			}
-		})
-	}},
 	{"A4/a-grant-that-writes-nothing-is-decided-on-what-another-client-left", "a client refuses a use of a lease, and a change to the ID in force, once another client has broken the lease or has taken it", CanBreak | CanUse | hasAnotherAuthority, func(p *probe) {
 		a := p.authority()
 		clients := []authorityProbe{a, a.another()}
@@ -370,32 +310,6 @@ var stateRules = []rule{
 				}
 			}
 			other.grant(release(last))
-		}
-	}},
-	{"A4/a-refusal-is-decided-on-what-another-client-left", "a request that one client was refused is decided again after a change by another client, in both directions", hasAnotherAuthority, func(p *probe) {
-		a := p.authority()
-		clients := []authorityProbe{a, a.another()}
-		for i := range 8 {
-			one, other := clients[i%2], clients[1-i%2]
-			id, next := p.id(), p.id()
-			one.grant(acquire(id, p.D))
-			if i%4 < 2 {
-				other.refuse(acquire(next, p.D), lease.ErrHeldByOther)
-			} else {
-				other.inspect()
-			}
-			one.grant(release(id))
-			other.grant(acquire(next, p.D))
-			one.refuse(renew(id), lease.ErrIDMismatch)
-			if p.can(CanChange) {
-				last := p.id()
-				other.grant(lease.Request{Action: lease.ActionChange, ID: next, Proposed: last})
-				one.refuse(renew(next), lease.ErrIDMismatch)
-				one.grant(renew(last))
-				next = last
-			}
-			other.grant(release(next))
-			one.refuse(renew(next), lease.ErrIDMismatch)
 		}
 	}},
 	{"A2/another-client-respects-a-lock-to-its-end", "an acquire by another client is refused for as long as the answer to the first client was certain", hasAnotherAuthority, func(p *probe) {

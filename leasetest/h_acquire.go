@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -13,7 +12,6 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
-	"github.com/fencedlease/lease/session"
 )
 
 // acquireRules check Acquire.
@@ -169,42 +167,6 @@ var acquireRules = []rule{
 		}
 		if took := time.Since(began); took > p.D/20+p.Slack {
 			p.Errorf("it took %v, and the context ended after %v", took, p.D/20)
-		}
-	}},
-	{"H2/a-queued-acquire-ends-with-its-context", "an acquire that waits for another acquire of its holder ends at once with its context, and sends no request after that", CanUseAuthority, func(p *probe) {
-		w := p.world()
-		first := p.gate()
-		var hold atomic.Bool
-		once := func() bool { return hold.CompareAndSwap(true, false) }
-		a, b := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionAcquire, leasefault.If(once, first.HoldRequest))), w.join(Holder{Owner: "b"})
-		b.acquire()
-		a.requireDenied("that another holds")
-		usual := len(a.requests.sentOf(lease.ActionAcquire)) // a holder may send more than one request
-		hold.Store(true)
-		denied := make(chan error, 1)
-		go p.guarded(func() {
-			_, ok, err := a.tryAcquire(p.ctx)
-			if ok {
-				err = errors.New("it was granted")
-			}
-			denied <- err
-		})()
-		p.waitReached(first)
-		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
-		defer cancel()
-		began := time.Now()
-		if err := a.requireError(ctx, "that waited for another acquire"); ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
-			p.Errorf("the error is %v", err)
-		}
-		if took := time.Since(began); took > p.D/20+p.Slack {
-			p.Errorf("it took %v, and the context ended after %v", took, p.D/20)
-		}
-		first.Open()
-		p.need(<-denied, "the first acquire")
-		p.need(b.release(), "release")
-		a.requireNotAliveFor(p.D/2, "after an acquire that was denied and one whose context ended")
-		if n := len(a.requests.sentOf(lease.ActionAcquire)); n > 2*usual {
-			p.Errorf("%d acquires were sent for two calls, and a call that was denied sends %d", n, usual)
 		}
 	}},
 	{"H2/a-request-that-ignores-its-context-delays-no-acquire", "a context that ends during an acquire ends it at once with its error, though the request ignores its context", CanUseAuthority, func(p *probe) {
@@ -433,50 +395,6 @@ var idRules = []rule{
 			a.requireLosses(0)
 		}
 	}},
-	{"H3/a-later-acquire-settles-no-earlier-one", "an acquire that is carried out long after its error is undone, though a later acquire under the same ID was refused and abandoned, or was granted and lost", CanUseAuthority | CanBreak, func(p *probe) {
-		for i := range 2 {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
-			b := w.join(Holder{Name: w.name, Owner: "b"})
-			var early *leasefault.Call
-			arrives := func(ctx context.Context) { _ = early.Send(context.WithoutCancel(ctx)) }
-			postpone := leasefault.Nth(1, lease.ActionAcquire, func(_ context.Context, c *leasefault.Call) error {
-				early = c
-				return leasefault.ErrInjected
-			})
-			refused := leasefault.Nth(2, lease.ActionAcquire, func(ctx context.Context, c *leasefault.Call) error {
-				err := c.Send(ctx)
-				p.Sleep(p.D / 10) // the caller does not wait for the answer
-				p.need(b.release(), "release")
-				arrives(ctx)
-				return err
-			})
-			renewal := leasefault.Nth(1, lease.ActionRenew, func(ctx context.Context, c *leasefault.Call) error {
-				err := c.Send(ctx)
-				arrives(ctx)
-				return err
-			})
-			a := w.join(Holder{Name: w.name, Owner: "a"}, postpone, []leasefault.Line[lease.Action]{refused, renewal}[i])
-			if i == 0 {
-				b.acquire()
-			}
-			a.requireError(p.ctx, "that has not arrived yet")
-			if i == 0 {
-				a.abandon(p.D / 20)
-			} else {
-				a.acquire()
-				w.revoke(0)
-				a.awaitLosses(1)
-			}
-			all := a.requests.sentOf(lease.ActionAcquire)
-			if len(all) < 2 || all[0].Proposed != all[1].Proposed {
-				p.Skipf("the holder proposes another ID after an error")
-			}
-			p.pass(p.D / 2)
-			w.requireFree("half a duration after an acquire that was carried out late")
-			a.requireNotAlive("after an acquire that was carried out late")
-		}
-	}},
 	{"H3/a-grant-that-breaks-is-undone", "if an acquire was granted without an answer, and its lease is breaking, a later acquire does not return that another holder has the lease, and the lease is released", CanUseAuthority | CanBreak, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer))
@@ -503,19 +421,6 @@ var idRules = []rule{
 		p.pass(p.D / 2)
 		if n := a.requests.maxInFlight(lease.ActionAcquire); n > 1 {
 			p.Errorf("%d acquires were in flight at once", n)
-		}
-		a.acquire()
-	}},
-	{"H3/undo-has-a-context-of-its-own", "the release after an abandoned acquire does not end with the caller's context, and does not hang forever", CanUseAuthority, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.Nth(1, lease.ActionRelease, p.loseRequest))
-		a.abandon(p.D / 20)
-		p.pass(2 * p.D)
-		undos := a.requests.sentOf(lease.ActionRelease)
-		if len(undos) == 0 {
-			p.Fatalf("nothing was undone")
-		}
-		if undos[0].done {
-			p.Errorf("the undoing was sent under a context that was done already")
 		}
 		a.acquire()
 	}},
@@ -583,32 +488,6 @@ var idRules = []rule{
 			p.need(a.release(), "release")
 		}
 	}},
-	{"H6/the-ID-of-a-broken-lease-is-retired", "the ID of an incarnation that was lost by a break is not proposed again", CanUseAuthority | CanBreak, func(p *probe) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
-		seen := map[lease.ID]bool{}
-		for n := range 3 {
-			a.acquire()
-			a.requests.requireNewID(p, seen)
-			w.revoke(0)
-			p.pass(p.D/2 + p.Slack)
-			a.awaitLosses(n + 1)
-		}
-	}},
-	{"H6/an-ID-that-was-taken-over-is-retired", "the ID of an incarnation that was lost by a take-over is not proposed again", CanUseAuthority | CanTakeOver | CanChange, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "same"}), w.join(Holder{Owner: "same", TakeOver: true})
-		seen := map[lease.ID]bool{}
-		for n := range 3 {
-			_, _, err := a.tryAcquire(p.ctx)
-			a.requests.requireNewID(p, seen)
-			p.need(err, "acquire of a free lease")
-			b.acquire()
-			p.pass(p.D/2 + p.Slack)
-			a.awaitLosses(n + 1)
-			p.need(b.release(), "release")
-		}
-	}},
 	{"H6/an-abandoned-ID-is-retired", "the ID of an acquire that was abandoned is not proposed again", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, p.loseRequest))
 		seen := map[lease.ID]bool{}
@@ -618,34 +497,10 @@ var idRules = []rule{
 		a.acquire()
 		a.requests.requireNewID(p, seen)
 	}},
-	{"H6/a-queued-release-retires-the-ID", "an ID for which a release is queued is not proposed again", CanUseAuthority, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, leasefault.First(2, lease.ActionRelease, leasefault.FailRequest))
-		seen := map[lease.ID]bool{}
-		a.acquire()
-		a.requests.requireNewID(p, seen)
-		if a.release() == nil {
-			p.Errorf("a release that did not arrive returned nil")
-		}
-		a.acquireWithin(5, "after a release that did not arrive")
-		a.requests.requireNewID(p, seen)
-	}},
 	{"H6/unknown-does-not-exclude-itself", "after an acquire of unknown outcome the next one does not return that another holder has the lease", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer))
 		a.requireError(p.ctx, "whose answer was lost")
 		a.acquireWithin(3, "after one whose answer was lost")
-	}},
-	{"H6/a-release-settles-an-unknown-acquire", "a release after an acquire of unknown outcome gives up what that may have got", CanUseAuthority, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer)), w.join(Holder{Owner: "b"})
-		seen := map[lease.ID]bool{}
-		a.requireError(p.ctx, "whose answer was lost")
-		a.requests.requireNewID(p, seen)
-		p.need(a.release(), "release")
-		w.requireFree("after a release that returned nil")
-		b.acquire()
-		p.need(b.release(), "release")
-		a.acquire()
-		a.requests.requireNewID(p, seen)
 	}},
 	{"H7/a-lost-ID-does-not-exclude-its-holder", "an acquire right after a loss does not return that another holder has the lease", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -741,62 +596,6 @@ var idRules = []rule{
 			a.requireLosses(1)
 		}
 	}},
-	{"H8/a-run-that-was-taken-over-ends", "a run whose lease was taken over ends, even if it may contend again, and even if it learns of that only after its function's context has ended", CanTakeOver | CanChange | CanUseAuthority | CanShowRecords | hasWhileHeld | exactTime, func(p *probe) {
-		for i := range 2 {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
-			var fails, taken atomic.Bool
-			fails.Store(i == 1) // until the stop window has begun
-			a := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true}, leasefault.Always(lease.ActionRenew, leasefault.If(fails.Load, leasefault.FailRequest)))
-			b := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true})
-			if _, ok := a.Lease.(*session.Session); i == 1 && !ok {
-				continue // only a Session tells session.Run of a take-over after the context has ended
-			}
-			times := 0
-			err := session.Run(p.ctx, a.Lease, func(ctx context.Context, _ lease.Token) error {
-				if times++; times > 1 {
-					return nil
-				}
-				if i == 0 {
-					b.acquire()
-					taken.Store(true)
-				}
-				<-ctx.Done()
-				if i == 1 && a.CheckAlive() { // the stop window has begun
-					b.acquire()
-					taken.Store(true)
-					fails.Store(false)
-					for a.stillAlive() {
-						p.pass(p.D / 200)
-					}
-				}
-				return ctx.Err()
-			}, &session.RunOptions{Logger: silentOptions.Logger, Again: func(error) bool { return true }})
-			if !taken.Load() {
-				continue // the lease has no stop window
-			}
-			if times > 1 {
-				p.Errorf("the run that was taken over called its function again: %v", err)
-			}
-			if !b.CheckAlive() {
-				p.Errorf("the lease was taken back from the holder that took it over")
-			}
-			p.need(b.release(), "release")
-		}
-	}},
-	{"H8/take-over-asks-first", "with take-over an acquire comes first, and a change only after a refusal", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
-		a.acquire()
-		if n := len(a.requests.sentOf(lease.ActionChange)); n != 0 {
-			p.Errorf("%d changes of a lease that was free", n)
-		}
-		b.acquire()
-		all := slices.DeleteFunc(b.requests.sentOf(leasefault.Any), func(s sent) bool { return s.Action == lease.ActionRead })
-		if len(all) != 3 || all[0].Action != lease.ActionAcquire || all[1].Action != lease.ActionChange || all[2].Action != lease.ActionAcquire {
-			p.Errorf("the requests are %d, and must be acquire, change, acquire", len(all))
-		}
-	}},
 	{"H8/take-over-spares-other-owners", "take-over takes nothing from another owner", CanTakeOver | CanChange, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a", TakeOver: true}), w.join(Holder{Owner: "b", TakeOver: true})
@@ -864,40 +663,6 @@ var idRules = []rule{
 			p.need(b.release(), "release")
 			w.requireFree("after a release that followed a take-over of unknown outcome")
 			b.requireNotAlive("after its release")
-		}
-	}},
-	{"H8/take-over-that-meets-a-break-releases", "a take-over that meets a break halfway gives up what it has", CanTakeOver | CanChange | CanUseAuthority | CanBreak, func(p *probe) {
-		w := p.world()
-		a := w.join(Holder{Owner: "same", TakeOver: true})
-		b := w.join(Holder{Owner: "same", TakeOver: true}, leasefault.Nth(1, lease.ActionChange, leasefault.After(func() { w.revoke(p.D * 3 / 4) })))
-		a.acquire()
-		if _, ok, _ := b.tryAcquire(p.ctx); ok {
-			p.Errorf("Acquire returned true for a lease that is breaking")
-		}
-		b.requireNotAliveFor(p.D/4, "after a take-over that met a break")
-		w.requireFree("after a take-over that met a break")
-	}},
-	{"H8/a-take-over-that-is-refused-halfway-releases", "if the acquire of a take-over is refused after the change, the holder gives up what the change got it, even if the caller is gone", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
-		for i := range 2 {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
-			ctx, cancel := context.WithCancel(p.ctx)
-			refuse := func(context.Context, *leasefault.Call) error {
-				if i == 1 {
-					cancel()
-					p.Sleep(p.D / 20)
-				}
-				return &lease.OpError{Op: "acquire", Name: w.name, Err: lease.ErrForeign}
-			}
-			a := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true})
-			b := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true}, leasefault.Nth(2, lease.ActionAcquire, refuse))
-			a.acquire()
-			b.requireError(ctx, "that is refused after its change")
-			cancel()
-			p.pass(p.D / 2)
-			w.requireFree("half a duration after a take-over that was refused halfway")
-			b.requireNotAlive("after a take-over that was refused halfway")
-			b.requireLosses(0)
 		}
 	}},
 	{"H8/take-over-needs-the-ID", "take-over from an authority that hides IDs is errors.ErrUnsupported", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {

@@ -211,35 +211,6 @@ var breakRules = []rule{
 		p.pass(tenth)
 		a.requireNotAlive("a tenth of an interval after a signal of the second watch")
 	}},
-	{"H13/a-signal-during-a-renewal-is-answered", "a holder that watches its lease, and gets a signal while a renewal is in flight, asks within a tenth of an interval after the answer", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
-		const took = 12 // a renewal takes one twelfth of the duration
-		tenth := p.D / 30
-		for i := range 6 {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
-			watched := &watchLog{Authority: w.direct}
-			w.direct = passon.Authority(watched, w.direct)
-			a := w.join(Holder{Name: w.name, Owner: "a", TakeOver: p.can(CanTakeOver)}, leasefault.Always(lease.ActionRenew, leasefault.DelayAnswer(p.D/took)))
-			a.acquire()
-			renewals := func() int { return len(a.requests.sentOf(lease.ActionRenew)) }
-			for n := renewals(); renewals() == n && a.stillAlive(); {
-				p.pass(p.D / 500)
-			}
-			if watched.calls.Load() == 0 {
-				p.Skipf("the holder does not watch its lease")
-			}
-			lost := watched.lost.Load()
-			w.revoke(0)
-			p.pass(p.D/took + tenth)
-			if lost {
-				continue // the signal may have come while there was no watch
-			}
-			for end := time.Now().Add(p.D/took + tenth); a.Lease.CheckAlive() && time.Now().Before(end); {
-				p.pass(p.D / 500) // the next renewal may be on its way
-			}
-			a.requireNotAlive("a tenth of an interval after the answer to a renewal that a signal overtook")
-		}
-	}},
 	{"H13/handlers-are-called-at-a-break", "handlers of OnBreaking are called with the end of the lease, and again if that moves earlier, in every incarnation", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
@@ -271,32 +242,6 @@ var breakRules = []rule{
 			p.pass(p.D*17/20 + p.Slack - time.Since(began))
 			a.requireNotAlive("when the break is over")
 			a.awaitLosses(n + 1)
-		}
-	}},
-	{"H13/a-break-within-the-margin-is-not-reported-again", "handlers of OnBreaking are not called again if the end of the break moves earlier by less than the margin, or not at all", CanUseAuthority | CanBreak | CanShowRecords | hasOnBreaking | noLimits | exactTime, func(p *probe) {
-		w := p.world()
-		margin := w.margin()
-		for i, earlier := range []time.Duration{0, min(margin, p.Unit) / 2} {
-			w.name = fmt.Sprint(p.name, "/", i)
-			a := w.join(Holder{Name: w.name, Owner: "a"})
-			warned := a.recordBreaks()
-			a.acquire()
-			began := time.Now()
-			w.revoke(p.D * 9 / 10)
-			p.pass(p.D / 2)
-			if n := len(warned()); n != 1 {
-				p.Fatalf("the handler was called %d times for one break", n)
-			}
-			w.revoke(p.D*9/10 - earlier - time.Since(began))
-			asked := len(a.requests.sentOf(lease.ActionRenew))
-			p.pass(p.D*7/8 - time.Since(began))
-			if len(a.requests.sentOf(lease.ActionRenew)) == asked {
-				p.Errorf("the holder has not asked in %v", p.D*3/8)
-			}
-			if again := warned(); len(again) != 1 {
-				p.Errorf("the end of the break moved earlier by %v, the margin is %v, and the handler was called with %v", earlier, margin, again)
-			}
-			p.need(a.release(), "release")
 		}
 	}},
 	{"H13/a-break-that-moves-in-small-steps-is-reported-again", "handlers of OnBreaking are called again if the end of the break has moved earlier by more than the margin since their last call, also in smaller steps", CanUseAuthority | CanBreak | CanShowRecords | hasOnBreaking | noLimits | exactTime, func(p *probe) {
@@ -431,18 +376,6 @@ var breakRules = []rule{
 				p.Errorf("CheckAlive is true while the hand-over is under way")
 			}
 			a.requireNotAliveFor(p.D, "after a hand-over without an answer")
-			a.requireLosses(0)
-		}
-	}},
-	{"H14/a-release-settles-a-hand-over", "a release after a hand-over whose outcome is unknown returns nil, and gives up what was not handed over", hasHandOver | CanChange | CanUseAuthority | exactTime, func(p *probe) {
-		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer} {
-			w, a, b := p.handOverInVain(i, fault)
-			p.need(a.release(), "release after a hand-over without an answer")
-			if i == 0 { // the receiver did not get the lease
-				w.requireFree("after a release that followed a hand-over whose request was lost")
-			}
-			b.acquire()
-			b.requireAliveFor(2*p.D, "after the giver released")
 			a.requireLosses(0)
 		}
 	}},

@@ -76,19 +76,6 @@ var lossRules = []rule{
 		a.requireNotAlive("a duration after it acquired")
 		a.requireLostError(a.requireLosses(1), tok, lease.ErrExpired)
 	}},
-	{"H15/reported-at-the-end-by-a-coarse-clock", "a loss is reported when the lease is no longer certain, even if the clock of the holder advances in steps", CanUseAuthority | CanUseClock | exactTime, func(p *probe) {
-		for i := range 10 {
-			step := p.Unit / time.Duration(1+p.rand.IntN(100))
-			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a", Clock: coarseClock{step}}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
-			p.pass(time.Duration(p.rand.Int64N(int64(step))))
-			tok := a.acquire()
-			for a.stillAlive() {
-				p.pass(step / 10)
-			}
-			p.pass(step)
-			a.requireLostError(a.requireLosses(1), tok, lease.ErrExpired)
-		}
-	}},
 	{"H15/reported-at-the-end-whenever-requests-hang", "a loss is reported when the lease is no longer certain, whenever requests begin to hang, whether or not they ignore their contexts, and also while Acquire is called", CanUseAuthority | exactTime, func(p *probe) {
 		for i := range 32 {
 			gate := p.gate()
@@ -123,47 +110,6 @@ var lossRules = []rule{
 			a.requireLostError(a.requireLosses(1), tok, lease.ErrExpired)
 			cancel()
 			calls.Wait()
-		}
-	}},
-	{"H15/not-before-the-acquire-is-decided", "an acquire that did not return true is not reported as lost, and one that did is", CanUseAuthority, func(p *probe) {
-		w := p.world()
-		sure := p.D / 10
-		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, sure) })
-		type try struct {
-			*contender
-			granted atomic.Bool
-			early   atomic.Int32
-		}
-		var tries sync.WaitGroup
-		var all []*try
-		for i := range 21 { // the tries are concurrent, and each has a lease of its own
-			delay := sure - 20*time.Millisecond + time.Duration(i)*2*time.Millisecond
-			a := &try{contender: w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a" + fmt.Sprint(i)}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(delay)), leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))}
-			all = append(all, a)
-			a.OnLost(func(error) {
-				if p.Bubble {
-					time.Sleep(time.Nanosecond) // the goroutine that called Acquire runs first
-				}
-				if !a.granted.Load() {
-					a.early.Add(1)
-				}
-			})
-			tries.Go(p.guarded(func() {
-				_, ok, _ := a.tryAcquire(p.ctx)
-				a.granted.Store(ok)
-			}))
-		}
-		tries.Wait()
-		p.pass(p.D + p.Slack)
-		for _, a := range all {
-			want := 0
-			if a.granted.Load() {
-				want = 1
-			}
-			a.awaitLosses(want)
-			if p.Bubble && a.early.Load() != 0 {
-				p.Errorf("%s: a loss was reported before the acquire was decided", a.who)
-			}
 		}
 	}},
 	{"H15/a-release-at-the-end", "a release before the lease is no longer certain is not a loss, and a release from then on does not hide the loss, to the nanosecond", canCut | exactTime, func(p *probe) {
@@ -311,22 +257,6 @@ var lossRules = []rule{
 		}
 		a.requireNotAlive("after close")
 	}},
-	{"H16/a-late-handler-is-not-called", "a handler that registers after a loss is called for the next loss, and not for that one", canLose, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"})
-		late := new(lossLog)
-		for n := range 2 {
-			a.acquireWithin(3, "before a loss")
-			a.loseNth(n + 1)
-			a.mend()
-			if n == 0 {
-				a.OnLost(late.handle)
-				p.pass(p.D)
-			}
-			if m := len(late.all()); m != n {
-				p.Errorf("after %d losses, the handler that registered after the first was called %d times", n+1, m)
-			}
-		}
-	}},
 	{"H16/a-handler-registered-after-the-end-is-not-called", "a handler that registers after the end of what is certain is not called for that loss, even if nothing had noticed the loss", CanUseClock, func(p *probe) {
 		clock := leasefault.NewClock()
 		a := p.world().join(Holder{Owner: "a", Clock: clock})
@@ -353,22 +283,6 @@ var lossRules = []rule{
 		a.loseNth(1)
 		if n := len(gone.all()); n != 0 {
 			p.Errorf("a handler that was unregistered was called %d times", n)
-		}
-	}},
-	{"H16/stop-unregisters-its-own", "the function stop unregisters the handler that it came with, and no other", canLose, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"})
-		lostTimes := []*lossLog{new(lossLog), new(lossLog), new(lossLog)}
-		stops := make([]func() bool, len(lostTimes))
-		for i, l := range lostTimes {
-			stops[i] = a.OnLost(l.handle)
-		}
-		stops[1]()
-		a.acquire()
-		a.loseNth(1)
-		for i, want := range []int{1, 0, 1} {
-			if n := len(lostTimes[i].all()); n != want {
-				p.Errorf("the second of three handlers was unregistered, and handler %d was called %d times", i+1, n)
-			}
 		}
 	}},
 	{"H16/a-handler-registered-inside-is-not-called", "a handler that another handler registers is called for the next loss, and not for this one", canLose, func(p *probe) {
@@ -423,28 +337,6 @@ var lossRules = []rule{
 		}
 		a.requireLostError(context.Cause(lost), tok, append(w.lossReasons(), lease.ErrStopWindow)...)
 	}},
-	{"H20/a-loss-while-a-context-is-made-ends-it", "a context of lease.WhileHeld has ended if the lease is lost just before OnLost registers its handler", canLose, func(p *probe) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
-		a.acquire()
-		bound, stop := lease.WhileHeld(p.ctx, lostAtOnLost{a.Lease, func() { a.loseNth(1) }})
-		defer stop()
-		if bound.Err() == nil {
-			p.Errorf("nothing is held, and the context has not ended")
-		}
-	}},
-}
-
-// A lostAtOnLost has no method WhileHeld, so lease.WhileHeld calls its OnLost, which loses the lease
-// before it registers the handler.
-type lostAtOnLost struct {
-	lease.Lease
-	lose func()
-}
-
-func (l lostAtOnLost) OnLost(handler func(error)) (stop func() bool) {
-	l.lose()
-	return l.Lease.OnLost(handler)
 }
 
 // panicRules call handlers that panic. The panicRules run last, because the process ends if a lease
@@ -495,40 +387,6 @@ var heldRules = []rule{
 			p.Errorf("both contexts were given back, and no release was sent")
 		}
 		w.requireFree("after both contexts were given back")
-	}},
-	{"H20/a-loss-waits-though-an-earlier-context-is-given-back", "a context of an incarnation that ended does not count for a later incarnation: if it is given back, a loss of the later one still waits for its own context", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer))
-		a.acquire()
-		_, giveBackEarlier := lease.WhileHeld(p.ctx, a.Lease)
-		p.need(a.release(), "release")
-		a.acquire()
-		_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
-		giveBackEarlier()
-		released := len(a.requests.sentOf(lease.ActionRelease))
-		p.pass(p.D)
-		a.requireNotAlive("a duration after the last answer")
-		if n := len(a.requests.sentOf(lease.ActionRelease)); n != released {
-			p.Errorf("a release was sent, and the context of the incarnation was not given back")
-		}
-		p.pass(p.D / 4)
-		giveBack()
-		p.pass(p.D / 10)
-		w.requireFree("after the context was given back")
-	}},
-	{"H20/a-loss-is-the-cause-though-nothing-noticed-it", "if work ends after its lease, the cause of its context is the loss, even if nothing had noticed the loss before", CanUseClock | hasWhileHeld, func(p *probe) {
-		clock := leasefault.NewClock()
-		a := p.world().join(Holder{Owner: "a", Clock: clock})
-		tok := a.acquire()
-		held, giveBack := lease.WhileHeld(p.ctx, a.Lease)
-		clock.Pause()
-		p.pass(p.D + p.Slack)
-		giveBack()
-		if held.Err() == nil {
-			p.Errorf("a context that was given back has not ended")
-		}
-		a.requireLostError(context.Cause(held), tok, lease.ErrExpired, lease.ErrStopWindow)
-		clock.Resume()
 	}},
 	{"H20/a-loss-waits-no-longer-than-the-lease", "after a loss, an ID with a context that is never given back is released when the lease has certainly expired, and not earlier. The last renewal may have been carried out at the end of its bound", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
 		var began time.Time
@@ -678,37 +536,6 @@ var heldRules = []rule{
 			p.pass(p.D / 200)
 		}
 	}},
-	{"H20/a-context-begins-after-a-late-renewal", "a context of WhileHeld that is made after a renewal was granted in the stop window is not done, though the contexts before have ended", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
-		var down atomic.Bool
-		down.Store(true)
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRenew, leasefault.If(down.Load, leasefault.FailRequest)))
-		a.acquire()
-		held, giveBack := lease.WhileHeld(p.ctx, a.Lease)
-		defer giveBack()
-		for held.Err() == nil && a.stillAlive() {
-			p.pass(p.D / 1000)
-		}
-		down.Store(false)
-		stopped := time.Now()
-		for asked := len(a.requests.sentOf(lease.ActionRenew)); a.stillAlive() && len(a.requests.sentOf(lease.ActionRenew)) == asked; {
-			p.pass(p.D / 1000)
-		}
-		if !a.CheckAlive() {
-			if window := time.Since(stopped); window > p.D/8 {
-				p.Fatalf("the stop window lasted %v, and no renewal was sent in it", window)
-			}
-			p.Skipf("the lease has no stop window, or one that is too short for a renewal")
-		}
-		next, giveBackNext := lease.WhileHeld(p.ctx, a.Lease)
-		defer giveBackNext()
-		a.requireAliveFor(2*p.D, "after a renewal was granted in the stop window")
-		if next.Err() != nil {
-			p.Errorf("a renewal was granted in the stop window, and a context that was made then has ended: %v", context.Cause(next))
-		}
-		if held.Err() == nil {
-			p.Errorf("a renewal was granted in the stop window, and has brought a context back")
-		}
-	}},
 	{"H20/an-infinite-lease-waits-for-its-contexts", "after the loss of an infinite lease its ID is not released for as long as a context was not given back, however the lease was acquired", CanUseAuthority | hasWhileHeld | CanBeInfinite | CanBreak | exactTime, func(p *probe) {
 		for i, fault := range []leasefault.Fault{nil, leasefault.FailRequest, leasefault.FailAnswer} {
 			w := p.world()
@@ -742,9 +569,3 @@ func butLoss(err error) error {
 	}
 	return err
 }
-
-// A coarseClock is the clock of package time, rounded down to a multiple of step.
-type coarseClock struct{ step time.Duration }
-
-func (c coarseClock) Now() time.Time                       { return time.Now().Truncate(c.step) }
-func (coarseClock) After(d time.Duration) <-chan time.Time { return time.After(d) }

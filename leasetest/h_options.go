@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,15 +30,6 @@ func (p *contender) requireShortRequests(a lease.Action, d time.Duration) {
 	}
 }
 
-// abandonOrFail calls Acquire with a timeout of d, and requires that Acquire returns an error. The
-// error may have a cause other than the timeout.
-func (p *contender) abandonOrFail(d time.Duration) {
-	p.w.Helper()
-	ctx, cancel := context.WithTimeout(p.w.ctx, d)
-	defer cancel()
-	_ = p.requireError(ctx, "while requests hang")
-}
-
 // isInFlight reports whether a request with the given context has no answer yet.
 func (w *requestLog) isInFlight(ctx context.Context) bool {
 	w.mu.Lock()
@@ -61,46 +51,6 @@ var boundRules = []rule{
 		a.requireShortRequests(lease.ActionRenew, p.D/2)
 		p.pass(p.D)
 		a.requireShortRequests(lease.ActionRenew, p.D)
-	}},
-	{"H11/every-renewal-of-an-infinite-lease-has-a-bound", "a renewal of an infinite lease that nothing answers is given up, and the lease is renewed again", CanUseAuthority | CanBeInfinite | exactTime, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionRenew, p.loseRequest), leasefault.Nth(3, lease.ActionRenew, p.loseAnswer))
-		a.acquire()
-		a.requireAliveFor(time.Hour, "after it acquired forever")
-		a.requireShortRequests(lease.ActionRenew, 10*time.Minute)
-		if n := len(a.requests.sentOf(lease.ActionRenew)); n < 10 {
-			p.Errorf("%d renewals in an hour, two of which were not answered", n)
-		}
-	}},
-	{"H11/two-requests-that-hang-stop-all-others", "while two requests have been given up and have not returned, only reads are sent; once one returns, requests are sent again", CanUseAuthority | exactTime, func(p *probe) {
-		one, others := p.gate(), p.gate()
-		var changes atomic.Int32 // the requests that are not reads
-		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, leasefault.Any, func(ctx context.Context, c *leasefault.Call) error {
-			switch {
-			case c.Op == lease.ActionRead.String():
-				return c.Send(ctx)
-			case changes.Add(1) == 1:
-				return ignoreContext(one)(ctx, c)
-			}
-			return ignoreContext(others)(ctx, c)
-		}))
-		for range 6 {
-			before := changes.Load() // all of them were given up, and none has returned
-			a.abandonOrFail(p.D / 4)
-			p.pass(4 * p.D)
-			if n := changes.Load(); before >= 2 && n > before {
-				p.Fatalf("%d requests were given up and have not returned, and %d more were sent", before, n-before)
-			}
-		}
-		before := changes.Load()
-		one.Open()
-		p.pass(p.D / 10)
-		a.abandonOrFail(p.D / 4)
-		if changes.Load() == before {
-			p.Errorf("a request has returned, and nothing was sent since")
-		}
-		others.Open()
-		p.pass(2 * p.D)
-		a.acquireWithin(5, "after all requests have returned")
 	}},
 	{"H11/two-renewals-that-hang-stop-all-others", "while two renewals of an infinite lease have been given up and have not returned, no third is sent, even if Acquire is called", CanUseAuthority | CanBeInfinite | exactTime, func(p *probe) {
 		first, gate := p.gate(), p.gate()
@@ -137,36 +87,6 @@ var boundRules = []rule{
 		p.pass(2 * p.D)
 		a.requireAlive("after all renewals have returned")
 	}},
-	{"H11/renewals-that-return-late-stop-nothing", "renewals that hung and were given up, and return only in the next incarnation, do not stop later requests", CanUseAuthority | exactTime, func(p *probe) {
-		const rounds = 3
-		var lines []leasefault.Line[lease.Action]
-		var round, hung atomic.Int32
-		var gates []*leasefault.Gate
-		for i := range int32(rounds) {
-			gates = append(gates, p.gate())
-			first := func() bool { return round.Load() == i && hung.CompareAndSwap(i, i+1) }
-			lines = append(lines, leasefault.Always(lease.ActionRenew, leasefault.If(first, ignoreContext(gates[i]))))
-		}
-		a := p.world().join(Holder{Owner: "a"}, lines...)
-		for i := range int32(rounds) {
-			round.Store(i)
-			a.acquire()
-			p.pass(2 * p.D)
-			if i > 0 {
-				a.requireAlive("after a renewal hung and was given up, as one did before")
-			} else if !a.CheckAlive() {
-				p.Skipf("the holder sends no other renewal while one ignores its context")
-			}
-			p.need(a.release(), "release")
-			round.Store(rounds)
-			a.acquire()
-			gates[i].Open()
-			p.pass(p.D / 2)
-			p.need(a.release(), "release")
-		}
-		a.acquire()
-		a.requireAliveFor(2*p.D, "after all requests have returned")
-	}},
 	{"H3/every-undoing-has-a-bound", "the context of the release that undoes an acquire ends, though nothing answers, and the release is sent again", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.First(2, lease.ActionRelease, p.loseRequest))
@@ -199,43 +119,6 @@ var boundRules = []rule{
 		case <-released:
 		case <-time.After(10 * p.D):
 			p.Errorf("the release does not return")
-		}
-	}},
-	{"H2/no-request-under-a-done-context", "no request is sent under a context that is done", CanUseAuthority, func(p *probe) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.Nth(2, lease.ActionAcquire, leasefault.DelayAnswer(p.D/10)), leasefault.Nth(4, lease.ActionAcquire, p.loseAnswer))
-		done, cancel := context.WithCancel(p.ctx)
-		cancel()
-		_, _, _ = a.tryAcquire(done)
-		a.acquire()
-		_, _, _ = a.tryAcquire(done) // while the lease is held
-		_ = a.Release(done)
-		p.pass(p.D / 2)
-		a.abandon(p.D / 20)
-		p.pass(p.D / 2)
-		a.acquireWithin(5, "after one that was abandoned")
-		_ = a.Release(done)
-		p.pass(p.D / 2)
-		a.abandon(p.D / 20)
-		_ = a.Release(done)
-		p.pass(p.D / 2)
-		earlier := len(a.requests.sentOf(lease.ActionRead))
-		if l, ok := a.Lease.(lease.Waiter); ok {
-			_ = l.Wait(done)
-		}
-		reads := a.requests.sentOf(lease.ActionRead)[earlier:]
-		if l, ok := a.Lease.(closer); ok {
-			a.acquireWithin(5, "before a close")
-			_ = l.Close(done)
-		}
-		p.pass(2 * p.D)
-		// A holder that watches its record can cancel the context of a read request as soon as it
-		// has sent the request. The rule therefore counts only the read requests of Wait.
-		commands := slices.DeleteFunc(a.requests.sentOf(leasefault.Any), func(s sent) bool { return s.Action == lease.ActionRead })
-		for _, s := range slices.Concat(commands, reads) {
-			if s.done {
-				p.Errorf("%s was sent under a context that was done", requestText(s.Request))
-			}
 		}
 	}},
 	{"H8/the-owner-is-sent", "a holder sends its owner with every acquire, and other owners never", CanUseAuthority, func(p *probe) {
@@ -306,35 +189,6 @@ var boundRules = []rule{
 		p.pass(p.Unit)
 		denied("after it has lost")
 	}},
-	{"H1/acquire-does-not-wait-in-any-state", "an acquire of what is free is granted at once: by a holder that never held, has released, or has lost", canLose, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"})
-		granted := func(when string) {
-			p.Helper()
-			began := time.Now()
-			a.acquire()
-			if took := time.Since(began); took > p.Slack {
-				p.Errorf("%s the acquire took %v", when, took)
-			}
-		}
-		granted("before it ever held")
-		p.need(a.release(), "release")
-		granted("after it has released")
-		a.loseNth(1)
-		p.pass(2 * p.D)
-		a.mend()
-		began := time.Now()
-		_, ok, _ := a.tryAcquire(p.ctx) // a may first release the lease that it has lost
-		if took := time.Since(began); took > p.D/2+p.Slack {
-			p.Errorf("after it has lost, the acquire took %v", took)
-		}
-		if ok {
-			p.need(a.release(), "release")
-		}
-		p.pass(p.D)
-		if !ok {
-			granted("after it has lost")
-		}
-	}},
 	{"H5/acquire-while-breaking-sends-nothing", "an acquire while the lease is breaking returns the token that is held, and keeps nothing beyond the end of the break", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
@@ -368,58 +222,6 @@ var boundRules = []rule{
 		}
 		p.pass(2 * p.D)
 		a.requireLosses(0)
-	}},
-	{"H13/a-break-ends-though-the-holder-is-cut-off", "a holder that has learned of a break and is cut off then loses the lease as broken, at the end of the break at the latest", canRevoke | canCut | CanBreak | CanShowRecords, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
-		tok := a.acquire()
-		began := time.Now()
-		w.revoke(p.D * 3 / 4)
-		p.pass(p.D/2 + p.Slack/4)
-		a.cut()
-		p.pass(p.D*3/4 - time.Since(began) + p.Slack)
-		a.requireNotAlive("when the break is over")
-		b.acquire()
-		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
-		a.mend()
-		a.requireNotAliveFor(p.D/2, "after the break")
-	}},
-	{"H11/a-lease-that-is-gone-is-lost", "a renewal that finds no lease at all, or another ID, is a loss at once, and the record that the holder saw before counts no more", CanUseAuthority, func(p *probe) {
-		for _, code := range []lease.Code{lease.ErrIDMismatch, lease.ErrOver, lease.ErrNotPresent, lease.ErrBroken} {
-			w := p.world()
-			w.name += "/" + code.String()
-			w.answer(func(req lease.Request, res *lease.Result, err *error) {
-				if req.Action == lease.ActionRenew {
-					*res, *err = lease.Result{Now: res.Now, Record: lease.Record{Epoch: res.Record.Epoch}}, &lease.OpError{Op: "renew", Name: w.name, Err: code}
-				}
-			})
-			a := w.join(Holder{Name: w.name, Owner: "a"})
-			a.acquire()
-			p.pass(p.D/2 + p.Slack)
-			a.requireNotAlive("after its renewal was refused as " + code.String())
-			a.awaitLosses(1)
-		}
-	}},
-	{"H21/wait-ends-with-its-context", "a wait whose context is done, or ends, returns its error at once while another holds", hasWait, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
-		a.acquire()
-		for _, after := range []time.Duration{0, p.D / 3} {
-			ctx, cancel := context.WithTimeout(p.ctx, after)
-			began := time.Now()
-			err := b.waiter().Wait(ctx)
-			cancel()
-			if took := time.Since(began); took > after+p.Slack || !errors.Is(err, context.DeadlineExceeded) {
-				p.Errorf("the context ended after %v, and wait returned %v after %v", after, err, took)
-			}
-		}
-		ctx, cancel := context.WithCancelCause(p.ctx)
-		defer cancel(nil)
-		time.AfterFunc(p.D/3, func() { cancel(errors.New("a cause of the test")) })
-		if err := b.waiter().Wait(ctx); !errors.Is(err, context.Canceled) {
-			p.Errorf("the context ended with a cause of the caller, and wait returned %v", err)
-		}
-		a.requireAlive("after another waited")
 	}},
 	{"H18/what-is-closed-stays-closed", "after close CheckAlive is false, release has nothing to give up, contexts of the incarnation end, and other holders can acquire the lease", hasClose, func(p *probe) {
 		w := p.world()
@@ -548,17 +350,6 @@ var waitRules = []rule{
 			p.Errorf("a wait after close returned %v, after %v", err, took)
 		}
 	}},
-	{"H21/wait-ends-under-an-ID-whose-release-failed", "if the lease is locked under an ID of the holder whose release failed, a wait returns, because an acquire sends that release again; if this fails too, the acquire is an error", CanUseAuthority | hasWait, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.FailRequest))
-		a.acquire()
-		if err := a.release(); err == nil {
-			p.Errorf("a release that did not arrive returned nil")
-		}
-		ctx, cancel := context.WithTimeout(p.ctx, p.D/2+p.Slack)
-		defer cancel()
-		p.need(a.waiter().Wait(ctx), "waiting for the own release")
-		a.requireError(p.ctx, "of what is locked under an own ID")
-	}},
 	{"H21/wait-ends-without-a-watch", "a wait for a lease without an end returns after its release, even if the watch is lost, cannot begin, or there is none", CanUseAuthority | hasWait | CanBeInfinite | exactTime, func(p *probe) {
 		direct := p.world().direct
 		for i, over := range []func(lease.Authority) lease.Authority{
@@ -603,31 +394,6 @@ var waitRules = []rule{
 			p.Fatalf("the lease was released %v ago, and wait has not returned", 4*p.D)
 		}
 	}},
-	{"H21/wait-ends-though-signals-are-lost", "a holder that waits gets the lease even if the watch signals nothing, is lost, or cannot begin, and it does not send requests without a pause", CanUseAuthority | hasWait, func(p *probe) {
-		for i, fault := range []leasefault.WatchFault{leasefault.LoseSignals(p.rand.Uint64(), 1), leasefault.CloseWatch(p.D / 20), leasefault.FailWatch} {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
-			a := w.join(Holder{Owner: "a"})
-			w.direct = leasefault.Lossy(w.direct, fault)
-			b := w.join(Holder{Owner: "b"})
-			a.acquire()
-			held := make(chan error, 1)
-			go p.guarded(func() { held <- b.waitUntilHeld() })()
-			p.pass(2 * p.D)
-			if n := len(b.requests.sentOf(leasefault.Any)); n > 100 {
-				p.Errorf("it asked %d times in two durations", n)
-			}
-			p.need(a.release(), "release")
-			select {
-			case err := <-held:
-				p.need(err, "waiting")
-			case <-time.After(p.D + p.eventTimeout()):
-				p.Fatalf("the holder released, and the one that waits has not got it")
-			}
-			b.requireAlive("after it waited")
-			p.need(b.release(), "release")
-		}
-	}},
 	{"H22/bad-holders-are-refused", "what is out of range, or leaves no time to renew, is refused when the lease is made: the constructor fails its test, and the message contains the value", 0, func(p *probe) {
 		type bad struct {
 			what   string
@@ -669,16 +435,4 @@ var waitRules = []rule{
 func (p *contender) waiter() lease.Waiter {
 	p.w.Helper()
 	return p.Lease.(lease.Waiter)
-}
-
-// waitUntilHeld calls Wait and Acquire in turn until the lease is held.
-func (p *contender) waitUntilHeld() error {
-	for {
-		if err := p.waiter().Wait(p.w.ctx); err != nil {
-			return err
-		}
-		if _, ok, err := p.tryAcquire(p.w.ctx); ok || p.w.ctx.Err() != nil {
-			return err
-		}
-	}
 }

@@ -161,14 +161,6 @@ var releaseRules = []rule{
 		p.need(a.release(), "release after the acquire was carried out")
 		w.requireFree("after the second release")
 	}},
-	{"H17/a-release-leaves-no-infinite-grant", "if no answer to an acquire of an infinite lease arrives, a release returns nil only if the lease is free, whatever the release itself sends", CanUseAuthority | CanBeInfinite, func(p *probe) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailRequest), leasefault.From(2, lease.ActionAcquire, leasefault.FailAnswer))
-		a.requireError(p.ctx, "that did not arrive")
-		if a.release() == nil {
-			w.requireFree("after a release that returned nil")
-		}
-	}},
 	{"H17/releases-at-once", "of concurrent releases none returns nil before the lease is released", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.DelayRequest(p.D/20)))
@@ -208,21 +200,6 @@ var releaseRules = []rule{
 		a.requireLosses(0)
 		b.acquire()
 	}},
-	{"H17/a-stale-release-hurts-no-later-incarnation", "a copy of a release that arrives late does not end the next incarnation", CanUseAuthority, func(p *probe) {
-		gate := p.gate()
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, leasefault.Repeat(p.TB, gate.HoldRequest)))
-		a.acquire()
-		p.need(a.release(), "release")
-		a.acquire()
-		gate.Open()
-		p.pass(p.D / 10)
-		if !w.now().State.Locked() {
-			p.Errorf("the late release ended the next incarnation")
-		}
-		a.requireAliveFor(3*p.D, "after a copy of an earlier release arrived")
-		a.requireLosses(0)
-	}},
 	{"H17/a-holder-that-has-lost-releases-nothing-of-others", "if a lease was lost and acquired by another holder, a late release of the first holder does not end the other's lease", canLose, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
@@ -234,28 +211,6 @@ var releaseRules = []rule{
 		_ = a.release()
 		b.requireAliveFor(3*p.D, "after one that had lost it released")
 		b.requireLosses(0)
-	}},
-	{"H17/a-release-of-what-was-revoked-ends-no-other-lease", "if a lease was broken and acquired by another holder, a late release of the first holder does not end the other's lease", canRevoke, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
-		a.acquire()
-		w.revoke(0)
-		b.acquire()
-		_ = a.release()
-		a.requireNotAlive("after its release")
-		b.requireAliveFor(3*p.D, "after one from which it was taken released")
-		b.requireLosses(0)
-	}},
-	{"H18/after-release-nothing-is-sent", "once a release has returned nil, no request is made", CanUseAuthority, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"})
-		a.acquire()
-		p.pass(p.D)
-		p.need(a.release(), "release")
-		n := len(a.requests.sentOf(leasefault.Any))
-		p.pass(5 * p.D)
-		if m := len(a.requests.sentOf(leasefault.Any)); m != n {
-			p.Errorf("%d requests were made", m-n)
-		}
 	}},
 	{"H18/after-close-nothing-runs", "after close no request is sent, no handler is called, and no acquire is granted", hasClose, func(p *probe) {
 		w := p.world()
@@ -324,32 +279,6 @@ var releaseRules = []rule{
 			b.acquire()
 			p.need(b.release(), "release")
 		}
-	}},
-	{"H18/a-close-whose-release-fails-waits", "a close whose release fails returns only when every request has returned", CanUseAuthority | hasClose | exactTime, func(p *probe) {
-		gate := p.gate()
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(gate)), leasefault.From(1, lease.ActionRelease, leasefault.FailRequest))
-		a.acquire()
-		p.waitReached(gate)
-		closed := make(chan error, 1)
-		go p.guarded(func() { closed <- a.Lease.(closer).Close(p.ctx) })()
-		p.pass(p.D / 20)
-		select {
-		case err := <-closed:
-			p.Errorf("a renewal is in flight, and close has returned %v", err)
-		default:
-			gate.Open()
-			p.Sleep(p.D / 20)
-			select {
-			case err := <-closed:
-				if err == nil {
-					p.Errorf("the release failed, and close has returned nil")
-				}
-			default:
-				p.Errorf("the renewal has returned, and close has not")
-			}
-		}
-		a.requireNotAliveFor(p.D, "after close")
-		a.requireLosses(0)
 	}},
 	{"H18/a-close-ends-with-its-context", "a close whose context ends returns the error of that context at once, though a request ignores its context", CanUseAuthority | hasClose | exactTime, func(p *probe) {
 		gate := p.gate()

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
 	"github.com/fencedlease/lease/leasefault"
-	"github.com/fencedlease/lease/memory"
 )
 
 // beliefRules check CheckAlive.
@@ -134,20 +132,6 @@ var beliefRules = []rule{
 		}
 		if n := len(a.requests.sentOf(leasefault.Any)); n > asked+1 {
 			p.Errorf("100 calls made %d requests", n-asked)
-		}
-	}},
-	{"H9/clock-rates", "the belief is true even if the authority's clock is faster than the holder's by as much as is allowed", CanUseAuthority, func(p *probe) {
-		clock := leasefault.NewClock()
-		clock.Rate(1.001 / 0.999)
-		w := p.worldOver(leasefault.Skew(memory.New(nil), clock))
-		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
-		a.acquire()
-		p.pass(p.D * 99 / 100)
-		for range 100 {
-			if a.CheckAlive() && !w.now().State.Locked() {
-				a.requireNotAlive("when the authority has it no longer")
-			}
-			p.pass(p.D / 5000)
 		}
 	}},
 	{"H9/infinite-keeps-asking", "the holder of an infinite lease goes on asking, and learns that it was broken", canRevoke | CanBeInfinite | exactTime, func(p *probe) {
@@ -350,17 +334,6 @@ var renewalRules = []rule{
 		a.requireAliveFor(4*p.D, "after an error with a code")
 		a.requireLosses(0)
 	}},
-	{"H11/errors-are-retried-to-the-end", "a renewal that errs is sent again until the lease is no longer certain, however often it has erred", CanUseAuthority | exactTime, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
-		a.acquire()
-		for a.stillAlive() {
-			p.pass(p.D / 200)
-		}
-		renewals := a.requests.sentOf(lease.ActionRenew)
-		if n := len(renewals); n == 0 || time.Since(renewals[n-1].at) > p.D/4 {
-			p.Errorf("%d renewals erred, and none was sent in the last quarter of the duration", n)
-		}
-	}},
 	{"H11/a-lost-answer-is-no-loss", "a renewal that was carried out, but whose answer is lost, is not a loss", CanUseAuthority, func(p *probe) {
 		var all []*contender
 		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, p.loseAnswer, leasefault.Duplicate} {
@@ -432,28 +405,6 @@ var renewalRules = []rule{
 		}
 		a.requireLosses(0)
 	}},
-	{"H11/renewals-are-spread", "holders that began together do not renew together", CanUseAuthority | exactTime, func(p *probe) {
-		const crowd = 20
-		w := p.world()
-		var all []*contender
-		for i := range crowd {
-			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"})
-			a.acquire()
-			all = append(all, a)
-		}
-		p.pass(4 * p.D)
-		instants := map[time.Time]int{}
-		for _, a := range all {
-			renewals := a.requests.sentOf(lease.ActionRenew)
-			if len(renewals) < 8 {
-				p.Fatalf("%d renewals in 4 durations", len(renewals))
-			}
-			instants[renewals[7].at]++
-		}
-		if len(instants) < crowd/2 {
-			p.Errorf("%d holders that began together made their eighth renewals in %d instants", crowd, len(instants))
-		}
-	}},
 	{"H11/first-renewals-are-spread", "holders that acquire together do not send their first renewals together, after a first acquire and after a later one", CanUseAuthority | exactTime, func(p *probe) {
 		const crowd = 20
 		w := p.world()
@@ -486,28 +437,6 @@ var renewalRules = []rule{
 			delays := slices.Sorted(maps.Keys(instants))
 			if first, last := delays[0], delays[len(delays)-1]; first > last/2 {
 				p.Errorf("%d holders acquired together, and made their first renewals from %v to %v later", crowd, first, last)
-			}
-		}
-	}},
-	{"H11/signals-overlap-no-renewal", "signals that follow each other while a renewal is in flight send no second one", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
-		for i := range 8 {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
-			watched := &watchLog{Authority: w.direct}
-			w.direct = passon.Authority(watched, w.direct)
-			a := w.join(Holder{Name: w.name, Owner: "a", TakeOver: p.can(CanTakeOver)}, leasefault.Always(lease.ActionRenew, leasefault.DelayRequest(p.D/12)))
-			a.acquire()
-			p.pass(p.D/2 + time.Duration(p.rand.Int64N(int64(p.D))))
-			if watched.calls.Load() == 0 {
-				p.Skipf("the holder does not watch its lease")
-			}
-			for n := range 6 {
-				w.revoke(p.D - time.Duration(n+1)*p.D/12)
-				p.pass(p.D/60 + time.Duration(p.rand.Int64N(int64(p.D/60))))
-			}
-			p.pass(p.D / 6)
-			if n := a.requests.maxInFlight(lease.ActionRenew); n > 1 {
-				p.Errorf("%d renewals were in flight at once", n)
 			}
 		}
 	}},
@@ -544,42 +473,6 @@ var renewalRules = []rule{
 		a.requireNotAlive("after it was lost")
 		w.requireFree("after a renewal that came too late")
 	}},
-	{"H12/a-late-renewal-is-released-though-a-release-failed", "a renewal that is carried out after the loss is released by its ID, even if every release before it failed", CanUseAuthority | exactTime, func(p *probe) {
-		for i := range 8 {
-			fault := []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer}[i%2]
-			arrives := p.D * 31 / 30
-			if i/2%2 == 1 {
-				arrives = p.D * 7 / 5 // after the holder has given the renewal up
-			}
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
-			began := time.Now()
-			var late, committed atomic.Bool
-			a := w.join(Holder{Name: w.name, Owner: "a"},
-				leasefault.Always(lease.ActionRenew, func(ctx context.Context, c *leasefault.Call) error {
-					if time.Since(began) < p.D*8/10 || late.Swap(true) {
-						return leasefault.FailRequest(ctx, c)
-					}
-					p.Sleep(arrives - time.Since(began))
-					err := c.Send(context.WithoutCancel(ctx))
-					committed.Store(true)
-					if i >= 4 { // the answer is lost
-						err = leasefault.ErrInjected
-					}
-					return err
-				}),
-				leasefault.Always(lease.ActionRelease, leasefault.If(func() bool { return !committed.Load() }, fault)))
-			a.acquire()
-			p.pass(arrives + p.D/15 - time.Since(began))
-			a.requireNotAlive("after it was lost")
-			if !committed.Load() {
-				p.Skipf("the holder has sent no renewal late enough")
-			}
-			a.requireNotAliveFor(p.D*3/4, "after a renewal that came too late")
-			w.requireFree("three quarters of a duration after a renewal that came too late")
-			a.awaitLosses(1)
-		}
-	}},
 	{"H12/an-answer-after-the-end-revives-nothing", "the answer to a renewal that arrives after the end of what is certain revives nothing, even if nothing had noticed the loss", CanUseAuthority | CanUseClock, func(p *probe) {
 		clock, gate := leasefault.NewClock(), p.gate()
 		began := time.Now()
@@ -599,19 +492,6 @@ var renewalRules = []rule{
 		clock.Resume()
 		a.requireNotAliveFor(p.D/2, "after the answer to a renewal came too late")
 		a.awaitLosses(1)
-	}},
-	{"H12/a-stale-renewal-resurrects-nothing", "a copy of a renewal that arrives after the release brings nothing back", CanUseAuthority, func(p *probe) {
-		gate := p.gate()
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.Nth(2, leasefault.Any, leasefault.Repeat(p.TB, gate.HoldRequest)))
-		a.acquire()
-		p.pass(p.D / 2)
-		p.need(a.release(), "release")
-		gate.Open()
-		p.pass(p.D / 20)
-		w.requireFree("after a release, though a copy of a renewal came later")
-		a.requireNotAliveFor(p.D, "after its release")
-		a.requireLosses(0)
 	}},
 	{"H19/every-incarnation-is-renewed", "an incarnation that begins right after another one is renewed like any other", 0, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -633,33 +513,6 @@ var renewalRules = []rule{
 		a.acquire()
 		gate.Open()
 		a.requireAliveFor(3*p.D, "after the renewal of an earlier incarnation was refused")
-		a.requireLosses(0)
-	}},
-	{"H19/a-late-refusal-reaches-no-later-incarnation", "the answer to a renewal of an earlier incarnation, which was refused between the two, is not a loss of the later one", CanUseAuthority | exactTime, func(p *probe) {
-		request, answer := p.gate(), p.gate()
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, leasefault.Chain(ignoreContext(request), ignoreContextOfAnswer(answer))))
-		a.acquire()
-		p.waitReached(request)
-		p.need(a.release(), "release")
-		request.Open() // the renewal finds a free lease
-		p.waitReached(answer)
-		a.acquire()
-		answer.Open()
-		a.requireAliveFor(3*p.D, "after the holder got the refusal of a renewal of an earlier incarnation")
-		a.requireLosses(0)
-	}},
-	{"H19/an-answer-revives-no-other-incarnation", "the answer to a renewal of an incarnation that was released brings nothing back", CanUseAuthority, func(p *probe) {
-		gate := p.gate()
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContextOfAnswer(gate))), w.join(Holder{Owner: "b"})
-		a.acquire()
-		p.waitReached(gate)
-		p.need(a.release(), "release")
-		b.acquire()
-		p.pass(p.D / 20) // a's own goroutines learn of the release before the answer comes
-		gate.Open()
-		a.requireNotAliveFor(2*p.D, "after the answer to a renewal of what was released")
-		b.requireAlive("after an answer to another")
 		a.requireLosses(0)
 	}},
 	{"H19/an-answer-prolongs-no-other-incarnation", "the answer to a renewal of an earlier incarnation adds nothing to what a later one believes", CanUseAuthority, func(p *probe) {

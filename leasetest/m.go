@@ -2,7 +2,6 @@ package leasetest
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -69,18 +68,6 @@ var badArgumentRule = rule{"M18/the-first-bad-argument-is-named", "of two bad ar
 var machineRules = []rule{
 	oldPeriodRule,
 	badArgumentRule,
-	{"M4/tokens-outlive-idleness", "the first grant after a long time has a newer token than the last one before it", 0, func(p *probe) {
-		a := p.authority()
-		var last uint64
-		for range 3 {
-			epoch := a.grant(acquire(p.id(), p.D)).Record.Epoch
-			if epoch <= last {
-				p.Errorf("epoch %d was granted after %d, and after %v", epoch, last, p.idleTime())
-			}
-			last = epoch
-			p.pass(p.idleTime())
-		}
-	}},
 	{"M4/the-same-ID-has-a-newer-token", "tokens compare as numbers, over releases, and past the tenth", 0, func(p *probe) {
 		a := p.authority()
 		var last lease.Token
@@ -97,25 +84,6 @@ var machineRules = []rule{
 			last = tok
 			a.grant(release(id))
 		}
-	}},
-	{"M18/bad-arguments-are-refused-in-every-state", "a request without an argument of its action, or with one out of range, gets that argument's code and changes nothing", 0, func(p *probe) {
-		a := p.authority()
-		a.eachState(func(name string, holder lease.ID, s authorityState) {
-			before, err := lease.Inspect(p.ctx, a, name)
-			p.need(err, "read")
-			for _, id := range []lease.ID{holder, p.id()} {
-				for _, bad := range badRequests(id, p.D) {
-					if p.lacksAbility(bad.req) {
-						continue
-					}
-					_, err := a.Do(p.ctx, name, bad.req)
-					if lease.CodeOf(err) != bad.code || lease.CodeOf(err).Refusal() {
-						p.Errorf("%s: %s must be refused with the code %v: %v", s.what, requestText(bad.req), bad.code, err)
-					}
-				}
-			}
-			a.requireRecord(name, before.Record, s.what+": after bad requests")
-		})
 	}},
 	{"M18/limits-come-after-every-argument", "a request with a bad argument and a duration or a period out of the limits gets the code of the bad argument", 0, func(p *probe) {
 		a := p.authority()
@@ -152,34 +120,6 @@ var machineRules = []rule{
 	}},
 }
 
-// A badRequest contains a request with a bad argument. The field code is the code of the error for
-// this argument.
-type badRequest struct {
-	code lease.Code
-	req  lease.Request
-}
-
-// badRequests returns bad requests of a holder with the given ID.
-func badRequests(id lease.ID, d time.Duration) []badRequest {
-	return []badRequest{
-		{lease.ErrAction, lease.Request{}},
-		{lease.ErrAction, lease.Request{Action: lease.ActionWrite + 1}},
-		{lease.ErrProposed, acquire(lease.ID{}, d)},
-		{lease.ErrDuration, acquire(id, 0)},
-		{lease.ErrDuration, acquire(id, -d)},
-		{lease.ErrOwner, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d, Owner: "a\x00b"}},
-		{lease.ErrOwner, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d, Owner: strings.Repeat("o", lease.MaxLabel+1)}},
-		{lease.ErrOwner, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d, Owner: strings.Repeat("\u00fc", lease.MaxLabel/2+1)}},
-		{lease.ErrID, renew(lease.ID{})},
-		{lease.ErrID, release(lease.ID{})},
-		{lease.ErrID, lease.Request{Action: lease.ActionChange, Proposed: id}},
-		{lease.ErrProposed, lease.Request{Action: lease.ActionChange, ID: id}},
-		{lease.ErrOwner, lease.Request{Action: lease.ActionChange, ID: id, Proposed: lease.ID{15: 1}, Owner: "a\x00b"}},
-		{lease.ErrPeriod, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(-1)}},
-		{lease.ErrVersion, lease.Request{Action: lease.ActionRenew, ID: id, Version: 1}},
-	}
-}
-
 // leaseTokenRules check the tokens of leases.
 var leaseTokenRules = []rule{
 	{"M4/tokens-rise", "each acquire has a newer token than every one before, whichever holder acquires, and renewals keep it", hasToken, func(p *probe) {
@@ -207,26 +147,6 @@ var leaseTokenRules = []rule{
 var stepMachineRules = []rule{
 	oldPeriodRule,
 	badArgumentRule,
-	{"M4/the-epoch-has-a-limit", "at the epoch 2^63-1 a grant is refused, and changes nothing", 0, func(p *probe) {
-		step := p.authority().bare.(*stepper).step
-		now, id := time.Date(2012, 2, 12, 0, 0, 0, 0, time.UTC), p.id()
-		last := lease.Record{State: lease.Leased, ID: id, Duration: time.Minute, Until: now.Add(time.Minute), Epoch: math.MaxInt64}
-		for _, req := range []lease.Request{acquire(id, time.Minute), {Action: lease.ActionChange, ID: id, Proposed: p.id()}} {
-			if r, err := step(last, req, now); lease.CodeOf(err) != lease.ErrEpochLimit || r != last {
-				p.Errorf("%s gets %s", requestText(req), outcomeText(r, err))
-			}
-		}
-		// The following requests grant no new token.
-		for _, req := range []lease.Request{renew(id), release(id), {Action: lease.ActionChange, ID: id, Proposed: id}} {
-			if r, err := step(last, req, now); err != nil || r.Epoch != last.Epoch {
-				p.Errorf("%s gets %s", requestText(req), outcomeText(r, err))
-			}
-		}
-		last.Epoch--
-		if r, err := step(last, acquire(id, time.Minute), now); err != nil || r.Epoch != math.MaxInt64 {
-			p.Errorf("before the limit an acquire gets %s", outcomeText(r, err))
-		}
-	}},
 	{"M14/sums-saturate", "an end that cannot be written is never, and for a break the last time that can be; before the year 1 nothing is granted", 0, func(p *probe) {
 		step := p.authority().bare.(*stepper).step
 		last, id := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), p.id()
@@ -244,31 +164,6 @@ var stepMachineRules = []rule{
 		}
 		if r, err := step(forever, lease.Request{Action: lease.ActionRead}, time.Time{}.Add(-1)); lease.CodeOf(err) != lease.ErrTime {
 			p.Errorf("a read before the year 1 gets %s", outcomeText(r, err))
-		}
-	}},
-	{"M14/every-grant-saturates", "a renewal and an acquire leave a lease without an end if its end cannot be written, in every state in which they are granted", 0, func(p *probe) {
-		step := p.authority().bare.(*stepper).step
-		last, id := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), p.id()
-		now := last.Add(-30 * time.Second)
-		leased := lease.Record{State: lease.Leased, ID: id, Duration: time.Minute, Until: now.Add(time.Second), Epoch: 7}
-		expired, broken, released, infinite := leased, leased, leased, leased
-		expired.Until = now.Add(-time.Second)
-		broken.State, broken.Until = lease.Broken, time.Time{}
-		released.State, released.Until = lease.Available, time.Time{}
-		infinite.Duration, infinite.Until = lease.Infinite, time.Time{}
-		for _, before := range []lease.Record{leased, expired, broken, released, infinite} {
-			for _, req := range []lease.Request{renew(id), acquire(id, time.Minute), acquire(p.id(), time.Minute)} {
-				state := before.At(now).State
-				isOver := req.Action == lease.ActionRenew && !state.Renewable()
-				isHeldByOther := req.Action == lease.ActionAcquire && state == lease.Leased && req.Proposed != id
-				if isOver || isHeldByOther {
-					continue // it is refused
-				}
-				r, err := step(before, req, now)
-				if err != nil || r.State != lease.Leased || !r.Until.IsZero() || r.Validate() != nil {
-					p.Errorf("at %v %s makes %s of %s: %v", now, requestText(req), outcomeText(r, err), recordText(before), r.Validate())
-				}
-			}
 		}
 	}},
 }

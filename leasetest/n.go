@@ -65,12 +65,6 @@ var runRules = []rule{
 			p.Errorf("the function ended after the lease, and Run returned %v", err)
 		}
 	}},
-	{"N1/a-loss-is-returned-though-the-caller-cancels-later", "a run whose function was ended by a loss returns the loss, even if the caller then ends its own context", canLose, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"})
-		ctx, cancel := context.WithCancel(p.ctx)
-		defer cancel()
-		a.loseInRunUnder(ctx, func(context.Context) error { cancel(); return nil })
-	}},
 	{"N1/a-run-contends-again-if-the-caller-lets-it", "after a loss, a run asks its caller with the loss whether to contend again, acquires the lease again, and returns the error of the last function", canLose, func(p *probe) {
 		a, own := p.world().join(Holder{Owner: "a"}), errors.New("the second function failed")
 		ctx, cancel := context.WithTimeout(p.ctx, 5*p.eventTimeout())
@@ -140,16 +134,6 @@ var runRules = []rule{
 		a.requireNotAlive("after the run")
 		b.acquire()
 	}},
-	{"N2/a-run-releases-what-its-function-could-not", "if a release that the function itself sent is lost, the run releases the lease", CanUseAuthority, func(p *probe) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.First(1, lease.ActionRelease, leasefault.FailRequest))
-		err := session.Run(p.ctx, a.Lease, func(ctx context.Context, _ lease.Token) error {
-			p.history.printf("a: Release in the function: %v", a.Release(context.WithoutCancel(ctx)))
-			return nil
-		}, silentOptions)
-		p.history.printf("a: Run: %v", err)
-		w.requireFree("after a run whose function could not release")
-	}},
 	{"N3/a-panic-leaves-no-lease", "the lease of a function that panicked is free at once", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
@@ -193,35 +177,6 @@ var runRules = []rule{
 				p.Errorf("the release failed, and the run returned %v", err)
 			}
 		}
-	}},
-	{"N3/a-release-that-failed-is-part-of-what-the-run-returns", "a run whose release failed returns an error that is not the function's alone, even if its context ended", canCut, func(p *probe) {
-		w, own := p.world(), errors.New("the function failed")
-		for i, failed := range []error{nil, own, nil, own} {
-			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"})
-			ctx, cancel := context.WithCancel(p.ctx)
-			err := session.Run(ctx, a.Lease, func(context.Context, lease.Token) error {
-				a.cut()
-				if i >= 2 {
-					cancel()
-				}
-				return failed
-			}, &session.RunOptions{Logger: silentOptions.Logger, ReleaseTimeout: p.D / 4})
-			cancel()
-			a.mend()
-			if err == failed || failed != nil && !errors.Is(err, failed) {
-				p.Errorf("the release failed, the function returned %v, and the run %v", failed, err)
-			}
-		}
-	}},
-	{"N3/a-single-attempt-without-an-answer-leaves-no-lease", "a run that makes one attempt, and gets no answer, releases what the attempt may have got before it returns", CanUseAuthority, func(p *probe) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionAcquire, leasefault.FailAnswer), leasefault.Always(lease.ActionRelease, leasefault.DelayRequest(p.D/20)))
-		ran, err := session.TryRun(p.ctx, a.Lease, func(context.Context, lease.Token) error { return nil }, silentOptions)
-		p.history.printf("a: TryRun: %v, %v", ran, err)
-		if ran || err == nil {
-			p.Errorf("the acquire was not answered, and TryRun returned %v, %v", ran, err)
-		}
-		w.requireFree("after a run whose attempt was not answered")
 	}},
 	{"N1/a-single-attempt-runs-nothing-beside-a-living-holder", "a run that makes one attempt does not call its function while another holder lives, even if the refusal does not show that", CanUseAuthority | CanShowRecords, func(p *probe) {
 		w := p.world()
@@ -288,27 +243,6 @@ var runRules = []rule{
 		})
 		if n := instantsOfAcquires(all, began.Add(p.D/4)); n < crowd/2 {
 			p.Errorf("the acquires of %d contenders failed at once, and their next acquires came in %d instants", crowd, n)
-		}
-	}},
-	{"N4/a-crowd-takes-turns", "each of many waiting holders gets the lease, one after the other", hasWait, func(p *probe) {
-		w := p.world()
-		first := w.join(Holder{Owner: "first"})
-		first.acquire()
-		crowd := make([]*contender, 5)
-		turns := make(chan error, len(crowd))
-		for i := range crowd {
-			crowd[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)})
-			go p.guarded(func() { turns <- errors.Join(crowd[i].waitUntilHeld(), crowd[i].release()) })()
-		}
-		p.pass(p.D)
-		p.need(first.release(), "release")
-		for n := range crowd {
-			select {
-			case err := <-turns:
-				p.need(err, "a turn")
-			case <-time.After(2*p.D + p.eventTimeout()):
-				p.Fatalf("%d of %d had their turn, and then no other", n, len(crowd))
-			}
 		}
 	}},
 }

@@ -67,9 +67,6 @@ func (a *remoteAuthority) swap(ctx context.Context, name string, old, next lease
 
 func (a *remoteAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := a.try(ctx, name, req)
-	if err != nil && lease.CodeOf(err) == 0 && a.bug == "sends a request again that got no answer" {
-		return a.try(ctx, name, req)
-	}
 	if err == nil && req.Action == lease.ActionBreak && a.bug == "is certain of the whole period of a break" {
 		res.MinRemaining, _ = req.Period.Get()
 	}
@@ -122,9 +119,6 @@ func (a *remoteAuthority) try(ctx context.Context, name string, req lease.Reques
 		}
 		swapped, err := a.swap(ctx, name, r, next)
 		if err != nil {
-			if a.bug == "takes a lost swap for a grant" {
-				return lease.Result{Record: next, Now: now}, nil
-			}
 			if a.bug == "decides again if a lost swap has left another record" {
 				switch found, _, lost := a.load(ctx, name); {
 				case found == next:

@@ -22,64 +22,6 @@ func takesFor(over lease.Authority, owner string, same func(one, other string) b
 	})
 }
 
-// signalRenews sends a renewal at each signal, whatever else is in flight.
-type signalRenews struct {
-	lease.Authority
-	mu sync.Mutex
-	id lease.ID // of the last acquire
-}
-
-func (a *signalRenews) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.ActionAcquire {
-		a.mu.Lock()
-		a.id = req.Proposed
-		a.mu.Unlock()
-	}
-	return a.Authority.Do(ctx, name, req)
-}
-
-func (a *signalRenews) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	signals, err := a.Authority.(lease.Watcher).Watch(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	out := make(chan struct{}, 1)
-	go func() {
-		defer close(out)
-		for range signals {
-			a.mu.Lock()
-			id := a.id
-			a.mu.Unlock()
-			go func() { _, _ = a.Do(ctx, name, renew(id)) }()
-			select {
-			case out <- struct{}{}:
-			default:
-			}
-		}
-	}()
-	return out, nil
-}
-
-// releasesOnce sends one release for each ID.
-type releasesOnce struct {
-	lease.Authority
-	mu    sync.Mutex
-	tried map[lease.ID]bool
-}
-
-func (a *releasesOnce) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.ActionRelease {
-		a.mu.Lock()
-		again := a.tried[req.ID]
-		a.tried[req.ID] = true
-		a.mu.Unlock()
-		if again {
-			return lease.Result{Now: time.Now()}, nil
-		}
-	}
-	return a.Authority.Do(ctx, name, req)
-}
-
 // releasesLater sends a release when some time has passed since a renewal found a broken lease.
 type releasesLater struct {
 	lease.Authority
@@ -129,8 +71,3 @@ func (a *watchesOnce) Watch(ctx context.Context, name string) (<-chan struct{}, 
 	}
 	return a.Authority.(lease.Watcher).Watch(ctx, name)
 }
-
-// The timers of a lateClock run a quarter of a second late.
-type lateClock struct{ lease.Clock }
-
-func (c lateClock) After(d time.Duration) <-chan time.Time { return c.Clock.After(d + time.Second/4) }

@@ -2,7 +2,6 @@ package leasetest
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"sync"
 	"testing"
@@ -86,12 +85,6 @@ func (s *remoteStore) Swap(ctx context.Context, name string, old lease.Snapshot,
 	}
 	if failed == nil {
 		return snap, err
-	}
-	switch s.bug {
-	case "takes a failed swap for a conflict":
-		failed = errors.Join(lease.ErrConflict, failed)
-	case "takes a failed swap for an applied one":
-		failed = nil
 	}
 	return lease.Snapshot{Record: next, Version: "none", Now: old.Now}, failed
 }

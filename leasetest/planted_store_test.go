@@ -3,16 +3,13 @@ package leasetest
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
 	"iter"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-	"unicode"
 
 	"github.com/fencedlease/lease"
 )
@@ -61,20 +58,6 @@ func (s *plainStore) key(name string) (string, error) {
 	if s.form != nil && lease.CheckName(name) == nil {
 		return s.form(name), nil
 	}
-	switch s.bug {
-	case "takes hostile names":
-		return name, nil
-	case "keeps one record for all":
-		return "record", nil
-	case "folds case":
-		name = strings.ToLower(name)
-	case "shortens names":
-		name = name[:min(63, len(name))]
-	case "keeps names as hashes of 32 bits":
-		return fmt.Sprint(crc32.ChecksumIEEE([]byte(name))), lease.CheckName(name)
-	case "replaces separators":
-		name = strings.NewReplacer("/", "_", ".", "_").Replace(name)
-	}
 	return name, lease.CheckName(name)
 }
 
@@ -106,9 +89,6 @@ func (s *plainStore) current(name string) lease.Snapshot {
 		delete(s.records, name)
 	} else if ok {
 		snap.Record, snap.Version = r.Record, r.version
-		if s.bug == "shows the floor for names that it knows" {
-			snap.Record.Epoch = max(snap.Record.Epoch, s.floor)
-		}
 	} else if s.bug == "knows every name" {
 		snap.Record = lease.Record{State: lease.Expired, ID: lease.ID{1}, Duration: 1, Epoch: s.floor + 1}
 	}
@@ -123,10 +103,6 @@ func (s *plainStore) Load(ctx context.Context, name string) (lease.Snapshot, err
 	if ctx.Err() != nil && s.bug == "takes a done context for a free lease" {
 		return lease.Snapshot{Version: "none", Now: time.Now().UTC()}, nil
 	}
-	began := time.Now().Round(0).UTC()
-	if s.bug == "reads the clock before the record" {
-		time.Sleep(2 * time.Millisecond)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spoilt[name] {
@@ -140,9 +116,7 @@ func (s *plainStore) Load(ctx context.Context, name string) (lease.Snapshot, err
 	if first, ok := s.first[name]; ok && s.bug == "answers from a cache" && s.swaps%3 != 0 {
 		return first, nil
 	}
-	if s.first[name] = snap; s.bug == "reads the clock before the record" {
-		snap.Now = began
-	}
+	s.first[name] = snap
 	return snap, ctx.Err()
 }
 
@@ -154,18 +128,6 @@ func (s *plainStore) Swap(ctx context.Context, name string, old lease.Snapshot, 
 	if err := next.Validate(); err != nil && s.bug != "writes what is corrupt" {
 		return lease.Snapshot{}, err
 	}
-	if s.bug == "takes no record" {
-		return lease.Snapshot{}, fmt.Errorf("no connection")
-	}
-	if s.bug == "compares before it writes" {
-		s.mu.Lock()
-		now := s.current(name)
-		s.mu.Unlock()
-		time.Sleep(time.Nanosecond) // another comes between
-		if now.Version != old.Version {
-			return now, lease.ErrConflict
-		}
-	}
 	if ctx.Err() != nil && s.bug == "acknowledges what it does not write under a done context" {
 		return lease.Snapshot{Record: next, Version: "none", Now: time.Now().UTC()}, nil
 	}
@@ -175,66 +137,32 @@ func (s *plainStore) Swap(ctx context.Context, name string, old lease.Snapshot, 
 	conflict := now.Version != old.Version
 	over := now.Record.At(old.Now) != now.Record.At(now.Now)
 	switch s.bug {
-	case "compares nothing", "compares before it writes":
+	case "compares nothing":
 		conflict = false
-	case "compares nothing with absence":
-		_, known := s.records[name]
-		conflict = conflict && known
 	case "writes whatever is there for an empty version":
 		conflict = conflict && old.Version != ""
-	case "compares the length of versions":
-		conflict = len(now.Version) != len(old.Version)
 	case "compares records":
 		conflict = now.Record != old.Record
 	case "does not look at the time":
 		over = false
 	case "conflicts whenever time has passed":
 		over = !now.Now.Equal(old.Now)
-	case "conflicts forever once a state is over":
-		over = over || !now.Record.Until.IsZero() && !now.Now.Before(now.Record.Until)
-	case "applies what conflicts":
-		if conflict {
-			s.put(name, next, now.Now)
-			return lease.Snapshot{}, lease.ErrConflict
-		}
-	case "takes nothing for a conflict":
-		if conflict {
-			return now, nil
-		}
-	case "shows the wrong record with a conflict":
-		if conflict {
-			now.Record = next
-		}
-	case "shows the time of the load with a conflict":
-		if conflict || over {
-			now.Now = old.Now
-		}
 	case "shows the time of the load when a state is over":
 		if over && !conflict {
 			now.Now = old.Now
-		}
-	case "reports a conflict as any error":
-		if conflict {
-			return now, fmt.Errorf("precondition failed")
 		}
 	}
 	if conflict || over {
 		return now, lease.ErrConflict
 	}
 	_, known := s.records[name]
-	if next.Epoch < now.Record.Epoch && s.bug != "lets an epoch fall" && (known || s.bug != "compares no epoch with the floor") {
+	if next.Epoch < now.Record.Epoch && (known || s.bug != "compares no epoch with the floor") {
 		return lease.Snapshot{}, next.ValidateAfter(now.Record)
 	}
 	if known && next.Epoch < s.floor && s.bug == "holds names that it knows to the floor" {
 		return lease.Snapshot{}, fmt.Errorf("the epoch %d is too low", next.Epoch)
 	}
 	s.put(name, next, now.Now)
-	if s.bug == "returns what it replaced" {
-		return now, nil
-	}
-	if ctx.Err() != nil && s.bug == "takes an ended context for a conflict" {
-		return lease.Snapshot{}, lease.ErrConflict
-	}
 	return s.current(name), ctx.Err()
 }
 
@@ -242,60 +170,30 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 	s.swaps++
 	version := fmt.Sprint("swap-", s.swaps)
 	switch s.bug {
-	case "versions are hashes":
-		version = fmt.Sprint(next)
-	case "versions restart with a name":
-		version = fmt.Sprint("swap-", next.Epoch-s.floor)
-		if next.Epoch == s.floor {
-			version += "-released"
-		}
 	case "counts versions in a byte":
 		version = fmt.Sprint("swap-", s.swaps%256)
-	case "drops control characters":
-		next.Owner = strings.Map(func(r rune) rune {
-			if r != '\n' && r != '\t' && unicode.IsControl(r) {
-				return -1
-			}
-			return r
-		}, next.Owner)
-	case "forgets the owner":
-		next.Owner = ""
-	case "rounds durations":
-		next.Duration = next.Duration.Round(time.Second)
-	case "keeps milliseconds":
-		next.Until = next.Until.Truncate(time.Millisecond)
 	case "keeps epochs in 32 bits":
 		next.Epoch = uint64(uint32(next.Epoch))
 	}
 	was := s.records[name]
-	if next.State == lease.Available && s.bug == "deletes what is released" {
-		delete(s.records, name)
-	} else {
+	{
 		ends := next.Until
 		if was.ID == next.ID && was.Epoch == next.Epoch && !was.ends.IsZero() {
 			ends = was.ends
 		}
 		s.records[name] = plainRecord{next, version, now, ends}
 	}
-	hadNoEnd := was.State == lease.Leased && was.Until.IsZero()
 	for i, w := range s.watches[name] {
 		if s.bug == "signals no watch after one that is unread" && len(w.ch) > 0 {
 			break
 		}
 		s.watches[name][i].sent++
 		switch {
-		case s.bug == "a watch goes deaf after 32 signals" && w.sent >= 32, s.bug == "a watch goes deaf after a day" && now.Sub(w.began) > 24*time.Hour:
+		case s.bug == "a watch goes deaf after 32 signals" && w.sent >= 32:
 			continue
-		case w.ctx.Err() != nil, s.bug == "signals no more than one watch" && i > 0, s.bug == "signals every other change" && s.swaps%2 == 0,
-			s.bug == "signals grants only" && next.State != lease.Leased, s.bug == "signals no release" && next.State == lease.Available,
-			s.bug == "signals no break" && next.State == lease.Breaking, s.bug == "signals new states only" && next.State == was.State,
+		case w.ctx.Err() != nil,
 			s.bug == "signals no other owner" && next.ID == was.ID && next.State == was.State && next.Owner != was.Owner,
-			s.bug == "signals no other ID" && next.ID != was.ID && next.State == was.State,
-			s.bug == "signals no break of an infinite lease" && hadNoEnd && next.State == lease.Breaking,
-			s.bug == "signals no break that keeps the end" && next.State == lease.Breaking && next.Until.Equal(was.Until),
-			s.bug == "signals nothing once a record is corrupt" && len(s.spoilt) > 0,
-			s.bug == "signals no end of what had none" && next.ID == was.ID && hadNoEnd && !next.Until.IsZero(),
-			s.bug == "signals no earlier end" && next.ID == was.ID && next.State == was.State && next.Owner == was.Owner:
+			s.bug == "signals nothing once a record is corrupt" && len(s.spoilt) > 0:
 			continue
 		case s.bug == "a later change takes the signal back":
 			select {
@@ -304,17 +202,10 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 			default:
 			}
 		}
-		if s.bug == "closes a watch instead of a signal" {
-			w.close()
-			continue
-		}
 		select {
 		case w.ch <- struct{}{}:
 		default:
 		}
-	}
-	if s.bug == "closes a watch instead of a signal" {
-		delete(s.watches, name)
 	}
 }
 
@@ -326,18 +217,12 @@ func (s *plainStore) Watch(ctx context.Context, name string) (<-chan struct{}, e
 	defer s.mu.Unlock()
 	w := plainWatch{ctx: ctx, ch: make(chan struct{}, 1), began: time.Now()}
 	w.close = sync.OnceFunc(func() { close(w.ch) })
-	if ctx.Err() != nil && s.bug == "watches forever under a done context" {
-		return w.ch, nil
-	}
-	if s.bug == "drops signals without a waiter" {
-		w.ch = make(chan struct{})
-	}
 	s.watches[name] = append(s.watches[name], w)
-	if s.bug != "never closes a watch" && s.bug != "closes a watch instead of a signal" {
+	if s.bug != "never closes a watch" {
 		context.AfterFunc(ctx, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.bug == "the end of a watch ends all of its name" || s.bug == "the end of the last watch but one ends both" && len(s.watches[name]) == 2 {
+			if s.bug == "the end of a watch ends all of its name" {
 				delete(s.watches, name)
 			}
 			s.watches[name] = slices.DeleteFunc(s.watches[name], func(o plainWatch) bool { return o.ch == w.ch })
@@ -402,10 +287,6 @@ func (c *plainClient) Load(ctx context.Context, name string) (lease.Snapshot, er
 	if ok && ctx.Err() != nil && c.bug == "shows what it saw when the context is done" {
 		return cached, nil
 	}
-	if ok && c.bug == "caches what it did not swap itself" {
-		cached.Now = time.Now().Round(0).UTC()
-		return cached, ctx.Err()
-	}
 	snap, err := c.plainStore.Load(ctx, name)
 	if c.bug == "tells the time of its process" {
 		snap.Now = snap.Now.Add(-time.Minute)
@@ -424,21 +305,8 @@ func (c *plainClient) Swap(ctx context.Context, name string, old lease.Snapshot,
 		time.Sleep(time.Nanosecond) // the other client comes between
 		old, _ = c.plainStore.Load(ctx, name)
 	}
-	if c.bug == "writes back what it read of all names" {
-		c.mu.Lock()
-		all := maps.Clone(c.records)
-		c.mu.Unlock()
-		time.Sleep(time.Nanosecond) // the other client comes between
-		delete(all, name)
-		c.mu.Lock()
-		maps.Copy(c.records, all)
-		c.mu.Unlock()
-	}
 	c.own.Lock()
 	defer c.own.Unlock()
-	if c.bug == "compares with what it remembers" && c.cache[name].Version == old.Version {
-		old, _ = c.plainStore.Load(ctx, name)
-	}
 	snap, err := c.plainStore.Swap(ctx, name, old, next)
 	delete(c.cache, name)
 	for _, s := range c.signals {
@@ -484,22 +352,12 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 		}
 		idle := r.State == lease.Available || !r.At(now).State.Locked() && now.Sub(ended) > 2*plainRetention
 		switch s.bug {
-		case "forgets what is locked":
-			idle = true
 		case "forgets a lease by its first end":
 			idle = idle || !r.ends.IsZero() && now.Sub(r.ends) > 2*plainRetention
-		case "forgets what just expired":
-			idle = !r.At(now).State.Locked()
-		case "forgets what is broken":
-			idle = idle || r.At(now).State == lease.Broken
 		case "forgets what expired and was written":
 			idle = idle || r.State == lease.Expired
 		case "forgets what never ends":
 			idle = idle || r.State == lease.Leased && r.Until.IsZero()
-		case "forgets what was written long ago":
-			idle = idle || r.State == lease.Leased && !r.Until.IsZero() && now.Sub(r.changed) > 2*plainRetention
-		case "forgets what has been breaking for long":
-			idle = idle || r.State == lease.Breaking && now.Sub(r.changed) > 2*plainRetention
 		case "forgets what never ends after the stated time":
 			idle = idle || r.State == lease.Leased && r.Until.IsZero() && now.Sub(r.changed) > 2*plainRetention
 		case "forgets the watches too":
@@ -515,13 +373,8 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 	})
 	switch s.bug {
 	case "absence has one version":
-	case "absence has its epoch for a version":
-		s.absent = int(s.floor)
 	default:
 		s.absent++
-	}
-	if s.bug == "versions restart after forgetting" {
-		s.swaps = 0
 	}
 	return plainRetention
 }
@@ -529,17 +382,9 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 // reopen returns the store that a process finds after a restart.
 func (s *plainStore) reopen(testing.TB, lease.Store) lease.Store {
 	next := newPlainStore(s.bug)
-	if s.bug != "loses what it acknowledged" {
-		next.records = s.records
-	}
+	next.records = s.records
 	switch s.bug {
 	case "versions restart after reopening":
-	case "counts versions from those that it finds":
-		for _, r := range s.records {
-			var n int
-			_, _ = fmt.Sscanf(r.version, "swap-%d", &n)
-			next.swaps = max(next.swaps, n)
-		}
 	default:
 		next.swaps = s.swaps
 	}
@@ -562,42 +407,16 @@ func (s *plainStore) List(ctx context.Context, prefix string) iter.Seq2[lease.En
 		s.mu.Lock()
 		began := s.current("").Now
 		s.mu.Unlock()
-		if s.bug == "lists a cache" && s.listed != nil {
-			names = slices.DeleteFunc(slices.Clone(s.listed), func(name string) bool { return !strings.HasPrefix(name, prefix) })
-		}
 		s.listed = names
-		if s.bug == "reads a list at its beginning and shows it as of later" {
-			s.mu.Lock()
-			read := maps.Clone(s.records)
-			s.mu.Unlock()
-			for _, name := range names {
-				e, err := s.entry(name)
-				if err == nil {
-					e.Record = read[name].At(e.Now)
-				}
-				if !yield(e, err) {
-					return
-				}
-			}
-			return
-		}
 		if s.bug == "lists no more than a page of 1000" {
 			names = names[:min(1000, len(names))]
 		}
-		const page = 10
 		for shown := 0; ; shown++ {
-			if s.bug == "pages by offset" && shown%page == 0 {
-				names = s.names(prefix)
-			}
 			if err := ctx.Err(); err != nil && s.bug != "ends a list without an error" {
 				yield(lease.Entry{}, err)
 				return
 			}
 			if shown >= len(names) || ctx.Err() != nil {
-				return
-			}
-			if s.bug == "ends a list at what it cannot read" && s.spoilt[names[shown]] {
-				yield(lease.Entry{}, lease.ErrCorrupt)
 				return
 			}
 			e, err := s.entry(names[shown])
@@ -606,9 +425,6 @@ func (s *plainStore) List(ctx context.Context, prefix string) iter.Seq2[lease.En
 			}
 			if s.bug == "lists every record with the time of the beginning" {
 				e.Now = began
-			}
-			if s.bug == "lists what is infinite twice" && e.Record.Duration == lease.Infinite && !yield(e, err) {
-				return
 			}
 			if !yield(e, err) && s.bug != "goes on when the loop has ended" {
 				return
@@ -625,17 +441,8 @@ func (s *plainStore) names(prefix string) (names []string) {
 		r := s.records[name]
 		begins := strings.HasPrefix(name, prefix)
 		switch s.bug {
-		case "takes a prefix for a pattern":
-			flat := strings.NewReplacer("/", "|") // a pattern's star matches no slash
-			begins, _ = path.Match(flat.Replace(prefix)+"*", flat.Replace(name))
-		case "takes prefixes in any case":
-			begins = strings.HasPrefix(strings.ToLower(name), strings.ToLower(prefix))
-		case "lists what contains the prefix":
-			begins = strings.Contains(name, prefix)
 		case "drops the slash at the end of a prefix":
 			begins = strings.HasPrefix(name, strings.TrimSuffix(prefix, "/"))
-		case "lists no name with a part that begins with a dot":
-			begins = begins && !strings.Contains(name, "/.")
 		case "lists what is leased only":
 			begins = begins && r.State == lease.Leased
 		}

@@ -15,7 +15,7 @@ func TestConstructorsThatReturnNil(t *testing.T) {
 	reopens.options.Store.Reopen = func(testing.TB, lease.Store) lease.Store { return nil }
 	alone := plainStores("")
 	alone.options.Store.Another = func(testing.TB, lease.Store) lease.Store { return nil }
-	noAuthority := plainLeases("")
+	noAuthority := buggySessions("")
 	noAuthority.options.Lease.Authority = func(testing.TB) lease.Authority { return nil }
 	for _, c := range []struct {
 		by    string
@@ -24,9 +24,9 @@ func TestConstructorsThatReturnNil(t *testing.T) {
 	}{
 		{"newStore", &suite{rules: storeRules, newStore: func(testing.TB) lease.Store { return nil }}, "S1/swap-commits"},
 		{"newStore", &suite{rules: storeRules, newStore: func(testing.TB) lease.Store { return (*plainStore)(nil) }}, "S1/swap-commits"},
-		{"Options.Store.Reopen", reopens, "S3/reopening-keeps-what-was-acknowledged"},
-		{"Options.Store.Another", alone, "S8/no-load-is-stale-for-another-client"},
-		{"newAuthority", &suite{rules: authorityRules, newAuthority: func(testing.TB) lease.Authority { return nil }}, "A4/answers-are-fresh"},
+		{"Options.Store.Reopen", reopens, "S3/reopening-keeps-every-state"},
+		{"Options.Store.Another", alone, "S8/no-load-is-stale-for-another-client-in-any-state"},
+		{"newAuthority", &suite{rules: authorityRules, newAuthority: func(testing.TB) lease.Authority { return nil }}, "A1/refused-is-a-code"},
 		{"newLease", &suite{rules: leaseRules, newLease: func(testing.TB, Holder) lease.Lease { return nil }}, "H1/granted-is-held"},
 		{"Options.Lease.Authority", noAuthority, "H1/granted-is-held"},
 		{"newGuard", &suite{rules: guardRules, newGuard: func(testing.TB) Guard { return nil }}, "G4/equal-tokens-pass"},

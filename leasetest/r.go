@@ -134,37 +134,6 @@ var storeRecordRules = []rule{
 
 // authorityRecordRules check the records of authorities.
 var authorityRecordRules = []rule{
-	{"R1/every-answer-shows-a-valid-record", "in every state the record has an ID, a duration, an until and an epoch where that state has them, and only there", CanShowRecords, func(p *probe) {
-		a := p.authority()
-		id := p.id()
-		valid := func(res lease.Result) {
-			p.Helper()
-			if err := res.Record.Validate(); err != nil {
-				p.Errorf("the answer shows %s: %v", outcomeText(res.Record, nil), err)
-			}
-		}
-		look := func() { p.Helper(); valid(a.inspect()) }
-		valid(a.inspect())
-		for _, requests := range [][]lease.Request{
-			{acquire(id, p.D), renew(id), release(id)},
-			{acquire(id, p.D), {Action: lease.ActionChange, ID: id, Proposed: p.id()}, {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}, {Action: lease.ActionBreak, Period: lease.Grace(0)}},
-			{acquire(id, p.D), {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}},
-			{{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: p.D}, release(id), {Action: lease.ActionWrite}},
-			{acquire(id, p.D)},
-		} {
-			for _, req := range requests {
-				if p.lacksAbility(req) {
-					continue
-				}
-				valid(a.grant(req))
-				look()
-			}
-			_, err := a.ask(renew(p.id()))
-			p.history.printf("refused: %v", err)
-			p.pass(p.D + p.Slack/4)
-			look()
-		}
-	}},
 	{"R2/what-cannot-be-read-is-an-error", "every request for a lease whose record cannot be read gets an error that names the lease, and is neither granted nor refused", hasCorruptAuthority, func(p *probe) {
 		a := p.authority()
 		id := p.id()

@@ -317,19 +317,6 @@ var swapRules = []rule{
 		s := p.store()
 		s.increment([]storeProbe{s}, s.name)
 	}},
-	{"S1/another-client's-swap-conflicts", "a swap of a version that another client has replaced is a conflict, and certainly not applied", hasAnother, func(p *probe) {
-		s := p.store()
-		both := s.twoClients()
-		for i := range 6 {
-			first, second := both[i%2], both[1-i%2]
-			old := second.load(s.name)
-			put := first.putLeased(s.name, 100*s.D)
-			if _, err := second.Swap(s.ctx, s.name, old, second.leased(old, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
-				s.Errorf("a swap of what another client has replaced: %v", err)
-			}
-			second.requireRecord(s.name, put.Record)
-		}
-	}},
 	{"S1/clients-at-once-lose-no-update", "each swap starts from what the one before committed, whichever client makes it", hasAnother, func(p *probe) {
 		s := p.store()
 		both := s.twoClients()
@@ -382,21 +369,6 @@ var swapRules = []rule{
 			}
 			seen[snap.Version] = true
 			s.forget()
-		}
-	}},
-	{"S2/no-version-recurs-after-reopening", "no version is used again after the store was opened again", hasReopen, func(p *probe) {
-		s := p.store()
-		seen := map[string]bool{}
-		for range 3 {
-			snap := s.load(s.name)
-			for range 4 {
-				snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
-				if seen[snap.Version] {
-					s.Fatalf("version %q recurred", snap.Version)
-				}
-				seen[snap.Version] = true
-			}
-			s.reopen()
 		}
 	}},
 	{"S8/load-is-never-stale", "a load that begins after the answer to a swap returns the new record", 0, func(p *probe) {
@@ -453,18 +425,6 @@ var swapRules = []rule{
 			cancel()
 			if snap, err := reads.Load(ctx, s.name); err == nil && !s.sameRecords(put.Record, snap.Record) {
 				s.Errorf("the load shows %s, and not %s", recordText(snap.Record), recordText(put.Record))
-			}
-		}
-	}},
-	{"S8/no-load-is-stale-for-another-client", "a load that begins after the answer to another client's swap returns the new record", hasAnother, func(p *probe) {
-		s := p.store()
-		both := s.twoClients()
-		for i := range 20 {
-			writes, reads := both[i%2], both[1-i%2]
-			_ = reads.load(s.name) // the client has loaded the previous record
-			put := writes.putLeased(s.name, 100*s.D)
-			if seen := reads.requireRecord(s.name, put.Record); seen.Version != put.Version {
-				s.Errorf("one client committed version %q, and another loads %q", put.Version, seen.Version)
 			}
 		}
 	}},

@@ -11,22 +11,6 @@ import (
 
 // keepRules check that a store does not forget records and epochs too early.
 var keepRules = []rule{
-	{"S3/reopening-keeps-what-was-acknowledged", "every acknowledged record is still there after the store was opened again", hasReopen, func(p *probe) {
-		s := p.store()
-		put := s.putLeased(s.name, 100*s.D)
-		s.reopen()
-		seen := s.requireRecord(s.name, put.Record)
-		s.put(s.name, seen, s.leased(seen, 100*s.D))
-	}},
-	{"S3/epoch-outlives-release", "an available record keeps its epoch", 0, func(p *probe) {
-		s := p.store()
-		snap := s.putLeased(s.name, 100*s.D)
-		released := lease.Record{Epoch: snap.Record.Epoch}
-		s.put(s.name, snap, released)
-		if seen := s.load(s.name); seen.Record.Epoch < released.Epoch {
-			s.Errorf("the epoch was %d, and is %d after the release", released.Epoch, seen.Record.Epoch)
-		}
-	}},
 	{"S3/a-swap-lowers-no-epoch", "a swap to a record with a lower epoch is refused and changes nothing, in any state, and under a name that is not known", 0, func(p *probe) {
 		s := p.store()
 		s.eachState(func(name string, state recordState) {
@@ -429,20 +413,6 @@ var reopenRules = []rule{
 			s.forget()
 		}
 	}},
-	{"S3/reopening-lowers-no-epoch", "the next grant under a name has a higher epoch than every one before the store was opened again, in any state", hasReopen, func(p *probe) {
-		s := p.store()
-		epochs := map[string]uint64{}
-		s.eachState(func(name string, state recordState) {
-			epochs[name] = s.put(name, s.raiseEpoch(name, 9), state.record(s, s.load(name))).Record.Epoch
-		})
-		s.pass(s.Unit)
-		s.reopen()
-		for name, epoch := range epochs {
-			if seen := s.load(name); seen.Record.Epoch < epoch {
-				s.Errorf("%q had epoch %d, and has %d after the store was opened again", name, epoch, seen.Record.Epoch)
-			}
-		}
-	}},
 	{"S6/names-are-different-after-reopening", "names that were different leases are so after the store was opened again", hasReopen, func(p *probe) {
 		s := p.store()
 		put := map[string]lease.Record{}
@@ -496,21 +466,6 @@ var reopenRules = []rule{
 		s.eachState(func(name string, state recordState) { s.putState(name, state) })
 		s.reopen()
 		s.listsLocks(s)
-	}},
-	{"S5/reopening-restarts-no-duration", "a lease that is over is over after the store was opened again, and one that runs ends when it would have", hasReopen | CanTellTime, func(p *probe) {
-		s := p.store()
-		put := s.putLeased(s.name, 2*s.D)
-		s.pass(s.D)
-		s.reopen()
-		seen := s.requireRecord(s.name, put.Record)
-		if left := seen.Record.Remaining(seen.Now); left > s.D+s.Slack {
-			s.Errorf("%v are left of a lease of %v, of which %v have passed", left, 2*s.D, s.D)
-		}
-		s.pass(s.D + s.Slack)
-		s.reopen()
-		if seen := s.load(s.name); seen.Record.At(seen.Now).State.Locked() {
-			s.Errorf("after its end the store shows %s at %s", recordText(seen.Record), timeText(seen.Now))
-		}
 	}},
 }
 

@@ -38,16 +38,6 @@ var nameRules = []rule{
 			}
 		}
 	}},
-	{"S6/names-are-independent", "a swap under one name changes nothing under another", 0, func(p *probe) {
-		s := p.store()
-		a, b := s.load(s.name+"/a"), s.load(s.name+"/b")
-		mine, yours := s.leased(a, 100*s.D), s.leased(b, 100*s.D)
-		s.put(s.name+"/a", a, mine)
-		s.put(s.name+"/b", b, yours)
-		s.requireRecord(s.name+"/a", mine)
-		s.requireRecord(s.name+"/b", yours)
-		s.increment([]storeProbe{s}, s.name+"/a", s.name+"/b")
-	}},
 	{"S6/hostile-names-are-refused", "a name that is empty, too long, not UTF-8 or has a NUL in it is refused", 0, func(p *probe) {
 		s := p.store()
 		for _, h := range badNames {
@@ -315,69 +305,6 @@ var listRules = []rule{
 		for name, e := range entries {
 			if e.Now.Before(before) || e.Now.After(after) {
 				s.Errorf("%q is listed at %s, between loads at %s and %s", name, timeText(e.Now), timeText(before), timeText(after))
-			}
-		}
-	}},
-	{"S10/a-list-under-way-misses-nothing", "what is held from the beginning of a list to its end is listed once, though other leases come and go, and it is renewed", hasList, func(p *probe) {
-		s := p.store()
-		const kept = 24
-		for i := range kept {
-			for _, name := range []string{fmt.Sprintf("%s/%02d", s.name, 2*i), fmt.Sprintf("%s/%02d", s.name, 2*i+1)} {
-				s.putLeased(name, 100*s.D)
-			}
-		}
-		gone, shown := 0, map[string]int{}
-		for e, err := range s.listed(s.bare, s.name+"/") {
-			s.need(err, "list")
-			shown[e.Name]++
-			if gone < kept { // release names from the beginning of the list
-				name := fmt.Sprintf("%s/%02d", s.name, 2*gone+1)
-				snap := s.load(name)
-				s.put(name, snap, lease.Record{Epoch: snap.Record.Epoch})
-				if gone%3 == 0 {
-					name = fmt.Sprintf("%s/%02d/new", s.name, gone)
-					s.putLeased(name, 100*s.D)
-				}
-				name = fmt.Sprintf("%s/%02d", s.name, 2*(kept-1-gone))
-				s.putLeased(name, 100*s.D)
-				gone++
-			}
-		}
-		for i := range kept {
-			if name := fmt.Sprintf("%s/%02d", s.name, 2*i); shown[name] != 1 {
-				s.Errorf("%q is listed %d times", name, shown[name])
-			}
-		}
-		for name, n := range shown {
-			if n > 1 {
-				s.Errorf("%q is listed %d times", name, n)
-			}
-		}
-	}},
-	{"S10/a-list-goes-on-though-names-are-forgotten", "what is held from the beginning of a list to its end is listed once, though the store forgets other names meanwhile", hasList | hasForget, func(p *probe) {
-		s := p.store()
-		const kept = 12
-		for i := range kept {
-			s.putLeased(fmt.Sprintf("%s/%02d/held", s.name, i), 1000*s.D)
-			s.putLeased(fmt.Sprintf("%s/%02d", s.name, i), 1000*s.D)
-		}
-		shown, held := 0, map[string]int{}
-		for e, err := range s.listed(s.bare, s.name+"/") {
-			s.need(err, "list")
-			if shown++; shown == 1 {
-				for i := range kept {
-					snap := s.load(fmt.Sprintf("%s/%02d", s.name, i))
-					s.put(fmt.Sprintf("%s/%02d", s.name, i), snap, lease.Record{Epoch: snap.Record.Epoch})
-				}
-				s.forget()
-			}
-			if e.Record.State.Locked() {
-				held[e.Name]++
-			}
-		}
-		for i := range kept {
-			if name := fmt.Sprintf("%s/%02d/held", s.name, i); held[name] != 1 {
-				s.Errorf("%q is listed %d times", name, held[name])
 			}
 		}
 	}},

@@ -188,31 +188,6 @@ var timeRules = []rule{
 			}
 		}
 	}},
-	{"S4/time-never-decreases", "the store's time does not decrease from one answer to the next", 0, func(p *probe) {
-		s := p.store()
-		s.callConcurrently(4, func(i int) {
-			var last time.Time
-			for range 20 {
-				old, err := s.Load(s.ctx, s.name)
-				if err != nil {
-					s.Errorf("load: %v", err)
-					return
-				}
-				snap, err := s.Swap(s.ctx, s.name, old, s.leased(old, 100*s.D))
-				if err != nil && !errors.Is(err, lease.ErrConflict) {
-					s.Errorf("swap: %v", err)
-					return
-				}
-				if snap.Version == "" {
-					snap = old // the conflict came without a snapshot
-				}
-				if old.Now.Before(last) || snap.Now.Before(old.Now) {
-					s.Errorf("the time was %s, then %s, then %s", timeText(last), timeText(old.Now), timeText(snap.Now))
-				}
-				last = snap.Now
-			}
-		})
-	}},
 	{"S4/time-never-decreases-at-a-conflict", "the time that comes with a conflict is not before one that came earlier", 0, func(p *probe) {
 		s := p.store()
 		for what, d := range map[string]time.Duration{"another version": 100 * s.D, "an end": s.D / 2} {

@@ -162,30 +162,6 @@ var watchRules = []rule{
 			}
 		}
 	}},
-	{"S7/no-other-call-takes-a-signal-back", "a signal that was not received yet can still be received after loads, swaps and conflicts", hasWatch, func(p *probe) {
-		s := p.store()
-		watch := s.beginWatch(s.ctx, s.bare, s.name)
-		snap := s.putLeased(s.name, 100*s.D)
-		for what, call := range map[string]func(){
-			"a load": func() { s.load(s.name) },
-			"a swap of another name": func() {
-				s.putLeased(s.name+"/other", 100*s.D)
-			},
-			"a conflict": func() {
-				_, _ = s.Swap(s.ctx, s.name, lease.Snapshot{Version: "another", Now: snap.Now}, s.leased(snap, 100*s.D))
-			},
-		} {
-			watch.ready()
-			snap = s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
-			for range 2 {
-				call()
-			}
-			if !watch.signalsChange() {
-				s.Fatalf("a release was not signalled after %s that followed it", what)
-			}
-			snap = s.putLeased(s.name, 100*s.D)
-		}
-	}},
 	{"S7/a-change-after-unread-ones-is-signalled", "a change that must be signalled is signalled though the changes before it are unread", hasWatch, func(p *probe) {
 		s := p.store()
 		s.eachState(func(name string, state recordState) {
@@ -253,17 +229,6 @@ var watchRules = []rule{
 			snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
 		}
 	}},
-	{"S7/every-watch-is-signalled", "a change is signalled to every watch of the name, read or not", hasWatch, func(p *probe) {
-		s := p.store()
-		snap := s.putLeased(s.name, 100*s.D)
-		first, second := s.watch(s.ctx, s.bare, s.name), s.watch(s.ctx, s.bare, s.name)
-		for range 3 { // more signals than a channel of capacity 1 can hold
-			snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
-		}
-		if !s.receivesSignal(first) || !s.receivesSignal(second) {
-			s.Errorf("a watch was not signalled")
-		}
-	}},
 	{"S7/an-unread-watch-holds-no-other-up", "a watch whose signal was not received yet holds no signal to the other watches of the name up", hasWatch, func(p *probe) {
 		s := p.store()
 		snap := s.putLeased(s.name, 100*s.D)
@@ -287,35 +252,6 @@ var watchRules = []rule{
 		for _, w := range all {
 			w.requireSignal()
 		}
-	}},
-	{"S7/the-last-change-is-signalled", "after the signal that follows it, a change can be loaded: none is lost between them", hasWatch, func(p *probe) {
-		s := p.store()
-		began := s.putLeased(s.name, 100*s.D).Record.Epoch
-		watch := s.beginWatch(s.ctx, s.bare, s.name)
-		const changes = 29
-		s.callConcurrently(2, func(i int) {
-			if i == 0 {
-				for snap := s.load(s.name); snap.Record.Epoch < began+changes; {
-					s.yield() // the watching goroutine handles each signal first
-					var err error
-					if snap, err = s.swap(s.name, snap, s.leased(snap, 100*s.D)); err != nil {
-						s.Errorf("swap by the only writer: %v", err)
-						return
-					}
-				}
-				return
-			}
-			for {
-				if !watch.signalsChange() {
-					s.Errorf("the signals ended before change %d was seen", changes)
-					return
-				}
-				if snap, err := s.Load(s.ctx, s.name); err != nil || snap.Record.Epoch >= began+changes {
-					return
-				}
-				s.yield() // each load may cause a spurious signal
-			}
-		})
 	}},
 	{"S7/a-watch-keeps-signalling", "a watch signals the last of many changes like the first, and after days like after seconds, or is closed as lost", hasWatch, func(p *probe) {
 		s := p.store()
@@ -481,14 +417,4 @@ func (p *probe) watch(ctx context.Context, watched any, name string) <-chan stru
 	signals, err := watched.(lease.Watcher).Watch(ctx, name)
 	p.need(err, "watch")
 	return signals
-}
-
-// receivesSignal waits for a signal, and reports whether one arrived.
-func (p *probe) receivesSignal(signals <-chan struct{}) bool {
-	select {
-	case _, open := <-signals:
-		return open
-	case <-time.After(p.eventTimeout()):
-		return false
-	}
 }
