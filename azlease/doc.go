@@ -1,6 +1,7 @@
 // Package azlease grants leases on blobs in Azure Storage.
 //
-//	client, err := container.NewClient(url, credential, nil)
+//	o := &container.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: azlease.NewTransport(nil)}}
+//	client, err := container.NewClient(url, credential, o)
 //	leases, err := azlease.New(client, nil)
 //	l, err := leases.Lease("jobs/nightly", nil)
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/blobtest"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/session"
 )
 
 const azurite = "azurite@3.37.0"
@@ -183,9 +185,55 @@ func TestAzurite(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer(must(t, one, name, acquire(idB, 15*time.Second)))
+	t.Run("HandOver", func(t *testing.T) { handOverAtAzurite(t, c) })
 	t.Run("Contention", func(t *testing.T) { contendAtAzurite(t, c) })
 	if !testing.Short() {
 		t.Run("Conformance", func(t *testing.T) { conformAtAzurite(t, c) })
+	}
+}
+
+// handOverAtAzurite hands a lease over to a process that waits, which leads within two of its reads. A break
+// from a third process shows those who read no more time than the grace leaves.
+func handOverAtAzurite(t *testing.T, c *container.Client) {
+	const poll = time.Second
+	holders := map[string]*session.Session{}
+	for _, owner := range []string{"giver", "receiver"} {
+		s, err := open(t, c).Lease("given", &session.Options{Owner: owner, Duration: 15 * time.Second, RenewInterval: poll, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close(context.Background())
+		holders[owner] = s
+	}
+	given := mustAcquire(t, holders["giver"])
+	to := holders["receiver"].ID()
+	taken := make(chan lease.Token, 1)
+	go func() {
+		tok, err := session.AcquireWait(t.Context(), holders["receiver"], nil)
+		if err != nil {
+			t.Error(err)
+		}
+		taken <- tok
+	}()
+	time.Sleep(2 * poll) // a real engine: until the receiver's acquire was refused
+	if err := holders["giver"].HandOver(t.Context(), to); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if tok := <-taken; tok.Compare(given) <= 0 {
+		t.Errorf("token %s after %s", tok, given)
+	}
+	took := time.Since(began)
+	if took > 2*poll+time.Second { // and the time of the requests
+		t.Errorf("the receiver leads only after %v", took)
+	}
+	t.Logf("the receiver leads %v after the hand-over, with reads every %v", took.Round(time.Millisecond), poll)
+	breaker := open(t, c)
+	if _, err := lease.Break(t.Context(), breaker, "given", lease.Grace(8*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := lease.Inspect(t.Context(), breaker, "given"); err != nil || res.Record.State == lease.Breaking && res.MaxRemaining() > 8*time.Second {
+		t.Errorf("after a break with 8 s of grace: %v are left, %v", res.MaxRemaining(), err)
 	}
 }
 

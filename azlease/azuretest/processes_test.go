@@ -110,9 +110,9 @@ func (s slowedStore) Authority() lease.Authority { return s.slowed }
 // A proxy is the network between processes and a server. Its connections can be cut.
 type proxy struct {
 	net.Listener
-	to string
 
 	mu    sync.Mutex
+	to    string // where new connections go
 	open  map[net.Conn]bool
 	serve sync.WaitGroup
 }
@@ -143,7 +143,10 @@ func newProxy(t *testing.T, to string) *proxy {
 
 func (p *proxy) connect(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("tcp", p.to)
+	p.mu.Lock()
+	to := p.to
+	p.mu.Unlock()
+	server, err := net.Dial("tcp", to)
 	if err != nil {
 		return
 	}
@@ -163,6 +166,13 @@ func (p *proxy) connect(client net.Conn) {
 	delete(p.open, client)
 	delete(p.open, server)
 	p.mu.Unlock()
+}
+
+// move leads new connections to another server.
+func (p *proxy) move(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to = to
 }
 
 // cut closes all connections.

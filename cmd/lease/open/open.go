@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats.go"
@@ -245,17 +246,18 @@ func azure(_ context.Context, _, rest string) (Leases, func(), error) {
 	if !both {
 		account, name = os.Getenv("AZURE_STORAGE_ACCOUNT"), account
 	}
+	o := &container.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: azlease.NewTransport(nil)}}
 	var client *container.Client
 	var err error
 	if conn := os.Getenv("AZURE_STORAGE_CONNECTION_STRING"); conn != "" && !both {
-		client, err = container.NewClientFromConnectionString(conn, name, nil)
+		client, err = container.NewClientFromConnectionString(conn, name, o)
 	} else {
 		var key *container.SharedKeyCredential
 		if account == "" || os.Getenv("AZURE_STORAGE_KEY") == "" {
 			return nil, nil, &URLError{"azblob", errors.New("set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY")}
 		}
 		if key, err = container.NewSharedKeyCredential(account, os.Getenv("AZURE_STORAGE_KEY")); err == nil {
-			client, err = container.NewClientWithSharedKeyCredential("https://"+account+".blob.core.windows.net/"+name, key, nil)
+			client, err = container.NewClientWithSharedKeyCredential("https://"+account+".blob.core.windows.net/"+name, key, o)
 		}
 	}
 	if err != nil {
