@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 )
@@ -15,10 +16,14 @@ var (
 )
 
 // releaseDocument returns the text of a document for a release. The lines between the markers
-// "unreleased" become the command that adds the module to a program. If the other lines still say
-// that there is no release, releaseDocument returns an error.
+// "unreleased" become the command that adds the module to a program, or installs it if its folder is in
+// "cmd". If the other lines still say that there is no release, releaseDocument returns an error.
 func releaseDocument(text, modulePath, version string) (string, error) {
-	text = beforeRelease.ReplaceAllLiteralString(text, "In your module, run\n\n    go get "+modulePath+"@"+version+"\n")
+	get := "In your module, run\n\n    go get "
+	if path.Base(path.Dir(modulePath)) == "cmd" {
+		get = "Run\n\n    go install "
+	}
+	text = beforeRelease.ReplaceAllLiteralString(text, get+modulePath+"@"+version+"\n")
 	if at := unreleasedText.FindStringIndex(text); at != nil {
 		return "", fmt.Errorf("line %d has %q, and is wrong in a release: delete it, or put it between the lines \"<!-- unreleased -->\" and \"<!-- /unreleased -->\"",
 			1+strings.Count(text[:at[0]], "\n"), strings.Join(strings.Fields(text[at[0]:at[1]]), " "))

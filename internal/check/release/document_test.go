@@ -17,6 +17,9 @@ func TestReleaseDocument(t *testing.T) {
 	if err != nil || got != before+run+after+run {
 		t.Errorf("%v, and the text is\n%s", err, got)
 	}
+	if got, err := releaseDocument(block, "example.org/cmd/a", "v0.1.0"); err != nil || got != "Run\n\n    go install example.org/cmd/a@v0.1.0\n" {
+		t.Errorf("a command: %v, and the text is\n%s", err, got)
+	}
 	if got, err := releaseDocument(before+after, "example.org/a", "v0.1.0"); err != nil || got != before+after {
 		t.Errorf("without markers: %v, and the text is\n%s", err, got)
 	}

@@ -8,9 +8,9 @@
 // version and has no replace line. Programs can therefore require the modules, and "go install" can
 // build their commands. The command prints the tags of the release, one for each module but those that
 // hold only tests and measurements. In the documents of a release, the lines between the markers "<!--
-// unreleased -->" and "<!-- /unreleased -->" become a go get command. "tree" fails if another line
-// of a document says that there is no release yet. On the branch, the modules keep their replace
-// lines, and the documents keep their text. The script .ci/release makes a commit of the tree.
+// unreleased -->" and "<!-- /unreleased -->" become a go get or go install command. "tree" fails if
+// another line of a document says that there is no release yet. On the branch, the modules keep their
+// replace lines, and the documents keep their text. The script .ci/release makes a commit of the tree.
 //
 // "api" prints the changes of exported names in packages that are not internal. The command "api"
 // fails if a program for the old tree may no longer compile. An incompatible change is allowed if
