@@ -1,0 +1,158 @@
+package majority
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/timing"
+)
+
+// An Outcome is what [Decider.Decide] returns.
+type Outcome struct {
+	Decision Decision    // what the member must do
+	Token    lease.Token // the fencing token of the lease if the Decision is Survive, and otherwise empty
+}
+
+// Decide decides for the given view, which should have been stable for a moment. It takes at most
+// Delay + Timeout. If the view changes, end ctx and call Decide with the new one: it then returns
+// [Undecided] and the error of ctx, and what it has asked for is undone in the background for at most
+// Timeout. The next call waits for that. The calls of one Decider run one after the other.
+//
+// If the lease was not granted to this part in time, the decision is [Down]. The error then says why,
+// and is nil if another part has the lease or if no reachable member counts. With [Survive] and [Whole]
+// it is nil. Decide panics if ctx is nil.
+func (d *Decider) Decide(ctx context.Context, v View) (Outcome, error) {
+	if ctx == nil {
+		panic("majority: Decide: the context must not be nil")
+	}
+	v, err := v.sorted(d.self)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case len(v.Unreachable) == 0:
+		return Outcome{Decision: Whole}, nil
+	case len(v.Reachable) == 0:
+		return Outcome{Decision: Down}, nil
+	}
+	t := &attempt{Decider: d, v: &v, began: d.o.Clock.Now()}
+	limited, cancel := timing.WithTimeout(ctx, d.o.Clock, d.limit)
+	defer cancel()
+	select {
+	case d.busy <- struct{}{}:
+	case <-limited.Done():
+		return t.end(ctx, fmt.Errorf("the release of an earlier attempt has not ended"))
+	}
+	out, err := t.run(ctx, limited)
+	if !t.maybe || t.id == d.held {
+		<-d.busy
+		return out, err
+	}
+	go func() {
+		defer func() { <-d.busy }()
+		t.release(context.WithoutCancel(ctx))
+	}()
+	return out, err
+}
+
+// An attempt is one call of Decide.
+type attempt struct {
+	*Decider
+	v     *View
+	began time.Time
+	id    lease.ID // the ID to acquire with; zero if this member does not ask
+	maybe bool     // the lease may have been granted to id, or may still be
+}
+
+// run asks or reads until there is a decision. The context limited is ctx with the time limit.
+func (t *attempt) run(ctx, limited context.Context) (Outcome, error) {
+	if t.began.Before(t.heldUntil) {
+		t.id = t.held
+	} else if t.v.Reachable[0] == t.self {
+		t.id = t.newID()
+	}
+	if t.id != (lease.ID{}) && t.v.minority() {
+		_ = timing.Sleep(limited, t.o.Clock, t.o.Delay)
+	}
+	why := errors.New("the lowest member of this part has not got the lease")
+	for limited.Err() == nil {
+		o := t.request(limited, claim(t.self))
+		if ctx.Err() != nil {
+			break
+		}
+		if o.err != nil && !lease.CodeOf(o.err).Refusal() {
+			why = o.err
+		}
+		switch t.judge(t.Decider, t.v, o) {
+		case survive:
+			if o.granted() {
+				o.res = t.confirm(limited, o.res)
+			}
+			if ctx.Err() != nil {
+				return Outcome{}, ctx.Err()
+			}
+			return Outcome{Survive, o.res.Record.Token()}, nil
+		case down:
+			if o.granted() && !o.late {
+				return Outcome{Decision: Down}, fmt.Errorf("majority: the authority granted %v of the %v that were asked for", o.res.MinRemaining, t.hold)
+			} else if !o.late {
+				return Outcome{Decision: Down}, nil
+			}
+		}
+		_ = timing.Sleep(limited, t.o.Clock, t.o.Interval)
+	}
+	return t.end(ctx, why)
+}
+
+// end returns the outcome of an attempt that ctx or the time limit has ended.
+func (t *attempt) end(ctx context.Context, why error) (Outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Decision: Down}, fmt.Errorf("majority: no decision within %v: %w", t.limit, why)
+}
+
+// request sends an acquire with the given owner, or a read if this member does not ask.
+func (t *attempt) request(ctx context.Context, owner string) (o observation) {
+	ctx, cancel := timing.WithTimeout(ctx, t.o.Clock, t.o.Timeout/3)
+	defer cancel()
+	req := lease.Request{Action: lease.ActionRead}
+	if o.asked = t.id != (lease.ID{}); o.asked {
+		req = lease.Request{Action: lease.ActionAcquire, Proposed: t.id, Owner: owner, Duration: t.hold}
+	}
+	o.res, o.err = t.authority.Do(ctx, t.name, req)
+	o.late = t.o.Clock.Now().Sub(t.began) > t.limit
+	t.maybe = t.maybe || o.granted() || o.asked && o.unknown()
+	return o
+}
+
+// confirm tells the other members of this part that the lease has been granted. From the first attempt
+// on they may believe it, so the lease is not released any more. If no attempt is answered, they go
+// down, and this member survives with its claim.
+func (t *attempt) confirm(limited context.Context, claimed lease.Result) lease.Result {
+	t.held, t.heldUntil = t.id, t.o.Clock.Now().Add(t.hold)
+	for limited.Err() == nil {
+		o := t.request(limited, t.v.mark(t.self))
+		if o.granted() {
+			t.heldUntil = t.o.Clock.Now().Add(t.hold)
+			return o.res
+		}
+		_ = timing.Sleep(limited, t.o.Clock, t.o.Interval)
+	}
+	return claimed
+}
+
+// release gives up a grant that was not believed. If that fails, the lease ends by itself.
+func (t *attempt) release(ctx context.Context) {
+	ctx, cancel := timing.WithTimeout(ctx, t.o.Clock, t.o.Timeout)
+	defer cancel()
+	for ctx.Err() == nil {
+		_, err := t.authority.Do(ctx, t.name, lease.Request{Action: lease.ActionRelease, ID: t.id})
+		if err == nil || lease.CodeOf(err) != 0 {
+			return
+		}
+		_ = timing.Sleep(ctx, t.o.Clock, t.o.Interval)
+	}
+}

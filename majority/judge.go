@@ -1,0 +1,117 @@
+package majority
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fencedlease/lease"
+)
+
+// A View is what a member sees of the cluster. The order of the names does not matter. If only some
+// members count, such as those with a role, both lists have only those. A member that does not count
+// still decides.
+type View struct {
+	Reachable   []string // the members that this one reaches, with itself
+	Unreachable []string // the other members that have not left
+}
+
+// A Decision is what a member must do.
+type Decision uint8
+
+const (
+	Undecided Decision = iota // keep waiting: the context ended, or an argument is bad
+	Whole                     // go on: no member is unreachable
+	Survive                   // go on, and remove the unreachable members
+	Down                      // stop, and do not come back without a restart
+)
+
+// String returns the name of the decision in lower case.
+func (d Decision) String() string {
+	names := [...]string{"undecided", "whole", "survive", "down"}
+	if int(d) < len(names) {
+		return names[d]
+	}
+	return fmt.Sprintf("Decision(%d)", uint8(d))
+}
+
+// sorted returns the view with sorted lists that have no name twice.
+func (v View) sorted(self string) (View, error) {
+	s := View{slices.Compact(slices.Sorted(slices.Values(v.Reachable))), slices.Compact(slices.Sorted(slices.Values(v.Unreachable)))}
+	for _, m := range s.Unreachable {
+		if _, both := slices.BinarySearch(s.Reachable, m); both || m == self {
+			return s, &lease.FieldError{Field: "View.Unreachable", Value: fmt.Sprintf("%.100q", m), Bound: "must not be the member itself, or a member of View.Reachable", Code: lease.ErrOption}
+		}
+	}
+	return s, nil
+}
+
+// minority reports whether fewer than half of the members are reachable.
+func (v *View) minority() bool { return len(v.Reachable) < len(v.Unreachable) }
+
+// mark returns the owner of the lease once the given member has it for its part. Two parts have
+// different marks, and so have two splits.
+func (v *View) mark(member string) string {
+	h := sha256.New()
+	for _, list := range [][]string{v.Reachable, v.Unreachable} {
+		fmt.Fprintf(h, "%d", len(list))
+		for _, m := range list {
+			fmt.Fprintf(h, ",%d,%s", len(m), m)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16]) + " " + member
+}
+
+// claim is the owner of the lease until the claimant knows that it has been granted.
+func claim(member string) string { return "claim " + member }
+
+// An observation is the answer to one request of a member.
+type observation struct {
+	asked bool // an acquire, and not a read
+	late  bool // the decision had to be made before the answer arrived
+	res   lease.Result
+	err   error
+}
+
+// granted reports whether the request was an acquire that was granted.
+func (o *observation) granted() bool { return o.asked && o.err == nil }
+
+// unknown reports whether the request may have been carried out, or may still be.
+func (o *observation) unknown() bool { return o.err != nil && lease.CodeOf(o.err) == 0 }
+
+// A step is what follows from an observation.
+type step uint8
+
+const (
+	wait step = iota
+	survive
+	down
+)
+
+// judge says what a member with the view v does after an observation. A grant counts only if it locks
+// the lease until every other part has decided.
+func judge(d *Decider, v *View, o observation) step {
+	enough := o.res.MinRemaining >= d.window
+	if o.late || o.granted() {
+		if o.late || !enough {
+			return down
+		}
+		return survive
+	}
+	if o.unknown() || !o.res.Record.State.Locked() {
+		return wait
+	}
+	owner := o.res.Record.Owner
+	part, holder, _ := strings.Cut(owner, " ")
+	switch {
+	case owner == v.mark(holder):
+		if enough && o.res.Record.State == lease.Leased {
+			return survive
+		}
+	case part != "claim" && slices.Contains(v.Unreachable, holder):
+		return down
+	}
+	return wait
+}
