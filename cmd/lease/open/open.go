@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -30,6 +31,7 @@ import (
 	"github.com/fencedlease/lease/pglease"
 	"github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/session"
+	"github.com/fencedlease/lease/sqlitelease"
 )
 
 // Leases is what every store of this library has. It is safe for concurrent use.
@@ -60,7 +62,7 @@ func (e *URLError) Error() string {
 // Unwrap returns Err.
 func (e *URLError) Unwrap() error { return e.Err }
 
-// A scheme opens the stores of its URLs. The rest of a URL is what follows "://".
+// A scheme opens the stores of its URLs. The rest of a URL is what follows "://", or "file:".
 type scheme struct {
 	name string
 	form string
@@ -68,6 +70,7 @@ type scheme struct {
 }
 
 var schemes = []scheme{
+	{"file", "file:PATH", file},
 	{"postgres", "postgres://[USER@]HOST[:PORT]/DATABASE", postgres},
 	{"etcd", "etcd://HOST:PORT[,HOST:PORT...][/PREFIX]", etcd},
 	{"redis", "redis://HOST:PORT[/NUMBER]", redisURL},
@@ -87,7 +90,8 @@ func Forms() (forms []string) {
 
 // Store opens the store of a URL, and returns it with a function that frees its connections. The
 // error is a *[URLError] if the URL itself is wrong. Store need not send a request, so that a
-// store that cannot be reached may first show in the error of a later one.
+// store that cannot be reached may first show in the error of a later one. The form file:PATH, in
+// which PATH may be relative, opens a file of package sqlitelease; file:///PATH is the same.
 //
 // The credentials come from where the tools of each engine take them: PGPASSWORD and the other PG
 // variables, or ~/.pgpass; ETCDCTL_USER (name:password), ETCDCTL_CACERT, ETCDCTL_CERT and
@@ -96,6 +100,9 @@ func Forms() (forms []string) {
 // the URL has it, AZURE_STORAGE_ACCOUNT.
 func Store(ctx context.Context, rawURL string) (Leases, func(), error) {
 	name, rest, ok := strings.Cut(rawURL, "://")
+	if path, found := strings.CutPrefix(rawURL, "file:"); found {
+		name, rest, ok = "file", path, true
+	}
 	if name == "postgresql" {
 		name = "postgres"
 	}
@@ -111,6 +118,26 @@ func Store(ctx context.Context, rawURL string) (Leases, func(), error) {
 		return nil, nil, &URLError{name, errors.New("incomplete; use " + s.form)}
 	}
 	return s.open(ctx, rawURL, rest)
+}
+
+func file(_ context.Context, _, rest string) (Leases, func(), error) {
+	if after, found := strings.CutPrefix(rest, "//"); found {
+		if rest = after; !strings.HasPrefix(rest, "/") {
+			return nil, nil, &URLError{"file", errors.New("a path after // must begin with a third /; for a relative path, use file:PATH")}
+		}
+		if len(rest) > 2 && rest[2] == ':' && filepath.VolumeName(rest[1:]) != "" {
+			rest = rest[1:] // "/C:/leases.db" of Windows
+		}
+	}
+	path, err := url.PathUnescape(rest)
+	if err != nil || strings.ContainsAny(rest, "?#") {
+		return nil, nil, &URLError{"file", errors.New("malformed: write ?, # and % in a path as %3F, %23 and %25")}
+	}
+	s, err := sqlitelease.Open(path, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, func() { _ = s.Close() }, nil
 }
 
 func postgres(ctx context.Context, full, _ string) (Leases, func(), error) {

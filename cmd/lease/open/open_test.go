@@ -2,6 +2,8 @@ package open
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -11,9 +13,13 @@ func TestWrongURLs(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "")
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "")
 	for url, want := range map[string]string{
-		"":                                     "unknown store; use one of postgres://",
+		"":                                     "unknown store; use one of file:PATH postgres://",
 		"leases.db":                            "unknown store",
 		"zk://host:1":                          "unknown store",
+		"file:":                                "incomplete; use file:PATH",
+		"file://leases.db":                     "use file:PATH",
+		"file:leases.db?mode=memory":           "malformed",
+		"file:%zz":                             "malformed",
 		"etcd://":                              "incomplete; use etcd://",
 		"kube://":                              "incomplete; use kube://NAMESPACE",
 		"postgres://u:secret@host:none/x":      "malformed",
@@ -49,5 +55,37 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 		end()
+	}
+}
+
+// The forms of a file's URL lead to the same file, and a path may have any characters.
+func TestFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	slashes := filepath.ToSlash(dir)
+	if !strings.HasPrefix(slashes, "/") {
+		slashes = "/" + slashes
+	}
+	path := "a b#c%d.db"
+	for _, url := range []string{"file:a b%23c%25d.db", "file://" + slashes + "/a%20b%23c%25d.db", "file:./a b%23c%25d.db"} {
+		s, end, err := Store(t.Context(), url)
+		if err != nil {
+			t.Fatalf("%s: %v", url, err)
+		}
+		defer end()
+		l, err := s.Lease("x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := l.Acquire(t.Context()); err != nil || ok != (url == "file:a b%23c%25d.db") {
+			t.Errorf("%s: %v, %v", url, ok, err)
+		}
+		defer l.Close(t.Context())
+	}
+	if files, err := filepath.Glob("*.db"); err != nil || len(files) != 1 || files[0] != path {
+		t.Errorf("%q, %v", files, err)
+	}
+	if _, _, err := Store(t.Context(), "file:missing/leases.db"); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
 	}
 }
