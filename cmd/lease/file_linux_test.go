@@ -1,0 +1,74 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The first command of README.md works in one terminal and waits in the next one. After the first is
+// killed, the second works with a newer token.
+func TestReadmeCommand(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)```sh\n\\(cd cmd/lease && go install \\.\\)\n(.*?)```").FindSubmatch(readme)
+	if found == nil {
+		t.Fatal("README.md does not have the command")
+	}
+	dir := t.TempDir()
+	text := strings.ReplaceAll(string(found[1]), "/tmp/", dir+"/")
+	begin := func(out string) *exec.Cmd {
+		f, err := os.Create(filepath.Join(dir, out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		cmd := exec.Command("sh", "-c", "set -e\n"+text)
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "LEASE_DURATION=3s")
+		cmd.Stdout, cmd.Stderr = f, f
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); _ = cmd.Wait() })
+		return cmd
+	}
+	said := func(out string) string {
+		data, _ := os.ReadFile(filepath.Join(dir, out))
+		return string(data)
+	}
+	first := begin("first")
+	eventually(t, "the first works", 20*time.Second, func() bool { return strings.Contains(said("first"), "token") })
+	begin("second")
+	time.Sleep(5 * time.Second) // longer than the lease lasts without a renewal
+	if got := said("second"); strings.Contains(got, "token") {
+		t.Errorf("both work: %q", got)
+	}
+	_ = syscall.Kill(-first.Process.Pid, syscall.SIGKILL)
+	eventually(t, "the second works", 20*time.Second, func() bool { return strings.Contains(said("second"), "token") })
+	if said("second") <= said("first") {
+		t.Errorf("%q after %q", said("second"), said("first"))
+	}
+}
+
+// A file that cannot be used is named, with what to do.
+func TestFileErrors(t *testing.T) {
+	for store, want := range map[string]string{
+		"file:/no/such/folder/leases.db": "no such file or directory",
+		"file:" + t.TempDir():            "not a regular file",
+	} {
+		if _, stderr, code := run(t, store, "run", "x", "--", "true"); code != 69 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: %d, %s", store, code, stderr)
+		}
+	}
+	if _, stderr, code := run(t, "file://leases.db", "ls"); code != 64 || !strings.Contains(stderr, "file:PATH") {
+		t.Errorf("%d, %s", code, stderr)
+	}
+}
