@@ -55,6 +55,7 @@ const (
 	ErrExpired    // no renewal was granted before the earliest possible end of the lease
 	ErrStopWindow // the lease is about to end, and its work must stop before the end
 	ErrTakenOver  // another process with the same owner has taken the lease over
+	ErrNoProgress // the work did not say in time that it goes on, so its holder let the lease end
 	ErrReleased   // the holder itself gave the lease up
 	ErrNotHeld    // nothing is held
 	ErrClosed     // the holder, the registry or the store was closed
@@ -70,7 +71,7 @@ var codeNames = [codes]string{
 	ErrPeriod: "period", ErrOwner: "owner", ErrName: "name", ErrToken: "token", ErrTime: "time", ErrOption: "option",
 	ErrConflict: "conflict", ErrCorrupt: "corrupt",
 	ErrLost: "lost", ErrExpired: "expired", ErrStopWindow: "stop-window", ErrTakenOver: "taken-over",
-	ErrReleased: "released", ErrNotHeld: "not-held", ErrClosed: "closed",
+	ErrNoProgress: "no-progress", ErrReleased: "released", ErrNotHeld: "not-held", ErrClosed: "closed",
 }
 
 var codeTexts = [codes]string{
@@ -101,6 +102,7 @@ var codeTexts = [codes]string{
 	ErrLost:          "the lease was lost",
 	ErrStopWindow:    "the lease is about to end",
 	ErrTakenOver:     "another process with the same owner has taken the lease over",
+	ErrNoProgress:    "the work made no progress",
 	ErrReleased:      "the lease was released",
 	ErrNotHeld:       "the lease is not held",
 	ErrClosed:        "already closed",
@@ -216,7 +218,7 @@ func Missing(argument string) error {
 type LostError struct {
 	Name   string // the name of the lease; may be empty in a test
 	Token  Token  // the token of the incarnation that was lost
-	Reason Code   // ErrExpired, ErrBroken, ErrStopWindow, ErrTakenOver, or the refusal of a renewal, such as ErrIDMismatch
+	Reason Code   // ErrExpired, ErrBroken, ErrStopWindow, ErrTakenOver, ErrNoProgress, or the refusal of a renewal, such as ErrIDMismatch
 	Err    error  // the last error before the loss; may be nil
 }
 

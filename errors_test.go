@@ -15,7 +15,7 @@ import (
 func TestCodes(t *testing.T) {
 	names := "held breaking broken already-broken id-mismatch id-missing not-present over epoch-limit foreign " +
 		"action version id proposed duration period owner name token time option conflict corrupt " +
-		"lost expired stop-window taken-over released not-held closed"
+		"lost expired stop-window taken-over no-progress released not-held closed"
 	var got []string
 	texts := map[string]lease.Code{}
 	for _, c := range lease.Codes() {

@@ -47,8 +47,9 @@ func (m *machine) end(how ending, reason lease.Code, err error) {
 	}
 }
 
-// lose ends the incarnation with a loss. The lease can still be locked under the ID in two cases:
-// no answer has extended the belief before its end, or an earlier Acquire with the ID is in doubt.
+// lose ends the incarnation with a loss. The lease can still be locked under the ID in three cases:
+// no answer has extended the belief before its end, the work made no progress, or an earlier Acquire
+// with the ID is in doubt.
 // In these cases, the machine releases the ID, so that the lease does not stay locked for a whole
 // Duration. If work under a context of WhileHeld is still running, the release is deferred. The
 // machine sends a deferred release when all work under the contexts of WhileHeld has stopped. Once
@@ -58,7 +59,7 @@ func (m *machine) end(how ending, reason lease.Code, err error) {
 func (m *machine) lose(reason lease.Code, err error) {
 	how, c := endsUnknown, m.ledger.newest(held)
 	switch {
-	case reason != lease.ErrExpired && !c.inDoubt:
+	case reason != lease.ErrExpired && reason != lease.ErrNoProgress && !c.inDoubt:
 		how = endsRefused
 	case c.contexts > 0:
 		how = endsAtWork

@@ -225,6 +225,31 @@ func ExampleTryRun() {
 	// host-1 ran the job: true
 }
 
+// The work says after each step that it goes on. When it hangs, it loses its lease, so that another
+// process can take over.
+func ExampleProgress() {
+	s, err := session.New(memory.New(nil).Authority(), "indexer/leader", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = session.Run(context.Background(), s, func(ctx context.Context, _ lease.Token) error {
+		for step := range 3 {
+			fmt.Println("step", step)
+			session.Progress(ctx)
+		}
+		<-ctx.Done() // the work hangs
+		return nil
+	}, &session.RunOptions{ProgressTimeout: 100 * time.Millisecond})
+	fmt.Println(err)
+	fmt.Println("closed:", s.Close(context.Background()))
+	// Output:
+	// step 0
+	// step 1
+	// step 2
+	// lease: lost "indexer/leader": the work made no progress: session.Progress was not called for 100ms
+	// closed: <nil>
+}
+
 // A program waits for its lease when it starts, and then works under a context that ends with the
 // lease. At the end, it releases the lease itself.
 func ExampleAcquireWait() {

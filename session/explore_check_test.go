@@ -548,10 +548,11 @@ func (w *world) checkEnd(who int, out effects) {
 	if lost.Reason == lease.ErrExpired && !was.notified.at.IsZero() {
 		w.fail("lost-reason", "the lease was breaking, and is lost as %v", lost.Reason)
 	}
-	if lost.Reason != lease.ErrExpired {
+	unknown := lost.Reason == lease.ErrExpired || lost.Reason == lease.ErrNoProgress
+	if !unknown {
 		*h.flag(was.id) |= over
 	}
-	if lost.Reason == lease.ErrExpired || *h.flag(was.id)&doubt != 0 {
+	if unknown || *h.flag(was.id)&doubt != 0 {
 		if working > 0 && !h.lifting {
 			g := guarded{id: was.id}
 			if d := w.cfg.options[who].Duration; d != lease.Infinite {

@@ -179,7 +179,7 @@ var configs = []*config{
 		name:    "work",
 		about:   "contexts of WhileHeld, the stop window, and releases that wait for the work",
 		options: both(window),
-		calls:   [2]kinds{of(evAcquire, evRelease, evBind, evClose)},
+		calls:   [2]kinds{of(evAcquire, evRelease, evBind, evStall, evClose)},
 		world:   lossy | of(evRival),
 		bounds:  bounds{calls: [2]uint8{4}, faults: 3, ticks: 9, others: 1},
 		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},

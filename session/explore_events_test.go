@@ -32,6 +32,7 @@ const (
 	evCancel
 	evBind
 	evUnbind
+	evStall // the work makes no progress
 	evLooked
 	evWake
 
@@ -60,7 +61,7 @@ const (
 
 var verbs = [...]string{
 	evAcquire: "acquire", evRelease: "release", evClose: "close", evSettle: "settle", evWait: "wait", evDisclose: "disclose",
-	evHandOver: "hand-over", evCancel: "cancel", evBind: "bind", evUnbind: "unbind", evLooked: "looks", evWake: "wakes",
+	evHandOver: "hand-over", evCancel: "cancel", evBind: "bind", evUnbind: "unbind", evStall: "stalls", evLooked: "looks", evWake: "wakes",
 	evExchange: "exchange", evDeliver: "deliver", evAnswer: "answer", evSilence: "lose-answer", evLose: "lose", evDelay: "delay",
 	evArrive: "arrive", evStick: "stick", evReturn: "return", evDuplicate: "duplicate", evGarble: "garble", evCorrupt: "corrupt",
 	evRefuse: "refuse", evBlank: "blank",
@@ -153,6 +154,9 @@ func (w *world) callsOf(i int, l []event) []event {
 	}
 	for k := range h.contexts.n {
 		add(evUnbind, int(k))
+	}
+	if may.has(evStall) && h.inc.alive && h.contexts.n > 0 {
+		add(evStall, 0)
 	}
 	if may.has(evLooked) && w.left.looks > 0 && h.inc.alive {
 		add(evLooked, 0)
@@ -262,6 +266,8 @@ func (w *world) do(e event) {
 		w.bind(who)
 	case evUnbind:
 		w.unbind(who, i)
+	case evStall:
+		w.stall(who)
 	case evLooked:
 		w.looked(who)
 	case evWake:
@@ -343,7 +349,7 @@ func (w *world) distort(k kind, i int) {
 func (w *world) text(e event) string {
 	verb := verbs[e.kind]
 	switch e.kind {
-	case evAcquire, evRelease, evClose, evSettle, evWait, evDisclose, evBind, evLooked, evWake:
+	case evAcquire, evRelease, evClose, evSettle, evWait, evDisclose, evBind, evStall, evLooked, evWake:
 		return name(int(e.who)) + " " + verb
 	case evHandOver:
 		to := w.receivers(int(e.who))
@@ -364,7 +370,7 @@ func (w *world) text(e event) string {
 func (w *world) parse(line string) (event, error) {
 	var all []event
 	for i := range w.cfg.holders {
-		for _, k := range []kind{evAcquire, evRelease, evClose, evSettle, evWait, evDisclose, evBind, evLooked, evWake} {
+		for _, k := range []kind{evAcquire, evRelease, evClose, evSettle, evWait, evDisclose, evBind, evStall, evLooked, evWake} {
 			all = append(all, event{k, uint8(i), 0})
 		}
 		to := w.receivers(i)

@@ -440,6 +440,15 @@ func (w *world) unbind(who, i int) {
 	w.after(who)
 }
 
+// stall ends the incarnation, because its work makes no progress.
+func (w *world) stall(who int) {
+	h := &w.h[who]
+	h.m.stall(w.now(who), lease.TokenOf(h.inc.token), errors.New("no progress"))
+	if w.after(who); h.inc.alive {
+		w.fail("stall", "the work makes no progress, and the lease is believed")
+	}
+}
+
 // freed updates a guarded ID after the work under one of its contexts has stopped, or after time
 // has passed.
 func (h *holder) freed(id lease.ID) {

@@ -244,6 +244,16 @@ func (m *machine) unbind(now time.Time, id lease.ID) {
 	m.advance(now)
 }
 
+// stall ends the incarnation with the token tok, because its work makes no progress. The lease stays
+// locked until the work has stopped, or until it has ended by itself.
+func (m *machine) stall(now time.Time, tok lease.Token, why error) {
+	m.tick(now)
+	if b := m.term.belief; b != nil && b.token == tok {
+		m.lose(lease.ErrNoProgress, why)
+	}
+	m.advance(now)
+}
+
 // --- Time
 
 // advance handles everything that is due by the current time, and then sends the next requests.

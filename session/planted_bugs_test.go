@@ -190,9 +190,9 @@ var plants = []plant{
 		"stuck|basic|holding", "stale|belief|renewal-kept|one-renewal", false},
 	{"incarnations are not counted", "term.go", "number: m.term.number + 1, belief: b", "number: m.term.number, belief: b",
 		"stuck|basic|holding", "stale|belief|renewal-kept|one-renewal", false},
-	{"an expired lease is not released", "end.go", "case reason != lease.ErrExpired && !c.inDoubt:", "case !c.inDoubt:",
+	{"an expired lease is not released", "end.go", "case reason != lease.ErrExpired && reason != lease.ErrNoProgress && !c.inDoubt:", "case !c.inDoubt:",
 		"holding", "unreleased", true},
-	{"a doubt before the grant is forgotten at the loss", "end.go", "case reason != lease.ErrExpired && !c.inDoubt:", "case reason != lease.ErrExpired:",
+	{"a doubt before the grant is forgotten at the loss", "end.go", "case reason != lease.ErrExpired && reason != lease.ErrNoProgress && !c.inDoubt:", "case reason != lease.ErrExpired && reason != lease.ErrNoProgress:",
 		"infinite-work", "unreleased", false},
 	{"a doubt is forgotten at the grant", "ledger.go", "c.id != id {\n\t\t\tl.clear(c)", "c.id != id {\n\t\t\tc.inDoubt = false\n\t\t\tl.clear(c)",
 		"infinite", "heal-release|heal-acquire|unreleased|acquire-false", false},
@@ -278,6 +278,18 @@ var plants = []plant{
 		"drift", "until|belief", false},
 	{"the longest a grant can last forgets the drift", "belief.go", "math.Ceil(float64(d) * ((1+o.MaxClockDrift)/(1-o.MaxClockDrift) - 1))", "0 * math.Ceil(1)",
 		"drift-work", "deferral", false},
+
+	// --- Progress
+	{"a holder whose work hangs believes", "machine.go", "m.lose(lease.ErrNoProgress, why)", "m.term.failed = why",
+		"work", "stall", true},
+	{"the lease of work that hangs is not released", "end.go", "case reason != lease.ErrExpired && reason != lease.ErrNoProgress && !c.inDoubt:", "case reason != lease.ErrExpired && !c.inDoubt:",
+		"work", "sleep|unreleased|released", false},
+	{"progress counts for the innermost Run only", "progress.go", "p != nil; p = p.outer", "p != nil; p = nil",
+		"TestProgressOfRuns", "ends", false},
+	{"a late Progress gives more than one limit of time", "progress.go", "left := time.Duration(p.last.Load()) + limit - p.elapsed()", "left := 2*time.Duration(p.last.Load()) + limit - p.elapsed()",
+		"TestProgressTimeout", "ends", false},
+	{"TryRun has no limit for progress", "run.go", "_, err = r.term(ctx, tok, r.watched(f))\n\t\treturn true", "_, err = r.term(ctx, tok, f)\n\t\treturn true",
+		"TestProgressTimeoutOfWorkThatStops", "ends", false},
 
 	// --- What the Session does with the effects, in order
 	{"hooks are called before the contexts end", "perform.go", "do(s.contexts.End(out.ended))\n", "defer func(end func()) { acts = append(acts, end) }(s.contexts.End(out.ended))\n",

@@ -19,7 +19,7 @@ import (
 // RunOptions configure [Run], [TryRun] and [AcquireWait]. A nil *RunOptions means the defaults. If a
 // field is zero, its default is used. Run, TryRun and AcquireWait return a [*lease.FieldError] with
 // the code [lease.ErrOption] if a time is negative, or if AcquireInterval or ReleaseTimeout is
-// shorter than 1 ms.
+// shorter than 1 ms. ProgressTimeout must be at least 1 ms too, unless it is zero.
 type RunOptions struct {
 	// AcquireInterval is the time from one attempt to acquire the lease to the next. Run shortens
 	// every interval at random by up to half. Run waits for the interval before the next attempt if
@@ -59,6 +59,16 @@ type RunOptions struct {
 	// processes could otherwise take the lease from each other forever. TryRun and AcquireWait do
 	// not use Again. By default, Run does not contend again.
 	Again func(err error) bool
+
+	// ProgressTimeout is the longest time that the function of Run or TryRun may take without a call of
+	// [Progress]. It counts from the call of the function, and then from each Progress, until the
+	// function has returned, even if its context has ended. After that time, the lease is lost with
+	// the Reason [lease.ErrNoProgress]: the context ends, CheckAlive returns false, and no renewal is
+	// sent. Another holder can have the lease when the function has returned, or when the last granted
+	// renewal ends: at most one Duration later, or RequestTimeout more if a renewal was in flight.
+	// Only the fencing token stops a function that ignores its context. The Lease must be a [Session] or
+	// a type that embeds a Session. Default: 0, no limit.
+	ProgressTimeout time.Duration
 
 	// Logger receives these records:
 	//
@@ -112,9 +122,11 @@ func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 	for _, f := range []struct {
 		name            string
 		value, shortest time.Duration
-	}{{"AcquireInterval", c.AcquireInterval, shortest}, {"WakeJitter", c.WakeJitter, 0}, {"ReleaseTimeout", c.ReleaseTimeout, shortest}} {
+	}{{"AcquireInterval", c.AcquireInterval, shortest}, {"WakeJitter", c.WakeJitter, 0}, {"ReleaseTimeout", c.ReleaseTimeout, shortest}, {"ProgressTimeout", c.ProgressTimeout, shortest}} {
 		bound := ""
 		switch {
+		case f.value == 0:
+			continue
 		case f.value < 0:
 			bound = "must not be negative"
 		case f.value < f.shortest:
@@ -123,6 +135,9 @@ func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 			continue
 		}
 		errs = append(errs, &lease.FieldError{Field: "RunOptions." + f.name, Value: f.value.String(), Bound: bound, Code: lease.ErrOption})
+	}
+	if _, ok := l.(likeSession); !ok && c.ProgressTimeout > 0 {
+		errs = append(errs, &lease.FieldError{Field: "RunOptions.ProgressTimeout", Value: c.ProgressTimeout.String(), Bound: "must be 0 unless the Lease is a Session", Code: lease.ErrOption})
 	}
 	if errs != nil {
 		return nil, errors.Join(errs...)
@@ -195,7 +210,7 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 		if err != nil {
 			return err
 		}
-		takenOver, err := r.term(ctx, tok, f)
+		takenOver, err := r.term(ctx, tok, r.watched(f))
 		if ctx.Err() != nil || r.Again == nil || takenOver || !r.Again(err) {
 			return err
 		}
@@ -244,7 +259,7 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 	r.reportContention(ContendInfo{Token: tok, Err: err, Took: r.Clock.Now().Sub(began), Attempts: 1})
 	switch {
 	case ok:
-		_, err = r.term(ctx, tok, f)
+		_, err = r.term(ctx, tok, r.watched(f))
 		return true, err
 	case err == nil:
 		return false, nil
@@ -454,6 +469,7 @@ type likeSession interface {
 	takeOverOf(tok lease.Token) error
 	forgetLoss()
 	trace() *Trace
+	stall(tok lease.Token, why error)
 	waitSpread(ctx context.Context, spread func() time.Duration) error
 }
 

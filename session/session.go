@@ -199,6 +199,11 @@ func (s *Session) takeOverOf(tok lease.Token) error {
 	return s.takenOver
 }
 
+// stall lets the incarnation with the given token end, because its work makes no progress.
+func (s *Session) stall(tok lease.Token, why error) {
+	s.step(func(m *machine, now time.Time) { m.stall(now, tok, why) })
+}
+
 // forgetLoss makes the next Release return nil, although the lease was lost.
 func (s *Session) forgetLoss() {
 	s.mu.Lock()

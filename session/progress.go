@@ -1,0 +1,73 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/timing"
+)
+
+// Progress says that the work goes on. The function of [Run] calls it with its context, or with one
+// that was derived from it, more often than once in [RunOptions].ProgressTimeout. If Run was called
+// within the function of another Run, Progress counts for both. Without a ProgressTimeout it does
+// nothing. It is cheap, sends no request, and may be called by several goroutines at once.
+//
+// Call Progress after a step of the work, and not from a timer: a timer goes on while the work hangs.
+func Progress(ctx context.Context) {
+	for p, _ := ctx.Value(progressKey{}).(*progress); p != nil; p = p.outer {
+		p.last.Store(int64(p.elapsed()))
+	}
+}
+
+type progressKey struct{}
+
+// A progress says when the function of one call of Run has last made progress.
+type progress struct {
+	outer *progress // of the Run whose function has called this one; nil if there is none
+	clock lease.Clock
+	began time.Time
+	last  atomic.Int64 // the time.Duration from began to the last call of Progress
+}
+
+func (p *progress) elapsed() time.Duration { return p.clock.Now().Sub(p.began) }
+
+// watched returns f with a watch over its progress, if there is a ProgressTimeout.
+func (r *runner) watched(f func(context.Context, lease.Token) error) func(context.Context, lease.Token) error {
+	if r.ProgressTimeout == 0 {
+		return f
+	}
+	return func(ctx context.Context, tok lease.Token) error {
+		p := &progress{clock: r.Clock, began: r.Clock.Now()}
+		p.outer, _ = ctx.Value(progressKey{}).(*progress)
+		returned := make(chan struct{})
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			if p.isOver(r.ProgressTimeout, returned) {
+				r.lease.(likeSession).stall(tok, fmt.Errorf("session.Progress was not called for %v", r.ProgressTimeout))
+			}
+		})
+		defer watch.Wait()
+		defer close(returned)
+		return f(context.WithValue(ctx, progressKey{}, p), tok)
+	}
+}
+
+// isOver waits until no progress was made for the time limit, and then returns true. If the function
+// returns first, isOver returns false.
+func (p *progress) isOver(limit time.Duration, returned <-chan struct{}) bool {
+	for {
+		left := time.Duration(p.last.Load()) + limit - p.elapsed()
+		if left <= 0 {
+			return true
+		}
+		select {
+		case <-timing.After(p.clock, left):
+		case <-returned:
+			return false
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/session"
+)
+
+// Work that calls Progress in time keeps its lease. Work that stops calling it, and ignores its context,
+// loses the lease: the cause, the error of Run, the hooks and the log say why. Nothing is renewed any
+// more, another holder takes over within one Duration, and the guard refuses the late write.
+func TestProgressTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, duration = 10 * time.Second, 30 * time.Second
+		var out bytes.Buffer
+		var ended []session.EndInfo
+		n := overMemory()
+		a := n.open(t, &session.Options{Duration: duration, Logger: slog.New(slog.NewTextHandler(&out, nil)),
+			Trace: &session.Trace{Ended: func(e session.EndInfo) { ended = append(ended, e) }}})
+		b := n.open(t, &session.Options{Duration: duration})
+		guard, err := fencing.NewGuard("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last, over time.Time
+		var next lease.Token
+		err = session.Run(t.Context(), a, func(ctx context.Context, tok lease.Token) error {
+			for range 100 {
+				time.Sleep(limit - time.Millisecond)
+				session.Progress(ctx)
+				last = time.Now()
+			}
+			if ctx.Err() != nil {
+				t.Fatal(context.Cause(ctx))
+			}
+			<-ctx.Done()
+			over = time.Now()
+			if cause := context.Cause(ctx); !errors.Is(cause, lease.ErrNoProgress) || !errors.Is(cause, lease.ErrLost) {
+				t.Errorf("the cause is %v", cause)
+			}
+			if over.Sub(last) != limit || a.CheckAlive() {
+				t.Errorf("the context ended after %v; alive: %v", over.Sub(last), a.CheckAlive())
+			}
+			renewals := n.count(lease.ActionRenew)
+			next, err = session.AcquireWait(t.Context(), b, nil)
+			if took := time.Since(over); err != nil || took > duration {
+				t.Errorf("another holder has the lease after %v: %v", took, err)
+			}
+			if n.count(lease.ActionRenew) != renewals || n.count(lease.ActionRelease) > 0 {
+				t.Error("the stalled holder has renewed or released")
+			}
+			if err := guard.Advance(next); err != nil {
+				t.Error(err)
+			}
+			if err := guard.Do(tok, func() error { return nil }); !errors.Is(err, fencing.ErrStale) {
+				t.Errorf("the late write: %v", err)
+			}
+			return nil
+		}, &session.RunOptions{ProgressTimeout: limit})
+		if lost := a.lostOnce(t, lease.ErrNoProgress); !errors.Is(err, lost) || !session.AfterLoss(err) || !strings.Contains(err.Error(), "not called for 10s") {
+			t.Errorf("Run returns %v", err)
+		}
+		if len(ended) != 1 || ended[0].Reason != lease.ErrNoProgress {
+			t.Errorf("the hook Ended: %v", ended)
+		}
+		for _, text := range []string{"reason=no-progress", `msg="lease: term ended"`} {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("no %s in\n%s", text, &out)
+			}
+		}
+	})
+}
+
+// If the work stops soon after the timeout, the lease is released then, and not before.
+func TestProgressTimeoutOfWorkThatStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		began := time.Now()
+		ran, err := session.TryRun(t.Context(), h, func(ctx context.Context, _ lease.Token) error {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Hour):
+			}
+			time.Sleep(time.Second)
+			if rec := n.record(t); !rec.State.Locked() {
+				t.Errorf("while the work is stopping, the record is %+v", rec)
+			}
+			return nil
+		}, &session.RunOptions{ProgressTimeout: time.Minute})
+		if took := time.Since(began); !ran || !errors.Is(err, lease.ErrNoProgress) || took != time.Minute+time.Second {
+			t.Errorf("TryRun returns %v, %v after %v", ran, err, took)
+		}
+		if n.record(t).State.Locked() {
+			t.Error("the lease is not released")
+		}
+	})
+}
+
+// The limit holds until the function has returned, even if its context has ended. Progress counts for
+// each Run around it, and for none that has no ProgressTimeout.
+func TestProgressOfRuns(t *testing.T) {
+	session.Progress(t.Context()) // does nothing
+	synctest.Test(t, func(t *testing.T) {
+		outer, inner := overMemory().open(t, nil), overMemory().open(t, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := session.Run(ctx, outer, func(ctx context.Context, _ lease.Token) error {
+			err := session.Run(ctx, inner, func(ctx context.Context, _ lease.Token) error {
+				for range 10 {
+					time.Sleep(50 * time.Second)
+					session.Progress(ctx)
+				}
+				return ctx.Err()
+			}, &session.RunOptions{ProgressTimeout: time.Hour})
+			if err != nil || !outer.CheckAlive() {
+				t.Errorf("%v; alive: %v", err, outer.CheckAlive())
+			}
+			cancel()
+			time.Sleep(2 * time.Minute)
+			if outer.CheckAlive() {
+				t.Error("work that hangs after its context has ended keeps the lease")
+			}
+			return nil
+		}, &session.RunOptions{ProgressTimeout: time.Minute})
+		if err != nil { // the caller has ended the context first
+			t.Errorf("Run returns %v", err)
+		}
+		outer.lostOnce(t, lease.ErrNoProgress)
+		inner.notLost(t)
+	})
+}
+
+// A renewal that is in flight at the timeout, and is granted later, does not bring the lease back.
+func TestProgressTimeoutDuringARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		a, b := n.open(t, nil), n.open(t, nil)
+		n.keep(lease.ActionRenew, slow(0, 4*time.Second))
+		err := session.Run(t.Context(), a, func(ctx context.Context, _ lease.Token) error {
+			time.Sleep(time.Hour)
+			for n.together(lease.ActionRenew) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			<-ctx.Done()
+			over := time.Now()
+			if _, err := session.AcquireWait(t.Context(), b, nil); err != nil || time.Since(over) > 35*time.Second {
+				t.Errorf("%v after %v", err, time.Since(over))
+			}
+			return nil
+		}, &session.RunOptions{ProgressTimeout: time.Hour + 11*time.Second})
+		if !errors.Is(err, lease.ErrNoProgress) || a.CheckAlive() || !b.CheckAlive() {
+			t.Errorf("%v; alive: %v, %v", err, a.CheckAlive(), b.CheckAlive())
+		}
+	})
+}
+
+// Run refuses a ProgressTimeout that it cannot keep.
+func TestProgressTimeoutIsRefused(t *testing.T) {
+	h := overMemory().open(t, nil)
+	for _, c := range []struct {
+		l     lease.Lease
+		limit time.Duration
+		want  string
+	}{
+		{h, -1, "RunOptions.ProgressTimeout = -1ns: must not be negative"},
+		{h, 30, "RunOptions.ProgressTimeout = 30ns: must be at least 1ms; did you forget the unit?"},
+		{untold{h.Session}, time.Second, "RunOptions.ProgressTimeout = 1s: must be 0 unless the Lease is a Session"},
+	} {
+		err := session.Run(t.Context(), c.l, idle, &session.RunOptions{ProgressTimeout: c.limit})
+		if !errors.Is(err, lease.ErrOption) || err.Error() != c.want {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+}
