@@ -157,9 +157,14 @@ create table if not exists lease (
 ) strict, without rowid;
 create table if not exists lease_meta (
 	one integer primary key check (one = 1), schema integer not null, file text not null, boot text not null,
-	"offset" integer not null, last integer not null, floor integer not null, version integer not null, absent integer not null
+	"offset" integer not null, last integer not null, floor integer not null, newest integer not null,
+	version integer not null, absent integer not null
 ) strict;
-insert into lease_meta values (1, 1, '', '', 0, 0, 0, 0, 0) on conflict do nothing`
+-- Tokens do not fall, and versions do not recur, if an operator deletes a row.
+create trigger if not exists lease_deleted after delete on lease begin
+	update lease_meta set floor = max(floor, newest), version = version + 1, absent = version + 1;
+end;
+insert into lease_meta values (1, 1, '', '', 0, 0, 0, 0, 0, 0) on conflict do nothing`
 
 func (s *Store) connect(lowest int64) (err error) {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path), RawQuery: "_pragma=busy_timeout(0)&_pragma=synchronous(full)"}

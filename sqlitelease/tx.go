@@ -24,10 +24,11 @@ type call struct {
 
 // meta is the row of lease_meta. Times count from 1970.
 type meta struct {
-	file, boot             string
-	offset, last           time.Duration
-	floor, version, absent int64
-	changed                bool
+	file, boot      string
+	offset, last    time.Duration
+	floor, newest   int64 // epochs: newest is the highest that was written
+	version, absent int64
+	changed         bool
 }
 
 // A tx is one transaction, which holds the lock of the file. Calls that wait at the same time share
@@ -146,8 +147,8 @@ func (t *tx) run(ctx context.Context, batch []*call) error {
 		return err
 	}
 	m := &t.meta
-	err := t.s.conn.QueryRowContext(ctx, `select file, boot, "offset", last, floor, version, absent from lease_meta`).
-		Scan(&m.file, &m.boot, &m.offset, &m.last, &m.floor, &m.version, &m.absent)
+	err := t.s.conn.QueryRowContext(ctx, `select file, boot, "offset", last, floor, newest, version, absent from lease_meta`).
+		Scan(&m.file, &m.boot, &m.offset, &m.last, &m.floor, &m.newest, &m.version, &m.absent)
 	if err != nil {
 		return err
 	}
@@ -167,8 +168,8 @@ func (t *tx) run(ctx context.Context, batch []*call) error {
 
 func (t *tx) saveMeta(ctx context.Context) error {
 	m := t.meta
-	_, err := t.s.conn.ExecContext(ctx, `update lease_meta set file = ?, boot = ?, "offset" = ?, last = ?, floor = ?, version = ?, absent = ?`,
-		m.file, m.boot, int64(m.offset), int64(m.last), m.floor, m.version, m.absent)
+	_, err := t.s.conn.ExecContext(ctx, `update lease_meta set file = ?, boot = ?, "offset" = ?, last = ?, floor = ?, newest = ?, version = ?, absent = ?`,
+		m.file, m.boot, int64(m.offset), int64(m.last), m.floor, m.newest, m.version, m.absent)
 	return err
 }
 
@@ -178,7 +179,7 @@ func (t *tx) adopt(identity string) {
 		t.failed = err
 	}
 	m := &t.meta
-	m.floor = max(m.floor, t.now.UnixMicro())
+	m.floor = max(m.floor, m.newest, t.now.UnixMicro())
 	m.version = max(m.version+1, t.now.UnixMicro())
 	m.file, m.absent, m.changed = identity, m.version, true
 }
@@ -227,6 +228,7 @@ func (t *tx) store(name string, r lease.Record) (lease.Snapshot, error) {
 		return lease.Snapshot{}, err
 	}
 	t.meta.version++
+	t.meta.newest = max(t.meta.newest, int64(r.Epoch))
 	t.meta.changed = true
 	_, err = t.s.conn.ExecContext(context.Background(),
 		"insert into lease values (?, ?, ?) on conflict (name) do update set version = excluded.version, record = excluded.record",
