@@ -1,8 +1,15 @@
 package sqlitelease
 
-import "testing"
+import (
+	"path/filepath"
+	"strings"
+	"testing"
 
-// The table holds the magic numbers of statfs(2), and no local file system.
+	"golang.org/x/sys/unix"
+)
+
+// The table holds the magic numbers of statfs(2), and no local file system. A file on one of the table is
+// refused, unless an option allows it.
 func TestNetworkTypes(t *testing.T) {
 	for magic, want := range map[uint32]string{
 		0x6969: "NFS", 0xfe534d42: "SMB2", 0x01021997: "9P",
@@ -12,7 +19,24 @@ func TestNetworkTypes(t *testing.T) {
 			t.Errorf("%#x is %q, and should be %q", magic, got, want)
 		}
 	}
-	if kind, err := networkFileSystem(t.TempDir()); err != nil || kind != "" {
-		t.Errorf("%q, %v", kind, err)
+	dir := t.TempDir()
+	if kind, err := networkFileSystem(dir); err != nil || kind != "" {
+		t.Fatalf("%q, %v", kind, err)
 	}
+	// As if the file system of dir were one of the table, because the test can mount none.
+	var f unix.Statfs_t
+	if err := unix.Statfs(dir, &f); err != nil {
+		t.Fatal(err)
+	}
+	networkTypes[uint32(f.Type)] = "far away"
+	defer delete(networkTypes, uint32(f.Type))
+	path := filepath.Join(dir, "leases.db")
+	if _, err := Open(path, nil); err == nil || !strings.Contains(err.Error(), "network file system (far away)") {
+		t.Errorf("%v", err)
+	}
+	s, err := Open(path, &Options{AllowNetwork: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
 }
