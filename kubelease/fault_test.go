@@ -254,3 +254,26 @@ func (p *proxy) silence() {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// A break from another process leaves a holder that watches nearly its whole grace, even if the holder
+// has not renewed for a while.
+func TestGraceWithAWatch(t *testing.T) {
+	t.Parallel()
+	holder, other, name := newStore(t), newStore(t).Authority(), objectOf(t)
+	do(t, holder.Authority(), name, acquire(idA, 30*time.Second), 0)
+	if _, err := holder.Watch(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(8 * time.Second) // a real engine
+	const grace = 20 * time.Second
+	do(t, other, name, breaks(grace), 0)
+	snap, err := holder.Load(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := snap.Record.Until.Sub(snap.Now) - snap.Uncertainty
+	if left < grace-4*time.Second || left > grace { // a mark is at most 2 s old
+		t.Errorf("%v of %v is left", left, grace)
+	}
+	t.Logf("%v of %v is left of the grace of a break 8 s after the last renewal", left.Round(time.Millisecond), grace)
+}
