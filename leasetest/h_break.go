@@ -425,6 +425,23 @@ var breakRules = []rule{
 			b.acquireWithin(5, "of a lease that was handed to an ID that it had given up")
 		}
 	}},
+	{"H14/a-stuck-acquire-locks-nothing-after-a-hand-over", "an earlier infinite acquire of the giver, which is carried out only after a hand-over, leaves nothing locked after the giver's next release", hasHandOver | CanChange | CanUseAuthority | CanBeInfinite, func(p *probe) {
+		w := p.world()
+		var early *leasefault.Call
+		a := w.join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionAcquire, func(_ context.Context, c *leasefault.Call) error {
+			early = c
+			return leasefault.ErrInjected
+		}))
+		b := w.join(Holder{Owner: "b"})
+		a.requireError(p.ctx, "that has not arrived yet")
+		a.acquire()
+		p.need(a.giver().HandOver(p.ctx, b.giver().ID()), "hand-over")
+		b.acquire()
+		p.need(b.release(), "release by the receiver")
+		p.history.printf("== the first acquire of a arrives: %v", early.Send(context.WithoutCancel(p.ctx)))
+		p.need(a.release(), "release by the giver")
+		w.requireFree("after the giver's release")
+	}},
 	{"H14/a-hand-over-that-is-refused-releases", "if the authority refuses a hand-over, the call returns that refusal, and the ID has been released by then", hasHandOver | CanChange | CanUseAuthority, func(p *probe) {
 		w := p.world()
 		refuse := func(context.Context, *leasefault.Call) error {

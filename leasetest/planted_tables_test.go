@@ -202,6 +202,7 @@ var guardBugs = []plantedBug{
 }
 
 var sessionBugs = []plantedBug{
+	{"releases nothing after a hand-over", "H14/a-stuck-acquire-locks-nothing-after-a-hand-over"},
 	{"a bound context outlives its parent", "H20/a-bound-context-ends-with-its-incarnation"},
 	{"a context that is given back was given back in time", "N1/a-loss-that-nothing-noticed-is-part-of-what-the-run-returns"},
 	{"a hand-over does not end with its context", "H14/a-hand-over-ends-with-its-context"},
