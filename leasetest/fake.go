@@ -134,8 +134,8 @@ func (f *Fake) NextReleaseAfter(d time.Duration, err error) {
 // a loss, because a lease is still held in its stop window. To begin a stop window, call
 // [Fake.EndWork].
 func (f *Fake) Lose(reason lease.Code) (held bool) {
-	possible := []lease.Code{lease.ErrExpired, lease.ErrBroken, lease.ErrTakenOver}
-	must(reason.Refusal() || slices.Contains(possible, reason), "Fake.Lose: reason is %q, and must be ErrExpired, ErrBroken, ErrTakenOver or a refusal; for ErrStopWindow call EndWork", reason.String())
+	possible := []lease.Code{lease.ErrExpired, lease.ErrBroken, lease.ErrTakenOver, lease.ErrNoProgress}
+	must(reason.Refusal() || slices.Contains(possible, reason), "Fake.Lose: reason is %q, and must be ErrExpired, ErrBroken, ErrTakenOver, ErrNoProgress or a refusal; for ErrStopWindow call EndWork", reason.String())
 	f.update("", func(l *fakeLease) {
 		if held = l.holder == f; held {
 			l.lose(reason)

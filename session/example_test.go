@@ -250,6 +250,29 @@ func ExampleProgress() {
 	// closed: <nil>
 }
 
+// A move between two accounts needs both leases, or none. It does not matter in which order another
+// program lists them.
+func ExampleRunAll() {
+	authority := memory.New(nil).Authority()
+	var both []lease.Lease
+	for _, name := range []string{"accounts/zoe", "accounts/ada"} {
+		s, err := session.New(authority, name, nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer func() { _ = s.Close(context.Background()) }()
+		both = append(both, s)
+	}
+	err := session.RunAll(context.Background(), both, func(ctx context.Context, toks []lease.Token) error {
+		fmt.Println("moving money, with the tokens", toks)
+		return nil
+	}, nil)
+	fmt.Println("done:", err)
+	// Output:
+	// moving money, with the tokens [00000000000000000001 00000000000000000001]
+	// done: <nil>
+}
+
 // A program waits for its lease when it starts, and then works under a context that ends with the
 // lease. At the end, it releases the lease itself.
 func ExampleAcquireWait() {

@@ -291,6 +291,16 @@ var plants = []plant{
 	{"TryRun has no limit for progress", "run.go", "_, err = r.term(ctx, tok, r.watched(f))\n\t\treturn true", "_, err = r.term(ctx, tok, f)\n\t\treturn true",
 		"TestProgressTimeoutOfWorkThatStops", "ends", false},
 
+	// --- Several leases
+	{"RunAll acquires in the order of the arguments", "runall.go", "slices.SortStableFunc(rs, func(a, b member) int { return cmp.Compare(a.name(), b.name()) })", "_ = cmp.Compare[int]",
+		"TestRunAll", "ends", false},
+	{"RunAll mixes up the tokens", "runall.go", "a.toks[m.at] = tok", "a.toks[i] = tok",
+		"TestRunAll", "ends", false},
+	{"RunAll contends again after a take-over", "runall.go", "return !a.failed, a.takenOver, err", "return !a.failed, false, err",
+		"TestRunAllAgain", "ends", false},
+	{"RunAll asks Again about a lease that it cannot acquire", "runall.go", "if !granted && ctx.Err() == nil {", "if false {",
+		"TestRunAllOrNone", "ends", false},
+
 	// --- What the Session does with the effects, in order
 	{"hooks are called before the contexts end", "perform.go", "do(s.contexts.End(out.ended))\n", "defer func(end func()) { acts = append(acts, end) }(s.contexts.End(out.ended))\n",
 		"TestEnds", "ends", false},

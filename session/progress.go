@@ -35,25 +35,31 @@ type progress struct {
 
 func (p *progress) elapsed() time.Duration { return p.clock.Now().Sub(p.began) }
 
-// watched returns f with a watch over its progress, if there is a ProgressTimeout.
+// watched returns f with a watch over its progress.
 func (r *runner) watched(f func(context.Context, lease.Token) error) func(context.Context, lease.Token) error {
-	if r.ProgressTimeout == 0 {
-		return f
-	}
 	return func(ctx context.Context, tok lease.Token) error {
-		p := &progress{clock: r.Clock, began: r.Clock.Now()}
-		p.outer, _ = ctx.Value(progressKey{}).(*progress)
-		returned := make(chan struct{})
-		var watch sync.WaitGroup
-		watch.Go(func() {
-			if p.isOver(r.ProgressTimeout, returned) {
-				r.lease.(likeSession).stall(tok, fmt.Errorf("session.Progress was not called for %v", r.ProgressTimeout))
-			}
-		})
-		defer watch.Wait()
-		defer close(returned)
-		return f(context.WithValue(ctx, progressKey{}, p), tok)
+		stall := func(why error) { r.lease.(likeSession).stall(tok, why) }
+		return r.watch(ctx, stall, func(ctx context.Context) error { return f(ctx, tok) })
 	}
+}
+
+// watch calls f, and calls stall if f makes no progress for the ProgressTimeout.
+func (o *RunOptions) watch(ctx context.Context, stall func(why error), f func(context.Context) error) error {
+	if o.ProgressTimeout == 0 {
+		return f(ctx)
+	}
+	p := &progress{clock: o.Clock, began: o.Clock.Now()}
+	p.outer, _ = ctx.Value(progressKey{}).(*progress)
+	returned := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		if p.isOver(o.ProgressTimeout, returned) {
+			stall(fmt.Errorf("session.Progress was not called for %v", o.ProgressTimeout))
+		}
+	})
+	defer watch.Wait()
+	defer close(returned)
+	return f(context.WithValue(ctx, progressKey{}, p))
 }
 
 // isOver waits until no progress was made for the time limit, and then returns true. If the function

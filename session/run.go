@@ -199,19 +199,33 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	defer r.flush()
 	end, ok := r.begin()
 	if !ok {
-		return &lease.FieldError{Field: "Run.l", Value: strconv.Quote(r.name()), Bound: "must not be in use by another call of Run or TryRun", Code: lease.ErrOption}
+		return r.inUse("Run.l")
 	}
 	defer end()
+	return r.repeat(ctx, func() (granted, takenOver bool, err error) { return r.once(ctx, r.watched(f)) })
+}
+
+// once contends for the lease, and has one term of it.
+func (r *runner) once(ctx context.Context, f func(context.Context, lease.Token) error) (granted, takenOver bool, err error) {
+	tok, unknown, err := r.contend(ctx)
+	if unknown {
+		err = r.settleAfter(ctx, err)
+	}
+	if err != nil {
+		return false, false, err
+	}
+	takenOver, err = r.term(ctx, tok, f)
+	return true, takenOver, err
+}
+
+// repeat calls once until it was not granted, or there must not be another term.
+func (r *runner) repeat(ctx context.Context, once func() (granted, takenOver bool, err error)) error {
 	for {
-		tok, unknown, err := r.contend(ctx)
-		if unknown {
-			err = r.settleAfter(ctx, err)
-		}
-		if err != nil {
+		granted, takenOver, err := once()
+		if !granted || takenOver || ctx.Err() != nil {
 			return err
 		}
-		takenOver, err := r.term(ctx, tok, r.watched(f))
-		if ctx.Err() != nil || r.Again == nil || takenOver || !r.Again(err) {
+		if r.Again == nil || !r.Again(err) {
 			return err
 		}
 		if r.pause(ctx, r.AcquireInterval) != nil {
@@ -363,6 +377,11 @@ func (r *runner) begin() (end func(), ok bool) {
 		return l.beginRun()
 	}
 	return func() {}, true
+}
+
+// inUse returns the error for a Session that another call is using.
+func (r *runner) inUse(field string) error {
+	return &lease.FieldError{Field: field, Value: strconv.Quote(r.name()), Bound: "must not be in use by another call of Run or TryRun", Code: lease.ErrOption}
 }
 
 // term calls f while the lease is held, and then releases the lease. The result takenOver reports

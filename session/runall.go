@@ -1,0 +1,120 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/fencedlease/lease"
+)
+
+// RunAll is like [Run], but f needs all of the leases at once. It is called with their tokens, in the
+// order of ls. The context of f ends when the first lease is about to end; the Name of the LostError,
+// which is its cause, tells which. After f, or after a failure, all leases are released.
+//
+// RunAll acquires the leases in the order of their names, and holds the earlier ones while it waits
+// for the next. Two calls of RunAll therefore never wait for each other, in whatever order they list
+// the leases. This does not hold if f, or a caller that already holds a lease, waits for other leases. If a
+// lease is lost while RunAll waits for another one, RunAll does not call f, and reports the loss like
+// one during f. [RunOptions].Again decides about all leases together.
+//
+// The leases can be at different authorities, but must have different names, and a method Name, as a
+// [Session] has. RunAll returns a [*lease.FieldError] with the code [lease.ErrOption] if they do not, or
+// if ls is empty. The releases are sent one after the other, and each has its own ReleaseTimeout.
+func RunAll(ctx context.Context, ls []lease.Lease, f func(ctx context.Context, toks []lease.Token) error, o *RunOptions) error {
+	rs, err := runners(ctx, ls, f == nil, o)
+	if err != nil {
+		return err
+	}
+	for _, r := range rs {
+		defer r.flush()
+		end, ok := r.begin()
+		if !ok {
+			return r.inUse(r.field)
+		}
+		defer end()
+	}
+	return rs[0].repeat(ctx, func() (granted, takenOver bool, err error) {
+		a := attempt{rs: rs, toks: make([]lease.Token, len(rs)), f: f}
+		err = a.take(ctx, 0)
+		return !a.failed, a.takenOver, err
+	})
+}
+
+// A member is the runner of one of several leases.
+type member struct {
+	*runner
+	at    int    // the index of the lease in the arguments
+	field string // the name of the argument
+}
+
+// runners checks the arguments of RunAll, and returns its leases by name.
+func runners(ctx context.Context, ls []lease.Lease, noFunction bool, o *RunOptions) (rs []member, err error) {
+	needContext(ctx, "RunAll")
+	switch {
+	case noFunction:
+		return nil, lease.Missing("RunAll.f")
+	case len(ls) == 0:
+		return nil, &lease.FieldError{Field: "RunAll.ls", Value: "[]", Bound: "must not be empty", Code: lease.ErrOption}
+	}
+	for i, l := range ls {
+		m := member{at: i, field: fmt.Sprintf("RunAll.ls[%d]", i)}
+		if l == nil {
+			return nil, lease.Missing(m.field)
+		}
+		if m.runner, err = newRunner(ctx, "RunAll", l, func(context.Context, lease.Token) error { return nil }, o); err != nil {
+			return nil, err
+		}
+		rs = append(rs, m)
+	}
+	slices.SortStableFunc(rs, func(a, b member) int { return cmp.Compare(a.name(), b.name()) })
+	for i, m := range rs {
+		bad := ""
+		if m.name() == "" {
+			bad = "must have a method Name"
+		} else if i > 0 && m.name() == rs[i-1].name() {
+			bad = fmt.Sprintf("must have another name than ls[%d]", rs[i-1].at)
+		}
+		if bad != "" {
+			return nil, &lease.FieldError{Field: m.field, Value: strconv.Quote(m.name()), Bound: bad, Code: lease.ErrOption}
+		}
+	}
+	return rs, nil
+}
+
+// An attempt acquires several leases, and calls f when it has all.
+type attempt struct {
+	rs   []member
+	toks []lease.Token
+	f    func(context.Context, []lease.Token) error
+
+	failed    bool // a lease cannot be acquired
+	takenOver bool // another Session has taken one of the leases over
+}
+
+// take acquires the leases from the i-th on, one within the term of the other. Each term ends the
+// contexts of the terms within, and each lease is released at the end of its term.
+func (a *attempt) take(ctx context.Context, i int) error {
+	if i == len(a.rs) {
+		return a.rs[0].watch(ctx, a.stall, func(ctx context.Context) error { return a.f(ctx, slices.Clone(a.toks)) })
+	}
+	m := a.rs[i]
+	granted, takenOver, err := m.once(ctx, func(ctx context.Context, tok lease.Token) error {
+		a.toks[m.at] = tok
+		return a.take(ctx, i+1)
+	})
+	if !granted && ctx.Err() == nil {
+		a.failed = true
+	}
+	a.takenOver = a.takenOver || takenOver
+	return err
+}
+
+// stall ends all incarnations, because their work makes no progress.
+func (a *attempt) stall(why error) {
+	for _, m := range a.rs {
+		m.lease.(likeSession).stall(a.toks[m.at], why)
+	}
+}
