@@ -1,67 +1,11 @@
 package blobtest_test
 
 import (
-	"encoding/xml"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fencedlease/lease/blobtest"
 )
-
-// Get Blob Service Properties returns the settings of a new account and the server's CORS rules.
-func TestServiceProperties(t *testing.T) {
-	c := newClient(t, blobtest.Options{CORS: []blobtest.CORSRule{{
-		Origins: []string{"https://a.example", "https://b.example"}, Methods: []string{"GET", "PUT"},
-		AllowedHeaders: []string{"x-ms-meta-*"}, ExposedHeaders: []string{"x-ms-lease-id"}, MaxAge: time.Minute,
-	}}})
-	type policy struct {
-		Enabled bool `xml:"RetentionPolicy>Enabled"`
-		On      bool `xml:"Enabled"`
-	}
-	var got struct {
-		XMLName               xml.Name `xml:"StorageServiceProperties"`
-		Logging               policy
-		HourMetrics           policy
-		MinuteMetrics         policy
-		Rule                  map[string]string `xml:"-"`
-		Origins               string            `xml:"Cors>CorsRule>AllowedOrigins"`
-		Methods               string            `xml:"Cors>CorsRule>AllowedMethods"`
-		Allowed               string            `xml:"Cors>CorsRule>AllowedHeaders"`
-		Exposed               string            `xml:"Cors>CorsRule>ExposedHeaders"`
-		MaxAge                int               `xml:"Cors>CorsRule>MaxAgeInSeconds"`
-		DefaultServiceVersion string
-		DeleteRetentionPolicy policy
-		StaticWebsite         policy
-	}
-	a := c.must(200, "GET", account+"/?restype=service&comp=properties", nil, "")
-	if err := xml.Unmarshal([]byte(strings.TrimPrefix(a.body, "\ufeff")), &got); err != nil {
-		t.Fatal(err, a.body)
-	}
-	if got.Origins != "https://a.example,https://b.example" || got.Methods != "GET,PUT" || got.MaxAge != 60 {
-		t.Errorf("%+v", got)
-	}
-	if got.Allowed != "x-ms-meta-*" || got.Exposed != "x-ms-lease-id" {
-		t.Errorf("the headers are %q, %q", got.Allowed, got.Exposed)
-	}
-	if got.DefaultServiceVersion != "2009-09-19" {
-		t.Errorf("default version %q", got.DefaultServiceVersion)
-	}
-	for name, p := range map[string]policy{"Logging": got.Logging, "HourMetrics": got.HourMetrics, "DeleteRetentionPolicy": got.DeleteRetentionPolicy, "StaticWebsite": got.StaticWebsite} {
-		if p.Enabled || p.On || !strings.Contains(a.body, "<"+name+">") {
-			t.Errorf("%s: %+v in %s", name, p, a.body)
-		}
-	}
-	if a.header.Get("Content-Type") != "application/xml" {
-		t.Error(a.header)
-	}
-	if a := c.do("PUT", account+"/?restype=service&comp=properties", nil, "<StorageServiceProperties/>"); a.status != 405 || a.code() != "UnsupportedHttpVerb" {
-		t.Errorf("Set Blob Service Properties: %d %s", a.status, a.code())
-	}
-	if a := c.do("GET", account+"/box?restype=service&comp=properties", nil, ""); a.status != 400 || a.code() != "InvalidQueryParameterValue" {
-		t.Errorf("properties of the service at a container: %d %s", a.status, a.code())
-	}
-}
 
 // A client can send Get Account Information to the account, and to any address in the account.
 func TestAccountInformation(t *testing.T) {

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// A Clock is a clock that a test controls. A Clock from [NewClock] moves only when the test calls
-// [Clock.Advance]. A Clock from [NewFastClock] can also run at a constant rate. A Clock is a
-// [lease.Clock], so one Clock can drive the store, the server and the sessions of a test. Any
-// number of goroutines may call the methods of a Clock.
+// A Clock is a clock that a test controls. One from [NewClock] moves only when the test calls [Clock.Advance].
+// One from [NewFastClock] also runs at a constant rate. A Clock is a [lease.Clock], so one Clock can drive the
+// store, the server and the sessions of a test. Any number of goroutines may call its methods.
 //
 // A Clock stops for good about 292 years after its start, because a [time.Duration] cannot represent
 // a longer time.

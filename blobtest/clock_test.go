@@ -39,22 +39,6 @@ func TestClock(t *testing.T) {
 	<-late
 }
 
-// A clock never runs backward, at any rate and for any time.
-func TestClockNeverDecreases(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := blobtest.NewFastClock(start, 1e6)
-		last := c.Now()
-		for range 10 {
-			time.Sleep(time.Hour)
-			now := c.Now()
-			if now.Before(last) {
-				t.Fatalf("%v after %v", now, last)
-			}
-			last = now
-		}
-	})
-}
-
 // A fast clock runs at its rate. Advance also moves a fast clock.
 func TestFastClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

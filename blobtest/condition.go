@@ -111,11 +111,9 @@ func (q *conditions) matchHolds(etag string, modified time.Time) bool {
 	return q.unmodifiedSince.IsZero() || !wholeSeconds(modified).After(q.unmodifiedSince)
 }
 
-// noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. If a
-// request has both headers, the result depends on q.all. If q.all is true, one of the two conditions
-// is enough. If q.all is false, noneMatchHolds ignores If-Modified-Since. The documentation of the
-// service writes the conditions of a request as a formula: "If-Match && If-Unmodified-Since &&
-// (If-None-Match || If-Modified-Since)".
+// noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. If a request has
+// both and q.all is true, one of the two is enough: "If-Match && If-Unmodified-Since && (If-None-Match ||
+// If-Modified-Since)". If q.all is false, If-Modified-Since is ignored.
 func (q *conditions) noneMatchHolds(etag string, modified time.Time) bool {
 	newer := wholeSeconds(modified).After(q.modifiedSince)
 	switch {

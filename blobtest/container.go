@@ -81,9 +81,8 @@ func getContainer(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// setContainerMetadata serves Set Container Metadata. The lease of a container protects the
-// container only from deletion. The request therefore needs no lease ID. If the request has a lease
-// ID, that ID must match.
+// setContainerMetadata serves Set Container Metadata. A lease protects the container only from deletion, so the
+// request needs no lease ID, but one that it has must match.
 func setContainerMetadata(c *call) (*reply, error) {
 	m, err := c.parseMetadata()
 	if err != nil {

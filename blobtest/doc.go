@@ -16,37 +16,31 @@
 //
 // # Leases
 //
-// A [lease.Authority] grants the leases. NewServer creates an authority in memory, or uses an
-// authority of your own. You can wrap your authority to inject faults. For each request of a client,
-// the server sends a request to the authority. The server translates the result into the status codes
-// and error codes of the Blob service. The authority alone decides whether a lease is granted, and
-// whether a read or a write is admitted.
+// A [lease.Authority] grants the leases: one in memory that NewServer creates, or one of your own, which
+// you can wrap to inject faults. It alone decides whether a lease is granted, and whether a read or a write
+// is admitted. The server translates its results into the status codes and error codes of the service.
 //
-// When a client writes to a blob, the server checks the lease and changes the content in one step. No
-// other request to the server can come between the check of the lease and the change of the content.
-// However, a program that calls the authority directly can change the lease at any time.
-//
-// Each request has a single time, which the header Date of the answer shows. If the server created
-// the authority itself, the header Date shows the time at which the authority decided the request.
+// When a client writes to a blob, the server checks the lease and changes the content in one step. But a
+// program that calls the authority directly can change the lease at any time. Each request has a single
+// time, which the header Date of the answer shows. If the server created the authority itself, it is the
+// time at which the authority decided the request.
 //
 // # What is served
 //
-// The server serves all operations of Lease Blob and Lease Container. The server also serves the
-// following operations, which users of leases need:
+// All operations of Lease Blob and Lease Container, and those that users of leases need:
 //
 //   - for the account: List Containers, Get Blob Service Properties, Get Account Information
 //   - for containers: create, list, delete, properties and metadata, also for $root, $web and $logs
 //   - for blobs: Put Blob, Put Block, Put Block List, Get Block List, Get Blob with ranges, Get Blob
 //     Properties, metadata, properties, Copy Blob within the account, Snapshot Blob and Delete Blob
 //
-// The server evaluates conditional headers. The server verifies the signatures of Shared Key and
-// Shared Key Lite. The server also verifies the shared access signatures of accounts and services.
-// The server stores and returns two settings that have no other effect: the access tier of a blob
-// and the public access of a container.
+// The server evaluates conditional headers, and verifies the signatures of Shared Key, Shared Key Lite and
+// the shared access signatures of accounts and services. It stores and returns the access tier of a blob
+// and the public access of a container, which have no other effect.
 //
-// If the server does not support a request, it refuses the request with the error code that the
-// service itself uses for unsupported features. The server does not support append and page blobs,
-// tags, access policies, batches, or changes to the properties of the account.
+// The server refuses a request that it does not support with the error code that the service itself uses
+// for unsupported features: append and page blobs, tags, access policies, batches, and changes to the
+// properties of the account.
 //
 // The first segment of the path of a URL names the account, as in the storage emulator. The account
 // can also be the first label of the host, as in the service, if ".blob." follows that label.

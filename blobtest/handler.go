@@ -17,9 +17,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Handler is an [http.Handler] that serves the Blob protocol. Use a Handler in an HTTP server of
-// your own, or use [NewServer], which is simpler. A Handler stores the blobs, and its authority
-// stores the leases. Any number of goroutines may call the methods of a Handler. Create a Handler
+// A Handler is an [http.Handler] that serves the Blob protocol, for an HTTP server of your own. It stores
+// the blobs, and its authority stores the leases. Any number of goroutines may call its methods. Create it
 // with [NewHandler], because the methods of a zero Handler panic.
 type Handler struct {
 	auth      lease.Authority
@@ -32,11 +31,9 @@ type Handler struct {
 	etags     atomic.Uint64
 }
 
-// NewHandler returns a Handler that uses the authority auth to grant leases. The authority can inject
-// faults. If auth is nil, the Handler creates an authority in memory with the limits of the service.
-// The created authority runs on [Options.Clock]. If an option is not valid, NewHandler returns a
-// [*lease.FieldError]. NewHandler also returns an error if one of [Options.Containers] cannot be
-// created.
+// NewHandler returns a Handler that uses the authority auth to grant leases, or one in memory with the
+// limits of the service and [Options.Clock] if auth is nil. If an option is not valid, NewHandler returns a
+// [*lease.FieldError]. It also returns an error if one of [Options.Containers] cannot be created.
 func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	opts, err := o.withDefaults()
 	if err != nil {

@@ -87,15 +87,15 @@ func TestHiddenRecords(t *testing.T) {
 		return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { *res = lease.Result{} })
 	})
 	c.acquire(idA, "15")
-	if a := c.put(412); a.code() != "LeaseIdMissing" {
-		t.Error(a.code())
+	for _, o := range []struct{ got, want string }{
+		{c.put(412).code(), "LeaseIdMissing"},
+		{c.put(412, "x-ms-lease-id", idB).code(), "LeaseIdMismatchWithBlobOperation"},
+		{c.put(201, "x-ms-lease-id", idA).code(), ""},
+		{c.lease(409, "renew", "x-ms-lease-id", idB).code(), "LeaseIdMismatchWithLeaseOperation"},
+		{c.lease(200, "release", "x-ms-lease-id", idA).code(), ""},
+	} {
+		if o.got != o.want {
+			t.Errorf("%s, want %s", o.got, o.want)
+		}
 	}
-	if a := c.put(412, "x-ms-lease-id", idB); a.code() != "LeaseIdMismatchWithBlobOperation" {
-		t.Error(a.code())
-	}
-	c.put(201, "x-ms-lease-id", idA)
-	if a := c.lease(409, "renew", "x-ms-lease-id", idB); a.code() != "LeaseIdMismatchWithLeaseOperation" {
-		t.Error(a.code())
-	}
-	c.lease(200, "release", "x-ms-lease-id", idA)
 }

@@ -61,21 +61,16 @@ func leaseResource(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// startStopwatch returns a function that measures the time since startStopwatch was called. The
-// returned function measures this time with two clocks: the server's clock and the machine's clock.
-// The returned function returns the longer of the two times. Both clocks are needed, because an
-// authority that was passed to NewHandler can use either clock.
+// startStopwatch returns a function that measures the time since the call with the server's clock and with
+// the machine's clock, and returns the longer one, because an authority can use either clock.
 func (c *call) startStopwatch() (elapsed func() time.Duration) {
 	began, realBegan := c.o.Clock.Now(), time.Now()
 	return func() time.Duration { return max(c.o.Clock.Now().Sub(began), time.Since(realBegan)) }
 }
 
-// breakTime returns the "approximate time remaining in the lease period". The result is the shorter of
-// the break period and the remaining duration of the lease. The caller truncates the result to
-// seconds.
-//
-// The parameter callTime is the duration of the call to the authority. If a part of the break
-// period passed during the call to the authority, breakTime still returns the full break period.
+// breakTime returns the "approximate time remaining in the lease period": the shorter of the break period and
+// the remaining duration of the lease, not yet truncated to seconds. The call of the authority took callTime,
+// during which a part of the period may have passed.
 func breakTime(req lease.Request, res lease.Result, callTime time.Duration) time.Duration {
 	left := res.MaxRemaining()
 	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+callTime >= period {
@@ -92,9 +87,8 @@ var leaseStatus = map[lease.Action]int{
 	lease.ActionBreak:   http.StatusAccepted,
 }
 
-// checkResource returns the entity tag of the resource and the time of its last change.
-// checkResource returns a failure if the resource does not exist or if a condition of the request
-// does not hold.
+// checkResource returns the entity tag of the resource and the time of its last change, or a failure if it
+// does not exist or a condition of the request does not hold.
 func (c *call) checkResource(cond conditions) (etag string, modified time.Time, err error) {
 	f := c.account.find(c.container, c.blob)
 	switch {
@@ -162,10 +156,9 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 	return req, nil
 }
 
-// parseProposed parses the header x-ms-proposed-lease-id. The documentation says of
-// x-ms-proposed-lease-id: "Version 2012-02-12 and newer, optional for acquire, required for change.
-// [...] The Blob service returns 400 (Invalid request) if the proposed lease ID is not in the correct
-// format."
+// parseProposed parses the header x-ms-proposed-lease-id: "Version 2012-02-12 and newer, optional for acquire,
+// required for change. [...] The Blob service returns 400 (Invalid request) if the proposed lease ID is not in
+// the correct format."
 func (c *call) parseProposed(a lease.Action) (id lease.ID, err error) {
 	s := c.header(headerProposed)
 	switch {
@@ -180,9 +173,8 @@ func (c *call) parseProposed(a lease.Action) (id lease.ID, err error) {
 	return id, nil
 }
 
-// parseDuration parses the header x-ms-lease-duration. The documentation says of x-ms-lease-duration:
-// "only allowed and required on an acquire operation. Specifies the duration of the lease, in
-// seconds, or negative one (-1) for a lease that never expires."
+// parseDuration parses the header x-ms-lease-duration: "only allowed and required on an acquire operation.
+// Specifies the duration of the lease, in seconds, or negative one (-1) for a lease that never expires."
 func (c *call) parseDuration(old bool) (time.Duration, error) {
 	s := c.header(headerDuration)
 	switch {

@@ -199,30 +199,28 @@ func TestSnapshotsHaveNoLease(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.acquire(idA, "-1")
 	s := c.must(201, "PUT", path+"?comp=snapshot", nil, "").header.Get("x-ms-snapshot")
-	for _, h := range [][]string{
-		{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15"},
-		{"x-ms-lease-action", "renew", "x-ms-lease-id", idA},
-		{"x-ms-lease-action", "change", "x-ms-lease-id", idA, "x-ms-proposed-lease-id", idB},
-		{"x-ms-lease-action", "release", "x-ms-lease-id", idA},
-		{"x-ms-lease-action", "break"},
+	snapshot, notPresent := path+"?snapshot="+s, "LeaseNotPresentWithBlobOperation"
+	for _, o := range []struct {
+		status         int
+		method, target string
+		h              []string
+		code           string
+	}{
+		{400, "PUT", snapshot + "&comp=lease", []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15"}, "InvalidOperation"},
+		{400, "PUT", snapshot + "&comp=lease", []string{"x-ms-lease-action", "renew", "x-ms-lease-id", idA}, "InvalidOperation"},
+		{400, "PUT", snapshot + "&comp=lease", []string{"x-ms-lease-action", "break"}, "InvalidOperation"},
+		{200, "PUT", path + "?comp=lease", []string{"x-ms-lease-action", "renew", "x-ms-lease-id", idA}, ""},
+		{200, "GET", snapshot, nil, ""},
+		{412, "GET", snapshot, []string{"x-ms-lease-id", idA}, notPresent},
+		{412, "DELETE", snapshot, []string{"x-ms-lease-id", idA}, notPresent},
+		{412, "DELETE", snapshot, []string{"If-Match", `"0x8D"`}, "ConditionNotMet"},
+		{202, "DELETE", snapshot, nil, ""}, // no lease protects a snapshot
+		{404, "GET", snapshot, nil, "BlobNotFound"},
 	} {
-		if a := c.must(400, "PUT", path+"?comp=lease&snapshot="+s, h, ""); a.code() != "InvalidOperation" {
-			t.Errorf("%q: %s", h, a.code())
+		if a := c.must(o.status, o.method, o.target, o.h, ""); a.code() != o.code {
+			t.Errorf("%s %s %q: %s, want %s", o.method, o.target, o.h, a.code(), o.code)
 		}
 	}
-	c.lease(200, "renew", "x-ms-lease-id", idA)
-	c.must(200, "GET", path+"?snapshot="+s, nil, "")
-	if a := c.must(412, "GET", path+"?snapshot="+s, []string{"x-ms-lease-id", idA}, ""); a.code() != "LeaseNotPresentWithBlobOperation" {
-		t.Error(a.code())
-	}
-	if a := c.must(412, "DELETE", path+"?snapshot="+s, []string{"x-ms-lease-id", idA}, ""); a.code() != "LeaseNotPresentWithBlobOperation" {
-		t.Error(a.code())
-	}
-	if a := c.must(412, "DELETE", path+"?snapshot="+s, []string{"If-Match", `"0x8D"`}, ""); a.code() != "ConditionNotMet" {
-		t.Error(a.code())
-	}
-	c.must(202, "DELETE", path+"?snapshot="+s, nil, "") // no lease protects a snapshot
-	c.must(404, "GET", path+"?snapshot="+s, nil, "")
 }
 
 // The answer repeats a client's request ID if it has at most 1,024 visible ASCII characters.
@@ -240,22 +238,16 @@ func TestClientRequestID(t *testing.T) {
 	}
 }
 
-// The parameter timeout is accepted.
-func TestTimeoutParameter(t *testing.T) {
+// The case of parameter names does not matter. If several parameters have the same name, the first
+// counts. The parameter timeout is accepted.
+func TestParameters(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	for _, s := range []string{"0", "1", "30", "3600"} {
 		c.must(200, "HEAD", path+"?timeout="+s, nil, "")
 	}
-	a := c.must(400, "GET", path+"?timeout=soon", nil, "")
-	if m := a.message(t); m.Code != "InvalidQueryParameterValue" || m.Parameter != "timeout" {
+	if m := c.must(400, "GET", path+"?timeout=soon", nil, "").message(t); m.Code != "InvalidQueryParameterValue" || m.Parameter != "timeout" {
 		t.Errorf("%+v", m)
 	}
-}
-
-// The case of parameter names does not matter. If several parameters have the same name, the first
-// counts.
-func TestParameters(t *testing.T) {
-	c := newClient(t, blobtest.Options{})
 	for range 20 { // the order of a map is random
 		if a := c.must(200, "GET", account+"/box?RESTYPE=Container&Comp=List&comp=metadata&cOMP=x", nil, ""); a.body == "" {
 			t.Fatal("the first is not the one that counts")

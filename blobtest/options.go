@@ -34,19 +34,14 @@ type Options struct {
 	// server verifies neither signatures nor tokens. Default: requests must be signed.
 	AllowAnyone bool
 
-	// PublishedTable changes the answer to three kinds of requests with a wrong lease ID: a read of a
-	// leased blob, a write of a leased blob, and a read of a blob whose lease is breaking.
-	// PublishedTable also changes the answer to the same three kinds of requests for containers. If
-	// PublishedTable is set, the server answers these requests with status 409, as in the
-	// documented table of outcomes. Default: the server answers these requests with status 412, as
-	// the service does.
+	// PublishedTable makes the server answer three kinds of requests with a wrong lease ID with the
+	// status 409, as in the documented table of outcomes: a read of a leased blob or container, a write of
+	// it, and a read of one whose lease is breaking. Default: the status is 412, as of the service.
 	PublishedTable bool
 
-	// Clock is the server's clock. The server takes the times in its answers from the Clock. The
-	// server also compares the times in shared access signatures with the Clock. If the server creates
-	// its own authority, that authority uses this Clock too. The Clock must show a time after the zero
-	// time. Default: a clock that begins at the time when the server is created, and moves only when
-	// [Clock.Advance] is called.
+	// Clock is the server's clock, for its answers, for shared access signatures and for an authority that
+	// the server creates itself. It must show a time after the zero time. Default: a clock that begins at
+	// the time when the server is created, and moves only when [Clock.Advance] is called.
 	Clock *Clock
 
 	// DefaultVersion is the service version of a request that names no version. Default: 2009-09-19,

@@ -24,12 +24,9 @@ func (k kind) String() string {
 	return [...]string{"service", "settings", "information", "container", "blob"}[k]
 }
 
-// An outcome is a row of a table. The row describes the answer that the service sends when the
-// authority refuses a request. The fields actions, states and code select the refusals that have
-// this answer. All other fields of an outcome describe the answer. Two fields can contain the
-// symbol *, which stands for the kind of the resource. In the field called name, the symbol *
-// stands for Blob or Container. In the field called text, the symbol * stands for blob or
-// container.
+// An outcome is a row of a table: the answer of the service if the authority refuses a request. The fields
+// actions, states and code select the refusals that have this answer. The symbol * stands for Blob or Container
+// in the field name, and for blob or container in the field text.
 type outcome struct {
 	actions []lease.Action // nil: any
 	states  []lease.State  // nil: any
@@ -45,10 +42,9 @@ var (
 	uses       = []lease.Action{lease.ActionRead, lease.ActionWrite}
 )
 
-// outcomes is the table of the answers that the service sends when a request is refused. The first
-// row that matches a refusal is the answer. The last row matches every refusal. If the state of the
-// lease does not allow a lease operation, the status is 409. If the lease does not admit a read or
-// a write, the status is 412.
+// outcomes is the table of the answers to refused requests. The first row that matches is the answer, and the
+// last row matches every refusal. The status is 409 if the state of the lease does not allow a lease operation,
+// and 412 if the lease does not admit a read or a write.
 var outcomes = []outcome{
 	{only(lease.ActionAcquire), nil, lease.ErrHeldByOther, 409, "LeaseAlreadyPresent", "There is already a lease present.", ""},
 	{only(lease.ActionAcquire), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeAcquired", "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.", ""},

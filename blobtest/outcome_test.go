@@ -1,7 +1,6 @@
 package blobtest
 
 import (
-	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
@@ -11,36 +10,7 @@ import (
 
 var (
 	allActions = append(slices.Clone(operations), uses...)
-	allStates  = []lease.State{lease.Available, lease.Leased, lease.Expired, lease.Breaking, lease.Broken}
 )
-
-// The table has an answer for every combination of action, state, code and kind, with and without the
-// published cells. Every refusal has a status that fits its action.
-//
-// SPEC W1.
-func TestOutcomesAreTotal(t *testing.T) {
-	r := httptest.NewRequest("PUT", "/", nil)
-	for _, table := range [][]outcome{outcomes, append(slices.Clone(publishedOutcomes), outcomes...)} {
-		for _, a := range allActions {
-			for _, s := range allStates {
-				for _, code := range lease.Codes() {
-					o := outcomeOf(table, a, s, code)
-					for _, k := range []kind{kindContainer, kindBlob} {
-						f := o.toFailure(k, r)
-						if f.status < 400 || f.status > 500 || f.code == "" || f.text == "" {
-							t.Errorf("%v %v %v on a %v: %+v", a, s, code, k, f)
-						}
-						for _, text := range []string{f.code, f.text} {
-							if slices.Contains([]byte(text), '*') {
-								t.Errorf("%v %v %v on a %v: %q", a, s, code, k, text)
-							}
-						}
-					}
-				}
-			}
-		}
-	}
-}
 
 // Every refusal of the state machine has a row of its own, and every row but the last can be
 // reached. The last row is for codes that the state machine never returns.

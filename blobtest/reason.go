@@ -23,9 +23,8 @@ type reasonKey struct{}
 type connContext = func(context.Context, net.Conn) context.Context
 
 // reasonContext returns a connContext that stores the connection in the context, so that setReason
-// can find it. If inner is not nil, the connContext first calls inner with the original connection.
-// The original connection is the connection that the reasonConn wraps. The context ends when the
-// connection is closed.
+// can find it. If inner is not nil, it first calls inner with the connection that the reasonConn wraps.
+// The context ends when the connection is closed.
 func reasonContext(inner connContext) connContext {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		c, ours := conn.(*reasonConn)
@@ -43,10 +42,9 @@ func reasonContext(inner connContext) connContext {
 	}
 }
 
-// outliveClient returns a context that does not end when the client hangs up. Like the service, the
-// server carries out a request even if the client has hung up. The context has the values and the
-// deadline of ctx. In contrast, net/http cancels ctx as soon as the client closes its side of the
-// connection. A client that has closed its side can still be waiting for the answer.
+// outliveClient returns a context with the values and the deadline of ctx that does not end when the
+// client hangs up, because the service carries out a request nevertheless. net/http cancels ctx as soon as
+// the client closes its side of the connection, and the client can still be waiting for the answer.
 func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -152,10 +150,9 @@ func (c *reasonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// takePhrase returns the given status line without its reason phrase, and returns the phrase that
-// setReason has stored. takePhrase returns each stored phrase only once. setReason stores a phrase
-// together with the status of its response. If the line is not a status line with the stored
-// status, takePhrase keeps the phrase and returns false.
+// takePhrase returns the given status line without its reason phrase, and the phrase that setReason has
+// stored, which it returns only once. If the line is not a status line with the stored status, takePhrase
+// keeps the phrase and returns false.
 func (c *reasonConn) takePhrase(line []byte) (head, phrase string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,11 +3,8 @@ package blobtest_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/fencedlease/lease"
@@ -99,44 +96,4 @@ func TestResetEnds(t *testing.T) {
 	if err := c.h.Reset(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-}
-
-// If a reset runs between other requests, it releases exactly the bytes of the data that it
-// deletes.
-func TestResetBetweenRequests(t *testing.T) {
-	const most = 60_000
-	c := newClient(t, blobtest.Options{MaxBody: most, MaxBlob: most, MaxTotal: most})
-	var all sync.WaitGroup
-	for i := range 4 {
-		all.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(i), 0))
-			for range 300 {
-				blob := fmt.Sprint(account, "/box", r.IntN(2), "/", r.IntN(3))
-				data := strings.Repeat("x", 1+r.IntN(4<<10))
-				switch r.IntN(8) {
-				case 0:
-					if err := c.h.Reset(t.Context()); err != nil {
-						t.Error(err)
-					}
-				case 1, 2:
-					c.do("PUT", blob[:strings.LastIndex(blob, "/")]+"?restype=container", nil, "")
-				case 3:
-					c.do("DELETE", blob, nil, "")
-				case 4:
-					c.do("PUT", blob+"?comp=block&blockid=MDAx", nil, data)
-				default:
-					c.do("PUT", blob, []string{"x-ms-blob-type", "BlockBlob"}, data)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if err := c.h.Reset(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c.must(201, "PUT", account+"/box?restype=container", nil, "")
-	// A container and a blob cost 4 KiB each, a content 1 KiB, and this content type 24 bytes.
-	left := most - 9<<10 - 24
-	c.must(507, "PUT", path, []string{"x-ms-blob-type", "BlockBlob"}, strings.Repeat("x", left+1))
-	c.must(201, "PUT", path, []string{"x-ms-blob-type", "BlockBlob"}, strings.Repeat("x", left))
 }

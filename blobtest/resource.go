@@ -11,9 +11,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An account holds containers. The mutex protects the map of containers and all data in the map. A
-// request that waits for the authority does not hold the mutex. While a request waits for the
-// authority, it holds a gate (see the type gates).
+// An account holds containers. The mutex protects the map and all data in it. A request that waits for the
+// authority holds a gate (see the type gates), and not the mutex.
 type account struct {
 	name string
 	key  []byte
@@ -22,9 +21,8 @@ type account struct {
 	containers map[string]*container
 }
 
-// A value of type container holds the attributes and the blobs of one Azure container. If a client
-// deletes an Azure container and then creates it again, the new Azure container gets a new value. A
-// late request for the deleted container refers to the old value, and cannot change the new one.
+// A container holds the attributes and the blobs of one Azure container. If a client deletes the container and
+// creates it again, there is a new value, which a late request for the deleted one cannot change.
 type container struct {
 	attrs *attributes
 	blobs map[string]*entry
@@ -142,9 +140,9 @@ func (h *Handler) newETag() string {
 	return fmt.Sprintf("0x8DE%012X", h.etags.Add(1))
 }
 
-// LeaseName returns the name of the lease of a blob. If blob is the empty string, LeaseName returns
-// the name of the container's lease. The name is account/container/blob. If the name has
-// [lease.MaxLabel] bytes or more, a hash replaces the end of the name. No two resources share a name.
+// LeaseName returns the name of the lease of a blob or, if blob is the empty string, of the container. The name
+// is account/container/blob. From [lease.MaxLabel] bytes on, a hash replaces its end. No two resources share a
+// name.
 func LeaseName(account, container, blob string) string {
 	name := account + "/" + container
 	if blob != "" {

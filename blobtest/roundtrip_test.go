@@ -63,7 +63,6 @@ func TestRoundTrip(t *testing.T) {
 			}
 			return res, text
 		}
-		must(201, "PUT", "hello", "x-ms-blob-type", "BlockBlob")
 		must(201, "PUT", "", "x-ms-blob-type", "BlockBlob", "x-ms-meta-name", "value")
 		if res, _ := must(200, "HEAD", ""); res.ContentLength != 0 || res.Header.Get("X-Ms-Meta-Name") != "value" {
 			t.Errorf("HEAD: %d bytes, %v", res.ContentLength, res.Header)

@@ -210,10 +210,8 @@ func (c *call) resourceType(op *operation) string {
 	return "o"
 }
 
-// checkServiceScope checks the field sr of a signature, which names a kind of resource. The field
-// sr is c for a container and its blobs, b for a blob, and bs for a snapshot. A signature with the
-// value c permits the operation List Blobs. A signature with the value c permits no other operation
-// on the container itself.
+// checkServiceScope checks the field sr of a signature: c for a container and its blobs, b for a blob, and bs for
+// a snapshot. On the container itself, c permits only List Blobs.
 func (c *call) checkServiceScope(op *operation) error {
 	sr := c.query.Get("sr")
 	switch {

@@ -33,10 +33,9 @@ type Server struct {
 	served sync.WaitGroup
 }
 
-// NewServer starts a Server that uses the given authority. If auth is nil, the Server creates an
-// authority in memory, which runs on [Options.Clock]. The default Clock moves only when
-// [Server.Advance] is called. Close the Server when the test is done. NewServer returns the errors
-// of [NewHandler]. NewServer also returns an error if the Server cannot listen.
+// NewServer starts a Server that uses the given authority, or one in memory, which runs on
+// [Options.Clock], if auth is nil. The default Clock moves only when [Server.Advance] is called. Close the
+// Server when the test is done. NewServer returns the errors of [NewHandler], and one if it cannot listen.
 func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	h, err := NewHandler(auth, o)
 	if err != nil {
@@ -107,9 +106,8 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// Advance moves the server's clock forward by d. If the authority runs on [Options.Clock], the new
-// time also decides which leases have expired. An authority that the server creates itself runs on
-// [Options.Clock].
+// Advance moves the server's clock forward by d. The new time also decides which leases have expired if
+// the authority runs on [Options.Clock], as one that the server creates itself does.
 func (s *Server) Advance(d time.Duration) { s.Clock().Advance(d) }
 
 // Lease returns the record of the lease of a blob in the account [Server.Account]. If blob is the

@@ -210,26 +210,6 @@ func TestMetadataSpelling(t *testing.T) {
 	}
 }
 
-// If a program serves the Handler with another server, the names of metadata and their prefix are
-// in lower case.
-func TestMetadataInAnotherServer(t *testing.T) {
-	c := newClient(t, blobtest.Options{})
-	c.put(201, "x-ms-meta-LockID", "1")
-	s := httptest.NewServer(c.h)
-	defer s.Close()
-	conn, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, request("HEAD", "/box/blob", "Connection", "close")); err != nil {
-		t.Fatal(err)
-	}
-	if b, err := io.ReadAll(conn); err != nil || !strings.Contains(string(b), "\r\nx-ms-meta-lockid: 1\r\n") {
-		t.Errorf("%s, %v", b, err)
-	}
-}
-
 // The test uses the fields and methods of a Server together.
 func TestServerFace(t *testing.T) {
 	s := newServer(t, nil)
@@ -257,57 +237,6 @@ func TestServerFace(t *testing.T) {
 	}
 }
 
-// A request that hangs in the authority does not keep Close from returning.
-func TestCloseEndsRequests(t *testing.T) {
-	entered := make(chan struct{}, 1)
-	auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-		entered <- struct{}{}
-		<-ctx.Done()
-		return lease.Result{}, ctx.Err()
-	})
-	s, err := blobtest.NewServer(auth, &blobtest.Options{AllowAnyone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dial(t, s, request("PUT", "/box?restype=container", "Content-Length", "0"))
-	<-entered
-	s.Close()
-}
-
-// Close returns only when no request still uses the authority.
-func TestCloseWaits(t *testing.T) {
-	entered, release := make(chan struct{}), make(chan struct{})
-	auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-		close(entered)
-		<-release
-		return lease.Result{}, ctx.Err()
-	})
-	s, err := blobtest.NewServer(auth, &blobtest.Options{AllowAnyone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, r := dial(t, s, request("PUT", "/box?restype=container", "Content-Length", "0"))
-	<-entered
-	closed := make(chan struct{})
-	go func() {
-		s.Close()
-		close(closed)
-	}()
-	if _, err := r.ReadByte(); err == nil { // the connection is already closed, but Close still waits
-		t.Error("an answer")
-	}
-	for range 100_000 {
-		runtime.Gosched()
-		select {
-		case <-closed:
-			t.Fatal("a request goes on after Close")
-		default:
-		}
-	}
-	close(release)
-	<-closed
-}
-
 // A server has limits for headers and for slow clients.
 func TestHTTPServer(t *testing.T) {
 	for timeout, header := range map[time.Duration]time.Duration{time.Second: time.Second, time.Minute: 10 * time.Second} {
@@ -331,44 +260,6 @@ type authorityFunc func(context.Context, string, lease.Request) (lease.Result, e
 
 func (f authorityFunc) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	return f(ctx, name, req)
-}
-
-// If a client does not send the whole request, its connection is closed after the timeout.
-func TestSlowClients(t *testing.T) {
-	s := newServer(t, &blobtest.Options{AllowAnyone: true, Timeout: 50 * time.Millisecond})
-	for _, raw := range []string{
-		"GET " + account,
-		"PUT " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nx-ms-blob-type: BlockBlob\r\n\r\nhello",
-	} {
-		c, r := dial(t, s, raw)
-		if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
-		for {
-			if _, err := r.ReadString('\n'); err != nil {
-				if ne, ok := err.(net.Error); ok && ne.Timeout() {
-					t.Errorf("%.40q: the connection stays open", raw)
-				}
-				break
-			}
-		}
-	}
-}
-
-// The parameter timeout also limits the reading of a body, and the client gets an answer.
-func TestSlowBody(t *testing.T) {
-	s := newServer(t, &blobtest.Options{AllowAnyone: true, Timeout: time.Hour})
-	c, r := dial(t, s, "PUT "+path+"?timeout=1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nx-ms-blob-type: BlockBlob\r\n\r\nhello")
-	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.ReadResponse(r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := answerOf(t, res); a.status != 500 || a.code() != "OperationTimedOut" {
-		t.Errorf("%d %s", a.status, a.code())
-	}
 }
 
 func TestLimits(t *testing.T) {
@@ -514,19 +405,10 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-}
-
-// If only one size is set, the defaults of the sizes that are not set fit this size. A negative
-// size is an error, which does not mention a size that was not given.
-func TestDefaultSizes(t *testing.T) {
-	for want, o := range map[string]blobtest.Options{
-		"Options.MaxBlob = -1: must not be negative":         {MaxBlob: -1},
-		"Options.MaxTotal = -1: must not be negative":        {MaxTotal: -1},
-		"Options.MaxTotal = 5: must not be below MaxBlob, 9": {MaxBlob: 9, MaxTotal: 5},
-	} {
-		if _, err := blobtest.NewHandler(nil, &o); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
+	// An error does not mention a size that was not given, and the defaults fit the sizes that are given.
+	_, err := blobtest.NewHandler(nil, &blobtest.Options{MaxTotal: -1})
+	if want := "Options.MaxTotal = -1: must not be negative"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 	const most = 2 << 30
 	for _, o := range []blobtest.Options{{MaxBody: 1}, {MaxBlob: 1}, {MaxTotal: 1}, {MaxBody: most}, {MaxBlob: most}, {MaxTotal: most}, {MaxBody: most, MaxTotal: most}} {
@@ -534,8 +416,6 @@ func TestDefaultSizes(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	c := newClient(t, blobtest.Options{MaxBlob: 10})
-	c.must(413, "PUT", path, []string{"x-ms-blob-type", "BlockBlob"}, strings.Repeat("x", 11))
 }
 
 // Serve accepts a TLS listener, and calls the ConnContext of the server.
@@ -566,47 +446,6 @@ func TestServeOverTLS(t *testing.T) {
 		t.Errorf("ConnContext is called with a %T, want the connection that the listener accepted", conn)
 	}
 	lender.Client().CloseIdleConnections()
-	if err := srv.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
-}
-
-// If a client closes its side of the connection after its request, it still gets the answer. If a
-// client hangs up, the server still carries out the request.
-func TestClientThatSendsNoMore(t *testing.T) {
-	c := newClient(t, blobtest.Options{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := c.h.HTTPServer()
-	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		<-r.Context().Done() // net/http has noticed that the client closed its side
-		c.h.ServeHTTP(w, r)
-	})
-	served := make(chan error, 1)
-	go func() { served <- c.h.Serve(srv, l) }()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, request("PUT", "/box/blob?comp=lease", "Content-Length", "0", "x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1")); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := answerOf(t, res); a.status != 201 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
 	if err := srv.Close(); err != nil {
 		t.Error(err)
 	}
@@ -672,31 +511,6 @@ func TestRequestsEndWithTheServer(t *testing.T) {
 	}
 }
 
-// The zero Handler and the zero Server panic with an explanation.
-func TestZeroServer(t *testing.T) {
-	h, s := new(blobtest.Handler), new(blobtest.Server)
-	for name, use := range map[string]func(){
-		"ServeHTTP":        func() { h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)) },
-		"Authority":        func() { h.Authority() },
-		"Clock":            func() { h.Clock() },
-		"HTTPServer":       func() { h.HTTPServer() },
-		"Serve":            func() { h.Serve(new(http.Server), nil) },
-		"Server.ServeHTTP": func() { s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)) },
-		"Server.Advance":   func() { s.Advance(time.Second) },
-		"Server.Lease":     func() { s.Lease(t.Context(), "box", "") },
-		"Server.Close":     func() { s.Close() },
-	} {
-		func() {
-			defer func() {
-				if got := recover(); got != "blobtest: use of a zero Handler or Server: NewHandler and NewServer make them" {
-					t.Errorf("%s panics with %v", name, got)
-				}
-			}()
-			use()
-		}()
-	}
-}
-
 // Different resources have different lease names, which are short enough for every authority.
 func TestLeaseNames(t *testing.T) {
 	long := strings.Repeat("x", 1024)
@@ -712,43 +526,6 @@ func TestLeaseNames(t *testing.T) {
 	if len(seen) < 11 {
 		t.Error("two blobs share a name: ", fmt.Sprint(len(seen)))
 	}
-}
-
-func TestCORS(t *testing.T) {
-	c := newClient(t, blobtest.Options{CORS: []blobtest.CORSRule{
-		{Origins: []string{"https://a.example"}, Methods: []string{"GET", "PUT"}, AllowedHeaders: []string{"x-ms-meta-*", "x-ms-version"}, ExposedHeaders: []string{"x-ms-lease-id"}, MaxAge: time.Minute},
-		{Origins: []string{"*"}, Methods: []string{"GET"}},
-	}})
-	a := c.must(200, "GET", path, []string{"Origin", "https://a.example"}, "")
-	for name, want := range map[string]string{"Access-Control-Allow-Origin": "https://a.example", "Access-Control-Allow-Credentials": "true", "Access-Control-Expose-Headers": "x-ms-lease-id", "Vary": "Origin"} {
-		if got := a.header.Get(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-	}
-	a = c.must(200, "GET", path, []string{"Origin", "https://b.example"}, "")
-	if a.header.Get("Access-Control-Allow-Origin") != "*" || a.header.Get("Access-Control-Allow-Credentials") != "" {
-		t.Error(a.header)
-	}
-	a = c.put(201, "Origin", "https://b.example")
-	if a.header.Get("Access-Control-Allow-Origin") != "" {
-		t.Error(a.header)
-	}
-	a = c.must(404, "GET", path+"-none", []string{"Origin", "https://a.example"}, "")
-	if a.header.Get("Access-Control-Allow-Origin") == "" {
-		t.Error("no header on an error")
-	}
-	a = c.must(200, "OPTIONS", path, []string{"Origin", "https://a.example", "Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "X-Ms-Meta-a, x-ms-version"}, "")
-	if a.header.Get("Access-Control-Allow-Methods") != "PUT" || a.header.Get("Access-Control-Max-Age") != "60" || a.header.Get("Access-Control-Allow-Headers") != "X-Ms-Meta-a,x-ms-version" {
-		t.Error(a.header)
-	}
-	a = c.must(403, "OPTIONS", path, []string{"Origin", "https://a.example", "Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "x-other"}, "")
-	if a.code() != "CorsPreflightFailure" {
-		t.Error(a.code())
-	}
-	c.must(403, "OPTIONS", path, []string{"Origin", "https://a.example", "Access-Control-Request-Method", "DELETE"}, "")
-	c.must(403, "OPTIONS", path, []string{"Origin", "https://b.example", "Access-Control-Request-Method", "PUT"}, "")
-	c.must(400, "OPTIONS", path, []string{"Origin", "https://a.example"}, "")
-	c.must(400, "OPTIONS", path, nil, "")
 }
 
 // If a client sends a header twice, the server joins both values with a comma, as the client signs
@@ -788,5 +565,116 @@ func TestGeneralOptions(t *testing.T) {
 	}
 	if a := answerOf(t, res); a.status != 400 || a.code() != "MissingRequiredHeader" {
 		t.Errorf("%d %s", a.status, a.code())
+	}
+}
+
+// Close ends the context of a request that hangs in the authority, and returns when no request uses the
+// authority any more.
+func TestCloseEndsRequests(t *testing.T) {
+	entered, ended, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+		close(entered)
+		<-ctx.Done()
+		close(ended)
+		<-release
+		return lease.Result{}, ctx.Err()
+	})
+	s, err := blobtest.NewServer(auth, &blobtest.Options{AllowAnyone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial(t, s, request("PUT", "/box?restype=container", "Content-Length", "0"))
+	<-entered
+	closed := make(chan struct{})
+	go func() {
+		s.Close()
+		close(closed)
+	}()
+	<-ended
+	for range 100_000 {
+		runtime.Gosched()
+		select {
+		case <-closed:
+			t.Fatal("a request goes on after Close")
+		default:
+		}
+	}
+	close(release)
+	<-closed
+}
+
+func TestCORS(t *testing.T) {
+	c := newClient(t, blobtest.Options{CORS: []blobtest.CORSRule{
+		{Origins: []string{"https://a.example"}, Methods: []string{"GET", "PUT"}, AllowedHeaders: []string{"x-ms-meta-*", "x-ms-version"}, ExposedHeaders: []string{"x-ms-lease-id"}, MaxAge: time.Minute},
+		{Origins: []string{"*"}, Methods: []string{"GET"}},
+	}})
+	const allow, method, headers = "Access-Control-Allow-Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"
+	a, b := []string{"Origin", "https://a.example"}, []string{"Origin", "https://b.example"}
+	for _, o := range []struct {
+		status         int
+		method, target string
+		h              []string
+		want           map[string]string
+	}{
+		{200, "GET", path, a, map[string]string{allow: "https://a.example", "Access-Control-Allow-Credentials": "true", "Access-Control-Expose-Headers": "x-ms-lease-id", "Vary": "Origin"}},
+		{200, "GET", path, b, map[string]string{allow: "*", "Access-Control-Allow-Credentials": ""}},
+		{201, "PUT", path, append(b, "x-ms-blob-type", "BlockBlob"), map[string]string{allow: ""}},
+		{404, "GET", path + "-none", a, map[string]string{allow: "https://a.example"}},
+		{200, "OPTIONS", path, append(a, method, "PUT", headers, "X-Ms-Meta-a, x-ms-version"), map[string]string{"Access-Control-Allow-Methods": "PUT", "Access-Control-Max-Age": "60", "Access-Control-Allow-Headers": "X-Ms-Meta-a,x-ms-version"}},
+		{403, "OPTIONS", path, append(a, method, "PUT", headers, "x-other"), map[string]string{"x-ms-error-code": "CorsPreflightFailure"}},
+		{403, "OPTIONS", path, append(a, method, "DELETE"), nil},
+		{403, "OPTIONS", path, append(b, method, "PUT"), nil},
+		{400, "OPTIONS", path, a, nil},
+		{400, "OPTIONS", path, nil, nil},
+	} {
+		got := c.must(o.status, o.method, o.target, o.h, "").header
+		for name, want := range o.want {
+			if got.Get(name) != want {
+				t.Errorf("%s %s %q: %s: %q, want %q", o.method, o.target, o.h, name, got.Get(name), want)
+			}
+		}
+	}
+	// Get Blob Service Properties returns the rules, and the settings of a new account.
+	settings := c.must(200, "GET", account+"/?restype=service&comp=properties", nil, "")
+	for _, want := range []string{
+		"<AllowedOrigins>https://a.example</AllowedOrigins>", "<AllowedMethods>GET,PUT</AllowedMethods>", "<AllowedHeaders>x-ms-meta-*,x-ms-version</AllowedHeaders>",
+		"<ExposedHeaders>x-ms-lease-id</ExposedHeaders>", "<MaxAgeInSeconds>60</MaxAgeInSeconds>", "<DefaultServiceVersion>2009-09-19</DefaultServiceVersion>",
+		"<Logging>", "<HourMetrics>", "<DeleteRetentionPolicy><Enabled>false</Enabled>", "<StaticWebsite><Enabled>false</Enabled>",
+	} {
+		if !strings.Contains(settings.body, want) || settings.header.Get("Content-Type") != "application/xml" {
+			t.Errorf("%v, no %s in %s", settings.header, want, settings.body)
+		}
+	}
+	c.must(405, "PUT", account+"/?restype=service&comp=properties", nil, "<StorageServiceProperties/>")
+	c.must(400, "GET", account+"/box?restype=service&comp=properties", nil, "")
+}
+
+// If a client does not send the whole request, its connection is closed after the timeout. The parameter
+// timeout also limits the reading of a body, and the client gets an answer.
+func TestSlowClients(t *testing.T) {
+	const put = " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nx-ms-blob-type: BlockBlob\r\n\r\nhello"
+	for raw, o := range map[string]struct {
+		timeout time.Duration
+		want    string
+	}{
+		"GET " + account:                   {50 * time.Millisecond, ""},
+		"PUT " + path + put:                {50 * time.Millisecond, ""},
+		"PUT " + path + "?timeout=1" + put: {time.Hour, "x-ms-error-code: OperationTimedOut"},
+	} {
+		s := newServer(t, &blobtest.Options{AllowAnyone: true, Timeout: o.timeout})
+		c, r := dial(t, s, raw)
+		if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		for found := false; !found || o.want == ""; {
+			line, err := r.ReadString('\n')
+			if ne, ok := err.(net.Error); ok && ne.Timeout() || err != nil && o.want != "" {
+				t.Errorf("%.40q: %v", raw, err)
+			}
+			if err != nil {
+				break
+			}
+			found = strings.TrimSpace(line) == o.want
+		}
 	}
 }

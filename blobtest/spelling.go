@@ -45,11 +45,9 @@ func (s *spellingParser) read(p []byte) {
 	}
 }
 
-// keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes.
-// While the parser looks for a head, keepPart stores only the last maxEnd bytes of each line. The
-// end of a line shows whether the line is the first line of a head. A line that the parser reads
-// while it looks for a head can be very long, because it can contain a part of the body of an
-// earlier request.
+// keepPart stores a part of a line: in the head of a request at most maxHead bytes, and while the parser looks
+// for a head only the last maxEnd bytes, which show whether the line is the first of a head. Such a line can be
+// very long, because it can contain a part of the body of an earlier request.
 func (s *spellingParser) keepPart(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)
@@ -101,11 +99,9 @@ func spellingOf(ctx context.Context, name string) string {
 	return name
 }
 
-// setHeaderCase changes the names of headers in an answer to the case that the service uses. HTTP
-// ignores the case of header names, but a script that searches the output of curl does not. A
-// program can also call a Handler without a server, and read the headers with [http.Header.Get].
-// For a program without a server, setHeaderCase changes all names to the canonical form of
-// net/http. If a program serves a Handler with a server of its own, setHeaderCase changes no names.
+// setHeaderCase changes the names of headers in an answer to the case that the service uses, for scripts that
+// search the output of curl. Without a server, it changes them to the canonical form of net/http, for
+// [http.Header.Get]. In a server other than that of Serve, it changes nothing.
 func setHeaderCase(ctx context.Context, header http.Header) {
 	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
 	alone := ctx.Value(http.ServerContextKey) == nil

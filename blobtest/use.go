@@ -15,10 +15,8 @@ type write struct {
 	reads    bool // the blob itself does not change, so the lease is checked as for a read
 	cond     conditions
 
-	// prepare checks everything that does not depend on the lease, and returns the change or a
-	// failure. If the blob exists and prepare returns a failure, writeBlob also checks the lease. If
-	// the lease does not admit the write, the server answers with the refusal of the lease and not
-	// with the failure of prepare.
+	// prepare checks everything that does not depend on the lease, and returns the change or a failure. If
+	// the lease of an existing blob does not admit the write either, the answer is the refusal of the lease.
 	prepare func(f findResult) (plan, error)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -174,45 +173,4 @@ func TestFaults(t *testing.T) {
 		t.Errorf("changed: %q", a.body)
 	}
 	c.must(404, "GET", path+"-new", nil, "")
-}
-
-// If many clients acquire a lease at the same time, one client gets the lease. If many clients
-// write, only the clients with the ID in force change the blob.
-func TestRace(t *testing.T) {
-	c := newClient(t, blobtest.Options{})
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	got := map[int]int{}
-	for range 20 {
-		wg.Go(func() {
-			a := c.do("PUT", path+"?comp=lease", []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15"}, "")
-			mu.Lock()
-			defer mu.Unlock()
-			got[a.status]++
-		})
-	}
-	wg.Wait()
-	if got[201] != 1 || got[409] != 19 {
-		t.Errorf("%v, want one 201 and 19 times 409", got)
-	}
-	c.lease(202, "break", "x-ms-lease-break-period", "0")
-	c.acquire(idA, "-1")
-	for i := range 40 {
-		wg.Go(func() {
-			id, status := idA, 201
-			if i%2 == 0 {
-				id, status = idB, 412
-			}
-			a := c.do("PUT", path, []string{"x-ms-blob-type", "BlockBlob", "x-ms-lease-id", id, "x-ms-meta-id", id}, strconv.Itoa(i))
-			if a.status != status {
-				t.Errorf("%d: %d", i, a.status)
-			}
-			c.do("GET", account+"/box?restype=container&comp=list", nil, "")
-			c.do("PUT", account+"/box?restype=container&comp=metadata", nil, "")
-		})
-	}
-	wg.Wait()
-	if a := c.must(200, "GET", path, nil, ""); a.header.Get("x-ms-meta-id") != idA {
-		t.Error("a stale ID wrote last")
-	}
 }

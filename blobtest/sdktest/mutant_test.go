@@ -27,28 +27,12 @@ var mutants = []mutant{
 		r.Period = lease.Period{}
 		return r
 	}, sequence: []op{acquire(onBlob, "A", "60"), breaks(onBlob, "0")}},
-	{name: "every lease is infinite", change: func(r lease.Request) lease.Request {
-		if r.Action == lease.ActionAcquire {
-			r.Duration = lease.Infinite
-		}
-		return r
-	}, sequence: []op{acquire(onBlob, "A", "15")}},
-	{name: "reads write", change: func(r lease.Request) lease.Request {
-		if r.Action == lease.ActionRead && r.ID.IsZero() {
-			r.Action = lease.ActionWrite
-		}
-		return r
-	}, sequence: []op{acquire(onBlob, "A", "15"), breaks(onBlob, "0"), get("")}},
 	{name: "writes read", change: func(r lease.Request) lease.Request {
 		if r.Action == lease.ActionWrite {
 			r.Action = lease.ActionRead
 		}
 		return r
 	}, sequence: []op{acquire(onBlob, "A", "15"), put("")}},
-	{name: "old dialect", change: func(r lease.Request) lease.Request {
-		r.Version = lease.Version20110818
-		return r
-	}, sequence: []op{acquire(onBlob, "A", "15"), release(onBlob, "A"), renew(onBlob, "A")}},
 	{name: "release breaks", change: func(r lease.Request) lease.Request {
 		if r.Action == lease.ActionRelease {
 			r.Action = lease.ActionBreak

@@ -14,28 +14,25 @@
 // containers, and then addresses of the loopback interface for clients on the same machine.
 //
 // Requests to the two control addresses need no signature, but a web page in a browser cannot send
-// them. The command refuses control requests with the header Origin. If the command listens only on
-// the loopback interface, the Host header of a control request must be an IP address, localhost, a
-// name that ends in .localhost, or the host of -addr.
+// them: the header Origin is refused. If the command listens only on the loopback interface, their Host
+// must be an IP address, localhost, a name that ends in .localhost, or the host of -addr.
 //
 // Requests for containers and blobs need a signature. SDK clients sign their requests, and curl does
 // not. With -allow-anyone, requests need no signature, and the command does not verify bearer tokens.
 //
-// Some clients sign requests to the emulator's account in a way that the Blob service does not
-// accept. An example is hashicorp/go-azure-sdk, which Terraform uses. The command answers requests
-// with such a signature with status 403. Clients that sign in this way work with every account that
-// has a name other than devstoreaccount1. Use the flag -account to serve such an account.
+// Some clients, such as hashicorp/go-azure-sdk, which Terraform uses, sign requests to the emulator's
+// account in a way that the Blob service does not accept, and get the status 403. They work with every
+// account that has another name: see -account.
 //
 // The Date header of each answer shows the time of this command's clock. Some clients, such as
 // rclone, warn if the Date differs from their own time.
 //
-// With -tls the command makes a self-signed certificate and writes it to a file. The command prints
-// the name of the file, and removes the file when the command ends. The certificate covers localhost,
-// 127.0.0.1, ::1, the host of -addr and the name of the machine. The certificate also covers the host
-// names that begin with an account: *.blob.localhost and *.blob.core.windows.net.
+// With -tls the command makes a self-signed certificate and writes it to a file, whose name it prints and
+// which it removes when it ends. The certificate covers localhost, 127.0.0.1, ::1, the host of -addr, the
+// name of the machine, *.blob.localhost and *.blob.core.windows.net.
 //
-// After an interrupt, the command answers the requests in progress and then ends. The command waits
-// for the requests for at most 5 s. A second interrupt ends the command at once.
+// After an interrupt, the command answers the requests in progress, for at most 5 s, and then ends. A
+// second interrupt ends it at once.
 //
 // The flags are
 //
