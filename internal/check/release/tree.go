@@ -44,8 +44,8 @@ func (m *mod) tag(version string) string {
 // unpublished has the folders of the modules that get no tag. They hold only tests, measurements and
 // programs to copy.
 var unpublished = []string{
-	"azlease/azuretest", "blobtest/sdktest", "etcdlease/etcdtest", "kubelease/elector26",
-	"majority/examples/memberlist", "memory/bench", "model", "natslease/natstest", "pglease/managertest", "pglease/pqtest", "redislease/locktest",
+	"adapters/controllerruntime/managertest", "azlease/azuretest", "blobtest/sdktest", "etcdlease/etcdtest", "kubelease/elector26",
+	"majority/examples/memberlist", "memory/bench", "model", "natslease/natstest", "pglease/pqtest", "redislease/locktest",
 }
 
 // published reports whether a release has a tag for the module. A module in a folder "internal" has none.

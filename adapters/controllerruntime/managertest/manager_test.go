@@ -1,6 +1,5 @@
-// Package managertest elects leaders among real managers of controller-runtime, in memory, in etcd
-// and in PostgreSQL. Package managertest is in the folder of pglease because it starts PostgreSQL.
-// It is a separate module because it needs packages that pglease does not need.
+// Package managertest elects leaders among real managers of controller-runtime. It is a separate module
+// because the adapter does not need controller-runtime.
 package managertest
 
 import (
@@ -8,17 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
-	"os"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/jackc/pgx/v5/pgxpool"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,12 +24,8 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/adapters/controllerruntime"
-	"github.com/fencedlease/lease/etcdlease"
-	"github.com/fencedlease/lease/internal/check/kubeserver"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
-	"github.com/fencedlease/lease/pglease"
-	"github.com/fencedlease/lease/pglease/internal/pgserver"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -44,77 +36,9 @@ const (
 	soon     = time.Minute // the time limit for events that take seconds, even if the machine is busy
 )
 
-// stores lists the stores of the tests. The function open returns an authority over a store, like
-// that of a separate process.
-var stores = []struct {
-	name string
-	open func(t *testing.T) (process func() lease.Authority)
-}{
-	{"memory", func(*testing.T) func() lease.Authority {
-		s := memory.New(nil)
-		return func() lease.Authority { return s.Authority() }
-	}},
-	{"etcd", func(t *testing.T) func() lease.Authority {
-		server, err := kubeserver.Etcd(t.Context(), t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(server.Stop)
-		return func() lease.Authority {
-			config := etcdlease.ClientConfig(server.EtcdURL)
-			config.Logger = zap.NewNop()
-			c, err := clientv3.New(config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { c.Close() })
-			s, err := etcdlease.New(c, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s.Authority()
-		}
-	}},
-	{"PostgreSQL", func(t *testing.T) func() lease.Authority {
-		dir, err := os.MkdirTemp("", "managertest") // the folder of a test is not open to another user
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		server, err := pgserver.New(dir, "fsync=off")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(server.Stop)
-		url := server.URL(server.Database(t))
-		return func() lease.Authority {
-			p, err := pgxpool.New(t.Context(), url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(p.Close)
-			s, err := pglease.New(p, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(s.Close)
-			return s.Authority()
-		}
-	}},
-}
-
 // newManager makes a manager that needs no API server, because no part of the manager has a client
 // or a cache.
-func newManager(t *testing.T, o manager.Options) manager.Manager {
-	t.Helper()
-	m, err := tryManager(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-func tryManager(o manager.Options) (manager.Manager, error) {
+func newManager(o manager.Options) (manager.Manager, error) {
 	o.Logger = logr.Discard()
 	o.Metrics = metricsserver.Options{BindAddress: "0"}
 	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil }
@@ -126,12 +50,13 @@ func tryManager(o manager.Options) (manager.Manager, error) {
 func newServingManager(t *testing.T) (m manager.Manager, address string) {
 	t.Helper()
 	for {
-		address, err := kubeserver.FreeAddress()
+		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := tryManager(manager.Options{HealthProbeBindAddress: address})
-		switch {
+		address = l.Addr().String()
+		l.Close()
+		switch m, err = newManager(manager.Options{HealthProbeBindAddress: address}); {
 		case err == nil:
 			return m, address
 		case !errors.Is(err, syscall.EADDRINUSE):
@@ -186,43 +111,34 @@ func (p *process) awaitLead(t *testing.T) lease.Token {
 // One of two managers leads and is killed. After the lease has ended, the second manager leads with
 // a newer token. The test uses the manager's own election over a Lock, and also a Runnable.
 func TestManagers(t *testing.T) {
-	kinds := []struct {
-		name  string
-		start func(t *testing.T, a lease.Authority, identity string) *process
-	}{{"Lock", startWithLock}, {"Runnable", startWithRunnable}}
-	for _, s := range stores {
-		t.Run(s.name, func(t *testing.T) {
+	for what, start := range map[string]func(t *testing.T, a lease.Authority, identity string) *process{
+		"Lock": startWithLock, "Runnable": startWithRunnable,
+	} {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			open := s.open(t)
-			for _, kind := range kinds {
-				t.Run(kind.name, func(t *testing.T) {
-					t.Parallel()
-					first := kind.start(t, open(), "first")
-					before := first.awaitLead(t)
-					second := kind.start(t, open(), "second")
-					select {
-					case <-second.leads:
-						t.Fatal("two lead")
-					case err := <-first.ended:
-						t.Fatalf("the leader ends: %v", err)
-					case <-time.After(2 * duration):
-					}
-					killed := time.Now()
-					first.kill()
-					after := second.awaitLead(t)
-					took := time.Since(killed)
-					t.Logf("the second leads %v after the first was killed", took)
-					if took < duration/4 {
-						t.Errorf("a lease of %v was taken over after %v", duration, took)
-					}
-					if before == "" || after.Compare(before) <= 0 {
-						t.Errorf("token %q after %q", after, before)
-					}
-					second.cancel()
-					if err := <-second.ended; err != nil {
-						t.Errorf("the manager ends with %v", err)
-					}
-				})
+			a := memory.New(nil).Authority()
+			first := start(t, a, "first")
+			before := first.awaitLead(t)
+			second := start(t, a, "second")
+			select {
+			case <-second.leads:
+				t.Fatal("two lead")
+			case err := <-first.ended:
+				t.Fatalf("the leader ends: %v", err)
+			case <-time.After(2 * duration):
+			}
+			killed := time.Now()
+			first.kill()
+			after := second.awaitLead(t)
+			if took := time.Since(killed); took < duration/4 {
+				t.Errorf("a lease of %v was taken over after %v", duration, took)
+			}
+			if before == "" || after.Compare(before) <= 0 {
+				t.Errorf("token %q after %q", after, before)
+			}
+			second.cancel()
+			if err := <-second.ended; err != nil {
+				t.Errorf("the manager ends with %v", err)
 			}
 		})
 	}
@@ -235,8 +151,11 @@ func startWithLock(t *testing.T, a lease.Authority, identity string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newManager(t, manager.Options{LeaderElection: true, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true,
+	m, err := newManager(manager.Options{LeaderElection: true, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: new(duration), RenewDeadline: new(deadline), RetryPeriod: new(retry)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		p.leads <- lock.Token()
 		<-ctx.Done()
