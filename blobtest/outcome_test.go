@@ -8,9 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-var (
-	allActions = append(slices.Clone(operations), uses...)
-)
+var allActions = append(slices.Clone(operations), uses...)
 
 // Every refusal of the state machine has a row of its own, and every row but the last can be
 // reached. The last row is for codes that the state machine never returns.

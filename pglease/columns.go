@@ -44,9 +44,8 @@ func values(r lease.Record) []any {
 
 const infinite = "infinite"
 
-// roundUp rounds t up to a whole microsecond. roundUp also returns how many nanoseconds it has
-// added. The server's clock shows only whole microseconds. If a time on the server's clock is
-// before the rounded time, it is therefore also before t.
+// roundUp rounds t up to a whole microsecond, and returns how many nanoseconds it has added. A time of the
+// server's clock, which shows whole microseconds, is before t if it is before the rounded time.
 func roundUp(t time.Time) (up time.Time, nanos int) {
 	if nanos = (1000 - t.Nanosecond()%1000) % 1000; nanos == 0 {
 		return t, 0

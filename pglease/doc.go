@@ -58,106 +58,60 @@
 //
 // # Time
 //
-// The server decides by its own clock whether a lease has expired. The SQL of this package reads
-// the server's clock with clock_timestamp() and statement_timestamp(). The clock of a client need
-// not show the right time, but it must run at the right rate: see session.Options. If the server's
-// clock is set forward, leases end early. If the server's clock is set backward, leases last longer.
+// The server decides by its own clock whether a lease has expired. The clock of a client need not show
+// the right time, but it must run at the right rate: see session.Options. The time of a change is never
+// before the time of the previous change of the same row, and Load never returns a time before the last
+// write of the row.
 //
-// The time of a change is never before the time of the previous change of the same row. If the
-// server's clock is set backward, [Store.Load] can return an earlier time than the previous Load
-// returned. A lease that one Load has reported as expired can therefore be leased in a later Load,
-// until the clock reaches the end of the lease. However, Load never returns a time before the last
-// write of the row. If the row of a lease was last written after the end of the lease, Load
-// therefore always reports the lease as expired.
+// If the server's clock is set forward while leases are held, they end early. If it is set backward, they
+// last longer. If it is set backward by more than a second, the Store logs by how much the clock is behind
+// the records. A lease that is renewed is not affected. If its holder crashes, a Store that has seen the
+// record unchanged for as long as the lease had left reports it as expired, and a waiter gets it. Correct
+// the clock of the server soon.
 //
-// If the clock is set backward by more than a second while leases are held, the Store logs by how much
-// the clock is behind the records. A lease that is renewed is not affected. If its holder crashes, the
-// clock reaches the end of the lease late. So a Store that has seen a record unchanged for as long as
-// the lease had left, by its own clock, reports the lease as expired, and a waiter gets it. Correct the
-// clock of the server soon. If it is set forward while leases are held, they end early.
+// The server reads the time of a change while the row is locked. A change becomes visible when it is
+// committed. A Load just before the commit returns the old row, and the server time that it returns can
+// be later than the time of the change, by at most the duration of the commit.
 //
-// The server reads the time of a change while the row is locked. There is one exception: for a
-// renewal that takes a single request, the server can read the time up to 5 ms before it locks the
-// row. If the renewal waits longer than 5 ms for the lock, the renewal fails and changes nothing.
-// To repeat a renewal that has failed in this way, the store sends two more requests: a Load and a
-// Swap. A change becomes visible when it is committed. A Load just before the commit of a change
-// returns the old row. The server time that this Load returns can be later than the time of the
-// change, by at most 5 ms plus the duration of the commit.
-//
-// With asynchronous replication, a failover can lose granted leases and their tokens. All writes
-// must go to one server. Every request to a standby or a read-only server returns an error. A server
-// that has become read-only can keep its connections open. The store then closes them, and the refused
-// request is sent again over a new connection, which the connection string or a proxy must lead to the
-// right server.
+// With asynchronous replication, a failover can lose granted leases and their tokens. All writes must go
+// to one server. Every request to a standby or a read-only server returns an error. A server that has
+// become read-only can keep its connections open. The store then closes them, and sends the refused
+// request again over a new connection, which the connection string or a proxy must lead to the right
+// server.
 //
 // # Tokens
 //
-// As long as the database exists, every new token of a lease is newer than all earlier tokens of
-// the same name. The epoch of a row never falls. When a row is deleted, its epoch is saved in
-// lease_floor. The epoch of a new row is never below the epoch in lease_floor, even if the new row
-// is a copy of an old row. Triggers keep the epochs from falling. Do not disable the triggers, and
-// do not drop a table.
-//
-// # Guarding data
-//
-// A [Mark] guards data in the same database. Use the mark in every transaction that reads or writes
-// the guarded data.
+// As long as the database exists, every new token of a lease is newer than all earlier tokens of the same
+// name, even if rows are deleted, restored or changed by hand. Triggers keep the epochs of rows and of
+// lease_floor from falling. Do not disable them, and do not drop a table. A [Mark] guards data in the same
+// database: use it in every transaction that reads or writes the data.
 //
 // # Exchanges
 //
-// An exchange is one request to the server and its answer. [Store.Load] takes one exchange, and so
-// does [Store.Swap]. An acquire without contention takes two exchanges: a Load and a Swap. A
-// refused request takes one exchange, which is a Load.
-//
-// A renewal, a change or a release takes one exchange if the lease was acquired through the same
-// store. The store sends no Load, because it computes the new record from the last record that it
-// committed. [Options.Names] is the maximum number of records that the store remembers. The SQL
-// statement changes the row only if the row still has the remembered record and the lease has not
-// ended. The server adds the duration to its own time to get the new end of the lease. If the row
-// has changed or the lease has ended, the store loads the row and computes the new record from the
-// loaded one. If another transaction has locked the row during a renewal, the store loads the row.
-// A request that has to load the row takes one or two more exchanges. If the duration of a lease is
-// not a whole number of microseconds, every renewal takes two exchanges: a Load and a Swap.
-//
-// A pgx pool pings the server before it reuses a connection that was idle for more than a second.
-// The ping is one more exchange. To turn the ping off, set ShouldPing of the pool.
+// An exchange is one request to the server and its answer. An acquire without contention takes two, and a
+// refusal one. A renewal, a change or a release takes one if the lease was acquired through the same
+// store, which starts from the last record that it committed. If the row has changed, if another
+// transaction has locked it, or if the lease has ended, the request takes one or two more. If the duration
+// of a lease is not a whole number of microseconds, every renewal takes two. A pgx pool pings the server
+// before it reuses a connection that was idle for more than a second, which is one more exchange.
 //
 // No request depends on the state of its connection, so a pooler can share connections between
-// transactions. Behind a pooler that shares connections, pgx must not prepare statements
-// (default_query_exec_mode=exec). With lib/pq, set binary_parameters=yes. A [Store] behind a pooler
-// also needs [Options.Listen].
+// transactions. pgx then needs default_query_exec_mode=exec and [Options.Listen], and lib/pq needs
+// binary_parameters=yes.
 //
 // # Notifications
 //
-// A PostgreSQL transaction that sends a notification locks the whole database until its commit is
-// on the disk. To avoid this lock, the package never sends a notification in the transaction that
-// changes a lease. After a release, a break, a take-over or a change to another ID, the store
-// sends the notification with a second statement. A notifying statement covers all changes that were
-// committed since the previous notifying statement. A release returns only after its notification
-// was sent, so that the program can exit right after the release. If the context of
-// the release is done, the release returns without waiting for its notification. A renewal or an
-// acquire of a free lease sends no notification, because neither lets a waiting program acquire the
-// lease. If a process ends before it has sent the notification of a change, a [Store] finds the
-// change itself within a second.
+// A PostgreSQL transaction that sends a notification locks the whole database until its commit is on the
+// disk. So after a release, a break, a take-over or a change to another ID, the store sends the
+// notification with a second statement, which covers all changes since the previous one. A release returns
+// only after that, or when its context is done. If a process ends before it has sent the notification, a
+// [Store] finds the change itself within a second.
 //
-// # Pools and load
+// # Pools
 //
-// Give leases a pool of their own. In a shared pool, other queries delay renewals, and a lease is
-// lost if its renewal is delayed for too long.
-//
-// If the number of connections is limited, a Store sends renewals and notifications before all
-// other requests. The Store reserves a quarter of the connections for renewals and notifications.
-// If there are two or three connections, the Store reserves one. If there is only one connection,
-// the Store reserves none. While the reserved connections are busy, the Store collects new renewals
-// and sends them in one statement. How to set the limit depends on the driver:
-//
-//   - A pgx pool always has a limit. Set pool_max_conns to 4 or more.
-//   - For database/sql with the driver of pgx, call SetMaxOpenConns with 4 or more before [NewSQL].
-//   - For database/sql with lib/pq, set no limit. Without a limit, renewals have no priority over
-//     other requests, and the Store reserves no connections for renewals. A burst of requests opens
-//     a connection for each request.
-//
-// If a connection dies silently, pgx closes it when the context of the request ends. lib/pq keeps
-// the connection in use until the operating system closes it, which can take minutes. With lib/pq
-// and a limit on the number of connections, dead connections can therefore use up the whole pool.
+// Give leases a pool of their own, of 4 connections or more, because a lease is lost if other queries
+// delay its renewal for too long. If the number of connections is limited, a Store sends renewals and
+// notifications before all other requests, and reserves a quarter of the connections for them: one of two
+// or three connections, and none of one. While the reserved connections are busy, it collects renewals and
+// sends them in one statement. [NewSQL] says how to set the limit with each driver.
 package pglease

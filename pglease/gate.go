@@ -8,10 +8,9 @@ import (
 	"sync"
 )
 
-// A gate decides which request gets the next connection of a pool. Urgent requests go first.
-// Renewals are urgent, because a lease is lost if its renewal is late. An acquire is not urgent,
-// because no lease is lost if an acquire is late. Requests that send notifications are urgent too.
-// Some connections are reserved for urgent requests. A nil gate lets every request through at once.
+// A gate decides which request gets the next connection of a pool. Urgent requests go first, and some
+// connections are reserved for them: renewals, because a lease is lost if they are late, and requests that
+// send notifications. A nil gate lets every request through at once.
 type gate struct {
 	size, spare int // all connections, and those that are reserved for urgent requests
 

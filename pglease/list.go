@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,12 +17,14 @@ const pageSize = 500
 // listSQL is the SQL that returns a page of rows. The statement returns its rows as one JSON array,
 // which every driver can read. Each row also contains the time at which the server read the row.
 const listSQL = `
-select coalesce(json_agg(json_build_array(r.name, r.state, r.epoch::text, coalesce(r.id::text, ''), r.owner, r.duration,
-	coalesce(((extract(epoch from r.until) * 1000000)::bigint)::text, ''), r.nanos::text,
-	((extract(epoch from greatest(r.now, r.changed)) * 1000000)::bigint)::text, r.version::text,
-	((extract(epoch from r.changed - r.now) * 1000000)::bigint)::text) order by r.name), '[]')::text,
-	(select {schema} from {floor} f), getdatabaseencoding()::text, pg_client_encoding()::text
-from (select *, clock_timestamp() as now from {row} l where l.name > $1 or l.name = $1 and $2 order by l.name limit $3) r`
+select (
+	select coalesce(json_agg(json_build_object('name', r.name, 'state', r.state, 'epoch', r.epoch, 'id', coalesce(r.id::text, ''),
+		'owner', r.owner, 'duration', r.duration, 'until', (extract(epoch from r.until) * 1000000)::bigint, 'nanos', r.nanos,
+		'now', (extract(epoch from greatest(r.now, r.changed)) * 1000000)::bigint, 'version', r.version::text,
+		'behind', (extract(epoch from r.changed - r.now) * 1000000)::bigint) order by r.name), '[]')::text
+	from (select *, clock_timestamp() as now from {row} l where l.name > $1 or l.name = $1 and $2 order by l.name limit $3) r
+), {schema}, getdatabaseencoding()::text, pg_client_encoding()::text
+from {floor} f`
 
 // List returns the leases whose names begin with prefix, sorted by name. List reads a few hundred
 // rows in each exchange. If a row is not a valid record, List yields an error for the row and
@@ -46,7 +47,7 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 				return
 			}
 			for _, r := range listed {
-				after = r[0]
+				after = r.Name
 				if !strings.HasPrefix(after, prefix) { // the names are sorted, so no later name has the prefix
 					return
 				}
@@ -78,38 +79,27 @@ func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed [
 	return listed, nil
 }
 
-// A listedRow has the values of one row as text: name, state, epoch, id, owner, duration, until,
-// nanos, the time of the server, version, and how much its clock is behind the row.
-type listedRow [11]string
+// A listedRow has the values of one row, with times in microseconds.
+type listedRow struct {
+	Name, State, ID, Owner, Duration, Version string
+	Epoch, Nanos                              int64
+	Until                                     *int64
+	Now, Behind                               int64 // the time of the server, and how much its clock is behind the row
+}
 
-// entry parses the row.
+// entry returns the entry of the row.
 func (r listedRow) entry(clock *lateClock) (lease.Entry, error) {
-	c := columns{state: r[1], id: r[3], owner: r[4], duration: r[5]}
-	var micros, behind int64
-	for _, number := range []struct {
-		text string
-		to   *int64
-	}{{r[2], &c.epoch}, {r[7], &c.nanos}, {r[8], &micros}, {r[10], &behind}} {
-		var err error
-		if *number.to, err = strconv.ParseInt(number.text, 10, 64); err != nil {
-			return lease.Entry{Name: r[0]}, unreadableError(r[0], err)
-		}
-	}
-	if r[6] != "" {
-		until, err := strconv.ParseInt(r[6], 10, 64)
-		if err != nil {
-			return lease.Entry{Name: r[0]}, unreadableError(r[0], err)
-		}
-		end := time.UnixMicro(until)
-		c.until = &end
+	c := columns{state: r.State, epoch: r.Epoch, id: r.ID, owner: r.Owner, duration: r.Duration, nanos: r.Nanos}
+	if r.Until != nil {
+		c.until = new(time.UnixMicro(*r.Until))
 	}
 	record, err := c.record()
 	if err != nil {
-		return lease.Entry{Name: r[0]}, unreadableError(r[0], err)
+		return lease.Entry{Name: r.Name}, unreadableError(r.Name, err)
 	}
-	snap := lease.Snapshot{Record: record, Version: r[9], Now: time.UnixMicro(micros).UTC()}
-	snap = clock.correct(r[0], snap, time.Duration(behind)*time.Microsecond)
-	return lease.Entry{Name: r[0], Record: record.At(snap.Now), Now: snap.Now}, nil
+	snap := lease.Snapshot{Record: record, Version: r.Version, Now: time.UnixMicro(r.Now).UTC()}
+	snap = clock.correct(r.Name, snap, time.Duration(r.Behind)*time.Microsecond)
+	return lease.Entry{Name: r.Name, Record: record.At(snap.Now), Now: snap.Now}, nil
 }
 
 // unreadableError returns the error for a row that is not a valid record.

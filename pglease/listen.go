@@ -10,20 +10,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. The
-// channel receives a signal for each change that [lease.Watcher] lists, and when a person updates or
-// deletes a row. The signal of a change by hand is sent when the change is committed. The signal of a
-// change by this library is sent by a second statement, right after the commit.
+// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes, and changes of
+// its row by hand. If a process ends right after the commit of a change, before it has sent the
+// notification, the signal comes within a second, because the Store reads up to 10,000 of the watched rows
+// each second. It takes one second longer for every additional 10,000 names.
 //
-// If a process ends right after the commit of a change, the notification of the change can be
-// missing. To find changes whose notification is missing, the Store reads up to 10,000 of the
-// watched rows each second. The signal of a change whose notification is missing therefore comes
-// within a second. If the Store watches more than 10,000 names, the signal can take one second
-// longer for every additional 10,000 names.
-//
-// All watches of a Store share one connection. The first call of Watch opens the connection, and
-// Close closes it. If the connection is lost, the channels of all watches are closed, and the next
-// call of Watch opens a new connection.
+// All watches of a Store share one connection, which the first call of Watch opens and Close closes. If it
+// is lost, the channels of all watches are closed, and the next call of Watch opens a new one.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -64,10 +57,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// Close ends all watches and closes their connection. Close blocks until the notifications of all
-// releases and breaks have been sent and all goroutines of the Store have ended. The methods
-// Load and Swap still work after Close, but Watch then returns an error that wraps
-// [lease.ErrClosed]. Close does not close the pool.
+// Close ends all watches, and blocks until the notifications of all releases and breaks have been sent and
+// all goroutines of the Store have ended. After Close, Load and Swap still work, but Watch returns an error
+// that wraps [lease.ErrClosed]. Close does not close the pool.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true

@@ -10,10 +10,10 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Mark returns the mark of a resource, for use in the transaction tx. The mark is the newest
-// fencing token that the resource has seen. The mark is stored in the table lease_mark, in the same
-// database as the data. The server finds this table through its search_path. Call [fencing.Advance]
-// at the beginning of every transaction that reads or writes the resource under a lease:
+// Mark returns the mark of a resource, for use in the transaction tx. The mark is the newest fencing
+// token that the resource has seen. It is stored in the table lease_mark, which the server finds through
+// its search_path. Call [fencing.Advance] at the beginning of every transaction that reads or writes the
+// resource under a lease:
 //
 //	tx, err := pool.Begin(ctx)
 //	if err := fencing.Advance(ctx, pglease.Mark(tx, "accounts"), token); err != nil {
@@ -22,12 +22,9 @@ import (
 //	// read, compute, write
 //	err = tx.Commit(ctx)
 //
-// Transactions that use the same mark run one after the other. If a client hangs in such a
-// transaction, all other clients that use the same mark are blocked. To limit how long a
-// transaction can hang, set idle_in_transaction_session_timeout.
-//
-// The rules for names are those of [lease.CheckName]. If name is malformed, the Advance method of
-// the mark returns the error of CheckName and sends no request. Mark panics if tx is nil.
+// Transactions that use the same mark run one after the other. To limit how long a client can hang in one
+// and block the others, set idle_in_transaction_session_timeout. If the name is malformed, the Advance
+// method of the mark returns the error of [lease.CheckName]. Mark panics if tx is nil.
 func Mark(tx pgx.Tx, name string) fencing.Mark {
 	if tx == nil {
 		panic("pglease: Mark: tx must not be nil")

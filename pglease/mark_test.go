@@ -2,9 +2,7 @@ package pglease_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +60,10 @@ func TestMark(t *testing.T) {
 				t.Errorf("%s %s %d: %v, want %v", what, c.name, c.epoch, err, c.want)
 			}
 		}
+		err := begin("a\x00b", func(m fencing.Mark) error { return fencing.Advance(t.Context(), m, lease.TokenOf(1)) })
+		if lease.CodeOf(err) != lease.ErrName {
+			t.Errorf("%s: %v, want the error of CheckName", what, err)
+		}
 		var stale *fencing.StaleError
 		if err := advance(t.Context(), what+"a", 3, nil); !errors.As(err, &stale) || stale.Seen != lease.TokenOf(11) {
 			t.Errorf("%s: %v does not tell what was seen", what, err)
@@ -84,31 +86,5 @@ func TestMark(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	}
-}
-
-// If the name is malformed, the mark sends no request. If the transaction is nil, the text of the panic
-// names the function and the argument.
-func TestMarkErrors(t *testing.T) {
-	for what, begin := range transactions(t) {
-		for _, name := range []string{"", "a\x00b", "\xff", strings.Repeat("x", lease.MaxLabel+1)} {
-			err := begin(name, func(m fencing.Mark) error { return fencing.Advance(t.Context(), m, lease.TokenOf(1)) })
-			if lease.CodeOf(err) != lease.ErrName {
-				t.Errorf("%s of %.9q: %v, want the error of CheckName", what, name, err)
-			}
-		}
-	}
-	for want, f := range map[string]func(){
-		"pglease: Mark: tx must not be nil":    func() { pglease.Mark(nil, "x") },
-		"pglease: MarkSQL: tx must not be nil": func() { pglease.MarkSQL((*sql.Tx)(nil), "x") },
-	} {
-		func() {
-			defer func() {
-				if got := recover(); got != want {
-					t.Errorf("panic %v, want %q", got, want)
-				}
-			}()
-			f()
-		}()
 	}
 }

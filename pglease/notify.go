@@ -14,20 +14,16 @@ import (
 // notification is the time of a change in microseconds, a space, and the name of a lease.
 const notifyChannel = "lease"
 
-// notifySQL is the SQL that notifies the watches of the given names. A PostgreSQL transaction that
-// sends a notification locks the whole database until its commit is on the disk. Transactions that
-// send notifications therefore commit one after the other. To avoid this lock, the statements that
-// change a lease do not notify. The package runs notifySQL after a change, as a separate statement
-// that notifies the watches of many names at once. The commit of notifySQL does not wait for the
-// disk, because notifySQL changes no table.
+// notifySQL is the SQL that notifies the watches of the given names, after the changes have been
+// committed. A transaction that notifies locks the whole database until its commit is on the disk, but
+// the commit of notifySQL does not wait for the disk, because it changes no table.
 const notifySQL = `select count(pg_notify('` + notifyChannel + `', p)) from json_array_elements_text($1::json) p`
 
 // notifyTimeout is the timeout of one attempt to notify. If the attempt fails, each [listener]
 // finds the change at its next sweep.
 const notifyTimeout = 5 * time.Second
 
-// A notifier sends notifications in batches. While a notifier sends one batch, it collects the
-// names for the next batch.
+// A notifier sends notifications in batches. While it sends one, it collects the names for the next.
 type notifier struct {
 	send  func(ctx context.Context, payloads string) error
 	tasks *tasks.Group
@@ -44,9 +40,8 @@ type batch struct {
 	sent  chan struct{}        // closed after the attempt to send, even if it failed
 }
 
-// notify adds the name of a changed lease, and the time of the change, to the next batch. notify
-// returns when the batch has been sent, or when the attempt to send the batch has failed. If ctx is
-// done before the batch is sent, notify returns at once, but the batch is still sent.
+// notify adds the name of a changed lease, and the time of the change, to the next batch, and returns
+// after the attempt to send it. If ctx is done before, notify returns at once, but the batch is still sent.
 func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	n.mu.Lock()
 	if n.next == nil {

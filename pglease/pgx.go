@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/remember"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -54,15 +56,29 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // Authority returns an authority over the Store. The returned authority is also a [lease.Watcher]
 // and a [lease.Lister].
 //
-// The returned authority sends fewer requests to the server than lease.NewAuthority(s), which loads
-// the record before every swap. To renew, change or release a lease, the authority starts from the
-// last record that the Store wrote for that lease. If the remembered record is out of date, the
-// authority loads the current record and starts again from that record. The authority never refuses
-// a request because of an outdated record.
+// Unlike lease.NewAuthority(s), which loads the record before every swap, it starts from the last record
+// that the Store wrote, to renew, change or release a lease. If that record is out of date, it loads the
+// current one and starts again, and never refuses a request because of an outdated record.
 func (s *Store) Authority() lease.Authority { return newAuthority(s, &s.rows) }
 
-// A pgxDatabase is a database that uses a pgx pool. A request to a pgxDatabase returns when the
-// context of the request is done.
+// newAuthority returns the authority over the Store or SQLStore s, which has the rows r.
+func newAuthority(s lease.Store, r *rows) lease.Authority {
+	inner := remember.NewAuthority(s, r.renew, r.memory)
+	return passon.Authority(urgentAuthority{inner}, inner)
+}
+
+// An urgentAuthority marks the requests of a renewal as urgent: see [gate].
+type urgentAuthority struct{ lease.Authority }
+
+// Do carries out one request.
+func (a urgentAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.ActionRenew {
+		ctx = urgently(ctx)
+	}
+	return a.Authority.Do(ctx, name, req)
+}
+
+// A pgxDatabase is a database that uses a pgx pool.
 type pgxDatabase struct{ pool *pgxpool.Pool }
 
 func (d pgxDatabase) queryRow(ctx context.Context, done func(), sql string, args, dest []any) error {

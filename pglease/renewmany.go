@@ -11,9 +11,10 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// renewManySQL is the SQL that renews many leases in one statement. renewManySQL reads the time
-// once, after it has locked all rows. renewManySQL skips a row that another transaction has locked.
-// The store renews the lease in a skipped row with [Store.Load] and [Store.Swap].
+// renewManySQL is the SQL that renews one or many leases in one statement. It reads the time once, after
+// it has locked all rows. It skips a row that another transaction has locked, and the store renews the
+// lease of a skipped row with [Store.Load] and [Store.Swap]. It makes the versions itself, so that no
+// trigger runs.
 //
 // The planner does not know how many leases the statement renews, and could choose a plan that reads
 // the whole table. The statement is written so that every possible plan looks up one row at a time.
@@ -21,11 +22,11 @@ import (
 // of a locked row does not change.
 const renewManySQL = `
 with wanted as (
-	select * from json_to_recordset($1::json) w(i integer, name text, version bigint, micros bigint, until timestamptz)
+	select * from json_to_recordset($1::json) w(i integer, name text, version bigint, micros bigint)
 ), locked as materialized (
 	select w.i, l.place, w.micros from wanted w cross join lateral (
 		select l.ctid as place from {row} l
-		where l.name = w.name and l.version = w.version and l.until = w.until for update skip locked
+		where l.name = w.name and l.version = w.version for update skip locked
 	) l
 ), at as materialized (
 	select clock_timestamp() as now from (select count(*) from locked) all_locked
@@ -47,18 +48,14 @@ const (
 
 // A renewal has the arguments of one renewal.
 type renewal struct {
-	Name    string    `json:"name"`
-	Version int64     `json:"version"`
-	Micros  int64     `json:"micros"` // the duration
-	Until   time.Time `json:"until"`  // the value that the column until must have
+	Name    string `json:"name"`
+	Version int64  `json:"version"`
+	Micros  int64  `json:"micros"` // the duration
 }
 
-// A renewalSender sends each renewal in a statement of its own, as long as few statements are under
-// way. While many statements are under way, a renewalSender collects new renewals, and sends them
-// in one statement. If every renewal had a statement of its own, no connections would be left for
-// other requests.
+// A renewalSender sends each renewal in a statement of its own, as long as few statements are under way.
+// Otherwise it collects renewals for the next statement, so that connections are left for other requests.
 type renewalSender struct {
-	one   func(context.Context, renewal) (time.Time, error)
 	many  func(context.Context, []renewal) ([]time.Time, error)
 	size  int // connections of the pool; 0 if unknown
 	most  int // the maximum of the field running
@@ -74,7 +71,6 @@ type waitingRenewal struct {
 	renewal
 	ctx    context.Context // of the caller; the renewal is not sent after ctx is done
 	answer chan renewalAnswer
-	onLate func(now time.Time) // called if the renewal is granted after ctx is done
 }
 
 type renewalAnswer struct {
@@ -84,23 +80,19 @@ type renewalAnswer struct {
 
 // submit sends a renewal, and returns the time at which the server renewed the lease. If ctx is
 // done before the answer arrives, submit returns an error, but the server can still grant the
-// renewal. If the server grants a [waitingRenewal] after ctx is done, the callback onLate receives
-// the time of the renewal. If submit returns an error for which [wasNotSent] is true, the renewal
-// was certainly not sent.
-func (r *renewalSender) submit(ctx context.Context, one renewal, onLate func(now time.Time)) (time.Time, error) {
+// renewal, unless [wasNotSent] is true for the error.
+func (r *renewalSender) submit(ctx context.Context, one renewal) (time.Time, error) {
+	w := &waitingRenewal{one, ctx, make(chan renewalAnswer, 1)}
 	r.mu.Lock()
 	if r.running < r.most {
 		r.running++
 		r.mu.Unlock()
 		defer r.sent()
-		return r.one(ctx, one)
+		r.send(ctx, w)
+		a := <-w.answer
+		return a.now, a.err
 	}
-	w := &waitingRenewal{one, ctx, make(chan renewalAnswer), onLate}
 	r.waiting = append(r.waiting, w)
-	if r.running == 0 {
-		r.running++
-		r.tasks.Start(r.run)()
-	}
 	r.mu.Unlock()
 	select {
 	case a := <-w.answer:
@@ -142,13 +134,12 @@ func (r *renewalSender) run() {
 		if n == 0 {
 			return
 		}
-		r.send(now)
+		r.sendTogether(now)
 	}
 }
 
-// send sends many renewals in one statement, and passes each result to the caller that waits for
-// it.
-func (r *renewalSender) send(all []*waitingRenewal) {
+// sendTogether sends those renewals whose callers still wait.
+func (r *renewalSender) sendTogether(all []*waitingRenewal) {
 	all = slices.DeleteFunc(all, func(w *waitingRenewal) bool { return w.ctx.Err() != nil })
 	if len(all) == 0 {
 		return
@@ -159,6 +150,11 @@ func (r *renewalSender) send(all []*waitingRenewal) {
 	patience := time.Until(lastDeadline(all))
 	ctx, cancel := context.WithTimeout(context.Background(), patience+patience/2)
 	defer cancel()
+	r.send(ctx, all...)
+}
+
+// send sends renewals in one statement, and passes each result to the caller that waits for it.
+func (r *renewalSender) send(ctx context.Context, all ...*waitingRenewal) {
 	batch := make([]renewal, len(all))
 	for i, w := range all {
 		batch[i] = w.renewal
@@ -173,13 +169,7 @@ func (r *renewalSender) send(all []*waitingRenewal) {
 		default:
 			answer.now = times[i]
 		}
-		select {
-		case w.answer <- answer:
-		case <-w.ctx.Done():
-			if answer.err == nil {
-				w.onLate(answer.now)
-			}
-		}
+		w.answer <- answer
 	}
 }
 
@@ -201,9 +191,8 @@ func lastDeadline(all []*waitingRenewal) time.Time {
 	return last
 }
 
-// renewMany sends renewals in one statement. renewMany returns the time of each renewal. The time
-// is zero if the lease was not renewed. A lease is not renewed if its row has changed, if the lease
-// has ended, or if another transaction has locked the row.
+// renewMany sends renewals in one statement, and returns the time of each. The time is zero if the lease
+// was not renewed, because its row has changed or is locked, or because the lease has ended.
 func (s *rows) renewMany(ctx context.Context, all []renewal) ([]time.Time, error) {
 	type numbered struct {
 		I int `json:"i"`

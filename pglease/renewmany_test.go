@@ -3,7 +3,6 @@ package pglease
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -13,14 +12,12 @@ import (
 )
 
 // Renewals that arrive while a statement is under way are sent together in the next statement. If a
-// renewal is given up before the next statement, it is not sent. If a renewal is given up later,
-// its result is still remembered.
+// renewal is given up before the next statement, it is not sent.
 func TestRenewalsAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		going, together := make(chan struct{}), make(chan []string, 10)
 		at := time.Now()
 		r := &renewalSender{size: 4, most: 1, tasks: new(tasks.Group),
-			one: func(context.Context, renewal) (time.Time, error) { <-going; return at, nil },
 			many: func(_ context.Context, all []renewal) (times []time.Time, err error) {
 				var names []string
 				for _, one := range all {
@@ -34,10 +31,10 @@ func TestRenewalsAreGathered(t *testing.T) {
 			name string
 			err  error
 		}
-		answers, late := make(chan answer, 10), make(chan string, 10)
+		answers := make(chan answer, 10)
 		do := func(ctx context.Context, name string) {
 			go func() {
-				_, err := r.submit(ctx, renewal{Name: name}, func(now time.Time) { late <- fmt.Sprint(name, now.Equal(at)) })
+				_, err := r.submit(ctx, renewal{Name: name})
 				answers <- answer{name, err}
 			}()
 			synctest.Wait()
@@ -49,6 +46,9 @@ func TestRenewalsAreGathered(t *testing.T) {
 		do(before, "given up before")
 		do(after, "given up after")
 		do(t.Context(), "b")
+		if names := <-together; !slices.Equal(names, []string{"alone"}) {
+			t.Errorf("%q are sent together", names)
+		}
 		giveUpBefore()
 		if a := <-answers; a.name != "given up before" || !wasNotSent(a.err) || !errors.Is(a.err, context.Canceled) {
 			t.Errorf("%v", a)
@@ -69,9 +69,6 @@ func TestRenewalsAreGathered(t *testing.T) {
 			if a := <-answers; a.err != nil {
 				t.Errorf("%v", a)
 			}
-		}
-		if name := <-late; name != "given up aftertrue" || len(late) > 0 {
-			t.Errorf("%q was granted late, and %d others", name, len(late))
 		}
 		r.tasks.Close(t.Context())
 		if r.running != 0 || len(r.waiting) != 0 {

@@ -8,7 +8,7 @@ import (
 
 // oldestTables is the oldest version of [Tables] that this package accepts. It accepts newer versions,
 // too.
-const oldestTables = 2
+const oldestTables = 3
 
 // settingsSQL is the SQL that returns the settings of the database and the connection.
 const settingsSQL = `select {schema}, getdatabaseencoding()::text, pg_client_encoding()::text from {floor} f`
@@ -21,9 +21,8 @@ type settings struct {
 	client   string // the encoding of the connection
 }
 
-// check returns an error if a database or connection with these settings cannot be used for leases.
-// In an encoding other than UTF8, two drivers can read the same name as two different names. Each
-// of the two names would then stand for a lease of its own.
+// check returns an error if a database or connection with these settings cannot be used for leases. In
+// an encoding other than UTF8, two drivers can read the name of one lease as two different names.
 func (s settings) check() error {
 	switch {
 	case s.schema < oldestTables:

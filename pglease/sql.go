@@ -13,23 +13,19 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An SQLStore keeps leases in PostgreSQL, through database/sql. An SQLStore is like a [Store], but
-// it has no Watch method. A change through an SQLStore wakes the waiters of every [Store]. The
-// driver must accept placeholders such as $1, as pgx and lib/pq do. A request returns when its
-// context is done, even if the driver does not return. If the driver never returns from a request,
-// the connection of the request stays in use. An SQLStore is safe for use by several goroutines at
-// once.
+// An SQLStore keeps leases in PostgreSQL, through database/sql. It is like a [Store] without Watch, and
+// its changes wake the waiters of every [Store]. The driver must accept placeholders such as $1, as pgx
+// and lib/pq do. A request returns when its context is done, even if the driver does not, but its
+// connection then stays in use. An SQLStore is safe for use by several goroutines at once.
 type SQLStore struct{ rows }
 
 // NewSQL returns an SQLStore that uses db. NewSQL sends no request. NewSQL returns a
 // [*lease.FieldError] if db is nil or an option is out of range.
 //
-// With the driver of pgx, call db.SetMaxOpenConns with 4 or more before NewSQL. NewSQL then reserves
-// a quarter of the connections for renewals and notifications. Renewals and notifications also have
-// priority over all other requests. With lib/pq, do not call SetMaxOpenConns. If a connection dies
-// silently, lib/pq keeps the connection in use. With a limit, dead connections could use up the
-// whole pool. Without a limit, renewals have no priority over other requests, and NewSQL reserves no
-// connections for renewals. A burst of requests opens a connection for each request.
+// With the driver of pgx, call db.SetMaxOpenConns with 4 or more before NewSQL. With lib/pq, do not call
+// it: lib/pq keeps a connection that has died silently in use, and with a limit such connections could use
+// up the whole pool. Without a limit, renewals have no priority over other requests, and a burst of
+// requests opens a connection for each of them.
 func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	if db == nil {
 		return nil, lease.Missing("NewSQL.db")

@@ -84,7 +84,7 @@ type rows struct {
 	notifier  notifier
 	renewals  renewalSender
 	tasks     tasks.Group
-	sql       struct{ load, put, putNew, renew, renewMany, settings, sweep, list string }
+	sql       struct{ load, put, putNew, renewMany, settings, sweep, list string }
 }
 
 // queryRow runs one statement. If a server refuses the statement because it is read-only, queryRow
@@ -97,9 +97,8 @@ func (s *rows) queryRow(ctx context.Context, sql string, args, dest []any) error
 	return err
 }
 
-// queryOnce runs one statement as soon as the gate lets the request through. If queryOnce cannot get
-// a connection to the server, it returns a [*connectError]. The connectError says whether an
-// earlier request had a connection.
+// queryOnce runs one statement as soon as the gate lets the request through. If it cannot get a
+// connection, it returns a [*connectError] that says whether an earlier request had one.
 func (s *rows) queryOnce(ctx context.Context, sql string, args, dest []any) error {
 	if err := s.gate.enter(ctx, isUrgent(ctx)); err != nil {
 		return err
@@ -114,10 +113,9 @@ func (s *rows) queryOnce(ctx context.Context, sql string, args, dest []any) erro
 	return err
 }
 
-// retryQueryRow runs a statement that is safe to repeat. retryQueryRow retries the statement if a
-// connection broke. After a restart of the server, all connections of a pool are broken, and the
-// pool can give all of them to requests before it opens a new one. A request can therefore need as
-// many retries as there are open connections.
+// retryQueryRow runs a statement that is safe to repeat, again if a connection broke. After a restart of
+// the server, the pool can give all its broken connections to requests before it opens a new one, so a
+// request can need as many retries as there are open connections.
 func (s *rows) retryQueryRow(ctx context.Context, sql string, args, dest []any) error {
 	for retries := s.db.open(); ; retries-- {
 		err := s.queryRow(ctx, sql, args, dest)
@@ -127,10 +125,9 @@ func (s *rows) retryQueryRow(ctx context.Context, sql string, args, dest []any) 
 	}
 }
 
-// write runs a statement that changes a row, and never repeats it. If a connection broke, the
-// server might have carried out the statement, even if the driver says that it did not. After such
-// an error, write only removes broken connections from the pool, so that the next request is likely
-// to get a working connection.
+// write runs a statement that changes a row, and never repeats it: if a connection broke, the server
+// might have carried it out, even if the driver says that it did not. After such an error, write removes
+// broken connections from the pool, so that the next request is likely to get a working one.
 func (s *rows) write(ctx context.Context, sql string, args, dest []any) error {
 	err := s.queryRow(ctx, sql, args, dest)
 	if err != nil && ctx.Err() == nil && s.db.connectionBroke(err) {
@@ -162,7 +159,7 @@ func (s *rows) init(o *Options) error {
 	s.limits, s.floor, s.memory = o.Limits, lowest, remember.NewMemory(names, wasNotSent)
 	s.clock = lateClock{logger: cmp.Or(o.Logger, slog.Default()), most: names, seen: map[string]seenRecord{}}
 	s.notifier.tasks, s.renewals.tasks = &s.tasks, &s.tasks
-	s.renewals.one, s.renewals.many, s.renewals.most = s.renewOne, s.renewMany, defaultRenewals
+	s.renewals.many, s.renewals.most = s.renewMany, defaultRenewals
 	if s.gate != nil {
 		s.renewals.size, s.renewals.most = s.gate.size, max(1, s.gate.spare)
 	}
@@ -176,7 +173,7 @@ func (s *rows) init(o *Options) error {
 	}
 	name := strings.NewReplacer("{row}", in+"lease_row", "{floor}", in+"lease_floor", "{schema}", schemaSQL)
 	s.sql.load, s.sql.put, s.sql.putNew, s.sql.list = name.Replace(loadSQL), name.Replace(putSQL), name.Replace(putNewSQL), name.Replace(listSQL)
-	s.sql.renew, s.sql.renewMany = name.Replace(renewSQL), name.Replace(renewManySQL)
+	s.sql.renewMany = name.Replace(renewManySQL)
 	s.sql.settings, s.sql.sweep = name.Replace(settingsSQL), name.Replace(sweepSQL)
 	return nil
 }
@@ -187,11 +184,10 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 // close blocks until no background request is under way.
 func (s *rows) close() { _ = s.tasks.Close(context.Background()) }
 
-// loadSQL is the SQL that reads a row and the time. If the lease in the row has reached its end,
-// the statement reads the row again under a lock. Without the lock, a [Store.Swap] could check the
-// clock before the end of a lease and commit after the end. This Swap would change a lease that a
-// [Store.Load] has already reported as expired. A standby refuses every Load, because a server in
-// recovery cannot lock rows.
+// loadSQL is the SQL that reads a row and the time. If the lease has reached its end, it reads the row
+// again under a lock. Without the lock, a [Store.Swap] could check the clock before the end and commit
+// after it, and so change a lease that a [Store.Load] has already reported as expired. A standby refuses
+// every Load, because a server in recovery cannot lock rows.
 const loadSQL = `
 with seen as materialized (
 	select l.*, clock_timestamp() as now from {row} l where l.name = $1

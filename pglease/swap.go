@@ -13,11 +13,9 @@ import (
 	"github.com/fencedlease/lease/internal/signals"
 )
 
-// putSQL is the SQL with which [Store.Swap] replaces an existing row. The statement makes the version
-// itself, so that no trigger runs. putSQL reads the clock
-// once, after it has locked the row. The statement changes the row only if the clock has not yet
-// reached the time that [swapDeadline] returns. The statement returns the clock time that it has
-// read, which is the time of the Swap.
+// putSQL is the SQL with which [Store.Swap] replaces an existing row. It makes the version itself, so that
+// no trigger runs. It reads the clock once, after it has locked the row, and changes the row only if the
+// clock has not yet reached the time that [swapDeadline] returns. It returns the time that it has read.
 const putSQL = `
 with old as materialized (
 	select l.name, l.changed from {row} l where l.name = $1 and l.version = $2 for update
@@ -30,9 +28,8 @@ update {row} l set state = $3, epoch = $4, id = $5, owner = $6, duration = $7, u
 where l.name = at.name and ($10::timestamptz is null or at.now < $10::timestamptz)
 returning l.version, l.changed`
 
-// putNewSQL is the SQL that inserts the first row of a name. putNewSQL locks lease_floor until the
-// insert has been committed. The version of a missing row is stored in lease_floor, and changes
-// when any row is deleted. While lease_floor is locked, no row can be deleted.
+// putNewSQL is the SQL that inserts the first row of a name. The version of a missing row is stored in
+// lease_floor, and changes when any row is deleted. While lease_floor is locked, no row can be deleted.
 const putNewSQL = `
 insert into {row} (name, state, epoch, id, owner, duration, until, nanos)
 select $1, $3::text, $4::bigint, $5::uuid, $6::text, $7::text, $8::timestamptz, $9::smallint
@@ -73,9 +70,8 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version, 10), Now: now.UTC()}, nil
 }
 
-// swapDeadline returns the deadline of a swap. The deadline is old.Record.Until, rounded up to a
-// whole microsecond. If old.Record.Until is zero, the swap has no deadline and swapDeadline returns
-// nil. swapDeadline also returns nil if the lease had already ended at the time old.Now.
+// swapDeadline returns old.Record.Until, rounded up to a whole microsecond, or nil if the lease does not
+// end or had already ended at the time old.Now.
 func swapDeadline(old lease.Snapshot) *time.Time {
 	if old.Record.Until.IsZero() || !old.Now.Before(old.Record.Until) {
 		return nil
@@ -84,9 +80,8 @@ func swapDeadline(old lease.Snapshot) *time.Time {
 	return &end
 }
 
-// swapError returns the error of a failed swap. swapError returns [lease.ErrConflict] if err shows
-// that the swap failed because of another transaction, or because the lease has ended. If swapError
-// returns [lease.ErrConflict], the swap was certainly not applied.
+// swapError returns the error of a failed swap: [lease.ErrConflict] if the swap was certainly not applied,
+// because of another transaction or because the lease has ended.
 func swapError(what, name string, err error) error {
 	switch state := sqlState(err); {
 	case errors.Is(err, sql.ErrNoRows) || errors.Is(err, lease.ErrConflict) || state == serializationFailure || state == deadlockDetected:

@@ -16,12 +16,10 @@ const (
 	sweepWithin = 10 * time.Second // timeout of one sweep, after which the connection counts as lost
 )
 
-// sweepSQL is the SQL with which a listener finds the changes of leases that are being watched. The
-// first row of the result holds an empty name and the time of the server. The rows after it hold the
-// name of a watched lease and the time of its last change. The statement returns the row of a watched
-// lease only if the last change is after the time that was given with the name. sweepSQL ignores
-// changes that need no signal. All times are in microseconds. The statement fails on a server that has
-// become read-only.
+// sweepSQL is the SQL with which a listener finds the changes of watched leases that need a signal. The
+// first row of the result holds an empty name and the time of the server. Each row after it holds the
+// name of a lease that has changed after the time that was given with the name, and the time of its last
+// change, in microseconds. The statement fails on a server that has become read-only.
 const sweepSQL = `
 select '', (extract(epoch from clock_timestamp()) * 1000000)::bigint from {floor} f where {schema} is not null
 union all
@@ -37,8 +35,7 @@ type sweptName struct {
 }
 
 // sweep reads the rows of watched names, and sends a signal for each change whose notification has
-// not arrived. A notification is missing if a process ends after it commits a change and before it
-// sends the notification. If sweep returns an error, the connection of the listener counts as lost.
+// not arrived. If sweep returns an error, the connection of the listener counts as lost.
 func (l *listener) sweep(ctx context.Context) error {
 	text, _ := json.Marshal(l.nextNames()) // cannot fail for strings and numbers
 	bounded, cancel := context.WithTimeout(ctx, sweepWithin)
@@ -92,9 +89,8 @@ type serverTime struct {
 // now returns the time of the server in microseconds.
 func (s serverTime) now() int64 { return s.micros + time.Since(s.at).Microseconds() }
 
-// setTime stores the time of the server from an answer that has just arrived. The parameter micros
-// holds the server time in the answer. The request for this answer was sent at the local time
-// sentAt.
+// setTime stores the time of the server, in microseconds, from an answer that has just arrived. Its request
+// was sent at the local time sentAt.
 func (l *listener) setTime(micros int64, sentAt time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

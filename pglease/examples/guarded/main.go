@@ -1,7 +1,6 @@
-// Guarded is a program to run on several machines. The machine that holds the lease increments a
-// counter in a table. The mark, which is the newest fencing token, is stored in the same database
-// as the counter. Each transaction compares its token with the mark before it increments the
-// counter.
+// Guarded is a program to run on several machines. The machine that holds the lease increments a counter
+// in a table. Each transaction first compares its token with the mark, which is the newest fencing token
+// and is stored in the same database.
 //
 //	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < tables.sql
 //	psql "$DATABASE_URL" -c 'create table counter as select 0 as n'

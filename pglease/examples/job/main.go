@@ -1,8 +1,6 @@
-// Job makes a daily report. A scheduler starts the program on every machine, and one of the machines
-// makes the report. The report of a day is stored in a table. The newest fencing token is stored in
-// the same database. If a machine starts the program later, the program finds the report and does
-// nothing. If a machine crashes before it has stored the report, the next start of the program makes
-// the report.
+// Job makes a daily report. A scheduler starts it on every machine, and one of them makes the report and
+// stores it in a table, in the same database as the newest fencing token. A program that is started later
+// finds the report and does nothing. If a machine crashes before, the next start makes the report.
 //
 //	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < tables.sql
 //	psql "$DATABASE_URL" -c 'create table reports (day date primary key, report text)'

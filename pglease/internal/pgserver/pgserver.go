@@ -94,23 +94,32 @@ func (s *Server) Start() error {
 	if err := <-started; err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	return await("postgres", s.ended, filepath.Join(s.dir, "log"), func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, s.URL("postgres"))
 		if err == nil {
 			conn.Close(ctx)
-			cancel()
+		}
+		return err
+	})
+}
+
+// await waits until try succeeds. If the program ends before, await returns what it has logged.
+func await(program string, ended <-chan struct{}, log string, try func(context.Context) error) error {
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		err := try(ctx)
+		cancel()
+		if err == nil {
 			return nil
 		}
-		cancel()
 		select {
-		case <-s.ended:
-			out, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			return fmt.Errorf("postgres ended: %s", out)
+		case <-ended:
+			said, _ := os.ReadFile(log)
+			return fmt.Errorf("%s ended: %s", program, said)
 		case <-time.After(10 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("postgres does not answer: %v", err)
+			return fmt.Errorf("%s does not answer: %v", program, err)
 		}
 	}
 }

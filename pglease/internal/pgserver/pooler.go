@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 // Pooler starts pgbouncer in front of the server. pgbouncer shares a few connections between
@@ -69,24 +68,18 @@ logfile = %s
 		_ = child.Process.Kill()
 		<-ended
 	})
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		var d net.Dialer
-		conn, err := d.DialContext(context.Background(), "tcp", fmt.Sprint("127.0.0.1:", port))
+	err = await("pgbouncer", ended, filepath.Join(dir, "log"), func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprint("127.0.0.1:", port))
 		if err == nil {
 			conn.Close()
-			return func(database string) string {
-				return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", port, database)
-			}
 		}
-		select {
-		case <-ended:
-			said, _ := os.ReadFile(filepath.Join(dir, "log"))
-			t.Fatalf("pgbouncer ended: %s", said)
-		case <-time.After(10 * time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("pgbouncer does not answer: %v", err)
-		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(database string) string {
+		return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", port, database)
 	}
 }
 
