@@ -2,13 +2,11 @@ package session_test
 
 import (
 	"context"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/session"
 )
 
 // If the lease is not held, a context of WhileHeld ends at once. It also ends with its parent
@@ -46,51 +44,6 @@ func TestWhileHeldBelongsToOneIncarnation(t *testing.T) {
 		time.Sleep(time.Hour)
 		if second.Err() != nil {
 			t.Errorf("ended by %v", context.Cause(second))
-		}
-	})
-}
-
-// A slow hook does not delay the end of a context. SPEC H20.
-func TestWhileHeldBeforeHooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, &session.Options{Trace: &session.Trace{
-			Renew: func(i session.RenewInfo) {
-				if i.Err != nil {
-					time.Sleep(time.Hour)
-				}
-			},
-		}})
-		h.acquire(t)
-		held, cancel := h.WhileHeld(context.Background())
-		defer cancel()
-		n.breaks(t, 0)
-		time.Sleep(10 * time.Second)
-		if held.Err() == nil {
-			t.Error("waits for the hook")
-		}
-	})
-}
-
-// If a hook ends its goroutine, as t.FailNow does, no call waits forever. SPEC H1.
-func TestHookThatEndsItsGoroutine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, &session.Options{Trace: &session.Trace{
-			Acquire:  func(session.AcquireInfo) { runtime.Goexit() },
-			Released: func(session.ReleaseInfo) { runtime.Goexit() },
-		}})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if ok, err := h.Acquire(ctx); !ok || err != nil {
-			t.Errorf("acquire: %v, %v", ok, err)
-		}
-		began := time.Now()
-		if err := h.Release(ctx); err != nil || time.Since(began) != 0 {
-			t.Errorf("release: %v after %v", err, time.Since(began))
-		}
-		if r := n.record(t); r.State != lease.Available {
-			t.Errorf("the record is %+v", r)
 		}
 	})
 }

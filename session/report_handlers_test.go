@@ -136,31 +136,3 @@ func TestNilHandler(t *testing.T) {
 		h.acquire(t)
 	})
 }
-
-// A handler that is registered after U is not called for the loss at U, even if the Session has not
-// detected the loss yet. SPEC H16.
-func TestHandlerRegisteredAtU(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, c := overMemory(), &frozen{now: time.Now()}
-		h := n.open(t, &session.Options{Clock: c})
-		h.acquire(t)
-		c.step(time.Hour)
-		notified := false
-		h.OnLost(func(error) { notified = true })
-		synctest.Wait()
-		h.lostOnce(t, lease.ErrExpired)
-		if notified {
-			t.Error("told")
-		}
-	})
-}
-
-// frozen is a clock whose alarms never ring.
-type frozen struct {
-	now     time.Time
-	stepped atomic.Int64
-}
-
-func (c *frozen) Now() time.Time                       { return c.now.Add(time.Duration(c.stepped.Load())) }
-func (c *frozen) After(time.Duration) <-chan time.Time { return nil }
-func (c *frozen) step(d time.Duration)                 { c.stepped.Add(int64(d)) }

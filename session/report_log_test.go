@@ -125,35 +125,6 @@ func TestLogOfFailures(t *testing.T) {
 	})
 }
 
-// Run logs every term, with the error of the function.
-func TestLogOfTerms(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		book := newLogbook()
-		h := overMemory().open(t, nil)
-		terms := 0
-		err := session.Run(t.Context(), h, func(context.Context, lease.Token) error {
-			terms++
-			return errWork
-		}, &session.RunOptions{Logger: slog.New(book), Again: func(error) bool { return terms < 3 }})
-		if err != errWork {
-			t.Errorf("run: %v", err)
-		}
-		began, ended := book.lines(`level=INFO msg="lease: term began"`), book.lines(`level=WARN msg="lease: term ended" name=jobs/nightly err="the work failed"`)
-		if len(began) != 3 || len(ended) != 3 {
-			t.Errorf("%d terms began and %d ended, in\n%s", len(began), len(ended), book.out.String())
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		err = session.Run(ctx, h, func(ctx context.Context, _ lease.Token) error {
-			cancel()
-			<-ctx.Done()
-			return ctx.Err()
-		}, &session.RunOptions{Logger: slog.New(book)})
-		if ended := book.lines(`level=INFO msg="lease: term ended" name=jobs/nightly err="context canceled"`); err != context.Canceled || len(ended) != 1 {
-			t.Errorf("the caller ended a term: %v, in\n%s", err, book.out.String())
-		}
-	})
-}
-
 // While another holder has the lease, Run and AcquireWait log one record, even if many attempts are
 // refused. If the first attempt is granted, they log no record.
 func TestLogOfWaiting(t *testing.T) {
@@ -286,28 +257,5 @@ func TestLogOfUnsentRequest(t *testing.T) {
 			t.Errorf("logged: %v", again)
 		}
 		n.heal()
-	})
-}
-
-// A release that failed is logged as failed.
-func TestFailedReleaseIsLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		n := overMemory()
-		h := n.open(t, &session.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
-		h.acquire(t)
-		n.meet(lease.ActionRelease, failRequest)
-		if err := h.Release(t.Context()); !errors.Is(err, errNet) {
-			t.Errorf("release: %v", err)
-		}
-		synctest.Wait()
-		if text := log.String(); !strings.Contains(text, "release failed") || strings.Count(text, "\n") != 1 {
-			t.Errorf("logged: %q", text)
-		}
-		h.release(t)
-		synctest.Wait()
-		if text := log.String(); strings.Count(text, "\n") != 1 {
-			t.Errorf("logged: %q", text)
-		}
 	})
 }
