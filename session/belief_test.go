@@ -150,36 +150,3 @@ func TestNoMethodBelievesThroughASuspension(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// The belief ends exactly at U. SPEC H9.
-func TestBeliefEndsAtU(t *testing.T) {
-	o := &Options{MaxClockJump: time.Second}
-	sent := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	b := &belief{sent: sent, budget: 9 * time.Second}
-	for _, c := range []struct{ after, left time.Duration }{
-		{0, 9 * time.Second},
-		{9*time.Second - 1, 1},
-		{9 * time.Second, 0},
-		{9*time.Second + 1, -1},
-		{time.Hour, 9*time.Second - time.Hour},
-	} {
-		if left := b.left(o, sent.Add(c.after)); left != c.left {
-			t.Errorf("%v after the request was sent %v are left, want %v", c.after, left, c.left)
-		}
-	}
-	if until := b.until(); !until.Equal(sent.Add(9 * time.Second)) {
-		t.Errorf("U is %v", until)
-	}
-}
-
-// An infinite lease has no U by itself. SPEC H9.
-func TestInfiniteBeliefHasNoEnd(t *testing.T) {
-	sent := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	b := &belief{sent: sent, budget: lease.Infinite}
-	if left := b.left(&Options{}, sent.AddDate(250, 0, 0)); left != lease.Infinite {
-		t.Errorf("%v are left", left)
-	}
-	if !b.until().IsZero() {
-		t.Errorf("U is %v", b.until())
-	}
-}

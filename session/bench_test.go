@@ -53,18 +53,6 @@ func BenchmarkCheckAlive(b *testing.B) {
 	}
 }
 
-// BenchmarkNow measures a reading of the clock. CheckAlive cannot be faster, because it reads the
-// clock.
-func BenchmarkNow(b *testing.B) {
-	began := time.Now()
-	b.ReportAllocs()
-	for b.Loop() {
-		if time.Now().Before(began) {
-			b.Fatal("backward")
-		}
-	}
-}
-
 func BenchmarkAcquireRelease(b *testing.B) {
 	s, err := session.New(lease.NewAuthority(memory.New(nil)), name, nil)
 	if err != nil {
@@ -77,22 +65,6 @@ func BenchmarkAcquireRelease(b *testing.B) {
 			b.Fatal(err)
 		}
 		if err := s.Release(ctx); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkAuthority measures an acquire and a release at the authority, without a Session.
-func BenchmarkAuthority(b *testing.B) {
-	a := lease.NewAuthority(memory.New(nil))
-	ctx := context.Background()
-	id := lease.ID{1}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := a.Do(ctx, name, lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "me", Duration: time.Minute}); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := a.Do(ctx, name, lease.Request{Action: lease.ActionRelease, ID: id}); err != nil {
 			b.Fatal(err)
 		}
 	}

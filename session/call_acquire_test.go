@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,31 +10,6 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/session"
 )
-
-// If the context of Acquire is done, Acquire sends no request. If the context ends during the call,
-// Acquire returns at once. SPEC H2.
-func TestAcquireContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		if ok, err := h.Acquire(ctx); ok || !errors.Is(err, context.Canceled) || n.count() != 0 {
-			t.Errorf("%v, %v with a done context, and %d requests", ok, err, n.count())
-		}
-		n.meet(lease.ActionAcquire, slow(3*time.Second, 0))
-		ctx, cancel = context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		began := time.Now()
-		if ok, err := h.Acquire(ctx); ok || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
-			t.Errorf("%v, %v after %v", ok, err, time.Since(began))
-		}
-		var op *lease.OpError
-		if _, err := h.Acquire(ctx); !errors.As(err, &op) || op.Op != "acquire" || op.Name != name {
-			t.Errorf("the error is %#v", err)
-		}
-	})
-}
 
 // Acquire returns after the hooks have been called, even if its context ends at the moment when the
 // Acquire is decided. SPEC H2.

@@ -131,12 +131,6 @@ func (n *network) requests(actions ...lease.Action) []sent {
 
 func (n *network) count(actions ...lease.Action) int { return len(n.requests(actions...)) }
 
-func (n *network) together(a lease.Action) int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.most[a]
-}
-
 // record reads the lease directly at the authority, without the network.
 func (n *network) record(t testing.TB) lease.Record {
 	t.Helper()

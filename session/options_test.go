@@ -210,25 +210,26 @@ func TestCompleteOptionsStay(t *testing.T) {
 
 // The defaults have the values that the documentation of Options states. SPEC H22.
 func TestDefaults(t *testing.T) {
-	type times struct{ duration, interval, timeout, retry time.Duration }
+	type times struct{ duration, interval, timeout, retry, window time.Duration }
 	const s = time.Second
 	for _, c := range []struct {
 		o    *session.Options
 		want times
 	}{
-		{nil, times{30 * s, 10 * s, 5 * s, 2500 * time.Millisecond}},
-		{&session.Options{Duration: 12 * s}, times{12 * s, 4 * s, 2 * s, s}},
-		{&session.Options{Duration: 120 * s}, times{120 * s, 40 * s, 5 * s, 2500 * time.Millisecond}},
-		{&session.Options{RequestTimeout: s}, times{30 * s, 10 * s, s, s / 2}},
-		{&session.Options{Duration: lease.Infinite}, times{lease.Infinite, 10 * s, 5 * s, 2500 * time.Millisecond}},
-		{&session.Options{Duration: lease.Infinite, RequestTimeout: 8 * s}, times{lease.Infinite, 10 * s, 8 * s, 4 * s}},
+		{nil, times{30 * s, 10 * s, 5 * s, 2500 * time.Millisecond, 5 * s}},
+		{&session.Options{Duration: 12 * s}, times{12 * s, 4 * s, 2 * s, s, 2 * s}},
+		{&session.Options{Duration: 120 * s}, times{120 * s, 40 * s, 5 * s, 2500 * time.Millisecond, 5 * s}},
+		{&session.Options{RequestTimeout: s}, times{30 * s, 10 * s, s, s / 2, 5 * s}},
+		{&session.Options{Duration: lease.Infinite}, times{lease.Infinite, 10 * s, 5 * s, 2500 * time.Millisecond, 5 * s}},
+		{&session.Options{Duration: lease.Infinite, RequestTimeout: 8 * s}, times{lease.Infinite, 10 * s, 8 * s, 4 * s, 5 * s}},
+		{&session.Options{StopWindow: -1}, times{30 * s, 10 * s, 5 * s, 2500 * time.Millisecond, -1}},
 	} {
 		o, err := c.o.Complete()
 		if err != nil {
 			t.Errorf("%+v: %v", c.want, err)
 			continue
 		}
-		if got := (times{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay}); got != c.want {
+		if got := (times{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay, o.StopWindow}); got != c.want {
 			t.Errorf("%+v, want %+v", got, c.want)
 		}
 		if o.MaxClockDrift != 0.001 || o.Margin != time.Millisecond || o.MaxClockJump != s {
@@ -272,33 +273,6 @@ func TestAdmittedOptionsLeaveTimeToRetry(t *testing.T) {
 			}
 		})
 	})
-}
-
-// The zero value of a field means its default. New copies the Options, so later changes have no
-// effect. SPEC H22.
-func TestOptionsAreCopied(t *testing.T) {
-	o := &session.Options{Owner: "me", Rand: strings.NewReader(strings.Repeat("0123456789abcdef", 9))}
-	s, err := session.New(lease.NewAuthority(memory.New(nil)), name, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[session.Session]()) {
-		if f.IsExported() {
-			t.Errorf("%s can be changed from outside", f.Name)
-		}
-	}
-	o.Owner = "you"
-	if s.Owner() != "me" || *o != (session.Options{Owner: "you", Rand: o.Rand}) {
-		t.Errorf("owner %q of %+v", s.Owner(), o)
-	}
-	if got := s.ID().String(); got != "30313233-3435-4637-b839-616263646566" {
-		t.Errorf("ID %s is not drawn from Rand", got)
-	}
-	a, _ := session.New(lease.NewAuthority(memory.New(nil)), name, nil)
-	b, _ := session.New(lease.NewAuthority(memory.New(nil)), name, nil)
-	if a.Owner() == b.Owner() {
-		t.Error("two Sessions with one default owner")
-	}
 }
 
 // A function returns an error if a required argument is missing. SPEC H22.

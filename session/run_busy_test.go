@@ -46,31 +46,6 @@ func TestRunOfABusySession(t *testing.T) {
 	})
 }
 
-// After Run or TryRun has returned, also by a panic, the Session can be used again. SPEC N3.
-func TestRunAfterRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := overMemory().open(t, nil)
-		for range 2 {
-			func() {
-				defer func() {
-					if p := recover(); p != "f" {
-						t.Errorf("recovered %v", p)
-					}
-				}()
-				_ = session.Run(t.Context(), h, func(context.Context, lease.Token) error { panic("f") }, nil)
-			}()
-			if ran, err := session.TryRun(t.Context(), h, func(context.Context, lease.Token) error { return nil }, nil); !ran || err != nil {
-				t.Errorf("TryRun returns %v, %v", ran, err)
-			}
-			cancelled, cancel := context.WithCancel(t.Context())
-			cancel()
-			if err := session.Run(cancelled, h, func(context.Context, lease.Token) error { return nil }, nil); !errors.Is(err, context.Canceled) {
-				t.Errorf("Run returns %v", err)
-			}
-		}
-	})
-}
-
 // slowest is a source of random numbers that makes every jitter as long as possible.
 type slowest struct{}
 

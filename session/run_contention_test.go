@@ -51,24 +51,6 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
-// Rand is the source of the jitter, which shortens the AcquireInterval by up to half. SPEC N4.
-func TestRunRand(t *testing.T) {
-	for _, c := range []struct {
-		rand  same
-		calls int32
-	}{{0, 61}, {0xff, 121}} {
-		synctest.Test(t, func(t *testing.T) {
-			l := &plain{}
-			began := time.Now()
-			time.AfterFunc(time.Minute-1, func() { l.set(true, nil) })
-			_, err := session.AcquireWait(context.Background(), l, &session.RunOptions{Rand: c.rand})
-			if took := time.Since(began).Round(time.Millisecond); err != nil || took != time.Minute || l.calls.Load() != c.calls {
-				t.Errorf("%v after %v and %d calls", err, took, l.calls.Load())
-			}
-		})
-	}
-}
-
 // same is a source of bytes that are all equal.
 type same byte
 

@@ -116,27 +116,6 @@ func TestRunPanics(t *testing.T) {
 	})
 }
 
-// If the release fails, Run returns its error. If the authority hangs, Run waits for the
-// ReleaseTimeout only.
-func TestRunReleaseFails(t *testing.T) {
-	work := func(context.Context, lease.Token) error { return errWork }
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		n.meet(lease.ActionRelease, failRequest)
-		if err := session.Run(context.Background(), h, work, nil); !errors.Is(err, errWork) || !errors.Is(err, errNet) {
-			t.Errorf("run: %v", err)
-		}
-		h.release(t)
-		n.meet(lease.ActionRelease, n.hang)
-		began := time.Now()
-		err := session.Run(context.Background(), h, work, &session.RunOptions{ReleaseTimeout: 3 * time.Second})
-		if !matches(err, errNoAnswer) || time.Since(began) != 3*time.Second {
-			t.Errorf("run: %v after %v", err, time.Since(began))
-		}
-	})
-}
-
 // After every term, Again decides whether Run contends again. Other holders get their turn between
 // two terms. SPEC N1, N4.
 func TestRunAgain(t *testing.T) {
@@ -212,68 +191,6 @@ func TestRunAgain(t *testing.T) {
 			&session.RunOptions{Again: func(error) bool { cancel(); return true }})
 		if err != context.Canceled || l.calls.Load() != 1 {
 			t.Errorf("run: %v, after %d calls", err, l.calls.Load())
-		}
-	})
-}
-
-// An untold is a Lease that passes no cause to its handlers when it is lost, as a Lease of Akka may
-// do.
-type untold struct{ s *session.Session }
-
-func (u untold) Acquire(ctx context.Context) (bool, error) { return u.s.Acquire(ctx) }
-func (u untold) Release(ctx context.Context) error         { return u.s.Release(ctx) }
-func (u untold) CheckAlive() bool                          { return u.s.CheckAlive() }
-func (u untold) OnLost(f func(error)) func() bool          { return u.s.OnLost(func(error) { f(nil) }) }
-
-// SPEC N1: Run reports every loss of every kind of Lease.
-func TestRunTellsUntoldLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := overMemory()
-		s, err := session.New(net, name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = session.Run(t.Context(), untold{s}, func(ctx context.Context, _ lease.Token) error {
-			net.act(t, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
-			<-ctx.Done()
-			return nil
-		}, nil)
-		if !errors.Is(err, lease.ErrLost) {
-			t.Errorf("Run: %v, want %v", err, lease.ErrLost)
-		}
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// If the function of Run calls Run with another lease, each Run reports only the loss of its own
-// lease.
-func TestRunInsideRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := overMemory()
-		outer, err := session.New(net, name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		inner, err := session.New(overMemory(), name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var within error
-		err = session.Run(t.Context(), outer, func(ctx context.Context, _ lease.Token) error {
-			within = session.Run(ctx, inner, func(ctx context.Context, _ lease.Token) error {
-				net.act(t, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
-				<-ctx.Done()
-				return nil
-			}, nil)
-			return nil
-		}, nil)
-		if !errors.Is(err, lease.ErrBroken) || within != nil {
-			t.Errorf("outer: %v, want broken; inner: %v, want nil", err, within)
-		}
-		if err := errors.Join(inner.Close(t.Context()), outer.Close(t.Context())); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,41 +126,6 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// watching is an authority whose watches are lost after a time.
-type watching struct {
-	lease.Authority
-	lost    time.Duration
-	watches atomic.Int32
-	ctx     context.Context // the context of the last watch
-}
-
-func (w *watching) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
-	w.watches.Add(1)
-	w.ctx = ctx
-	ch := make(chan struct{}, 1)
-	time.AfterFunc(w.lost, func() { close(ch) })
-	return ch, nil
-}
-
-// If a watch is lost, Wait reads the record from time to time, and begins a new watch. SPEC H21,
-// S7.
-func TestWaitLosesItsWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		w := &watching{Authority: n.Authority, lost: 3 * time.Second}
-		n.Authority = w
-		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
-		time.AfterFunc(10*time.Minute, func() { n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}}) })
-		if took := h.waits(t); took < 10*time.Minute || took > 10*time.Minute+10*time.Second {
-			t.Errorf("waited %v", took)
-		}
-		if looks, watches := n.count(lease.ActionRead), int(w.watches.Load()); looks > 150 || watches < 40 || watches > 80 {
-			t.Errorf("looked %d times, with %d watches", looks, watches)
-		}
-	})
-}
-
 // Wait returns when its context ends, and at a Release or Close, even if the authority never
 // answers and ignores its context. SPEC H21, H18.
 func TestWaitOnAnAuthorityThatHangs(t *testing.T) {
@@ -278,64 +242,6 @@ func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
 		time.AfterFunc(time.Second+10*time.Millisecond, func() { n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}}) })
 		if took := h.waits(t); took != time.Second+10*time.Millisecond {
 			t.Errorf("waited %v", took)
-		}
-	})
-}
-
-// losesFirst is a Watcher that loses its first watch, and calls the function second when the second
-// watch begins.
-type losesFirst struct {
-	lease.Authority
-	watches *atomic.Uint32
-	second  func()
-}
-
-func (a losesFirst) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	switch a.watches.Add(1) {
-	case 1:
-		lost := make(chan struct{})
-		close(lost)
-		return lost, nil
-	case 2:
-		a.second()
-	}
-	return a.Authority.(lease.Watcher).Watch(ctx, name)
-}
-
-// After the first signal of a new watch, Wait reads the record at once, because no read was
-// needless before it. SPEC H21.
-func TestWaitFollowsASecondWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		var released time.Time
-		n.Authority = losesFirst{n.Authority, new(atomic.Uint32), func() {
-			time.AfterFunc(time.Millisecond, func() {
-				released = time.Now()
-				n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}})
-			})
-		}}
-		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
-		if h.waits(t); !time.Now().Equal(released) {
-			t.Errorf("waited for %v after the release", time.Since(released))
-		}
-	})
-}
-
-// If the authority never answers, not even when the context ends, at most 64 reads are running at a
-// time.
-func TestQuestionsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		n.keep(lease.ActionRead, n.hang)
-		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
-		defer cancel()
-		for ctx.Err() == nil {
-			_ = h.Wait(ctx)
-		}
-		if most := n.together(lease.ActionRead); most > 64 || most < 2 {
-			t.Errorf("%d questions at once", most)
 		}
 	})
 }

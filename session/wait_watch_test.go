@@ -13,36 +13,6 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A holder that watches learns at once of a break whose grace period is shorter than its
-// RenewInterval. A holder that watches keeps the lease for the grace period, and no other holder
-// has the lease during the grace period. A holder that does not watch learns of the break too late.
-// SPEC H13.
-func TestWatchLearnsOfABreak(t *testing.T) {
-	for _, watch := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			n := overMemory()
-			h, next := n.open(t, &session.Options{Watch: watch, Rand: newSteady()}), n.open(t, nil)
-			h.acquire(t)
-			time.Sleep(time.Second)
-			n.breaks(t, 5*time.Second)
-			over := time.Now().Add(5 * time.Second)
-			synctest.Wait()
-			if notified := h.breaks(); (len(notified) == 1) != watch {
-				t.Fatalf("watch %v: told %v", watch, notified)
-			}
-			time.Sleep(time.Until(over) - 100*time.Millisecond)
-			if !h.CheckAlive() && watch {
-				t.Error("lost before the end of the grace")
-			}
-			time.Sleep(100 * time.Millisecond)
-			next.acquire(t)
-			if h.alive(t, !watch); watch {
-				h.lostOnce(t, lease.ErrBroken)
-			}
-		})
-	}
-}
-
 // If a watch is lost, the Session begins a new watch after one RenewInterval, and reads the changes
 // that it has missed.
 func TestWatchIsBegunAgain(t *testing.T) {
