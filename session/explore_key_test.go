@@ -259,49 +259,16 @@ func (k *key) call(h *holder, c call) {
 }
 
 // A set contains hashes.
-type set struct {
-	table []uint64
-	n     int
-}
+type set map[uint64]struct{}
 
 // add adds a hash, and reports whether the hash is new.
-func (s *set) add(h uint64) bool {
-	if h == 0 {
-		h = 1
-	}
-	if 3*len(s.table) <= 4*(s.n+1) {
-		old := s.table
-		s.table = make([]uint64, max(1<<12, 2*len(old)))
-		for _, h := range old {
-			if h != 0 {
-				s.table[s.find(h)] = h
-			}
-		}
-	}
-	i := s.find(h)
-	if s.table[i] == h {
-		return false
-	}
-	s.table[i] = h
-	s.n++
-	return true
+func (s set) add(h uint64) bool {
+	n := len(s)
+	s[h] = struct{}{}
+	return len(s) > n
 }
 
-func (s *set) has(h uint64) bool {
-	if h == 0 {
-		h = 1
-	}
-	return len(s.table) > 0 && s.table[s.find(h)] == h
-}
-
-func (s *set) find(h uint64) int {
-	mask := uint64(len(s.table) - 1)
-	for i := h & mask; ; i = (i + 1) & mask {
-		if s.table[i] == 0 || s.table[i] == h {
-			return int(i)
-		}
-	}
-}
+func (s set) has(h uint64) bool { _, ok := s[h]; return ok }
 
 // TestKeyKnowsEveryField fails if a field is added to the machine or to the world. A new field must
 // be added to the key if a later event can depend on it. The method copyTo must copy every new
@@ -343,7 +310,7 @@ func TestKeyIsEnough(t *testing.T) {
 		limit = 4000
 	}
 	for _, c := range configs {
-		s := &search{cfg: c}
+		s := newSearch(c)
 		w := newWorld(c)
 		for _, text := range c.before {
 			e, _ := w.parse(text)

@@ -59,8 +59,8 @@ func TestExplore(t *testing.T) {
 				whole = ", up to the bound of states"
 			}
 			mu.Lock()
-			states, transitions = states+s.seen.n, transitions+s.transitions
-			all = append(all, fmt.Sprintf("%s: %d states, %d transitions, depth %d%s", c.name, s.seen.n, s.transitions, s.depth, whole))
+			states, transitions = states+len(s.seen), transitions+s.transitions
+			all = append(all, fmt.Sprintf("%s: %d states, %d transitions, depth %d%s", c.name, len(s.seen), s.transitions, s.depth, whole))
 			mu.Unlock()
 			if s.found == nil {
 				for k := evAcquire; k <= evTick; k++ {
@@ -99,6 +99,8 @@ type search struct {
 	trail              []event // the path to the problem that was found
 }
 
+func newSearch(c *config) *search { return &search{cfg: c, seen: set{}, healed: set{}} }
+
 func (s *search) copy(w *world) *world {
 	var c *world
 	if n := len(s.free); n > 0 {
@@ -114,7 +116,7 @@ func (s *search) recycle(w *world) { s.free = append(s.free, w) }
 
 func explore(c *config, limit int) *search {
 	defer debug.SetGCPercent(debug.SetGCPercent(200))
-	s := &search{cfg: c}
+	s := newSearch(c)
 	w := s.first()
 	s.seen.add(w.whole(w.healing()))
 	s.parents, s.by = append(s.parents, 0), append(s.by, event{})
@@ -122,7 +124,7 @@ func explore(c *config, limit int) *search {
 	for len(level) > 0 && s.found == nil && !s.unfinished {
 		var next []*world
 		for i, w := range level {
-			if s.seen.n >= limit {
+			if len(s.seen) >= limit {
 				s.unfinished = true
 				break
 			}
@@ -232,7 +234,7 @@ func (s *search) story() string {
 		s.visit(w, e)
 	}
 	if w.problem == nil {
-		again := &search{cfg: s.cfg}
+		again := newSearch(s.cfg)
 		again.mend(w, w.healing())
 	}
 	return w.script.file.String()

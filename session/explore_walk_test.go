@@ -23,7 +23,7 @@ func TestWalks(t *testing.T) {
 			steps := 0
 			for seed := range uint64(walks) {
 				random := rand.New(rand.NewPCG(seed, 0))
-				s := &search{cfg: &long}
+				s := newSearch(&long)
 				w := s.first()
 				c := s.copy(w)
 				for range 20 + random.IntN(60) {
