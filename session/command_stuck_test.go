@@ -23,24 +23,6 @@ func exitAfter(ctx context.Context, send func(context.Context) (lease.Result, er
 	return exit(ctx, send)
 }
 
-// A renewal whose Do ends its goroutine has an unknown outcome. The Session sends the next renewal,
-// and keeps the lease. SPEC H11b.
-func TestRenewalThatEndsItsGoroutine(t *testing.T) {
-	for what, f := range map[string]fault{"lost": exit, "carried out": exitAfter} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := overMemory()
-				h := n.open(t, nil)
-				h.acquire(t)
-				n.keep(lease.ActionRenew, everyOther(f))
-				time.Sleep(time.Hour)
-				h.alive(t, true)
-				h.notLost(t)
-			})
-		})
-	}
-}
-
 // An acquire whose Do ends its goroutine has an unknown outcome. Whether or not the acquire was
 // granted, the Session can afterwards acquire an infinite lease, and Release can release it.
 // SPEC H1, H3.

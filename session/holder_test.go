@@ -141,13 +141,6 @@ func (h *holder) lostOnce(t testing.TB, reason lease.Code) *lease.LostError {
 	return e
 }
 
-func (h *holder) notLost(t testing.TB) {
-	t.Helper()
-	if lost := h.losses(); len(lost) != 0 {
-		t.Fatalf("lost: %v", lost)
-	}
-}
-
 func until(t testing.TB, h *holder) time.Time {
 	t.Helper()
 	u, ok := h.Until()

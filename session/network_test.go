@@ -3,14 +3,12 @@ package session_test
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/dice"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -40,9 +38,6 @@ const busiest = 1000
 
 // A fault handles a request in place of the network. The function send carries out the request.
 type fault func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error)
-
-// newSteady returns a source of IDs without jitter.
-func newSteady() dice.Steady { return dice.Steady{IDs: rand.NewChaCha8([32]byte{0xff})} }
 
 func overMemory() *network { return over(lease.NewAuthority(memory.New(nil))) }
 
@@ -206,15 +201,6 @@ func slow(before, after time.Duration) fault {
 func refuse(code lease.Code, res lease.Result) fault {
 	return func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
 		return res, &lease.OpError{Op: "test", Name: name, Err: code}
-	}
-}
-
-// The fault then calls f after the request was carried out, before the request is answered.
-func then(f func()) fault {
-	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-		res, err := send(ctx)
-		f()
-		return res, err
 	}
 }
 

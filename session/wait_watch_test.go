@@ -63,42 +63,6 @@ func TestWatchCosts(t *testing.T) {
 	})
 }
 
-// A record that was read for one incarnation does not affect the next incarnation. Close waits for
-// a read that is in flight. Once the lease is released, the Session reads no record. SPEC H18, H19.
-func TestWatchEndsWithItsIncarnation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, &session.Options{Watch: true, Rand: newSteady()})
-		h.acquire(t)
-		synctest.Wait()
-		looks := n.count(lease.ActionRead)
-		n.keep(lease.ActionRelease, slow(1, 0)) // the release changes the record when the watch has ended
-		n.meet(lease.ActionRead, slow(time.Second, 2*time.Second))
-		n.act(t, lease.Request{Action: lease.ActionBreak}) // the record changes
-		synctest.Wait()
-		h.release(t)
-		h.acquire(t)
-		time.Sleep(5 * time.Second)
-		if n.count(lease.ActionRenew) != 0 {
-			t.Error("the second incarnation was renewed for what the first was shown")
-		}
-		h.alive(t, true)
-		n.meet(lease.ActionRead, slow(0, 3*time.Second))
-		n.act(t, lease.Request{Action: lease.ActionBreak})
-		synctest.Wait()
-		began := time.Now()
-		if err := h.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if d := time.Since(began); d < 3*time.Second {
-			t.Errorf("Close returned after %v, while a look was under way", d)
-		}
-		if got := n.count(lease.ActionRead) - looks; got != 3 {
-			t.Errorf("%d looks; want one for each break, and one as the second incarnation began", got)
-		}
-	})
-}
-
 // The Session frees the resources of a lost watch at once.
 func TestLostWatchIsFreed(t *testing.T) {
 	for _, holds := range []bool{true, false} {
