@@ -7,5 +7,4 @@ replace github.com/fencedlease/lease => ..
 require (
 	github.com/fencedlease/lease v0.0.0
 	github.com/google/uuid v1.6.0
-	pgregory.net/rapid v1.3.0
 )

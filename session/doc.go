@@ -83,7 +83,7 @@
 //
 // # Terms
 //
-// This package and CONTRIBUTING.md use the following terms:
+// This library uses the following terms:
 //
 //   - authority: the component that decides every request about a lease. It is a store, or a server
 //     in front of a store.

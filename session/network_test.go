@@ -22,7 +22,6 @@ type network struct {
 	always map[lease.Action]fault
 	sent   []sent
 	flying map[lease.Action]int
-	most   map[lease.Action]int // the largest number of requests that were in flight at the same time
 	healed chan struct{}
 
 	holders byte // the number of holders that were opened so far
@@ -47,7 +46,6 @@ func over(a lease.Authority) *network {
 		next:      map[lease.Action][]fault{},
 		always:    map[lease.Action]fault{},
 		flying:    map[lease.Action]int{},
-		most:      map[lease.Action]int{},
 		healed:    make(chan struct{}),
 	}
 }
@@ -61,7 +59,6 @@ func (n *network) Do(ctx context.Context, name string, req lease.Request) (lease
 	}
 	n.sent = append(n.sent, sent{req, now})
 	n.flying[req.Action]++
-	n.most[req.Action] = max(n.most[req.Action], n.flying[req.Action])
 	f := n.always[req.Action]
 	if q := n.next[req.Action]; len(q) > 0 {
 		f, n.next[req.Action] = q[0], q[1:]
@@ -127,6 +124,13 @@ func (n *network) requests(actions ...lease.Action) []sent {
 func (n *network) count(actions ...lease.Action) int { return len(n.requests(actions...)) }
 
 // record reads the lease directly at the authority, without the network.
+// together returns the number of requests that are in flight.
+func (n *network) together(a lease.Action) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.flying[a]
+}
+
 func (n *network) record(t testing.TB) lease.Record {
 	t.Helper()
 	res, err := lease.Inspect(context.Background(), n.Authority, name)
