@@ -252,7 +252,7 @@ func TestRunAllIsRefused(t *testing.T) {
 			"RunAll.ls = []: must not be empty":                                       {},
 			"RunAll.ls[1] = nil: must be given":                                       {x, nil},
 			`RunAll.ls[2] = "x": must have another name than ls[0]`:                   {x, y, again},
-			`RunAll.ls[0] = "": must have a method Name`:                              {untold{x}},
+			`RunAll.ls[0] = "": must have a method Name`:                              {struct{ lease.Lease }{x}},
 			`RunAll.ls[0] = "x": must not be in use by another call of Run or TryRun`: {x, y},
 		} {
 			if err := session.Run(t.Context(), x, func(ctx context.Context, _ lease.Token) error {
