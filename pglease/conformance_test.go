@@ -36,6 +36,8 @@ func suites(t *testing.T, database string, open func(testing.TB) suited, connect
 	o := &leasetest.Options{
 		Unit: unit,
 		Can:  leasetest.Everything,
+		Lacks: []string{"CanServeOldVersions", "exact time", "Options.Store.Forget", "Options.Store.LoseWatches",
+			"Options.Store.StepClock", "Options.Authority.Put"},
 		Store: leasetest.StoreHooks{
 			Reopen: func(t testing.TB, s lease.Store) lease.Store {
 				s.(suited).Close()
@@ -53,7 +55,10 @@ func suites(t *testing.T, database string, open func(testing.TB) suited, connect
 	if testing.Short() {
 		o.Can &^= leasetest.CanServeOldVersions // in old versions, every lease lasts a minute
 	}
-	if connect != nil {
+	if connect == nil {
+		o.Lacks = append(o.Lacks, "Options.Store.Connect", "Options.Authority.Connect") // TestSQLConformance sets them
+	} else {
+		o.Lacks = append(o.Lacks, "a method Watch")
 		o.Store.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Store { return connect(t, transmit) }
 		o.Authority.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
 			return connect(t, transmit).Authority()

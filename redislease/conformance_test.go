@@ -112,6 +112,7 @@ func (m *stores) suiteOptions() *leasetest.Options {
 	return &leasetest.Options{
 		Unit:  unit(),
 		Slack: 400 * time.Millisecond,
+		Lacks: []string{"exact time", "Options.Store.LoseWatches", "Options.Store.StepClock", "Options.Authority.Put"},
 		Store: leasetest.StoreHooks{
 			Reopen: func(t testing.TB, s lease.Store) lease.Store {
 				s.(*redislease.Store).Close()

@@ -290,6 +290,7 @@ func conformAtAzurite(t *testing.T, c *container.Client) {
 	o.Bubble = false
 	o.Slack = 5 * time.Second // a busy machine
 	o.Can &^= leasetest.CanUse
+	o.Lacks = append(o.Lacks, "CanUse", "Options.Authority.Another", "Options.Authority.Reopen", "Options.Authority.Connect")
 	leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return &mended{Container: open(t, c), last: map[string]lease.ID{}} }, o)
 }
 

@@ -17,7 +17,9 @@ import (
 // the service tells what is left of a lease in whole seconds.
 func suiteOptions() *leasetest.Options {
 	return &leasetest.Options{
-		Can:    leasetest.Everything &^ (leasetest.CanTellTime | leasetest.CanServeOldVersions | leasetest.CanShowRecords | leasetest.CanTakeOver),
+		Can: leasetest.Everything &^ (leasetest.CanTellTime | leasetest.CanServeOldVersions | leasetest.CanShowRecords | leasetest.CanTakeOver),
+		Lacks: []string{"CanTellTime", "CanServeOldVersions", "CanShowRecords", "CanTakeOver", "exact time", "no limits", "leases of 1 ns",
+			"a method Watch", "a method List", "Options.Authority.Corrupt", "Options.Authority.Put"},
 		Bubble: true,
 		Unit:   time.Second,
 		Slack:  time.Second,
