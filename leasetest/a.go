@@ -457,31 +457,6 @@ var contentionRules = []rule{
 			a.grant(release(*winner.Load()))
 		}
 	}},
-	{"A2/one-first-acquire-wins", "of concurrent acquires of a name that the authority does not know, one is granted", 0, func(p *probe) {
-		a := p.authority()
-		names := 20
-		if p.Bubble {
-			names = 500
-		}
-		granted := make([]atomic.Int32, names)
-		timed := p.history.delays.authority(a.bare) // the history would be long
-		p.callConcurrently(4, func(int) {
-			for i := range granted { // all goroutines use the names in the same order, so that they often use the same name at the same time
-				switch _, err := timed.Do(p.ctx, fmt.Sprint(p.name, "/", i), acquire(p.id(), p.long())); {
-				case err == nil:
-					granted[i].Add(1)
-				case lease.CodeOf(err) != lease.ErrHeldByOther:
-					p.Errorf("the acquire of a loser: %v", err)
-					return
-				}
-			}
-		})
-		for i := range granted {
-			if n := granted[i].Load(); n != 1 {
-				p.Fatalf("%d of 4 acquires of one name were granted", n)
-			}
-		}
-	}},
 	{"A2/holders-exclude-each-other", "between the grant of an acquire and its release no other is granted, and tokens rise from grant to grant", 0, func(p *probe) {
 		a := p.authority()
 		var holders atomic.Int32
@@ -554,23 +529,6 @@ var contentionRules = []rule{
 			}
 			_, _ = a.ask(release(id))
 			_, _ = a.ask(release(other))
-		}
-	}},
-	{"A2/time-never-decreases", "the authority's time does not decrease from one answer to the next", CanTellTime, func(p *probe) {
-		a := p.authority()
-		var last time.Time
-		for range 5 {
-			id := p.id()
-			for _, req := range []lease.Request{acquire(id, p.D), {Action: lease.ActionRead}, renew(id), acquire(p.id(), p.D), release(id), {Action: lease.ActionRead}, renew(id)} {
-				res, err := a.ask(req)
-				if res.Now.IsZero() {
-					continue
-				}
-				if res.Now.Before(last) {
-					p.Errorf("the time was %s, and is %s in the answer to %s: %v", timeText(last), timeText(res.Now), requestText(req), err)
-				}
-				last = res.Now
-			}
 		}
 	}},
 	{"A3/carried-out-once-at-most", "a request whose context ends meanwhile is carried out at most once, and exactly once if it is granted", 0, func(p *probe) {

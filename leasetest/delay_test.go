@@ -59,25 +59,3 @@ func TestDelaysExcuseFailures(t *testing.T) {
 		})
 	}
 }
-
-// A stall of the process in the middle of a sleep is a delay, even if the sleep ends in time.
-func TestStallInASleep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, stalled := range []int{0, 3, 7} { // the number of the pause that stalls; 0: none does
-			d, pauses, began := new(delays), 0, time.Now()
-			d.sleep(3*time.Second+1, func(p time.Duration) {
-				if pauses++; pauses == stalled {
-					p += time.Second
-				}
-				time.Sleep(p)
-			})
-			want := time.Duration(0)
-			if stalled > 0 {
-				want = time.Second
-			}
-			if late, _ := d.longest(); late != want || time.Since(began) != 3*time.Second+1 {
-				t.Errorf("stalled in pause %d: a delay of %v, want %v; it took %v", stalled, late, want, time.Since(began))
-			}
-		}
-	})
-}

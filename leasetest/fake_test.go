@@ -93,45 +93,30 @@ func TestFakeReturnsWhatASessionReturns(t *testing.T) {
 	release := func(l holder) { _ = l.Release(live) }
 	for _, c := range []struct {
 		name  string
-		rival bool         // a rival has the lease
 		fails lease.Action // the first request with this action fails
 		do    func(l holder) error
 		want  error
 	}{
-		{"release", false, 0, func(l holder) error {
+		{"release", 0, func(l holder) error {
 			acquire(l)
 			return l.Release(live)
 		}, nil},
-		{"release under a done context", false, 0, func(l holder) error {
+		{"release under a done context", 0, func(l holder) error {
 			acquire(l)
 			return l.Release(done)
 		}, context.Canceled},
-		{"release under a context of WhileHeld", false, 0, func(l holder) error {
+		{"release under a context of WhileHeld", 0, func(l holder) error {
 			acquire(l)
 			held, giveBack := l.WhileHeld(live)
 			defer giveBack()
 			return l.Release(held)
 		}, nil},
-		{"release nothing", false, 0, func(l holder) error { return l.Release(done) }, nil},
-		{"release what is released", false, 0, func(l holder) error {
-			acquire(l)
-			release(l)
-			return l.Release(done)
-		}, nil},
-		{"release what a rival has", true, 0, func(l holder) error {
-			acquire(l)
-			return l.Release(done)
-		}, nil},
-		{"release in an acquire", false, 0, func(l holder) error {
-			go acquire(l)
-			synctest.Wait()
-			return l.Release(done)
-		}, context.Canceled},
-		{"release after an acquire that failed", false, lease.ActionAcquire, func(l holder) error {
+		{"release nothing", 0, func(l holder) error { return l.Release(done) }, nil},
+		{"release after an acquire that failed", lease.ActionAcquire, func(l holder) error {
 			acquire(l)
 			return l.Release(done)
 		}, context.Canceled},
-		{"release that fails", false, lease.ActionRelease, func(l holder) error {
+		{"release that fails", lease.ActionRelease, func(l holder) error {
 			release(l) // releases nothing, so it does not fail
 			acquire(l)
 			err := l.Release(live)
@@ -140,43 +125,22 @@ func TestFakeReturnsWhatASessionReturns(t *testing.T) {
 			}
 			return err
 		}, failure},
-		{"release after one that failed", false, lease.ActionRelease, func(l holder) error {
-			acquire(l)
-			release(l)
-			return l.Release(live)
-		}, nil},
-		{"release after one that failed, under a done context", false, lease.ActionRelease, func(l holder) error {
-			acquire(l)
-			release(l)
-			return l.Release(done)
-		}, context.Canceled},
-		{"acquire that fails", false, lease.ActionAcquire, func(l holder) error {
+		{"acquire that fails", lease.ActionAcquire, func(l holder) error {
 			_, err := l.Acquire(live)
 			return err
 		}, failure},
-		{"acquire under a done context", false, 0, func(l holder) error {
+		{"acquire under a done context", 0, func(l holder) error {
 			_, err := l.Acquire(done)
 			return err
 		}, context.Canceled},
-		{"acquire what is held, under a done context", false, 0, func(l holder) error {
+		{"acquire what is held, under a done context", 0, func(l holder) error {
 			acquire(l)
 			if ok, err := l.Acquire(done); err != nil || !ok {
 				return fmt.Errorf("%v, %w", ok, err)
 			}
 			return nil
 		}, nil},
-		{"acquire whose context ends", false, 0, func(l holder) error {
-			ctx, cancel := context.WithTimeout(live, time.Second/2)
-			defer cancel()
-			_, err := l.Acquire(ctx)
-			return err
-		}, context.DeadlineExceeded},
-		{"acquire that a release ends", false, 0, func(l holder) error {
-			time.AfterFunc(time.Second/2, func() { release(l) })
-			_, err := l.Acquire(live)
-			return err
-		}, lease.ErrReleased},
-		{"wait under a done context", false, 0, func(l holder) error { return l.Wait(done) }, context.Canceled},
+		{"wait under a done context", 0, func(l holder) error { return l.Wait(done) }, context.Canceled},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -195,21 +159,11 @@ func TestFakeReturnsWhatASessionReturns(t *testing.T) {
 					lines = append(lines, leasefault.Nth(1, c.fails, func(context.Context, *leasefault.Call) error { return failure }))
 				}
 				f.NextAfter(time.Second, true, nil)
-				store := memory.New(nil)
-				s, err := session.New(leasefault.Script(store.Authority(), lines...), f.Name, nil)
+				s, err := session.New(leasefault.Script(memory.New(nil).Authority(), lines...), f.Name, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer s.Close(t.Context())
-				if c.rival {
-					other, err := store.Lease(f.Name, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer other.Close(t.Context())
-					acquire(other)
-					acquire(f.Rival())
-				}
 				want, got := c.do(s), c.do(&f)
 				if !errors.Is(want, c.want) {
 					t.Errorf("the Session returns %v, want %v", want, c.want)
@@ -388,31 +342,6 @@ func TestEndWorkOfABrokenFake(t *testing.T) {
 			t.Errorf("broken %v: the cause is %v", broken, err)
 		}
 		f.Lose(lease.ErrExpired) // stops the timer of the break
-	}
-}
-
-// A Fake works outside of a bubble as well.
-func TestFakeInRealTime(t *testing.T) {
-	var f leasetest.Fake
-	rival := f.Rival()
-	lost := make(chan error, 1)
-	f.OnLost(func(err error) { lost <- err })
-	f.NextAfter(time.Millisecond, true, nil)
-	if ok, err := f.Acquire(t.Context()); !ok {
-		t.Fatal(ok, err)
-	}
-	if ok, err := rival.Acquire(t.Context()); ok || err != nil {
-		t.Errorf("the rival's Acquire: %v, %v", ok, err)
-	}
-	f.Break(time.Millisecond)
-	if err := rival.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if ok, err := rival.Acquire(t.Context()); !ok {
-		t.Errorf("the rival's Acquire after the break: %v, %v", ok, err)
-	}
-	if err := <-lost; !errors.Is(err, lease.ErrBroken) {
-		t.Errorf("it is lost by %v", err)
 	}
 }
 

@@ -291,22 +291,6 @@ var waitRules = []rule{
 		defer cancel()
 		p.need(b.waiter().Wait(ctx), "waiting while requests hang")
 	}},
-	{"H21/wait-ends-when-the-lease-expires", "a wait ends when the lease expires, because no signal is sent for that", hasWait | canStall, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
-		a.acquire()
-		a.stall()
-		waited := make(chan error, 1)
-		go p.guarded(func() { waited <- b.waiter().Wait(p.ctx) })()
-		select {
-		case err := <-waited:
-			p.need(err, "waiting for a lease that is not renewed")
-		case <-time.After(2*p.D + p.eventTimeout()):
-			p.Fatalf("the lease has expired, and wait does not return")
-		}
-		p.pass(p.D)
-		b.acquire()
-	}},
 	{"H21/wait-ends-with-a-release-and-a-close", "every wait ends when its own holder is released or closed, though another holds and though requests hang", CanUseAuthority | hasWait | exactTime, func(p *probe) {
 		for i := range 8 {
 			var hang atomic.Bool

@@ -107,15 +107,6 @@ var beliefRules = []rule{
 			a.awaitLosses(1)
 		}
 	}},
-	{"H9/counts-what-was-asked-for", "if MinRemaining is more than the duration asked for, the holder believes no longer than the duration", CanUseAuthority, func(p *probe) {
-		w := p.world()
-		w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining *= 2 })
-		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
-		sent := time.Now()
-		a.acquire()
-		p.pass(p.D - time.Since(sent))
-		a.requireNotAlive("a duration after it was sent")
-	}},
 	{"H9/check-alive-sends-nothing", "CheckAlive makes no request and waits for none", canCut, func(p *probe) {
 		var hang atomic.Bool
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(leasefault.Any, leasefault.If(hang.Load, p.loseRequest)))

@@ -55,7 +55,7 @@ var ruleBugs = []namedBug{
 				res.MinRemaining = res.Record.Duration
 			}
 		})
-	}), "A5/another-client-is-told-what-is-left A5/another-client-is-told-what-is-left-of-a-renewed-lease"},
+	}), "A5/another-client-is-told-what-is-left-of-a-renewed-lease"},
 	{"keeps the version when its authority writes", storeOver(func(s *plainStore) lease.Store { return writesInPlace{s} }), "S1/a-swap-conflicts-after-the-store's-authority"},
 	{"waits for a release whatever the context", sessionsAs(func(s *session.Session) lease.Lease { return patientRelease{s} }), "H17/a-release-ends-with-its-context"},
 	{"asks long after a signal", watchingSessions(func(ctx context.Context, signals <-chan struct{}, out chan<- struct{}) {

@@ -267,33 +267,6 @@ var swapRules = []rule{
 			}
 		}
 	}},
-	{"S1/one-swap-wins", "of any number of swaps of one version, at the same time, one commits at most", 0, func(p *probe) {
-		s := p.store()
-		for range 20 {
-			old := s.load(s.name)
-			var won atomic.Pointer[lease.Record]
-			var wins atomic.Int32
-			s.callConcurrently(8, func(i int) {
-				next := s.leased(old, 100*s.D)
-				next.ID[0] = byte(i)
-				switch _, err := s.Swap(s.ctx, s.name, old, next); {
-				case err == nil:
-					wins.Add(1)
-					won.Store(&next)
-				case !errors.Is(err, lease.ErrConflict):
-					s.Errorf("a swap that must commit or conflict: %v", err)
-				}
-			})
-			switch n := wins.Load(); n {
-			case 0: // every swap had a spurious conflict, but retries of a single swap must succeed
-				s.put(s.name, old, s.leased(old, 100*s.D))
-			case 1:
-				s.requireRecord(s.name, *won.Load())
-			default:
-				s.Fatalf("%d of 8 swaps of version %q committed", n, old.Version)
-			}
-		}
-	}},
 	{"S1/an-ended-context-is-no-conflict", "whatever becomes of its context, a swap that conflicts was not applied, and one that commits was", 0, func(p *probe) {
 		s := p.store()
 		began := time.Now()

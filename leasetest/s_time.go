@@ -203,17 +203,6 @@ var timeRules = []rule{
 			}
 		}
 	}},
-	{"S4/time-never-decreases-at-a-swap", "the time that comes with a swap is not before one that came earlier, though the swap names an older load", CanTellTime, func(p *probe) {
-		s := p.store()
-		for range 3 {
-			old := s.load(s.name)
-			s.pass(s.Unit / 4)
-			last := s.load(s.name)
-			if snap := s.put(s.name, old, s.leased(old, 100*s.D)); snap.Now.Before(last.Now) {
-				s.Errorf("a load came at %s, and then a swap at %s, which replaced what was loaded at %s", timeText(last.Now), timeText(snap.Now), timeText(old.Now))
-			}
-		}
-	}},
 	{"S4/time-passes", "the store's time passes as time does", 0, func(p *probe) {
 		s := p.store()
 		began, sent := s.load(s.name).Now, time.Now()

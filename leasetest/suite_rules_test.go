@@ -107,34 +107,6 @@ func TestPeersAreRules(t *testing.T) {
 	}
 }
 
-func TestAbilityNames(t *testing.T) {
-	if got := (CanBreak | CanChange).String(); got != "CanBreak, CanChange" {
-		t.Errorf("CanBreak | CanChange is %q", got)
-	}
-	if got := Ability(0).String(); got != "nothing" {
-		t.Errorf("0 is %q", got)
-	}
-	if got := Ability(1 << 63).String(); got != "unknown" {
-		t.Errorf("1<<63 is %q", got)
-	}
-	for i, name := range abilityNames {
-		if name == "" {
-			t.Errorf("ability %d has no name", i)
-		}
-	}
-}
-
-// A history is as long as a message may be.
-func TestHistoryIsBounded(t *testing.T) {
-	var h history
-	for range 1000 {
-		h.printf("something happened")
-	}
-	if lines := strings.Split(h.String(), "\n"); len(lines) != 61 || !strings.Contains(lines[0], "940 lines earlier") {
-		t.Errorf("%d lines, the first is %q", len(lines), lines[0])
-	}
-}
-
 // A rule that is skipped because of anything that Options.Lacks does not contain fails.
 func TestLacks(t *testing.T) {
 	for _, c := range []struct {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,13 +38,6 @@ func TestSoundThoughUnusual(t *testing.T) {
 				lease.Lister
 			}{&opaque{Store: m}, m, m}
 		}, 0},
-		"30 ms a swap": {func() lease.Store {
-			return leasefault.ScriptStore(memory.New(nil), leasefault.Always(leasefault.Swap,
-				leasefault.Chain(leasefault.DelayRequest(15*time.Millisecond), leasefault.DelayAnswer(15*time.Millisecond))))
-		}, late},
-		"a clock of 1 ms": {func() lease.Store {
-			return memory.New(&memory.Options{Clock: coarse{leasefault.NewClock(), time.Millisecond}})
-		}, late},
 		"a watch is lost after each signal": {func() lease.Store {
 			m := memory.New(nil)
 			return struct {
@@ -62,7 +54,6 @@ func TestSoundThoughUnusual(t *testing.T) {
 				lease.Lister
 			}{&rising{Store: m}, m, m}
 		}, 0},
-		"signals no more than it must": {func() lease.Store { return &terse{Store: memory.New(nil)} }, 0},
 		"a clock of 1 s, which is its uncertainty": {func() lease.Store {
 			m := memory.New(&memory.Options{Clock: coarse{leasefault.NewClock(), time.Second}})
 			return struct {
@@ -142,52 +133,6 @@ func (s *rising) Load(ctx context.Context, name string) (lease.Snapshot, error) 
 		snap.Record.Epoch = max(snap.Record.Epoch, n)
 	}
 	return snap, err
-}
-
-// A terse store signals only what must be signalled.
-type terse struct {
-	*memory.Store
-	mu      sync.Mutex
-	watches map[string][]chan struct{}
-}
-
-func (s *terse) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	snap, err := s.Store.Swap(ctx, name, old, next)
-	was := old.Record.At(old.Now)
-	isSame := next.State == lease.Leased && next.ID == was.ID && next.Owner == was.Owner
-	isLonger := next.Until.IsZero() || !was.Until.IsZero() && !next.Until.Before(was.Until)
-	if err != nil || !was.State.Locked() || isSame && isLonger {
-		return snap, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.watches[name] {
-		select {
-		case w <- struct{}{}:
-		default:
-		}
-	}
-	return snap, nil
-}
-
-func (s *terse) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	if err := lease.CheckName(name); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := make(chan struct{}, 1)
-	if s.watches == nil {
-		s.watches = map[string][]chan struct{}{}
-	}
-	s.watches[name] = append(s.watches[name], w)
-	context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.watches[name] = slices.DeleteFunc(s.watches[name], func(o chan struct{}) bool { return o == w })
-		close(w)
-	})
-	return w, nil
 }
 
 // A brief watcher loses every watch after its first signal.
