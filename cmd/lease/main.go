@@ -59,7 +59,7 @@ func init() { // a variable would refer to itself, through completion
 		{"run", "[-wait D] NAME -- COMMAND...", "run a command while the lease is held", []string{"duration", "wait"}, runCommand},
 		{"ls", "[PREFIX]", "list who holds what", []string{"json"}, list},
 		{"show", "NAME", "show one lease", []string{"json"}, show},
-		{"watch", "NAME | PREFIX/", "print changes, one a line", []string{"json", "interval"}, watch},
+		{"watch", "NAME | PREFIX/", "print changes, one a line", []string{"json", "interval", "o"}, watch},
 		{"break", "NAME -grace D", "ask the holder to stop", []string{"grace", "yes"}, breakLease},
 		{"bench", "", "measure the store from here", []string{"duration", "time", "parallel"}, bench},
 		{"completion", "bash | zsh", "print the completion of a shell", nil, completion},
@@ -76,6 +76,7 @@ type call struct {
 	wait     waiting
 	json     bool
 	interval time.Duration
+	picture  string
 	grace    time.Duration
 	yes      bool
 	time     time.Duration
@@ -121,6 +122,8 @@ func (c *call) flags(cmd command) (*flag.FlagSet, error) {
 			fs.BoolVar(&c.json, f, false, "")
 		case "interval":
 			fs.DurationVar(&c.interval, f, time.Second, "")
+		case "o":
+			fs.StringVar(&c.picture, f, "", "")
 		case "grace":
 			fs.DurationVar(&c.grace, f, -1, "")
 		case "yes":
@@ -219,7 +222,7 @@ func usage(w io.Writer) {
   -wait D              run: for another holder, or "forever" (default: try once)
   -grace D, -yes       break: how long the holder may take to stop; do not ask
   -json                ls, show, watch: print one JSON object a line
-  -interval D          watch: between two looks (default 1s)
+  -interval D, -o FILE watch: between two looks (1s); draw a timeline as SVG
   -time D, -parallel N bench: a measurement (3s), and leases at a time (32)
 
 `)

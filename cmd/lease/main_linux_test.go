@@ -150,6 +150,7 @@ func TestExitCodes(t *testing.T) {
 		{"unreachable, waiting", "redis://127.0.0.1:1", []string{"run", "-wait", "1s", "x", "--", "true"}, 69, "check its URL"},
 		{"nothing to break", url, []string{"break", "x/7", "-grace", "1s", "-yes"}, 1, "nothing to break"},
 		{"no terminal", url, []string{"break", "x/7", "-grace", "1s"}, 64, "-yes"},
+		{"no folder for a picture", url, []string{"watch", "-o", "/missing/t.svg", "x"}, 1, "-o: "},
 		{"bad interval", url, []string{"watch", "-interval", "1ms", "x"}, 64, "at least 10ms"},
 		{"no parallel", url, []string{"bench", "-parallel", "0"}, 64, "at least 1"},
 		{"no shell", "", []string{"completion", "fish"}, 64, "bash or zsh"},

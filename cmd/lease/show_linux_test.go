@@ -3,7 +3,9 @@ package main_test
 import (
 	"bufio"
 	"encoding/json"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -154,7 +156,8 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	one := watch(t, store, "-json", "w/1")
+	picture := filepath.Join(dir, "timeline.svg")
+	one := watch(t, store, "-o", picture, "-json", "w/1")
 	began := time.Now()
 	state := func(want string) (token string) {
 		t.Helper()
@@ -169,6 +172,16 @@ func TestWatch(t *testing.T) {
 	run(t, store, "run", "w/1", "--", "sleep", "3.5") // 3 renewals and more
 	if second, third := state("leased"), state("available"); second <= first || third != second {
 		t.Errorf("tokens %q, %q, %q", first, second, third)
+	}
+
+	svg, err := os.ReadFile(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<title>leases w/1</title>", `class="leased"`, ">holder "} {
+		if !strings.Contains(string(svg), want) {
+			t.Errorf("the timeline has no %s:\n%s", want, svg)
+		}
 	}
 
 	all := watch(t, store, "w/")

@@ -28,6 +28,10 @@ func watch(ctx context.Context, c *call) error {
 		return err
 	}
 	defer end()
+	var drawing *picture
+	if c.picture != "" {
+		drawing = newPicture(c.picture, name)
+	}
 	var signals <-chan struct{}
 	seen, first, silent := map[string]row{}, true, false
 	for {
@@ -42,10 +46,14 @@ func watch(ctx context.Context, c *call) error {
 		case err != nil && !silent:
 			fmt.Fprintf(os.Stderr, "lease: no answer, trying again: %s\n", oneLine(err))
 		case err == nil:
-			for _, w := range changes(seen, now) {
+			changed := changes(seen, now)
+			for _, w := range changed {
 				if err := line(c, w); err != nil {
 					return err
 				}
+			}
+			if err := drawing.draw(changed); err != nil {
+				return err
 			}
 			seen = now
 		}

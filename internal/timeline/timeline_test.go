@@ -1,0 +1,109 @@
+package timeline
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// wellFormed fails unless the picture is XML, and returns its texts.
+func wellFormed(t *testing.T, svg []byte) (text string) {
+	t.Helper()
+	for d := xml.NewDecoder(strings.NewReader(string(svg))); ; {
+		tok, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return text
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, svg)
+		}
+		if c, ok := tok.(xml.CharData); ok {
+			text += string(c) + "\n"
+		}
+	}
+}
+
+func sample() *Drawing {
+	d := &Drawing{Title: `the lease "jobs/<nightly>" & its holders`}
+	at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
+	d.Set("lease", at(0), Leased, "token 1", at(3))
+	d.Set("lease", at(2), Leased, "token 1", at(5)) // a renewal
+	d.Set("alice", at(0), Works, "works", time.Time{})
+	d.Mark("alice", at(2.4), Note, "is cut off from the store")
+	d.Set("alice", at(4.1), Stopping, "stopping", time.Time{})
+	d.Mark("alice", at(4.1), Loss, "no answer within 500ms (RequestTimeout), so the lease is about to end")
+	d.Set("alice", at(4.6), None, "", time.Time{})
+	d.Set("lease", at(5.1), Leased, "token 2", time.Time{})
+	d.Set("bob", at(5.1), Believes, "believes", time.Time{})
+	d.Set("bob", at(5.3), Works, "works", time.Time{})
+	d.Mark("lease", at(7), Break, "an operator breaks it, with 2s of grace")
+	d.Set("lease", at(7), Breaking, "token 2", time.Time{})
+	d.Set("bob", at(7.5), Stopping, "stopping", time.Time{})
+	d.Set("bob", at(8.2), None, "", time.Time{})
+	d.Set("lease", at(9), None, "", time.Time{})
+	return d
+}
+
+func TestSVG(t *testing.T) {
+	svg := sample().SVG(began.Add(10 * time.Second))
+	text := wellFormed(t, svg)
+	for _, want := range []string{
+		"jobs/<nightly>", "token 1\n", "token 2\n", "alice\n", "bob\n", "●1\n", "✕2\n", "▼3\n", "2.4s alice: is cut off", "10s\n",
+		"leased\n", "breaking\n", "believes\n", "works\n", "stopping\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the picture has no text %q", want)
+		}
+	}
+	// token 1 is leased for half of the time, and the break lasts for a fifth
+	for _, want := range []string{`x="1.00%" y="56" width="49.00%" height="20"><rect class="leased"`, `width="19.60%" height="20"><rect class="breaking"`} {
+		if !strings.Contains(string(svg), want) {
+			t.Errorf("the picture has no part %s", want)
+		}
+	}
+	if file := os.Getenv("TIMELINE_SVG"); file != "" {
+		if err := os.WriteFile(file, svg, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLimits draws nothing, one moment, hostile text and more than is kept.
+func TestLimits(t *testing.T) {
+	wellFormed(t, new(Drawing).SVG(began))
+	d := new(Drawing)
+	d.Set("\x00</svg>", began, Leased, "\xff<b>", time.Time{})
+	d.Mark("]]>", began, Note, strings.Repeat("x", 1000))
+	wellFormed(t, d.SVG(began))
+	d = new(Drawing)
+	for i := range 1000 {
+		at := began.Add(time.Duration(i) * time.Hour)
+		d.Set("lease", at, Kind(i%2), fmt.Sprint("token ", i), time.Time{})
+		d.Mark("lease", at, Note, fmt.Sprint("event ", i))
+	}
+	svg := d.SVG(began)
+	if text := wellFormed(t, svg); len(svg) > 50_000 || strings.Contains(text, "event 900\n") || !strings.Contains(text, "event 999") {
+		t.Errorf("a long history has %d bytes", len(svg))
+	}
+}
+
+func TestTick(t *testing.T) {
+	for all, want := range map[time.Duration]time.Duration{
+		1: time.Microsecond, 8 * time.Second: 2 * time.Second, 10 * time.Second: 2 * time.Second, 30 * time.Second: 10 * time.Second,
+		4 * time.Minute: 50 * time.Second, 5 * time.Minute: time.Minute, 10 * time.Minute: 2 * time.Minute, 1000 * time.Hour: 0, 1<<63 - 1: 0,
+	} {
+		got := tick(all)
+		if want != 0 && got != want {
+			t.Errorf("tick(%v) is %v, want %v", all, got, want)
+		}
+		if n := all / got; n > 5 && all > 5*time.Microsecond {
+			t.Errorf("tick(%v) makes %d labels", all, n)
+		}
+	}
+}
