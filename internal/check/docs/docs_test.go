@@ -326,10 +326,3 @@ func hasTest(t *testing.T, folder, pattern string) bool {
 }
 
 var testFunction = regexp.MustCompile(`(?m)^func (Test\w*|Fuzz\w*|Example\w*)\(`)
-
-// hasTest returns true if the pattern matches a test, and false if it matches no test.
-func TestHasTest(t *testing.T) {
-	if !hasTest(t, ".", "HasTe|Nothing") || hasTest(t, ".", "Nothing$") {
-		t.Error("it does not tell TestHasTest from a test that is not there")
-	}
-}

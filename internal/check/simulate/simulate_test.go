@@ -150,7 +150,6 @@ func TestPlantedBugs(t *testing.T) {
 		{"a flag instead of the clock", []string{"holder paused"}, func(c *Config) { c.Holder = flagged }, true},
 		{"a swap that does not compare", []string{"request delayed"}, func(c *Config) { c.Store = blind }, true},
 		{"a loss told twice", []string{"request lost"}, func(c *Config) { c.Holder = twice }, false},
-		{"a later loss told twice", []string{"break at once"}, func(c *Config) { c.Holder = later }, false},
 		{"a release told as a loss", []string{"request lost"}, func(c *Config) { c.Holder = alarmed }, false},
 		{"a context that outlives its lease", []string{"break at once"}, func(c *Config) { c.Holder = unbound }, false},
 		{"no stop window", []string{"request lost"}, func(c *Config) { c.StopWindow, c.For = -1, time.Hour }, true},
@@ -286,23 +285,6 @@ type telling struct {
 func (h telling) OnLost(f func(error)) func() bool {
 	return h.Holder.OnLost(func(err error) {
 		for range h.times {
-			f(err)
-		}
-	})
-}
-
-// later returns a holder that reports its third loss and all following losses twice.
-func later(h Holder) Holder { return &forgetful{Holder: h} }
-
-type forgetful struct {
-	Holder
-	losses atomic.Int32
-}
-
-func (h *forgetful) OnLost(f func(error)) func() bool {
-	return h.Holder.OnLost(func(err error) {
-		f(err)
-		if h.losses.Add(1) >= 3 {
 			f(err)
 		}
 	})
