@@ -240,7 +240,7 @@ func TestReachableSide(t *testing.T) {
 				}
 			}
 			time.Sleep(10 * time.Second) // until the releases have ended
-			for i := range 3 { // they restart, and reach the store
+			for i := range 3 {           // they restart, and reach the store
 				members[i] = c.member(i)
 			}
 		}
