@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/reconnect"
 	"github.com/fencedlease/lease/internal/urgent"
 	"github.com/fencedlease/lease/observe"
 )
@@ -34,7 +35,7 @@ type engine struct {
 	publishPrefix string // prefix of the subjects of published messages: api, or empty if api is the default prefix
 	floor         uint64 // the epoch of Options.Floor
 	gate          gate
-	heard         atomic.Uint64 // counts the answers of JetStream, and the servers that were left
+	server        reconnect.Server
 	checking      chan struct{} // holds a value while the bucket is being checked
 	checked       atomic.Bool
 }
@@ -194,7 +195,7 @@ func (e *engine) read(ctx context.Context, key string) (message, error) {
 	}
 	m, err := parse(key, res.Data)
 	if err == nil {
-		e.heard.Add(1)
+		call.answered()
 	}
 	return m, call.explain(err)
 }
@@ -305,7 +306,7 @@ func (e *engine) publish(ctx context.Context, what, key string, value []byte, co
 		ack, err := e.js.PublishMsg(ctx, m, options...)
 		e.gate.leave(err == nil || errors.As(err, new(*jetstream.APIError)))
 		if err == nil {
-			e.heard.Add(1)
+			call.answered()
 			return ack.Sequence, nil
 		}
 		var refused *jetstream.APIError
@@ -320,10 +321,10 @@ func (e *engine) publish(ctx context.Context, what, key string, value []byte, co
 		}
 		switch refused.ErrorCode {
 		case jetstream.JSErrCodeStreamWrongLastSequence:
-			e.heard.Add(1)
+			call.answered()
 			return 0, lease.ErrConflict
 		case jetstream.JSErrCodeStreamWrongLastSequenceConstant:
-			e.heard.Add(1)
+			call.answered()
 			if busy == busyTries || pause(ctx, busy) != nil {
 				return 0, errBusy
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/reconnect"
 )
 
 // A call describes one request for the text of its error.
@@ -18,12 +19,11 @@ type call struct {
 	*engine
 	what, key, subject string // a subject that ends with a dot is a prefix of the full subject
 	before             error  // the last error of the connection before the request
-	heard              uint64 // the answers before the request
-	began              time.Time
+	sent               reconnect.Sent
 }
 
 func (e *engine) call(what, key, subject string) call {
-	return call{e, what, key, subject, e.nc.LastError(), e.heard.Load(), time.Now()}
+	return call{e, what, key, subject, e.nc.LastError(), e.server.Sending()}
 }
 
 // explain adds the name of the key or bucket to an error of NATS. For some errors, explain also
@@ -52,22 +52,22 @@ func (c call) explain(err error) error {
 	return explained
 }
 
-// leastWait is the shortest wait without an answer after which a client leaves its server. A request
-// with a shorter deadline may have been given up too early.
-const leastWait = 250 * time.Millisecond
+// answered records that the request was answered.
+func (c call) answered() { c.server.Ended(c.sent, nil, false, nil) }
 
-// leave makes the client connect anew, to the next of its servers, if its server has answered nothing
-// since this request was sent, or does not reach the leader. The server may be cut off from the others,
-// or be silent, and the client would keep its connection. A server that answers other requests is only
-// slow. Of all requests that fail on one connection, only the first leaves it.
+// leave makes the client connect anew, to the next of its servers, if its server is silent or does not
+// reach the leader: see package reconnect.
 func (c call) leave(err error) {
-	silent := isTimeout(err) && time.Since(c.began) >= leastWait
-	if !silent && !withoutLeader(err) || !c.nc.Opts.AllowReconnect {
-		return
+	wrong := withoutLeader(err)
+	switch {
+	case isTimeout(err):
+		err = context.DeadlineExceeded
+	case !wrong && !errors.As(err, new(*jetstream.APIError)):
+		return // not an answer
 	}
-	if c.nc.IsConnected() && c.engine.heard.CompareAndSwap(c.heard, c.heard+1) {
-		_ = c.nc.ForceReconnect() // fails only if the connection is closed
-	}
+	c.server.Ended(c.sent, err, wrong, func() bool {
+		return c.nc.Opts.AllowReconnect && c.nc.IsConnected() && c.nc.ForceReconnect() == nil
+	})
 }
 
 // withoutLeader reports whether the server has answered that it does not reach the leader.
