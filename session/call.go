@@ -76,18 +76,16 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 	return ok, err
 }
 
-// AcquireWithToken is like Acquire, but also returns the fencing token of the lease. If
-// AcquireWithToken does not return true, the token is empty. If the Session already holds the lease,
-// AcquireWithToken returns the token of the held incarnation.
+// AcquireWithToken is like Acquire, but also returns the fencing token of the lease. The token is
+// empty unless AcquireWithToken returns true.
 //
 // Concurrent calls are served one after the other. If ctx ends, AcquireWithToken returns the error of
-// ctx at once. If Release or Close is called during the call, AcquireWithToken returns
-// [lease.ErrReleased] at once. If the authority grants the request after one of these early returns,
-// the Session releases the lease before it serves the next call.
+// ctx at once, and if Release or Close is called, [lease.ErrReleased]. If the authority grants the
+// request after such a return, the Session releases the lease before it serves the next call.
 //
-// If the authority does not answer a release, the next call of Release or Close sends the release
-// again. If a later Acquire is refused because the lease is still locked, the Session also sends
-// the unanswered release again. A finite lease ends by itself, even without a release.
+// A release that the authority did not answer is sent again by the next call of Release or Close, and
+// by an Acquire that is refused because the lease is still locked. A finite lease ends by itself, even
+// without a release.
 func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	return s.acquired(s.acquire(ctx))
 }
@@ -149,33 +147,27 @@ func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, err
 //     expires. Call Release again to release it earlier.
 //
 // The context of each request ends after RequestTimeout. Release does not call the handlers of OnLost.
+// It ends an Acquire that is still running, and waits until what that Acquire may have been granted is
+// released. It also releases what an earlier call with an unknown outcome may have acquired, and what
+// another holder may have handed over to the ID that [Session.ID] has returned.
 //
-// Release also releases the lease if an earlier call with an unknown outcome may have acquired it.
-// If [Session.ID] has returned the ID that the next Acquire proposes, another holder might have
-// handed the lease over to the proposed ID. Release therefore releases the lease under the proposed
-// ID too.
-//
-// Release sends its request even if ctx is done. If ctx ends while Release waits for the answer,
-// Release returns the error of ctx. If ctx ends at the moment when the answer arrives, Release
-// returns either the error of ctx or the result of the release. If ctx is a context of
-// [Session.WhileHeld], Release itself ends ctx, and still waits for the answer. If an Acquire is
-// still running, Release ends the Acquire. If the authority might have granted an Acquire that
-// Release has ended, Release also waits until the lease is released.
+// Release sends its request even if ctx is done. If ctx ends while Release waits for the answer, it
+// returns the error of ctx. A context of [Session.WhileHeld] is an exception: Release itself ends it,
+// and still waits for the answer.
 //
 // If an Acquire of an infinite lease had an unknown outcome, call Release twice, the second time
-// after a while. The request of the Acquire can reach the authority after the first Release has
-// returned nil. If the authority grants this late request, the infinite lease stays locked until it
-// is released again. For a finite lease, a second Release is not necessary, because the lease ends
-// by itself.
+// after a while. The request of the Acquire can reach the authority after the first Release, and an
+// infinite lease that it acquires stays locked until it is released again. A finite lease ends by
+// itself.
 func (s *Session) Release(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*machine).release)
 }
 
 // Settle releases the lease that an Acquire with an unknown outcome might have acquired. Unlike
-// Release, Settle does not end a lease that the Session holds, and does not cancel a running call
-// of Acquire. If the last Acquire of a program has an unknown outcome, the program should call
-// Settle. Without Settle, the lease can stay locked while no program uses it. The functions [Run],
-// [TryRun] and [AcquireWait] call Settle themselves. Settle uses ctx as Release does.
+// Release, it neither ends a lease that the Session holds nor cancels a running Acquire. Call Settle
+// if the last Acquire of a program has an unknown outcome; otherwise the lease can stay locked while
+// no program uses it. [Run], [TryRun] and [AcquireWait] call it themselves. It uses ctx as Release
+// does.
 func (s *Session) Settle(ctx context.Context) error {
 	return s.relinquish(ctx, "settle", (*machine).settle)
 }
@@ -183,30 +175,23 @@ func (s *Session) Settle(ctx context.Context) error {
 // HandOver gives the lease to another Session, the receiver. The parameter to is the [Session.ID] of
 // the receiver. The authority replaces the ID of the sender with the ID of the receiver in one step,
 // so no other holder can acquire the lease in between. If the lease has not ended when the receiver
-// next calls Acquire, the authority grants that Acquire, with a newer token. Until the receiver's
-// next Acquire, the lease stays locked, and its record still has the Owner of the sender. If the
-// receiver crashes before its next Acquire, a finite lease stays locked until it expires. An infinite
-// lease stays locked until it is broken.
+// next calls Acquire, the authority grants that Acquire, with a newer token. Until then, the lease
+// stays locked, and its record still has the Owner of the sender. If the receiver crashes before, a
+// finite lease stays locked until it expires, and an infinite lease until it is broken.
 //
-// HandOver ends the sender's incarnation as Release does. The incarnation ends even if HandOver
-// returns an error, because the receiver may already hold the lease. As soon as HandOver is called,
-// CheckAlive returns false. The handlers of OnLost are not called. HandOver returns
+// HandOver ends the sender's incarnation as Release does, even if it returns an error, because the
+// receiver may already hold the lease. The handlers of OnLost are not called. HandOver returns
 //
 //   - nil if the authority has given the lease to the receiver;
 //   - the refusal if the authority refuses the hand-over, for example because the lease is breaking.
 //     The Session then sends a release before HandOver returns.
 //   - another error if the outcome is unknown. Call HandOver again with the same ID, or call Release.
 //
-// The context of each request ends after RequestTimeout. If a later Acquire of the sender is refused
-// because the lease is still locked under the sender's old ID, the sender releases the lease under
-// its old ID.
+// The context of each request ends after RequestTimeout. The function of [Run] may call HandOver and
+// should then return. Run returns the function's error, unless [RunOptions].Again lets it contend
+// again.
 //
-// The function of [Run] may call HandOver. After HandOver, the function should return, and Run
-// returns the error of the function. But if [RunOptions].Again is set, Run first calls Again with
-// the error of the function, even if the error is nil. If Again returns true, Run contends for the
-// lease again.
-//
-// HandOver returns an error and changes nothing in four cases:
+// HandOver returns an error and changes nothing if
 //
 //   - ctx is already done;
 //   - Close was called ([lease.ErrClosed]);
@@ -235,25 +220,24 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 	return nil
 }
 
-// ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]. While
-// the lease is held, ID returns the ID in force. While the lease is not held, ID returns the ID
-// that the next Acquire proposes. A call of ID affects Release: until the ID changes, Release also
-// releases a lease that another holder has handed over to the returned ID. Do not call ID just to
-// write a log record.
+// ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]: the ID
+// in force while the lease is held, and otherwise the ID that the next Acquire proposes. Until the ID
+// changes, Release also releases a lease that another holder has handed over to it, so do not call ID
+// just to write a log record.
 //
 // The ID can change after a Release, a Settle, a HandOver or a loss, and after an Acquire that has
-// returned an error. A lease that is handed over to an earlier ID stays locked. If an Acquire of a
-// Session is refused because the lease is locked under an earlier ID of the same Session, the
-// Session releases the lease. After Close, ID returns the zero ID, which HandOver does not accept.
+// returned an error. A lease that is handed over to an earlier ID stays locked until an Acquire of the
+// Session is refused because of it. The Session then releases the lease. After Close, ID returns the
+// zero ID, which HandOver does not accept.
 func (s *Session) ID() (id lease.ID) {
 	s.step(func(m *machine, now time.Time) { id = m.disclose(now) })
 	return id
 }
 
 // Close releases the lease and waits until all requests and timers of the Session have ended. Once
-// Close is called, no more handlers are started. Close does not wait for handlers that are running,
-// so a handler may call Close. Once Close is called, Acquire and HandOver return [lease.ErrClosed].
-// Close may be called more than once. Close returns
+// Close is called, no more handlers are started, and Acquire and HandOver return [lease.ErrClosed].
+// Close does not wait for handlers that are running, so a handler may call it. It may be called more
+// than once. Close returns
 //
 //   - nil if the lease is released, or if there was nothing to release;
 //   - the error of the release, if the release has failed. The lease can then stay locked until it
@@ -261,19 +245,17 @@ func (s *Session) ID() (id lease.ID) {
 //   - the error of ctx, if ctx ends while Close waits. The requests that are still running end by
 //     themselves.
 //
-// Close does not report an earlier loss. It also waits for stuck requests: those whose method Do does
-// not return after its context has ended, although [lease.Authority] requires that. Call Close with a
-// context that has a deadline if your authority may do that. When Close has returned, nothing more is
+// Close does not report an earlier loss. It also waits for stuck requests, whose method Do does not
+// return after its context has ended, although [lease.Authority] requires that. If your authority may
+// do that, call Close with a context that has a deadline. When Close has returned, nothing more is
 // sent, unless ctx has ended first. Then each ID that may still be in force is released once more, when
 // the requests before that have returned.
 //
-// In the clean-up function of a test, the context of the test is already done. In a program that
-// stops, the context of the program is often done when its deferred functions run. If the context may
-// be done, call Close with a new context.
+// In a clean-up function of a test, and often in the deferred functions of a program that stops, the
+// usual context is already done. Call Close with a new one there.
 //
-// No client can undo a request that reaches the authority after Close. If a request acquires a
-// finite lease after Close, the lease ends by itself. An infinite lease does not end by itself, so
-// prefer a finite Duration.
+// A request that reaches the authority after Close cannot be undone. If it acquires an infinite lease,
+// the lease does not end by itself, so prefer a finite Duration.
 func (s *Session) Close(ctx context.Context) error {
 	s.onLost.Close()
 	s.onBreak.Close()

@@ -28,17 +28,13 @@ type Options struct {
 	// different for each Session.
 	Owner string
 
-	// TakeOver lets Acquire take the lease from an earlier holder with the same Owner. Set TakeOver
-	// if every earlier holder with this Owner is dead, for example because the process has crashed
-	// and restarted. With TakeOver, the earlier holder loses the lease with the Reason
-	// [lease.ErrTakenOver].
+	// TakeOver lets Acquire take the lease from an earlier holder with the same Owner, which loses it
+	// with the Reason [lease.ErrTakenOver]. Set TakeOver if every earlier holder with this Owner is
+	// dead, for example because the process has crashed and restarted. It turns Watch on, so that an
+	// earlier holder that is alive after all, and has set TakeOver too, soon learns of its loss.
 	//
-	// TakeOver does not take a lease that is breaking. New returns an error if TakeOver is set and
-	// Owner is empty. If the authority does not report the ID of the earlier holder, Acquire fails
-	// with errors.ErrUnsupported.
-	//
-	// TakeOver turns Watch on. If the earlier holder is still alive and has also set TakeOver, it
-	// watches the record too, and soon learns of its loss.
+	// TakeOver needs an Owner, and does not take a lease that is breaking. If the authority does not
+	// report the ID of the earlier holder, Acquire fails with errors.ErrUnsupported.
 	TakeOver bool
 
 	// Duration is the duration to request, or lease.Infinite. Default: 30 s. Prefer a finite
@@ -47,13 +43,11 @@ type Options struct {
 	// if a late request acquires it after Close.
 	Duration time.Duration
 
-	// RenewInterval is the time from one renewal to the next. The first interval lasts from the
-	// Acquire to the first renewal. The Session shortens the first interval at random by up to nine
-	// tenths, and every later interval by up to a tenth. Leases that were acquired at the same time
-	// are therefore renewed at different times. The Session relies on one grant for the time
-	// U - sent. If RenewInterval is longer than half of U - sent, the Session uses half of U - sent
-	// instead. The Session renews an infinite lease in order to find out whether the lease was
-	// broken. Default: Duration/3, or 10 s for an infinite lease.
+	// RenewInterval is the time from one renewal to the next, but at most half of the time U - sent
+	// for which the Session relies on one grant. The first interval, which begins at the Acquire, is
+	// shortened at random by up to nine tenths, and every later one by up to a tenth, so that leases
+	// that were acquired together are renewed at different times. An infinite lease is renewed to
+	// find out whether it was broken. Default: Duration/3, or 10 s for an infinite lease.
 	RenewInterval time.Duration
 
 	// RequestTimeout is the time limit of one request to the authority. If RequestTimeout ends a
@@ -72,26 +66,20 @@ type Options struct {
 	// while the work is running. The section Conditions of the package documentation lists the
 	// exceptions. A negative value means that there is no stop window.
 	//
-	// The usual default is Duration/6, but at most 5 s. If the other options leave less time for
-	// the StopWindow, the default is shorter, but never shorter than half of the usual default. If
-	// the other options leave less time than that half, New returns an error. To avoid this error,
-	// set a shorter StopWindow. The default for an infinite lease is 5 s. An infinite lease has no
-	// end until it is broken. A broken infinite lease has a stop window before the end of the
-	// break.
+	// Default: Duration/6, but at most 5 s. If the other options leave less time, the default is
+	// what they leave, but at least half of that. If they leave even less, New returns an error, and
+	// a shorter StopWindow must be set. An infinite lease has a stop window of 5 s, before the end of
+	// a break.
 	StopWindow time.Duration
 
-	// Watch makes the Session watch the record of the lease while it holds the lease. Watch has no
-	// effect if the authority is not a [lease.Watcher]. If the record does not show that the
-	// Session holds the lease, for example because the lease was broken, the Session renews at
-	// once. The answer to the renewal decides whether the lease is lost. If a renewal is already in
-	// flight, the Session sends another renewal after the answer to the renewal in flight. With
-	// Watch, the Session learns of a break after one read of the record and one renewal. Without
-	// Watch, the Session learns of a break at its next regular renewal.
+	// Watch makes the Session watch the record of the lease while it holds the lease, if the
+	// authority is a [lease.Watcher]. If the record does not show that the Session holds the lease,
+	// for example because it was broken, the Session renews at once, and the answer decides whether
+	// the lease is lost. Without Watch, it learns of a break only at its next regular renewal.
 	//
-	// Watch costs one goroutine and one watch of the record for as long as the lease is held. Watch
-	// also costs one read of the record for each signal. Some stores signal each renewal. If a
-	// signal arrives but the record has not changed, the Session delays the next read by up to a
-	// tenth of RenewInterval.
+	// Watch costs one goroutine and one watch of the record for as long as the lease is held, and one
+	// read of the record for each signal. Some stores signal each renewal. If a signal arrives but
+	// the record has not changed, the next read is delayed by up to a tenth of RenewInterval.
 	//
 	// Default: off, but on if TakeOver is set.
 	Watch bool
@@ -105,11 +93,10 @@ type Options struct {
 	// authority could end the lease, even if both clocks drift by MaxClockDrift. Default: 1 ms.
 	Margin time.Duration
 
-	// MaxClockJump limits how far the wall clock may get ahead of the monotonic clock. The Session
-	// compares how far both clocks have advanced since it sent the last granted request. If the
-	// wall clock is ahead by more than MaxClockJump, the Session concludes that the machine was
-	// suspended, and measures the time with the wall clock. If the wall clock is set forward by
-	// more than MaxClockJump, CheckAlive turns false earlier than necessary. Default: 1 s.
+	// MaxClockJump limits how far the wall clock may get ahead of the monotonic clock since the last
+	// granted request was sent. If it is ahead by more, the Session concludes that the machine was
+	// suspended, and measures the time with the wall clock. If the wall clock is set forward
+	// by more, CheckAlive turns false earlier than necessary. Default: 1 s.
 	MaxClockJump time.Duration
 
 	// Clock is the source of time. Default: package time. A Session waits for the Clock in
