@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -49,23 +48,6 @@ func BenchmarkCheckAlive(b *testing.B) {
 	for b.Loop() {
 		if !s.CheckAlive() {
 			b.Fatal("lost")
-		}
-	}
-}
-
-func BenchmarkAcquireRelease(b *testing.B) {
-	s, err := session.New(lease.NewAuthority(memory.New(nil)), name, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx := context.Background()
-	b.ReportAllocs()
-	for b.Loop() {
-		if ok, err := s.Acquire(ctx); !ok {
-			b.Fatal(err)
-		}
-		if err := s.Release(ctx); err != nil {
-			b.Fatal(err)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func TestNewArguments(t *testing.T) {
 		if bad == "" {
 			continue
 		}
-		if s, err := session.New(a, name, &session.Options{Owner: bad}); s != nil || !errors.As(err, &f) || f.Code != lease.ErrOwner {
+		if s, err := session.New(a, name, &session.Options{Owner: bad}); s != nil || !errors.As(err, &f) || f.Field != "Options.Owner" || f.Code != lease.ErrOwner {
 			t.Errorf("owner %.10q: %v", bad, err)
 		}
 	}

@@ -91,40 +91,6 @@ func TestLoggerByDefault(t *testing.T) {
 	})
 }
 
-// A Session logs failed requests at the beginning of a series of failures, and after that at
-// growing intervals. Each series begins at the shortest interval. A loss is logged at the level
-// Error.
-func TestLogOfFailures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		book := newLogbook()
-		n := overMemory()
-		h := n.open(t, &session.Options{Logger: slog.New(book)})
-		n.keep(lease.ActionAcquire, failRequest)
-		for range 100 {
-			h.unknown(t, errNet)
-		}
-		failed := book.lines(`level=WARN msg="lease: acquire failed"`)
-		if len(failed) != 7 || !strings.Contains(failed[6], "failures=64") {
-			t.Errorf("100 failures are logged as\n%s", strings.Join(failed, "\n"))
-		}
-		n.heal()
-		h.acquire(t)
-		if again := book.lines(`level=INFO msg="lease: the authority answers again"`); len(again) != 1 || !strings.Contains(again[0], "failures=100 owner=") {
-			t.Errorf("the end of the failures is logged as %v", again)
-		}
-		n.keep(lease.ActionRenew, failRequest)
-		time.Sleep(time.Minute)
-		h.lostOnce(t, lease.ErrExpired)
-		failed = book.lines(`level=WARN msg="lease: renewal failed"`)
-		if len(failed) < 3 || len(failed) > 4 || !strings.Contains(failed[0], "failures=1 ") || !strings.Contains(failed[1], "failures=2 ") {
-			t.Errorf("the renewals are logged as\n%s", strings.Join(failed, "\n"))
-		}
-		if lost := book.lines(`level=ERROR msg="lease: lost"`); len(lost) != 1 || !strings.Contains(lost[0], `reason=expired err="connection reset"`) {
-			t.Errorf("the loss is logged as %v", lost)
-		}
-	})
-}
-
 // While another holder has the lease, Run and AcquireWait log one record, even if many attempts are
 // refused. If the first attempt is granted, they log no record.
 func TestLogOfWaiting(t *testing.T) {

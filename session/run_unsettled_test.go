@@ -55,24 +55,6 @@ func TestContextEndsAfterAnUnknownTry(t *testing.T) {
 	}
 }
 
-// Run waits for the release of an attempt of unknown outcome, but only for the ReleaseTimeout.
-// SPEC N3.
-func TestRunThatGivesUpWaitsForItsTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		n.meet(lease.ActionAcquire, failAnswer)
-		n.meet(lease.ActionRelease, n.hang)
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		began := time.Now()
-		err := contenders["Run"](ctx, h, &session.RunOptions{AcquireInterval: time.Hour, ReleaseTimeout: 3 * time.Second})
-		if !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
-			t.Errorf("%v after %v", err, time.Since(began))
-		}
-	})
-}
-
 // One attempt has an unknown outcome, and an error of the next attempt shows that no attempt can
 // ever be granted. The contender releases the lease, and returns the error of the release if the
 // release fails. SPEC N3.
