@@ -18,8 +18,7 @@ type columns struct {
 	nanos    int64
 }
 
-// scanArgs returns the arguments of Scan: pointers to the fields of c, in the order of the columns
-// in the SQL statements.
+// scanArgs returns pointers to the fields of c, in the order of the columns in the SQL statements.
 func (c *columns) scanArgs() []any {
 	return []any{&c.state, &c.epoch, &c.id, &c.owner, &c.duration, &c.until, &c.nanos}
 }

@@ -90,9 +90,8 @@ type watched struct {
 	after   int64 // server time in microseconds; changes up to this time need no signal
 }
 
-// listen returns a listener that uses conn. listen returns an error if the database or the
-// connection cannot be used for leases, or if the tables are too old for a sweep. The caller must
-// call start.
+// listen returns a listener that uses conn, or an error if the database or the connection cannot be used
+// for leases. The caller must call start.
 func listen(ctx context.Context, conn *pgx.Conn, settingsQuery, sweepQuery string) (*listener, error) {
 	if _, err := conn.Exec(ctx, "listen "+notifyChannel); err != nil {
 		return nil, err

@@ -70,6 +70,10 @@ func TestRenewalsAreGathered(t *testing.T) {
 				t.Errorf("%v", a)
 			}
 		}
+		r.sendTogether([]*waitingRenewal{{ctx: before}}) // given up after it was taken from the queue
+		if len(together) > 0 {
+			t.Errorf("%q are sent, though they are given up", <-together)
+		}
 		r.tasks.Close(t.Context())
 		if r.running != 0 || len(r.waiting) != 0 {
 			t.Errorf("%d run and %d wait", r.running, len(r.waiting))

@@ -94,10 +94,9 @@ func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, ar
 	return &connectError{err: ctx.Err()}
 }
 
-// query runs a statement once. query sets the variable connected to true as soon as it has a
-// connection. query uses an sql.Conn, because the methods of sql.DB repeat a statement if the
-// driver returns driver.ErrBadConn. lib/pq returns driver.ErrBadConn even if the server has already
-// carried out the statement.
+// query runs a statement once, and sets connected as soon as it has a connection. It uses an sql.Conn,
+// because sql.DB repeats a statement after driver.ErrBadConn, which lib/pq returns even if the server has
+// already carried out the statement.
 func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query string, args, dest []any) error {
 	conn, err := d.db.Conn(ctx)
 	if err != nil {

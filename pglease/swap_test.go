@@ -112,6 +112,8 @@ func TestTimeDoesNotRunBackward(t *testing.T) {
 		if res.Now.Before(last.Now) || req.Action == lease.ActionRenew && res.Record.Until.Sub(res.Now) != time.Minute {
 			t.Errorf("%v: time went from %v to %v, and the lease ends at %v", req.Action, last.Now, res.Now, res.Record.Until)
 		}
-		last.Now = res.Now
+		if last, err = s.Load(t.Context(), "x"); err != nil || last.Record != res.Record {
+			t.Errorf("%v: the row has %v, %v, and the answer was %v", req.Action, last.Record, err, res.Record)
+		}
 	}
 }
