@@ -326,7 +326,7 @@ func (m *machine) abandoned(c *claim, err error) {
 
 // The method refused returns the error of an Acquire that the authority has refused because the
 // lease is locked. An old ID of this machine under which the lease is locked becomes pending, so
-// that the machine releases the ID again. However, a deferred ID stays deferred.
+// that the machine releases the ID again. However, a deferred or a kept ID stays what it is.
 func (m *machine) refused(res lease.Result) error {
 	rec, c := res.Record, m.lockingClaim(res.Record)
 	switch {
@@ -335,6 +335,8 @@ func (m *machine) refused(res lease.Result) error {
 		if m.o.TakeOver && rec.State != lease.Breaking && rec.ID.IsZero() && mayBeOwn {
 			return fmt.Errorf("the authority does not disclose the ID to take over: %w", errors.ErrUnsupported)
 		}
+		return notGranted(res)
+	case c.phase == kept:
 		return notGranted(res)
 	case c.phase == deferred:
 		return errDeferred

@@ -11,6 +11,7 @@ type ending uint8
 const (
 	endsByRelease  ending = iota // Release or Close was called
 	endsByHandOver               // HandOver was called
+	endsByKeeping                // the function of Run has returned, and the lease stays locked for MinHold
 	endsRefused                  // an answer shows that the ID is not in force
 	endsUnknown                  // the lease can still be locked under the ID
 	endsAtWork                   // the same, and work under a context of WhileHeld is still running
@@ -24,6 +25,7 @@ var endings = [...]struct {
 }{
 	endsByRelease:  {pending, false},
 	endsByHandOver: {given, false},
+	endsByKeeping:  {kept, false},
 	endsRefused:    {cleared, true},
 	endsUnknown:    {pending, true},
 	endsAtWork:     {deferred, true},

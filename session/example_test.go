@@ -250,6 +250,28 @@ func ExampleProgress() {
 	// closed: <nil>
 }
 
+// A job takes a moment, and the clocks of the machines that start it differ. The lease stays locked for a
+// while, so the second machine does not run the job again.
+func ExampleRunOptions_minHold() {
+	ctx, authority := context.Background(), memory.New(nil).Authority()
+	for _, host := range []string{"host-1", "host-2"} {
+		s, err := session.New(authority, "jobs/hourly", &session.Options{Owner: host, Duration: 10 * time.Minute})
+		if err != nil {
+			log.Fatal(err)
+		}
+		ran, err := session.TryRun(ctx, s, func(context.Context, lease.Token) error {
+			return nil // the job
+		}, &session.RunOptions{MinHold: 5 * time.Minute})
+		fmt.Println(host, "ran the job:", ran, err)
+		if err := s.Close(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// host-1 ran the job: true <nil>
+	// host-2 ran the job: false <nil>
+}
+
 // A move between two accounts needs both leases, or none. It does not matter in which order another
 // program lists them.
 func ExampleRunAll() {

@@ -147,7 +147,7 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 		switch {
 		case w.cfg.hides && ours(p.decided, who) && (*h.flag(p.decided)&unknown != 0 || h.isGuarded(p.decided)):
 			w.fail("acquire-false", "an Acquire returns false, and %s is in force, which is not settled", idName(p.decided))
-		case res.Now.IsZero() || w.cfg.world.has(evDuplicate):
+		case res.Now.IsZero() || w.cfg.world.has(evDuplicate), ours(rec.ID, who) && *h.flag(rec.ID)&keeping != 0:
 		case !rec.State.Locked(), ours(rec.ID, who) && rec.State == lease.Leased, ours(rec.ID, who) && *h.flag(rec.ID)&over == 0:
 			w.fail("acquire-false", "an Acquire returns false, and the record is %s", w.recordText(rec))
 		}

@@ -33,6 +33,7 @@ const (
 	evBind
 	evUnbind
 	evStall // the work makes no progress
+	evKeep  // the lease is kept for two seconds after the work
 	evLooked
 	evWake
 
@@ -61,7 +62,7 @@ const (
 
 var verbs = [...]string{
 	evAcquire: "acquire", evRelease: "release", evClose: "close", evSettle: "settle", evWait: "wait", evDisclose: "disclose",
-	evHandOver: "hand-over", evCancel: "cancel", evBind: "bind", evUnbind: "unbind", evStall: "stalls", evLooked: "looks", evWake: "wakes",
+	evHandOver: "hand-over", evCancel: "cancel", evBind: "bind", evUnbind: "unbind", evStall: "stalls", evKeep: "keeps", evLooked: "looks", evWake: "wakes",
 	evExchange: "exchange", evDeliver: "deliver", evAnswer: "answer", evSilence: "lose-answer", evLose: "lose", evDelay: "delay",
 	evArrive: "arrive", evStick: "stick", evReturn: "return", evDuplicate: "duplicate", evGarble: "garble", evCorrupt: "corrupt",
 	evRefuse: "refuse", evBlank: "blank",
@@ -157,6 +158,9 @@ func (w *world) callsOf(i int, l []event) []event {
 	}
 	if may.has(evStall) && h.inc.alive && h.contexts.n > 0 {
 		add(evStall, 0)
+	}
+	if may.has(evKeep) && h.inc.alive {
+		add(evKeep, 0)
 	}
 	if may.has(evLooked) && w.left.looks > 0 && h.inc.alive {
 		add(evLooked, 0)
@@ -268,6 +272,8 @@ func (w *world) do(e event) {
 		w.unbind(who, i)
 	case evStall:
 		w.stall(who)
+	case evKeep:
+		w.keep(who)
 	case evLooked:
 		w.looked(who)
 	case evWake:
@@ -349,7 +355,7 @@ func (w *world) distort(k kind, i int) {
 func (w *world) text(e event) string {
 	verb := verbs[e.kind]
 	switch e.kind {
-	case evAcquire, evRelease, evClose, evSettle, evWait, evDisclose, evBind, evStall, evLooked, evWake:
+	case evAcquire, evRelease, evClose, evSettle, evWait, evDisclose, evBind, evStall, evKeep, evLooked, evWake:
 		return name(int(e.who)) + " " + verb
 	case evHandOver:
 		to := w.receivers(int(e.who))
@@ -370,7 +376,7 @@ func (w *world) text(e event) string {
 func (w *world) parse(line string) (event, error) {
 	var all []event
 	for i := range w.cfg.holders {
-		for _, k := range []kind{evAcquire, evRelease, evClose, evSettle, evWait, evDisclose, evBind, evStall, evLooked, evWake} {
+		for _, k := range []kind{evAcquire, evRelease, evClose, evSettle, evWait, evDisclose, evBind, evStall, evKeep, evLooked, evWake} {
 			all = append(all, event{k, uint8(i), 0})
 		}
 		to := w.receivers(i)

@@ -125,6 +125,7 @@ const (
 	probed                       // the ID was acquired once to settle it
 	handed                       // HandOver was called for the ID
 	unknown                      // the release of the ID had no certain outcome
+	keeping                      // the lease is kept under the ID
 	taking                       // the Acquire in service has sent a take-over for the ID
 )
 
@@ -446,6 +447,16 @@ func (w *world) stall(who int) {
 	h.m.stall(w.now(who), lease.TokenOf(h.inc.token), errors.New("no progress"))
 	if w.after(who); h.inc.alive {
 		w.fail("stall", "the work makes no progress, and the lease is believed")
+	}
+}
+
+// keep ends the incarnation, and keeps the lease for two seconds.
+func (w *world) keep(who int) {
+	h := &w.h[who]
+	*h.flag(h.inc.id) |= keeping
+	h.m.keep(w.now(who), lease.TokenOf(h.inc.token), w.now(who).Add(2*time.Second))
+	if w.after(who); h.inc.alive {
+		w.fail("keep", "the lease is kept, and still believed")
 	}
 }
 

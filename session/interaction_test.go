@@ -36,6 +36,7 @@ var update = flag.Bool("update", false, "write the interaction files again")
 //	a cancel 2          the context of call 2 ends
 //	a unbind a1         a context of WhileHeld for a1 is given back
 //	a stalls            the work under a context makes no progress
+//	a keeps             its lease is kept for two seconds more
 //	a looks             a watch has signalled, and the record is read
 //	a wakes             the time is called at which the machine asked to be called
 //	exchange #1         a request is decided by the authority, and answered

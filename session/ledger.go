@@ -35,8 +35,9 @@ type claim struct {
 	// the ID became pending after that command was sent, or a late request may have put it in force.
 	again bool
 
-	// The field due is the time at which the machine sends a deferred release even if the work has
-	// not stopped. If the field due is zero, the release waits until the work has stopped.
+	// The field due is the time at which the machine sends the release of a kept ID. It sends a
+	// deferred release then too, even if the work has not stopped. If the field due is zero, the
+	// release waits until the work has stopped.
 	due time.Time
 }
 
@@ -47,10 +48,13 @@ type claim struct {
 //	held     → pending   Release, or a loss after which the lease may still be locked
 //	held     → deferred  such a loss while work is running under a context of WhileHeld
 //	held     → given     HandOver
+//	held     → kept      the function of Run has returned before the end of MinHold
 //	held     → cleared   a loss after which at most a break, which ends by itself, keeps the lease locked
 //	pending  → unsettled the outcome of the release is unknown
 //	unsettled → pending  Release, Close or Settle, or an answer that shows the ID in force
 //	deferred → pending   the work has stopped, the field due has passed, or Release
+//	kept     → pending   the field due has passed, or Release
+//	kept     → cleared   Close: the lease ends by itself
 //	given    → pending   the hand-over was refused or overtaken, or Release
 //	given    → cleared   the hand-over was granted
 //	pending  → cleared   the release was granted, or refused because the ID is not in force
@@ -67,6 +71,7 @@ const (
 	unsettled                  // a release was sent, and its outcome is unknown; it is not repeated without a reason
 	deferred                   // has to be released once the work under the ID has stopped
 	given                      // a HandOver of the lease under the ID waits, is in flight, or has an unknown outcome
+	kept                       // has to be released when the field due has passed
 	cleared                    // not in force now; the ID is in doubt or disclosed, so it may come into force later
 )
 
@@ -134,6 +139,16 @@ func (l *ledger) clearAllBut(id lease.ID) {
 	}
 }
 
+// isDue reports whether the ID has to be released because of its field due.
+func (c *claim) isDue(now time.Time) bool {
+	return c.waits() && !now.Before(c.due)
+}
+
+// waits reports whether the release of the ID waits for the field due.
+func (c *claim) waits() bool {
+	return (c.phase == deferred || c.phase == kept) && !c.due.IsZero()
+}
+
 // retry changes the phase of every unsettled ID to pending.
 func (l ledger) retry() {
 	for i := range l {
@@ -144,7 +159,7 @@ func (l ledger) retry() {
 }
 
 // releaseAll changes the phase of every ID that has to be released to pending. These IDs are the
-// unsettled, deferred and given IDs, and a proposed ID that is in doubt or disclosed. The caller has
+// unsettled, deferred, given and kept IDs, and a proposed ID that is in doubt or disclosed. The caller has
 // ended the incarnation that was held.
 //
 // A cleared ID is not in force now, but a late request can still lock the lease under a cleared ID
@@ -158,7 +173,7 @@ func (l ledger) releaseAll(infinite bool) {
 			if c.inDoubt || c.disclosed {
 				c.phase = pending
 			}
-		case unsettled, deferred, given:
+		case unsettled, deferred, given, kept:
 			c.phase = pending
 		case cleared:
 			if infinite && c.inDoubt {

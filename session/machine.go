@@ -105,10 +105,14 @@ func (m *machine) release(now time.Time, n uint64) {
 }
 
 // close is like the input release, but does not report an earlier loss. After close, Acquire and
-// HandOver fail, ID returns the zero ID, and Wait returns at once.
+// HandOver fail, ID returns the zero ID, and Wait returns at once. A kept ID is not released: its lease
+// ends by itself.
 func (m *machine) close(now time.Time, n uint64) {
 	m.tick(now)
 	m.closed = true
+	for c := m.ledger.newest(kept); c != nil; c = m.ledger.newest(kept) {
+		m.ledger.clear(c)
+	}
 	m.relinquish(call{ticket: ticket{n, opRelease}})
 	m.advance(now)
 }
@@ -244,6 +248,19 @@ func (m *machine) unbind(now time.Time, id lease.ID) {
 	m.advance(now)
 }
 
+// keep ends the incarnation with the token tok, but releases its ID only at the time due. If there is
+// no such incarnation, or due has passed, keep changes nothing and returns false.
+func (m *machine) keep(now time.Time, tok lease.Token, due time.Time) (keeps bool) {
+	m.tick(now)
+	if b := m.term.belief; b != nil && b.token == tok && now.Before(due) {
+		m.ledger.newest(held).due = due
+		m.end(endsByKeeping, 0, nil)
+		keeps = true
+	}
+	m.advance(now)
+	return keeps
+}
+
 // stall ends the incarnation with the token tok, because its work makes no progress. The lease stays
 // locked until the work has stopped, or until it has ended by itself.
 func (m *machine) stall(now time.Time, tok lease.Token, why error) {
@@ -269,7 +286,7 @@ func (m *machine) advance(now time.Time) {
 func (m *machine) tick(now time.Time) {
 	m.tickTerm(now)
 	for i := range m.ledger {
-		if c := &m.ledger[i]; c.phase == deferred && !c.due.IsZero() && !now.Before(c.due) {
+		if c := &m.ledger[i]; c.isDue(now) {
 			m.markPending(c)
 		}
 	}
@@ -280,7 +297,7 @@ func (m *machine) tick(now time.Time) {
 func (m *machine) sleep(now time.Time) time.Duration {
 	wait := m.sleepTerm(now)
 	for i := range m.ledger {
-		if c := &m.ledger[i]; c.phase == deferred && !c.due.IsZero() {
+		if c := &m.ledger[i]; c.waits() {
 			wait = min(wait, c.due.Sub(now))
 		}
 	}
@@ -309,22 +326,22 @@ func (m *machine) effects() *effects {
 // canAcquire reports whether an Acquire of this Session can succeed although the lease is locked.
 // The argument rec is the record of the lease. An Acquire can succeed in two cases: the Session
 // takes the lease over, or the lease is locked under an ID of this Session. If the release of the
-// locking ID is deferred, the Acquire cannot be granted yet.
+// locking ID is deferred or kept, the Acquire cannot be granted yet.
 func (m *machine) canAcquire(rec lease.Record) bool {
 	if c := m.lockingClaim(rec); c != nil {
-		return c.phase != deferred
+		return c.phase != deferred && c.phase != kept
 	}
 	return m.o.TakeOver && rec.Owner == m.o.Owner && rec.State == lease.Leased
 }
 
 // lockingClaim returns the claim under whose ID the lease is locked, or nil if the lease is locked
 // under no ID of this machine. Some authorities do not disclose the locking ID. In this case,
-// lockingClaim assumes the newest pending, unsettled or deferred ID, in this order.
+// lockingClaim assumes the newest pending, unsettled, deferred or kept ID, in this order.
 func (m *machine) lockingClaim(rec lease.Record) *claim {
 	if !rec.ID.IsZero() {
 		return m.ledger.find(rec.ID)
 	}
-	return cmp.Or(m.ledger.newest(pending), m.ledger.newest(unsettled), m.ledger.newest(deferred))
+	return cmp.Or(m.ledger.newest(pending), m.ledger.newest(unsettled), m.ledger.newest(deferred), m.ledger.newest(kept))
 }
 
 // --- The parts of decisions

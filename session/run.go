@@ -19,7 +19,7 @@ import (
 // RunOptions configure [Run], [TryRun] and [AcquireWait]. A nil *RunOptions means the defaults. If a
 // field is zero, its default is used. Run, TryRun and AcquireWait return a [*lease.FieldError] with
 // the code [lease.ErrOption] if a time is negative, or if AcquireInterval or ReleaseTimeout is
-// shorter than 1 ms. ProgressTimeout must be at least 1 ms too, unless it is zero.
+// shorter than 1 ms. MinHold and ProgressTimeout must be at least 1 ms too, unless they are zero.
 type RunOptions struct {
 	// AcquireInterval is the time from one attempt to acquire the lease to the next. Run shortens
 	// every interval at random by up to half. Run waits for the interval before the next attempt if
@@ -59,6 +59,18 @@ type RunOptions struct {
 	// processes could otherwise take the lease from each other forever. TryRun and AcquireWait do
 	// not use Again. By default, Run does not contend again.
 	Again func(err error) bool
+
+	// MinHold is how long the lease stays locked after the grant, even if the function of Run or TryRun
+	// returns earlier, and whatever it returns. With it, a short job that a scheduler starts on many
+	// machines runs once in a period, although their clocks differ. Run returns when the function has
+	// returned; its Session then sends no renewal, and releases the lease when MinHold has passed.
+	//
+	// If the process crashes, or the Session is closed after Run, nothing releases the lease, so it
+	// stays locked until its Duration ends. MinHold must therefore not be longer than the Duration of
+	// the Session, and the Duration must be finite. Release, HandOver and Close end the lease at once
+	// if they are called in the function. So does a later Release, or a break. The Lease must be a
+	// [Session] or a type that embeds a Session. Default: 0.
+	MinHold time.Duration
 
 	// ProgressTimeout is the longest time that the function of Run or TryRun may take without a call of
 	// [Progress]. It counts from the call of the function, and then from each Progress, until the
@@ -109,8 +121,13 @@ func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 	byDefault(&c.AcquireInterval, time.Second)
 	byDefault(&c.WakeJitter, c.AcquireInterval/10)
 	byDefault(&c.ReleaseTimeout, 10*time.Second)
-	if l, ok := l.(likeSession); ok && c.Clock == nil {
-		c.Clock = l.clock()
+	s, isSession := l.(likeSession)
+	most := time.Duration(0) // for MinHold
+	if isSession {
+		most = s.checkedOptions().Duration
+	}
+	if isSession && c.Clock == nil {
+		c.Clock = s.clock()
 	}
 	if c.Clock == nil {
 		c.Clock = timing.System{}
@@ -122,8 +139,9 @@ func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 	for _, f := range []struct {
 		name            string
 		value, shortest time.Duration
-	}{{"AcquireInterval", c.AcquireInterval, shortest}, {"WakeJitter", c.WakeJitter, 0}, {"ReleaseTimeout", c.ReleaseTimeout, shortest}, {"ProgressTimeout", c.ProgressTimeout, shortest}} {
+	}{{"AcquireInterval", c.AcquireInterval, shortest}, {"WakeJitter", c.WakeJitter, 0}, {"ReleaseTimeout", c.ReleaseTimeout, shortest}, {"MinHold", c.MinHold, shortest}, {"ProgressTimeout", c.ProgressTimeout, shortest}} {
 		bound := ""
+		needsSession := f.name == "MinHold" || f.name == "ProgressTimeout"
 		switch {
 		case f.value == 0:
 			continue
@@ -131,13 +149,16 @@ func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 			bound = "must not be negative"
 		case f.value < f.shortest:
 			bound = tooShort
+		case needsSession && !isSession:
+			bound = "must be 0 unless the Lease is a Session"
+		case f.name == "MinHold" && most == lease.Infinite:
+			bound = "must be 0, because the Duration of the Session is infinite"
+		case f.name == "MinHold" && f.value > most:
+			bound = fmt.Sprintf("must be at most the Duration of the Session, %v", most)
 		default:
 			continue
 		}
 		errs = append(errs, &lease.FieldError{Field: "RunOptions." + f.name, Value: f.value.String(), Bound: bound, Code: lease.ErrOption})
-	}
-	if _, ok := l.(likeSession); !ok && c.ProgressTimeout > 0 {
-		errs = append(errs, &lease.FieldError{Field: "RunOptions.ProgressTimeout", Value: c.ProgressTimeout.String(), Bound: "must be 0 unless the Lease is a Session", Code: lease.ErrOption})
 	}
 	if errs != nil {
 		return nil, errors.Join(errs...)
@@ -388,6 +409,7 @@ func (r *runner) inUse(field string) error {
 // whether another Session with the same owner took over the lease before f returned. The error of f
 // cannot show whether the lease was taken over, because f might return the error of another lease.
 func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Context, lease.Token) error) (takenOver bool, err error) {
+	granted := r.Clock.Now()
 	held, cancel := lease.WhileHeld(ctx, r.lease)
 	r.record(slog.LevelInfo, "lease: term began", "token", tok)
 	defer func() { // runs even if f panics or ends its goroutine
@@ -401,7 +423,9 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 		if mustReport(ctx, cause, ended) && !errors.Is(err, cause) {
 			err = joinErrors(err, cause)
 		}
-		err = joinErrors(err, r.release(ctx))
+		if r.MinHold == 0 || !r.lease.(likeSession).keep(tok, granted, r.MinHold) {
+			err = joinErrors(err, r.release(ctx))
+		}
 		level := slog.LevelInfo
 		if errors.Is(err, lease.ErrLost) || err != nil && ctx.Err() == nil {
 			level = slog.LevelWarn
@@ -488,7 +512,9 @@ type likeSession interface {
 	takeOverOf(tok lease.Token) error
 	forgetLoss()
 	trace() *Trace
+	keep(tok lease.Token, granted time.Time, hold time.Duration) (keeps bool)
 	stall(tok lease.Token, why error)
+	checkedOptions() *Options
 	waitSpread(ctx context.Context, spread func() time.Duration) error
 }
 

@@ -199,6 +199,14 @@ func (s *Session) takeOverOf(tok lease.Token) error {
 	return s.takenOver
 }
 
+// keep ends the incarnation with the given token, but keeps the lease locked until hold has passed
+// since the time granted. If hold has passed, or the incarnation has ended, keep returns false.
+func (s *Session) keep(tok lease.Token, granted time.Time, hold time.Duration) (keeps bool) {
+	due := granted.Add(s.o.maxElsewhere(hold))
+	s.step(func(m *machine, now time.Time) { keeps = m.keep(now, tok, due) })
+	return keeps
+}
+
 // stall lets the incarnation with the given token end, because its work makes no progress.
 func (s *Session) stall(tok lease.Token, why error) {
 	s.step(func(m *machine, now time.Time) { m.stall(now, tok, why) })
