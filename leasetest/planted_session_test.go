@@ -16,8 +16,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A buggySession is this module's own holder with a bug, for the abilities that a plainLease
-// lacks.
+// A buggySession is a Session with a bug.
 type buggySession struct {
 	*session.Session
 	bug  string
@@ -28,16 +27,12 @@ type buggySession struct {
 	waits    atomic.Int32  // calls of Wait
 	handling atomic.Int32  // handlers that run
 	gave     atomic.Bool   // a hand-over was called
-	unknown  atomic.Bool   // a hand-over got no answer
 	gone     atomic.Bool   // the caller of an acquire did not wait for its answer
-	refused  atomic.Bool   // the last acquire was
 	contexts atomic.Int32  // of WhileHeld that were not given back
-	acquires sync.WaitGroup
 
 	acquiring atomic.Int32 // the number of acquires under way
 
 	mu       sync.Mutex
-	token    lease.Token // of the last acquire
 	handlers []func(error)
 	stops    []func() bool
 	bound    []func() // give contexts of WhileHeld back
@@ -71,9 +66,11 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 	case "tires of renewing":
 		over = leasefault.Script(over, leasefault.From(64, lease.ActionRenew, leasefault.FailRequest))
 	case "believes a renewal for what was asked for":
-		over = believes(over, func(time.Duration) time.Duration { return h.Duration })
-	}
-	switch bug {
+		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
+			if req.Action == lease.ActionRenew && *err == nil && res.MinRemaining != lease.Infinite {
+				res.MinRemaining = h.Duration
+			}
+		})
 	case "does not look at what a refused release shows":
 		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
 			if req.Action == lease.ActionRelease && *err != nil {
@@ -100,7 +97,7 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 		over = releasesLater{over, time.Minute}
 	}
 	b := &buggySession{bug: bug, over: over, handing: make(chan struct{}, 1)}
-	var stopWindow, margin, interval time.Duration
+	var stopWindow, interval time.Duration
 	switch bug {
 	case "asks too seldom":
 		interval = h.Duration * 2 / 5
@@ -112,7 +109,7 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 		over = leasefault.Script(over, leasefault.Always(lease.ActionRelease, leasefault.If(func() bool { return b.contexts.Load() > 0 }, leasefault.FailRequest)))
 	}
 	s, err := session.New(over, h.Name, &session.Options{
-		Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock, StopWindow: stopWindow, Margin: margin, RenewInterval: interval, Watch: slices.Contains([]string{"watches", "watches once", "renews at every signal"}, bug), Logger: slog.New(slog.DiscardHandler),
+		Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock, StopWindow: stopWindow, RenewInterval: interval, Watch: slices.Contains([]string{"watches", "watches once"}, bug), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -124,15 +121,6 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 	})
 	b.Session = s
 	return b
-}
-
-// believes applies f to the MinRemaining in each answer to a renewal.
-func believes(over lease.Authority, f func(time.Duration) time.Duration) lease.Authority {
-	return leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
-		if req.Action == lease.ActionRenew && *err == nil && res.MinRemaining != lease.Infinite {
-			res.MinRemaining = f(res.MinRemaining)
-		}
-	})
 }
 
 // sameID proposes the same ID in every acquire.
@@ -313,10 +301,9 @@ func (b *buggySession) WhileHeld(ctx context.Context) (context.Context, context.
 func (b *buggySession) OnBreaking(f func(time.Time)) (stop func() bool) {
 	var once sync.Once
 	inner := b.Session.OnBreaking(func(until time.Time) {
-		switch b.bug {
-		case "warns once":
+		if b.bug == "warns once" {
 			once.Do(func() { f(until) })
-		default:
+		} else {
 			f(until)
 		}
 	})
@@ -347,7 +334,6 @@ func (b *buggySession) HandOver(ctx context.Context, to lease.ID) error {
 	}
 	b.gave.Store(true)
 	err := b.Session.HandOver(ctx, to)
-	b.unknown.Store(err != nil && !lease.CodeOf(err).Refusal())
 	switch b.bug {
 	case "hands over what it does not hold":
 		return nil
@@ -366,8 +352,6 @@ func (b *buggySession) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool
 }
 
 func (b *buggySession) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
-	b.acquires.Add(1)
-	defer b.acquires.Done()
 	switch b.bug {
 	case "reads while it holds":
 		if b.CheckAlive() {
@@ -384,10 +368,6 @@ func (b *buggySession) AcquireWithToken(ctx context.Context) (lease.Token, bool,
 		tok, ok, err = b.Session.AcquireWithToken(ctx)
 	}
 	b.gone.Store(err != nil && ctx.Err() != nil)
-	b.refused.Store(!ok && err == nil)
-	b.mu.Lock()
-	b.token = tok
-	b.mu.Unlock()
 	return tok, ok, err
 }
 

@@ -176,13 +176,11 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 		next.Epoch = uint64(uint32(next.Epoch))
 	}
 	was := s.records[name]
-	{
-		ends := next.Until
-		if was.ID == next.ID && was.Epoch == next.Epoch && !was.ends.IsZero() {
-			ends = was.ends
-		}
-		s.records[name] = plainRecord{next, version, now, ends}
+	ends := next.Until
+	if was.ID == next.ID && was.Epoch == next.Epoch && !was.ends.IsZero() {
+		ends = was.ends
 	}
+	s.records[name] = plainRecord{next, version, now, ends}
 	for i, w := range s.watches[name] {
 		if s.bug == "signals no watch after one that is unread" && len(w.ch) > 0 {
 			break
