@@ -53,12 +53,12 @@ func TestMinHold(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 			}
-			time.Sleep(began.Add(hold - time.Millisecond).Sub(time.Now()))
+			time.Sleep(time.Until(began.Add(hold - time.Millisecond)))
 			n.locked(t, "before the end", true)
 			if n.count(lease.ActionRenew) > renewals || n.count(lease.ActionRelease) > 0 {
 				t.Error("the kept lease was renewed or released")
 			}
-			time.Sleep(began.Add(hold + time.Second).Sub(time.Now()))
+			time.Sleep(time.Until(began.Add(hold + time.Second)))
 			n.locked(t, "after the end", false)
 			if lost := a.losses(); len(lost) != 0 {
 				t.Errorf("lost: %v", lost)
