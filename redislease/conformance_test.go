@@ -63,6 +63,7 @@ func (m *stores) prefixOf(s lease.Store) string {
 var keeps = map[string]time.Duration{
 	"S9/what-may-be-renewed-is-kept-for-the-stated-time": 20 * time.Second,
 	"S3/epoch-outlives-forgetting":                       2 * time.Second,
+	"S3/each-forgotten-state-raises-the-epoch":           2 * time.Second,
 	"S3/the-highest-forgotten-epoch-counts":              2 * time.Second,
 	"S3/forgotten-epochs-outlive-reopening":              2 * time.Second,
 }
