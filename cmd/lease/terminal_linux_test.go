@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -138,7 +139,7 @@ func TestBreakAsks(t *testing.T) {
 // At a terminal, lease run -wait says whom it waits for, and clears the line before the command begins.
 func TestWaitShows(t *testing.T) {
 	holder := holding(t, "shown")
-	time.AfterFunc(3*time.Second, func() { _ = holder.Process.Signal(os.Interrupt) })
+	time.AfterFunc(3*time.Second, func() { _ = holder.Process.Signal(syscall.SIGTERM) })
 	out := typeAtTerminal(t, "lease run -wait 30s shown -- echo begun", "", "")
 	if !regexp.MustCompile(`(?s)waiting: \S+ has the lease "shown" for [0-9.]+m?s unless it is renewed.*\r\x1b\[Kbegun`).MatchString(out) {
 		t.Errorf("got %q", out)
