@@ -272,6 +272,32 @@ func ExampleRunOptions_minHold() {
 	// host-2 ran the job: false <nil>
 }
 
+// An observer sees who leads, without contending.
+func ExampleFollow() {
+	ctx, authority := context.Background(), memory.New(nil).Authority()
+	s, err := session.New(authority, "indexer/leader", &session.Options{Owner: "host-1"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for res, err := range session.Follow(ctx, authority, "indexer/leader", nil) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%v %q\n", res.Record.State, res.Record.Owner)
+		if res.Record.State == lease.Leased {
+			break
+		}
+		if ok, err := s.Acquire(ctx); !ok {
+			log.Fatal("not acquired: ", err)
+		}
+	}
+	fmt.Println("closed:", s.Close(ctx))
+	// Output:
+	// available ""
+	// leased "host-1"
+	// closed: <nil>
+}
+
 // A move between two accounts needs both leases, or none. It does not matter in which order another
 // program lists them.
 func ExampleRunAll() {

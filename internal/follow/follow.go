@@ -3,6 +3,7 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -26,6 +27,8 @@ type Follower struct {
 	Looks     *tasks.Count                      // counts the outstanding Looks of all Followers of the owner
 	Watches   *tasks.Count                      // counts the watches that were requested and have not begun
 
+	Err error // why the last Look has not returned the record; nil if it has
+
 	changed  <-chan struct{} // the signals of the watch; nil: there is no watch
 	stop     func()          // frees the resources of the watch; nil: there is no watch
 	lost     bool            // the watch was lost after the last call of Watch
@@ -34,6 +37,11 @@ type Follower struct {
 	last     lease.Record    // the record that was read last
 	soonest  time.Duration   // the shortest time until the next Look
 }
+
+var (
+	errSilent = errors.New("the authority has not answered in time")
+	errNoTime = errors.New("the authority has returned no time")
+)
 
 // mostAsking is the largest number of outstanding Looks of an owner, and the largest number of
 // requested watches that have not begun.
@@ -66,10 +74,21 @@ func (f *Follower) Unwatch() {
 
 // Look reads the record. If the authority does not return the record, Look returns false.
 func (f *Follower) Look(ctx context.Context) (res lease.Result, known bool) {
-	res, known = ask(ctx, f, f.Looks, func(ctx context.Context) (lease.Result, error) {
-		return lease.Inspect(ctx, f.Authority, f.Name)
+	type answer struct {
+		res lease.Result
+		err error
+	}
+	got, in := ask(ctx, f, f.Looks, func(ctx context.Context) (answer, error) {
+		res, err := lease.Inspect(ctx, f.Authority, f.Name)
+		return answer{res, err}, nil
 	})
-	known = known && !res.Now.IsZero()
+	switch res, f.Err = got.res, got.err; {
+	case !in:
+		f.Err = errSilent
+	case f.Err == nil && res.Now.IsZero():
+		f.Err = errNoTime
+	}
+	known = f.Err == nil
 	f.spurious = f.signaled && (!known || res.Record == f.last)
 	f.last = res.Record
 	return res, known

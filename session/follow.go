@@ -1,0 +1,113 @@
+package session
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/follow"
+	"github.com/fencedlease/lease/internal/tasks"
+	"github.com/fencedlease/lease/internal/timing"
+)
+
+// FollowOptions configure [Follow]. A nil *FollowOptions means the defaults. If a field is zero, its
+// default is used.
+type FollowOptions struct {
+	Interval time.Duration // the time between two reads without a change; at least 1 ms; default: 1 s
+	Timeout  time.Duration // the time limit of one request; at least 1 ms; default: 5 s
+	Clock    lease.Clock   // the source of time; default: package time
+}
+
+// Follow returns the states of the lease with the given name, as they change: who has it, with which
+// token, and until when. A renewal is a change too. The first state comes at once. Follow is for
+// observers: it does not acquire the lease, and an observer sees a change only after it has happened.
+//
+// If the authority is a [lease.Watcher], Follow reads the record at every signal of the watch, and when
+// the lease may have expired. Otherwise it reads once in every Interval. It sends at most one read for
+// each change and Interval, however many signals come. If the body of the loop is slow, changes in
+// between are not seen.
+//
+// If the record cannot be read, Follow yields the error, and goes on after an Interval. The iteration
+// ends when ctx is done, without an error. If an argument or an option is bad, it ends after a
+// [*lease.FieldError]. Each iteration over the sequence begins anew.
+func Follow(ctx context.Context, a lease.Authority, name string, o *FollowOptions) iter.Seq2[lease.Result, error] {
+	needContext(ctx, "Follow")
+	return func(yield func(lease.Result, error) bool) {
+		f, err := newFollower(a, name, o)
+		if err != nil {
+			yield(lease.Result{}, err)
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer func() { _ = f.Tasks.Close(ctx) }()
+		defer cancel()
+		followAll(ctx, f, yield)
+	}
+}
+
+func newFollower(a lease.Authority, name string, o *FollowOptions) (*follow.Follower, error) {
+	var c FollowOptions
+	if o != nil {
+		c = *o
+	}
+	byDefault(&c.Interval, time.Second)
+	byDefault(&c.Timeout, 5*time.Second)
+	if c.Clock == nil {
+		c.Clock = timing.System{}
+	}
+	if a == nil {
+		return nil, lease.Missing("Follow.a")
+	}
+	if err := lease.CheckName(name); err != nil {
+		return nil, err
+	}
+	for field, d := range map[string]time.Duration{"Interval": c.Interval, "Timeout": c.Timeout} {
+		if d < shortest {
+			return nil, &lease.FieldError{Field: "FollowOptions." + field, Value: d.String(), Bound: tooShort, Code: lease.ErrOption}
+		}
+	}
+	return &follow.Follower{
+		Authority: a, Name: name, Clock: c.Clock, Timeout: c.Timeout, Interval: c.Interval, Retry: c.Interval,
+		Jitter: func(d time.Duration) time.Duration { return d },
+		Tasks:  new(tasks.Group), Looks: new(tasks.Count), Watches: new(tasks.Count),
+	}, nil
+}
+
+// followAll yields every change until ctx is done, or yield returns false.
+func followAll(ctx context.Context, f *follow.Follower, yield func(lease.Result, error) bool) {
+	defer f.Unwatch()
+	var last lease.Record
+	for first := true; ; {
+		watching := f.Watch(ctx)
+		res, known := f.Look(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		changed := known && (first || res.Record != last)
+		if (changed || !known) && !yield(res, f.Err) {
+			return
+		}
+		left := lease.Infinite
+		if known {
+			first, last = false, res.Record
+			if res.Record.State.Locked() {
+				left = res.MaxRemaining()
+			}
+		}
+		switch {
+		case !watching:
+			left = f.Interval
+		case !changed: // a signal without a change, or an error
+			if timing.Sleep(ctx, f.Clock, f.Interval) != nil {
+				return
+			}
+			if left != lease.Infinite {
+				left = max(0, left-f.Interval)
+			}
+		}
+		if f.Wait(ctx, left); ctx.Err() != nil {
+			return
+		}
+	}
+}

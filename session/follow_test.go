@@ -1,0 +1,138 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// unwatched is an authority without a watch.
+type unwatched struct{ lease.Authority }
+
+// Follow yields every change once, at the signal or within an Interval, and sends no more reads than
+// there are changes and Intervals.
+func TestFollow(t *testing.T) {
+	for _, watch := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			h := n.open(t, nil)
+			var a lease.Authority = n
+			if !watch {
+				a = unwatched{n}
+			}
+			began := time.Now()
+			at := func(d time.Duration, f func()) { time.AfterFunc(d, f) }
+			at(10*time.Second, func() { h.acquire(t) })
+			at(15*time.Second, func() { n.keep(lease.ActionRenew, failRequest); n.keep(lease.ActionRelease, failRequest) })
+			at(100*time.Second, func() { n.keep(lease.ActionRead, failRequest) })
+			at(103*time.Second, func() { n.heal() })
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			var states []lease.State
+			var last lease.Record
+			changes, failures := 0, 0
+			for res, err := range session.Follow(ctx, a, name, nil) {
+				if err != nil {
+					if failures++; !errors.Is(err, errNet) {
+						t.Error(err)
+					}
+					continue
+				}
+				if changes++; changes > 1 && res.Record == last {
+					t.Errorf("%+v twice", last)
+				}
+				last = res.Record
+				if len(states) == 0 || states[len(states)-1] != last.State {
+					states = append(states, last.State)
+					if late := time.Since(began) - 10*time.Second; last.State == lease.Leased && late > time.Second {
+						t.Errorf("the grant is seen %v late", late)
+					}
+				}
+			}
+			if len(states) != 3 || states[0] != lease.Available || states[1] != lease.Leased || states[2] != lease.Expired {
+				t.Errorf("the states are %v", states)
+			}
+			if time.Since(began) != time.Hour {
+				t.Errorf("ended after %v", time.Since(began))
+			}
+			reads, most := n.count(lease.ActionRead), changes+int(time.Hour/time.Second)+1
+			if watch {
+				most = 2*changes + failures + 2
+			} else if failures < 2 || failures > 4 {
+				t.Errorf("%d failures", failures)
+			}
+			if reads > most {
+				t.Errorf("%d reads for %d changes and %d failures", reads, changes, failures)
+			}
+		})
+	}
+}
+
+// A store that signals all the time, or loses each watch, costs one read in each Interval.
+func TestFollowWithBadWatches(t *testing.T) {
+	for what, closed := range map[string]bool{"spurious signals": false, "lost watches": true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			signals := make(chan struct{})
+			if closed {
+				close(signals)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if !closed {
+				go func() {
+					for ctx.Err() == nil {
+						select {
+						case signals <- struct{}{}:
+						case <-ctx.Done():
+						}
+					}
+				}()
+			}
+			for _, err := range session.Follow(ctx, noisy{n, signals}, name, nil) {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			if reads := n.count(lease.ActionRead); reads < 20 || reads > 62 {
+				t.Errorf("%s: %d reads in a minute", what, reads)
+			}
+		})
+	}
+}
+
+// A noisy authority signals what a test wants.
+type noisy struct {
+	lease.Authority
+	signals chan struct{}
+}
+
+func (n noisy) Watch(context.Context, string) (<-chan struct{}, error) { return n.signals, nil }
+
+func TestFollowIsRefused(t *testing.T) {
+	a := overMemory()
+	for want, seq := range map[string]func(func(lease.Result, error) bool){
+		"Follow.a = nil: must be given": session.Follow(t.Context(), nil, name, nil),
+		"FollowOptions.Interval = 5ns: must be at least 1ms; did you forget the unit?": session.Follow(t.Context(), a, name, &session.FollowOptions{Interval: 5}),
+	} {
+		yields := 0
+		for _, err := range seq {
+			if yields++; err == nil || err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		if yields != 1 {
+			t.Errorf("%d yields", yields)
+		}
+	}
+	for _, err := range session.Follow(t.Context(), a, "", nil) {
+		if !errors.Is(err, lease.ErrName) {
+			t.Error(err)
+		}
+	}
+}
