@@ -23,7 +23,7 @@ func (e *engine) sending() (ended func(error)) {
 	}
 }
 
-// leave makes a client with a single endpoint connect anew. The endpoint may be a proxy with several
+// leave makes a client with a single endpoint connect again. The endpoint may be a proxy with several
 // members behind it. Requests under way stay on the old connection until they end. A client with several
 // endpoints takes turns between them, so its next request goes to another one anyway.
 func (e *engine) leave() bool {

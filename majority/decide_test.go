@@ -104,7 +104,7 @@ func TestDecide(t *testing.T) {
 			faults: func(testing.TB) []line {
 				return []line{leasefault.Nth(1, acquire, leasefault.LoseAnswer), leasefault.Nth(1, release, failed)}
 			}},
-		{name: "if it cannot be released, nobody survives until it ends", self: "a", view: "ab|cd", cancel: time.Second, err: context.Canceled, took: time.Second, sent: "acquire release*9 acquire*12", state: lease.Leased, next: "ab|cd", wantNext: Down,
+		{name: "if it cannot be released, no part survives until it ends", self: "a", view: "ab|cd", cancel: time.Second, err: context.Canceled, took: time.Second, sent: "acquire release*9 acquire*12", state: lease.Leased, next: "ab|cd", wantNext: Down,
 			faults: func(testing.TB) []line {
 				return []line{leasefault.Nth(1, acquire, leasefault.LoseAnswer), leasefault.Always(release, failed)}
 			}},

@@ -11,7 +11,7 @@
 // Two parts never survive one split under these conditions:
 //
 //   - All members begin to decide within [Options].Spread of each other.
-//   - Nobody breaks or deletes the lease, and its store loses no grant.
+//   - The lease is not broken or deleted, and its store loses no grant.
 //   - A member that goes down stops its work, and is not counted again until it has restarted.
 //   - The clocks that measure these times run at nearly the same rate, even while a machine sleeps.
 //

@@ -128,7 +128,7 @@
 // # Servers
 //
 // If a request gets no answer, or no leader, and the server has answered no other request since, the
-// Store makes its client connect anew, to another of its servers. The other users of the client see a
+// Store makes its client connect again, to another of its servers. The other users of the client see a
 // reconnection. A client that must not reconnect keeps its connection.
 //
 // # Round trips

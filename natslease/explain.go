@@ -55,7 +55,7 @@ func (c call) explain(err error) error {
 // answered records that the request was answered.
 func (c call) answered() { c.server.Ended(c.sent, nil, false, nil) }
 
-// leave makes the client connect anew, to the next of its servers, if its server is silent or does not
+// leave makes the client connect again, to the next of its servers, if its server is silent or does not
 // reach the leader: see package reconnect.
 func (c call) leave(err error) {
 	wrong := withoutLeader(err)

@@ -30,7 +30,7 @@ type FollowOptions struct {
 //
 // If the record cannot be read, Follow yields the error, and goes on after an Interval. The iteration
 // ends when ctx is done, without an error. If an argument or an option is bad, it ends after a
-// [*lease.FieldError]. Each iteration over the sequence begins anew.
+// [*lease.FieldError]. Each iteration over the sequence begins from the start.
 func Follow(ctx context.Context, a lease.Authority, name string, o *FollowOptions) iter.Seq2[lease.Result, error] {
 	needContext(ctx, "Follow")
 	return func(yield func(lease.Result, error) bool) {

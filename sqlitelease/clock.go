@@ -5,7 +5,7 @@ import "time"
 // A clock gives the time of the leases. Its methods need the lock of the file.
 type clock struct {
 	boot   string                        // identifies the boot of the machine; "" if steady is only of this process
-	steady func() (time.Duration, error) // a clock that nobody can set
+	steady func() (time.Duration, error) // a clock that cannot be set
 	wall   func() time.Time
 
 	anchor time.Duration // if boot is "": the time of the leases when steady was 0; 0 before the first reading

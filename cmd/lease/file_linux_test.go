@@ -23,7 +23,7 @@ func TestReadmeCommand(t *testing.T) {
 		t.Fatal("README.md does not have the command")
 	}
 	dir := t.TempDir()
-	text := strings.ReplaceAll(string(found[1]), "/tmp/", dir+"/")
+	text := strings.ReplaceAll(string(found[1]), "$HOME/", dir+"/")
 	begin := func(out string) *exec.Cmd {
 		f, err := os.Create(filepath.Join(dir, out))
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 // called by several goroutines at once.
 type Server struct {
 	mu       sync.Mutex
-	events   uint64 // counts the answers, and the times that the client connected anew
-	answered bool   // since it connected anew
+	events   uint64 // counts the answers, and the times that the client connected again
+	answered bool   // since it connected again
 	left     time.Time
 	number   int
 	watches  context.Context
@@ -39,7 +39,7 @@ func (s *Server) Sending() Sent {
 const leastWait = 250 * time.Millisecond
 
 // patience is how long a connection has for its first answer. Where everything is slow, a client that
-// connects anew after each request would never get an answer.
+// connects again after each request would never get an answer.
 const patience = 3 * time.Second
 
 // Ended records the result of a request. It calls the function leave, which must not call the Server, if

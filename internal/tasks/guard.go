@@ -72,7 +72,7 @@ type guard[T any] struct {
 	unwatch  func()        // on any other clock
 }
 
-// claim reports whether the caller must call Answer, because nobody has done so.
+// claim reports whether the caller must call Answer, because it was not called yet.
 func (g *guard[T]) claim() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -219,7 +219,7 @@ func TestCutLeader(t *testing.T) {
 }
 
 // A client is connected to a leader that is cut off from the other servers, and lives on. Only new
-// connections reach the majority. The Store makes the client connect anew as soon as the majority has a
+// connections reach the majority. The Store makes the client connect again as soon as the majority has a
 // leader, and the watch works there, too.
 func TestLeavesACutOffServer(t *testing.T) {
 	t.Parallel()
