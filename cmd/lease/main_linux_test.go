@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease/internal/check/kubeserver"
+	"github.com/fencedlease/lease/cmd/lease/internal/servers"
 )
 
 // binary is the program, which TestMain builds, and url the store of most tests.
@@ -35,7 +35,7 @@ func testMain(m *testing.M) int {
 	}
 	var stop func()
 	if err == nil {
-		url, _, stop, err = redis(dir)
+		url, _, stop, err = servers.Redis(dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -43,27 +43,6 @@ func testMain(m *testing.M) int {
 	}
 	defer stop()
 	return m.Run()
-}
-
-// redis starts a server, and returns its URL, its process and a function that kills it.
-func redis(dir string) (url string, p *os.Process, stop func(), err error) {
-	addr, err := kubeserver.FreeAddress()
-	if err != nil {
-		return "", nil, nil, err
-	}
-	_, port, _ := net.SplitHostPort(addr)
-	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
-	if err := cmd.Start(); err != nil {
-		return "", nil, nil, err
-	}
-	for range 100 {
-		if c, err := net.Dial("tcp", addr); err == nil {
-			c.Close()
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return "redis://" + addr, cmd.Process, func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }, nil
 }
 
 // run runs lease, and returns what it prints and its exit code.
@@ -299,7 +278,7 @@ func TestNeverAliveTogether(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			store, server, stop, err := redis(dir)
+			store, server, stop, err := servers.Redis(dir)
 			if err != nil {
 				t.Fatal(err)
 			}

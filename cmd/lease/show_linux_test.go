@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fencedlease/lease/cmd/lease/internal/servers"
 )
 
 // A row is what docs/command.md promises for -json.
@@ -73,7 +75,7 @@ func TestShow(t *testing.T) {
 // makes the exit code 1.
 func TestList(t *testing.T) {
 	dir := t.TempDir()
-	store, _, stop, err := redis(dir)
+	store, _, stop, err := servers.Redis(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +153,7 @@ func (w *watcher) next() string {
 // lease watch prints the state at first, and then each change, but no renewal. It survives its store.
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
-	store, server, stop, err := redis(dir)
+	store, server, stop, err := servers.Redis(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,48 +1,22 @@
 package main_test
 
 import (
-	"bufio"
-	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/fencedlease/lease/internal/check/kubeserver"
-	"github.com/fencedlease/lease/natslease"
-	"github.com/fencedlease/lease/pglease"
+	"github.com/fencedlease/lease/cmd/lease/internal/servers"
 )
 
 // A store of each kind is opened by its URL, and the program runs, lists and breaks there.
 func TestStores(t *testing.T) {
-	dir := t.TempDir()
-	k, err := kubeserver.Start(t.Context(), dir)
+	urls, stop, err := servers.All(t.Context(), "../..", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(k.Stop)
-	config := filepath.Join(dir, "kubeconfig")
-	text := fmt.Sprintf(`{"clusters": [{"name": "c", "cluster": {"server": "https://%s", "insecure-skip-tls-verify": true}}],
-		"users": [{"name": "u", "user": {"token": %q}}], "current-context": "x",
-		"contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}`, k.Address, kubeserver.Admin)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", config)
-	for _, store := range []string{
-		url, "kube://default", strings.Replace(k.EtcdURL, "http", "etcd", 1) + "/leases",
-		natsServer(t), postgres(t), blobs(t),
-	} {
+	t.Cleanup(stop)
+	for _, store := range urls {
 		scheme, _, _ := strings.Cut(store, ":")
 		duration := "6s"
 		if scheme == "azblob" {
@@ -78,113 +52,4 @@ func TestStores(t *testing.T) {
 			}
 		})
 	}
-}
-
-// serve starts a server, which is killed at the end of the test.
-func serve(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-}
-
-// build builds a program of another module of the repository.
-func build(t *testing.T, module, pkg string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "program")
-	cmd := exec.Command("go", "build", "-o", file, pkg)
-	cmd.Dir = module
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", pkg, err, out)
-	}
-	return file
-}
-
-func freePort(t *testing.T) (address, port string) {
-	t.Helper()
-	address, err := kubeserver.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ = net.SplitHostPort(address)
-	return address, port
-}
-
-func natsServer(t *testing.T) (url string) {
-	address, port := freePort(t)
-	program := build(t, "../../natslease/natstest", "github.com/nats-io/nats-server/v2")
-	serve(t, exec.Command(program, "-a", "127.0.0.1", "-p", port, "-js", "-sd", t.TempDir()))
-	var js jetstream.JetStream
-	eventually(t, "NATS answers", 30*time.Second, func() bool {
-		nc, err := nats.Connect("nats://" + address)
-		if err != nil {
-			return false
-		}
-		t.Cleanup(nc.Close)
-		if js, err = jetstream.New(nc); err == nil {
-			_, err = js.CreateKeyValue(t.Context(), natslease.BucketConfig("commands", 1))
-		}
-		return err == nil
-	})
-	return "nats://" + address + "/commands"
-}
-
-func postgres(t *testing.T) string {
-	address, port := freePort(t)
-	dir, err := os.MkdirTemp("", "postgres") // the folders above that of the test are closed to others
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if len(all) == 0 {
-		t.Fatal("there is no PostgreSQL in /usr/lib/postgresql")
-	}
-	var attr syscall.SysProcAttr
-	if os.Getuid() == 0 { // PostgreSQL refuses root.
-		u, err := user.Lookup("nobody")
-		if err != nil {
-			t.Fatal(err)
-		}
-		uid, _ := strconv.Atoi(u.Uid)
-		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
-		if err := os.Chown(dir, uid, uid); err != nil {
-			t.Fatal(err)
-		}
-	}
-	init := exec.Command(filepath.Join(all[0], "initdb"), "-D", dir, "-U", "postgres", "-A", "trust", "--no-sync")
-	init.Dir, init.SysProcAttr = dir, &attr
-	if out, err := init.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	server := exec.Command(filepath.Join(all[0], "postgres"), "-D", dir, "-k", dir, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
-	server.Dir, server.SysProcAttr = dir, &attr
-	serve(t, server)
-	at := "postgres://postgres@" + address + "/postgres"
-	pool, err := pgxpool.New(t.Context(), at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	eventually(t, "PostgreSQL answers", 30*time.Second, func() bool { return pglease.Migrate(t.Context(), pool, nil) == nil })
-	return at
-}
-
-// blobs starts the double of Azure Blob.
-func blobs(t *testing.T) string {
-	cmd := exec.Command(build(t, "../../blobtest", "./cmd/blobtest"), "-addr", "127.0.0.1:0", "-clock", "real", "-container", "box", "-quiet")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	serve(t, cmd)
-	for in := bufio.NewScanner(out); in.Scan(); {
-		if _, rest, found := strings.Cut(in.Text(), "DefaultEndpointsProtocol="); found {
-			t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "DefaultEndpointsProtocol="+rest)
-			return "azblob://box"
-		}
-	}
-	t.Fatal("the double of Azure Blob prints no connection string")
-	return ""
 }

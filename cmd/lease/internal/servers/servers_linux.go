@@ -1,0 +1,259 @@
+// Package servers starts the servers of all stores on this machine, for tests and for measurements.
+package servers
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fencedlease/lease/internal/check/kubeserver"
+	"github.com/fencedlease/lease/natslease"
+	"github.com/fencedlease/lease/pglease"
+)
+
+// patience is how long a server may take until it answers.
+const patience = 30 * time.Second
+
+// All starts a server of each kind on free ports of the loopback interface, and returns the URLs of
+// their stores for package open, with the URL of a file. It sets the environment variables that the URLs
+// need. The servers keep their files in dir, and run until stop is called. root is the root folder of
+// the repository.
+func All(ctx context.Context, root, dir string) (urls []string, stop func(), err error) {
+	s := set{ctx: ctx, root: root, dir: dir, urls: []string{"file:" + filepath.Join(dir, "leases.db")}}
+	for _, start := range []func() error{s.kubernetes, s.redis, s.nats, s.postgres, s.blobs} {
+		if err := start(); err != nil {
+			s.stop()
+			return nil, nil, err
+		}
+	}
+	return s.urls, s.stop, nil
+}
+
+// A set is the servers that were started.
+type set struct {
+	ctx       context.Context
+	root, dir string
+	urls      []string
+	stops     []func()
+}
+
+func (s *set) stop() {
+	for _, stop := range s.stops {
+		stop()
+	}
+}
+
+// start starts a server, which stop kills.
+func (s *set) start(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.stops = append(s.stops, func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return nil
+}
+
+// folder makes a folder for the files of a server.
+func (s *set) folder(name string) (string, error) {
+	dir := filepath.Join(s.dir, name)
+	return dir, os.Mkdir(dir, 0o700)
+}
+
+// build builds a program of another module of the repository.
+func (s *set) build(module, pkg string) (string, error) {
+	file := filepath.Join(s.dir, filepath.Base(module))
+	cmd := exec.CommandContext(s.ctx, "go", "build", "-o", file, pkg)
+	cmd.Dir = filepath.Join(s.root, module)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %v\n%s", pkg, err, out)
+	}
+	return file, nil
+}
+
+// eventually calls f until it succeeds.
+func eventually(ctx context.Context, what string, f func() error) error {
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		if err := f(); err == nil || time.Since(began) > patience || ctx.Err() != nil {
+			if err != nil {
+				err = fmt.Errorf("%s does not answer: %w", what, err)
+			}
+			return err
+		}
+	}
+}
+
+func freePort() (address, port string, err error) {
+	if address, err = kubeserver.FreeAddress(); err == nil {
+		_, port, err = net.SplitHostPort(address)
+	}
+	return address, port, err
+}
+
+// kubernetes starts an API server and its etcd, which is also the etcd of etcd://.
+func (s *set) kubernetes() error {
+	dir, err := s.folder("kubernetes")
+	if err != nil {
+		return err
+	}
+	k, err := kubeserver.Start(s.ctx, dir)
+	if err != nil {
+		return err
+	}
+	s.stops = append(s.stops, k.Stop)
+	config := filepath.Join(dir, "kubeconfig")
+	text := fmt.Sprintf(`{"clusters": [{"name": "c", "cluster": {"server": "https://%s", "insecure-skip-tls-verify": true}}],
+		"users": [{"name": "u", "user": {"token": %q}}], "current-context": "x",
+		"contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}`, k.Address, kubeserver.Admin)
+	s.urls = append(s.urls, "kube://default", strings.Replace(k.EtcdURL, "http", "etcd", 1)+"/leases")
+	return errors.Join(os.WriteFile(config, []byte(text), 0o600), os.Setenv("KUBECONFIG", config))
+}
+
+func (s *set) redis() error {
+	dir, err := s.folder("redis")
+	if err != nil {
+		return err
+	}
+	url, _, stop, err := Redis(dir)
+	if err == nil {
+		s.stops, s.urls = append(s.stops, stop), append(s.urls, url)
+	}
+	return err
+}
+
+// Redis starts a server, and returns its URL, its process and a function that kills it.
+func Redis(dir string) (url string, p *os.Process, stop func(), err error) {
+	address, port, err := freePort()
+	if err != nil {
+		return "", nil, nil, err
+	}
+	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
+	if err := cmd.Start(); err != nil {
+		return "", nil, nil, err
+	}
+	stop = func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
+	err = eventually(context.Background(), "Redis", func() error {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	})
+	if err != nil {
+		stop()
+		return "", nil, nil, err
+	}
+	return "redis://" + address, cmd.Process, stop, nil
+}
+
+func (s *set) nats() error {
+	address, port, err := freePort()
+	if err != nil {
+		return err
+	}
+	program, err := s.build("natslease/natstest", "github.com/nats-io/nats-server/v2")
+	if err != nil {
+		return err
+	}
+	dir, err := s.folder("nats")
+	if err != nil {
+		return err
+	}
+	if err := s.start(exec.Command(program, "-a", "127.0.0.1", "-p", port, "-js", "-sd", dir)); err != nil {
+		return err
+	}
+	s.urls = append(s.urls, "nats://"+address+"/commands")
+	return eventually(s.ctx, "NATS", func() error {
+		nc, err := nats.Connect("nats://" + address)
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		js, err := jetstream.New(nc)
+		if err == nil {
+			_, err = js.CreateKeyValue(s.ctx, natslease.BucketConfig("commands", 1))
+		}
+		return err
+	})
+}
+
+func (s *set) postgres() error {
+	address, port, err := freePort()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "postgres") // the folders above s.dir may be closed to other users
+	if err != nil {
+		return err
+	}
+	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if len(all) == 0 {
+		return errors.New("there is no PostgreSQL in /usr/lib/postgresql")
+	}
+	var attr syscall.SysProcAttr
+	if os.Getuid() == 0 { // PostgreSQL refuses root.
+		u, err := user.Lookup("nobody")
+		if err != nil {
+			return err
+		}
+		uid, _ := strconv.Atoi(u.Uid)
+		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
+		if err := os.Chown(dir, uid, uid); err != nil {
+			return err
+		}
+	}
+	init := exec.CommandContext(s.ctx, filepath.Join(all[0], "initdb"), "-D", dir, "-U", "postgres", "-A", "trust", "--no-sync")
+	init.Dir, init.SysProcAttr = dir, &attr
+	if out, err := init.CombinedOutput(); err != nil {
+		return fmt.Errorf("%v\n%s", err, out)
+	}
+	server := exec.Command(filepath.Join(all[0], "postgres"), "-D", dir, "-k", dir, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
+	server.Dir, server.SysProcAttr = dir, &attr
+	if err := s.start(server); err != nil {
+		return err
+	}
+	s.stops = append(s.stops, func() { os.RemoveAll(dir) })
+	url := "postgres://postgres@" + address + "/postgres"
+	s.urls = append(s.urls, url)
+	pool, err := pgxpool.New(s.ctx, url)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return eventually(s.ctx, "PostgreSQL", func() error { return pglease.Migrate(s.ctx, pool, nil) })
+}
+
+// blobs starts the double of Azure Blob.
+func (s *set) blobs() error {
+	program, err := s.build("blobtest", "./cmd/blobtest")
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(program, "-addr", "127.0.0.1:0", "-clock", "real", "-container", "box", "-quiet")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.start(cmd); err != nil {
+		return err
+	}
+	s.urls = append(s.urls, "azblob://box")
+	for in := bufio.NewScanner(out); in.Scan(); {
+		if _, rest, found := strings.Cut(in.Text(), "DefaultEndpointsProtocol="); found {
+			return os.Setenv("AZURE_STORAGE_CONNECTION_STRING", "DefaultEndpointsProtocol="+rest)
+		}
+	}
+	return errors.New("the double of Azure Blob prints no connection string")
+}
