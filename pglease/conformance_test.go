@@ -68,6 +68,9 @@ func suites(t *testing.T, database string, open func(testing.TB) suited, connect
 		t.Parallel()
 		leasetest.TestStore(t, func(t testing.TB) lease.Store { return open(t) }, o)
 	})
+	if testing.Short() && connect != nil {
+		return o // the statements are those of the other test
+	}
 	t.Run("Authority", func(t *testing.T) {
 		t.Parallel()
 		leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return open(t).Authority() }, o)
@@ -80,6 +83,9 @@ func TestConformance(t *testing.T) {
 	database := shared.Database(t)
 	p := pool(t, shared.URL(database), func(c *pgxpool.Config) { c.MaxConns = 64 }) // enough for all tests at once
 	o := *suites(t, database, func(t testing.TB) suited { return store(t, p, nil) }, nil)
+	if testing.Short() {
+		return // the behavior of holders depends little on the store
+	}
 	o.Lease.Authority = func(t testing.TB) lease.Authority { return store(t, p, nil).Authority() }
 	t.Run("Lease", func(t *testing.T) {
 		t.Parallel()
@@ -87,7 +93,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The suites also run over database/sql, which cannot watch.
+// The suites also run over database/sql, which cannot watch. With -short, these two tests run the suites
+// that take less than a minute.
 func TestSQLConformance(t *testing.T) {
 	t.Parallel()
 	database := shared.Database(t)
