@@ -12,6 +12,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/timeline"
 	"github.com/fencedlease/lease/leasefault"
 )
 
@@ -19,7 +20,8 @@ import (
 // a history are relative to its first line. A history is safe for concurrent use by multiple
 // goroutines. The zero history is empty and ready to use.
 type history struct {
-	delays delays
+	delays  delays
+	drawing timeline.Drawing // of the requests that the history has
 
 	mu    sync.Mutex
 	began time.Time
@@ -34,7 +36,9 @@ func (h *history) printf(format string, args ...any) {
 	if h.began.IsZero() {
 		h.began = now
 	}
-	h.lines = append(h.lines, fmt.Sprintf("%12v  %s", now.Sub(h.began), fmt.Sprintf(format, args...)))
+	text := fmt.Sprintf(format, args...)
+	h.lines = append(h.lines, fmt.Sprintf("%12v  %s", now.Sub(h.began), text))
+	h.noted(now, text)
 }
 
 // stepped adds a line for a call of a function like lease.Step. The line contains the time that was
@@ -84,6 +88,7 @@ func (a historicAuthority) Do(ctx context.Context, name string, req lease.Reques
 	a.h.printf("-> %s", requestText(req))
 	res, err := a.Authority.Do(ctx, name, req)
 	a.h.delays.answered(req.Action.String(), sent)
+	a.h.answered("", name, req, sent, res, err)
 	a.h.printf("<- %s after %v: %s", requestText(req), time.Since(sent), answerText(res, err))
 	return res, err
 }
@@ -223,6 +228,7 @@ func (w *requestLog) Do(ctx context.Context, name string, req lease.Request) (le
 	w.mu.Lock()
 	delete(w.flying, &s)
 	w.mu.Unlock()
+	w.h.answered(w.who, name, req, s.at, res, err)
 	w.h.printf("%s <- %s: %s", w.who, requestText(req), answerText(res, err))
 	return res, err
 }

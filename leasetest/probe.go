@@ -26,6 +26,7 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	_, _ = seed.Write([]byte(r.name))
 	p := &probe{TB: t, Options: s.options, suite: s, rule: r, history: new(history), over: make(chan struct{}), rand: rand.New(rand.NewPCG(s.options.Seed, seed.Sum64()))}
 	p.name = fmt.Sprintf("leasetest/%s/%08x", r.name, p.rand.Uint32())
+	p.history.drawing.Title = r.name + ": SPEC " + r.clause()
 	p.began = time.Now()
 	p.D = p.leaseDuration()
 	if p.realTime {
@@ -87,8 +88,8 @@ func (p *probe) violation(what string) string {
 	}
 	history, shown := p.history.linesAfter(p.shownLines)
 	p.shownLines = shown
-	text := fmt.Sprintf("SPEC %s is violated: %s\n%s\n%s:\n%s\nreplay: %s",
-		p.rule.clause(), p.rule.says, what, when, history, p.suite.replay(p.Name()))
+	text := fmt.Sprintf("SPEC %s is violated: %s\n%s\n%s:\n%s\nreplay: %s%s",
+		p.rule.clause(), p.rule.says, what, when, history, p.suite.replay(p.Name()), p.drawPicture(what))
 	p.said = append(p.said, text)
 	p.suite.mu.Lock()
 	defer p.suite.mu.Unlock()

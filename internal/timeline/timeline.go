@@ -35,6 +35,9 @@ const (
 // most is how many parts a lane has, and how many events a Drawing. Older ones are dropped.
 const most = 40
 
+// mostLanes is how many lanes are drawn. Later ones are left out.
+const mostLanes = 20
+
 // A Drawing collects what happens. The zero Drawing is empty and ready to use. Its methods are safe for
 // concurrent use by several goroutines.
 type Drawing struct {
@@ -107,6 +110,9 @@ func (d *Drawing) lane(name string, at time.Time) *lane {
 		d.last = at
 	}
 	i := slices.IndexFunc(d.lanes, func(l *lane) bool { return l.name == name })
+	if i < 0 && len(d.lanes) == mostLanes {
+		return new(lane)
+	}
 	if i < 0 {
 		i = len(d.lanes)
 		d.lanes = append(d.lanes, &lane{name: name})
