@@ -156,6 +156,9 @@ func (c *Code) UnmarshalText(text []byte) error {
 // CodeOf returns the first Code that [errors.As] finds in the tree of err. If there is no Code,
 // CodeOf returns 0.
 func CodeOf(err error) Code {
+	if err == nil {
+		return 0 // without an allocation
+	}
 	var c Code
 	errors.As(err, &c)
 	return c

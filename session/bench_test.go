@@ -72,6 +72,23 @@ func BenchmarkRenewal(b *testing.B) {
 	}
 }
 
+func BenchmarkAcquireRelease(b *testing.B) {
+	l, err := session.New(free{}, "x", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close(context.Background())
+	b.ReportAllocs()
+	for b.Loop() {
+		if ok, err := l.Acquire(b.Context()); !ok || err != nil {
+			b.Fatal(ok, err)
+		}
+		if err := l.Release(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // footprint holds n leases. It returns the bytes that each Session keeps, without the bytes of its
 // authority and its name. It also returns the number of goroutines that all n Sessions have while
 // nothing is due.

@@ -9,9 +9,12 @@ import (
 
 // A replyTo says where the outcome of a call goes.
 type replyTo struct {
-	ctx    context.Context
-	answer func(outcome) // is called once, and must not block
+	ctx context.Context
+	to  receiver
 }
+
+// A receiver gets an outcome. Its method is called once, and must not block.
+type receiver interface{ answer(outcome) }
 
 // An input passes the call with number n to the machine.
 type input func(m *machine, now time.Time, n uint64)
@@ -39,20 +42,35 @@ func (s *Session) cancel(n uint64, err error) {
 	s.step(func(m *machine, now time.Time) { m.cancel(now, n, err) })
 }
 
-// call begins a call. The returned function waits for the answer. If the context of the returned
-// function ends first, the function cancels the call.
-func (s *Session) call(ctx context.Context, input input) (await func(context.Context) outcome) {
-	answers := make(chan outcome, 1)
-	n := s.begin(replyTo{ctx, func(o outcome) { answers <- o }}, input)
-	return func(ctx context.Context) outcome {
-		select {
-		case o := <-answers:
-			return o
-		case <-ctx.Done():
-			s.cancel(n, ctx.Err())
-			return <-answers
-		}
+// call begins a call.
+func (s *Session) call(ctx context.Context, input input) *begun {
+	c := &begun{s: s, done: make(chan struct{})}
+	c.number = s.begin(replyTo{ctx, c}, input)
+	return c
+}
+
+// A begun call waits for its outcome.
+type begun struct {
+	s       *Session
+	number  uint64
+	outcome outcome // once done is closed
+	done    chan struct{}
+}
+
+func (c *begun) answer(o outcome) {
+	c.outcome = o
+	close(c.done)
+}
+
+// await waits for the outcome. If ctx ends first, it cancels the call.
+func (c *begun) await(ctx context.Context) outcome {
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		c.s.cancel(c.number, ctx.Err())
+		<-c.done
 	}
+	return c.outcome
 }
 
 // Acquire tries once to acquire the lease. Acquire does not wait until the lease is free. It returns
@@ -98,7 +116,7 @@ func (s *Session) acquire(ctx context.Context) outcome {
 	if err := ctx.Err(); err != nil {
 		return outcome{err: err}
 	}
-	return s.call(ctx, (*machine).acquire)(ctx)
+	return s.call(ctx, (*machine).acquire).await(ctx)
 }
 
 // acquired converts the outcome of an Acquire into the results of AcquireWithToken and AcquireUnlessHeld.
@@ -210,11 +228,11 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 func (s *Session) relinquish(ctx context.Context, op string, input input) error {
 	needContext(ctx, op)
 	over := ctx.Err() != nil
-	await := s.call(ctx, input)
+	c := s.call(ctx, input)
 	if !over && context.Cause(ctx) == error(lease.ErrReleased) {
 		ctx = context.WithoutCancel(ctx)
 	}
-	if o := await(ctx); o.err != nil {
+	if o := c.await(ctx); o.err != nil {
 		return s.opError(op, o.err)
 	}
 	return nil

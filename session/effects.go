@@ -1,6 +1,7 @@
 package session
 
 import (
+	"sync"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -15,6 +16,18 @@ type effects struct {
 	send    []request        // requests to send, each on a goroutine of its own
 	report  []any            // events for the handlers, the Trace and the Logger; report.go lists their types
 	answers []outcome        // outcomes of calls that wait
+}
+
+// spare has effects that were done.
+var spare = sync.Pool{New: func() any { return new(effects) }}
+
+// done keeps the struct, which has no more users, for another input.
+func (e *effects) done() {
+	clear(e.send)
+	clear(e.report)
+	clear(e.answers)
+	*e = effects{send: e.send[:0], report: e.report[:0], answers: e.answers[:0]}
+	spare.Put(e)
 }
 
 // A call is a method call that waits for its outcome. The Session gives each call a number. If the

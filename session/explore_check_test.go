@@ -418,7 +418,7 @@ func (w *world) after(who int) effects { return w.afterAnswer(who, 0) }
 // machine may send another command for the same call.
 func (w *world) afterAnswer(who int, after aim) effects {
 	h, now := &w.h[who], w.now(who)
-	out := h.m.take()
+	out := *h.m.take()
 	w.noteEffects(who, out)
 	if out.stop != nil && !out.began {
 		w.checkStop(who, out.stop, now)

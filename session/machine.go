@@ -306,11 +306,9 @@ func (m *machine) sleep(now time.Time) time.Duration {
 
 // take returns the effects of all inputs since the previous call of take, and removes the returned
 // effects from the machine.
-func (m *machine) take() effects {
-	var out effects
-	if m.out != nil {
-		out, m.out = *m.out, nil
-	}
+func (m *machine) take() *effects {
+	out := m.effects()
+	m.out = nil
 	return out
 }
 
@@ -318,7 +316,7 @@ func (m *machine) take() effects {
 // struct that effects returns.
 func (m *machine) effects() *effects {
 	if m.out == nil {
-		m.out = new(effects)
+		m.out = spare.Get().(*effects)
 	}
 	return m.out
 }

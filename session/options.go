@@ -125,7 +125,8 @@ type Options struct {
 	// Each log record has the name of the lease and the owner of the Session. If a request is
 	// refused because another holder has the lease, the request does not count as failed. A slow
 	// Logger does not delay the Session, even if the Logger never returns. If the Logger is too
-	// slow, the Session drops some records and counts them. Default: slog.Default() at the time of
+	// slow, the Session drops some records and counts them. Only the method Enabled of its Handler is
+	// called at once, for records at Debug, and must not block. Default: slog.Default() at the time of
 	// each record. Use slog.DiscardHandler to turn logging off.
 	Logger *slog.Logger
 

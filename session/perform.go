@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
+	"sync"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -12,30 +12,100 @@ import (
 	"github.com/fencedlease/lease/internal/urgent"
 )
 
-// take converts the effects of one input to two lists of functions. The second list (answers) has
-// the functions that send an outcome to a waiting caller. The first list (acts) has all functions
-// that do not send an outcome, in order of urgency. A function that calls a hook of the Trace can
-// block. The function that sets the alarm blocks if the method After of the Clock blocks. No other
-// function blocks. The caller of take holds mu, and must unlock mu before it calls the functions.
-// The caller must call the functions in acts first.
-func (s *Session) take(now time.Time) (acts, answers []func()) {
+// A plan has the functions that carry out the effects of one input. A hook of the Trace can block, and so
+// can the function that sets the alarm, if the method After of the Clock blocks. No other function
+// blocks.
+type plan struct {
+	acts    []func() // in order of urgency
+	sends   []*sending
+	hooks   []func()
+	answers []answer // for callers that wait
+}
+
+// An answer is an outcome and where it goes.
+type answer struct {
+	to receiver
+	o  outcome
+}
+
+var plans = sync.Pool{New: func() any { return new(plan) }}
+
+func (p *plan) do(f func()) { p.acts = append(p.acts, f) }
+
+// hook adds a hook, which may be nil.
+func (p *plan) hook(f func()) {
+	if f != nil {
+		p.hooks = append(p.hooks, f)
+	}
+}
+
+// perform calls the functions in order, and sends each request on a goroutine of its own. If a hook
+// panics or calls runtime.Goexit, perform still sends the outcomes, so that no caller waits forever. After
+// that, the panic continues. A panic of a hook ends the process, unless the hook runs on the goroutine of
+// a caller that recovers.
+func (p *plan) perform() {
+	defer p.done()
+	callAll(p.acts)
+	for _, w := range p.sends {
+		go w.send()
+	}
+	callAll(p.hooks)
+}
+
+// performHere is perform for a goroutine that may wait for the answer to a request. If the plan is just to
+// send one, that is done on this goroutine.
+func (p *plan) performHere() {
+	if len(p.sends) != 1 || len(p.hooks) > 0 || len(p.answers) > 0 {
+		p.perform()
+		return
+	}
+	w := p.sends[0]
+	p.sends = none(p.sends)
+	p.perform()
+	w.send()
+}
+
+// done sends the outcomes, and keeps the plan for another input.
+func (p *plan) done() {
+	for _, a := range p.answers {
+		a.to.answer(a.o)
+	}
+	*p = plan{none(p.acts), none(p.sends), none(p.hooks), none(p.answers)}
+	plans.Put(p)
+}
+
+func callAll(all []func()) {
+	for _, f := range all {
+		f()
+	}
+}
+
+// none empties a list.
+func none[T any](all []T) []T {
+	clear(all)
+	return all[:0]
+}
+
+// take makes a plan of the effects of one input. The caller holds mu, and must unlock mu before it
+// performs the plan.
+func (s *Session) take(now time.Time) *plan {
+	p := plans.Get().(*plan)
 	out := s.machine.take()
-	do := func(f func()) { acts = append(acts, f) }
+	defer out.done()
 	s.belief.Store(s.machine.term.belief)
 	s.last = cmp.Or(s.machine.term.belief, s.last)
 	if errors.Is(out.ended, lease.ErrTakenOver) {
 		errors.As(out.ended, &s.takenOver)
 	}
-	var hooks []func()
 	switch {
 	case out.ended != nil:
-		do(s.contexts.End(out.ended))
+		p.do(s.contexts.End(out.ended))
 	case out.stop != nil:
-		do(s.contexts.End(out.stop))
-		hooks = append(hooks, s.reportStop(out.stop))
+		p.do(s.contexts.End(out.stop))
+		p.hook(s.reportStop(out.stop))
 	}
 	if out.ended != nil && s.watching != nil {
-		do(s.watching)
+		p.do(s.watching)
 		s.watching = nil
 	}
 	for _, r := range out.send {
@@ -45,72 +115,54 @@ func (s *Session) take(now time.Time) (acts, answers []func()) {
 		} else if c, waits := s.calls.Get(r.call); waits {
 			ctx = c.ctx
 		}
-		do(s.tasks.Start(func() { s.sendRequest(ctx, r) }))
+		s.tasks.Begin()
+		p.sends = append(p.sends, &sending{s, ctx, r})
 	}
 	if _, ok := s.authority.(lease.Watcher); ok && s.o.Watch && out.began {
 		ctx, cancel := context.WithCancel(context.Background())
 		s.watching = cancel
 		id := s.machine.term.belief.id
-		do(s.tasks.Start(func() { s.watchHeld(ctx, id) }))
+		p.do(s.tasks.Start(func() { s.watchHeld(ctx, id) }))
 	}
-	do(s.alarm.Set(s.o.Clock, now, s.machine.sleep(now)))
+	p.do(s.alarm.Set(s.o.Clock, now, s.machine.sleep(now)))
 	for _, event := range out.report {
 		handlers, hook := s.report(event)
 		for _, call := range handlers {
-			do(func() { go call() })
+			p.do(func() { go call() })
 		}
-		hooks = append(hooks, hook)
+		p.hook(hook)
 	}
 	if out.ended != nil {
-		hooks = append(hooks, s.reportEnd(out.ended))
+		p.hook(s.reportEnd(out.ended))
 	}
-	acts = append(acts, slices.DeleteFunc(hooks, func(hook func()) bool { return hook == nil })...)
 	for _, o := range out.answers {
-		answer := s.calls.Take(o.call).answer
-		answers = append(answers, func() { answer(o) })
+		p.answers = append(p.answers, answer{s.calls.Take(o.call).to, o})
 	}
-	return acts, answers
-}
-
-// perform calls the functions in the list acts, and then the functions in the list answers. The
-// method take has returned both lists. If a hook panics or calls runtime.Goexit, perform still
-// calls the functions in the list answers, so that no caller waits forever. After those calls, the
-// panic continues. A panic of a hook ends the process, unless the hook runs on the goroutine of a
-// caller that recovers.
-func perform(acts, answers []func()) {
-	defer func() {
-		for _, answer := range answers {
-			answer()
-		}
-	}()
-	for _, act := range acts {
-		act()
-	}
+	return p
 }
 
 var renewing = urgent.Mark(context.Background()) // the context of every renewal
 
-// sendRequest sends a request and passes the answer to the machine. The parameter ctx is the context
-// of the call that the request belongs to. If ctx has ended, sendRequest does not send an Acquire,
-// but still sends every other request. The time limit of each request is the RequestTimeout.
-func (s *Session) sendRequest(ctx context.Context, r request) {
-	if err := ctx.Err(); err != nil && r.aim == aimAcquire {
-		s.step(func(m *machine, now time.Time) {
-			m.cancel(now, r.call, err)
-			m.answered(r, now, lease.Result{}, lease.ErrReleased, false) // certainly not granted
+// A sending is a request on its way to the authority. It implements [tasks.Request].
+type sending struct {
+	s   *Session
+	ctx context.Context // of the call that the request belongs to
+	r   request
+}
+
+// send sends the request, as a task that has begun, and passes the answer to the machine. If the context of the call has ended,
+// it does not send an Acquire, but still sends every other request. The time limit of each request is
+// the RequestTimeout.
+func (w *sending) send() {
+	defer tasks.Finally(w.s.tasks.End)
+	if err := w.ctx.Err(); err != nil && w.r.aim == aimAcquire {
+		w.s.step(func(m *machine, now time.Time) {
+			m.cancel(now, w.r.call, err)
+			m.answered(w.r, now, lease.Result{}, lease.ErrReleased, false) // certainly not granted
 		})
 		return
 	}
-	if ctx.Done() != nil {
-		ctx = context.WithoutCancel(ctx)
-	}
-	tasks.Guard(ctx, s.o.Clock, s.o.RequestTimeout, &sending{s, r})
-}
-
-// A sending is a request on its way to the authority. It implements [tasks.Request].
-type sending struct {
-	s *Session
-	r request
+	tasks.Guard(w.ctx, w.s.o.Clock, w.s.o.RequestTimeout, w)
 }
 
 func (w *sending) Do(ctx context.Context) (lease.Result, error) {

@@ -314,12 +314,12 @@ var plants = []plant{
 		"TestRunAllOrNone", "ends", false},
 
 	// --- What the Session does with the effects, in order
-	{"hooks are called before the contexts end", "perform.go", "do(s.contexts.End(out.ended))\n", "defer func(end func()) { acts = append(acts, end) }(s.contexts.End(out.ended))\n",
+	{"hooks are called before the contexts end", "perform.go", "p.do(s.contexts.End(out.ended))\n", "defer func(end func()) { p.hooks = append(p.hooks, end) }(s.contexts.End(out.ended))\n",
 		"TestEnds", "ends", false},
-	{"CheckAlive is true in a hook", "perform.go", "\ts.belief.Store(s.machine.term.belief)\n\ts.last", "\tif b := s.machine.term.belief; b != nil {\n\t\ts.belief.Store(b)\n\t} else {\n\t\tdefer func() { acts = append(acts, func() { s.belief.Store(nil) }) }()\n\t}\n\ts.last",
+	{"CheckAlive is true in a hook", "perform.go", "\ts.belief.Store(s.machine.term.belief)\n\ts.last", "\tif b := s.machine.term.belief; b != nil {\n\t\ts.belief.Store(b)\n\t} else {\n\t\tdefer func() { p.hooks = append(p.hooks, func() { s.belief.Store(nil) }) }()\n\t}\n\ts.last",
 		"TestEnds", "ends", false},
-	{"requests are no tasks", "perform.go", "do(s.tasks.Start(func() { s.sendRequest(ctx, r) }))", "do(func() { go s.sendRequest(ctx, r) })",
+	{"requests are no tasks", "perform.go", "\t\ts.tasks.Begin()\n", "\t\ts.tasks.Begin()\n\t\ts.tasks.End()\n",
 		"TestClose", "ends", false},
-	{"the watch of an earlier incarnation goes on", "perform.go", "do(s.watching)\n", "",
+	{"the watch of an earlier incarnation goes on", "perform.go", "p.do(s.watching)\n", "",
 		"TestEnds", "ends", false},
 }

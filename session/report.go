@@ -175,7 +175,7 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 	}
 	switch e := event.(type) {
 	case AcquireInfo:
-		if e.Token != "" {
+		if e.Token != "" && s.log.Enabled(slog.LevelDebug) {
 			s.record(slog.LevelDebug, "acquired", "token", e.Token)
 		}
 		e.Name = s.Name()
@@ -188,7 +188,7 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 		if s.last != nil && s.last.id == e.ID {
 			e.Token = s.last.token
 		}
-		if e.Err == nil {
+		if e.Err == nil && s.log.Enabled(slog.LevelDebug) {
 			args := []any{"id", e.ID}
 			if e.Token != "" {
 				args = append(args, "token", e.Token)

@@ -79,7 +79,7 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	if o.Owner == "" {
 		s.machine.unique, o.Owner = true, defaultOwner(s.machine.random.ID())
 	}
-	s.alarm.Ring = func() { s.tasks.Run(func() { s.step((*machine).advance) }) } // runs as a task, so that Close waits for the hooks that the alarm calls
+	s.alarm.Ring = func() { s.tasks.Run(func() { s.plan((*machine).advance).performHere() }) } // runs as a task, so that Close waits for the hooks that the alarm calls
 	s.log.To = o.Logger
 	return s, nil
 }
@@ -147,14 +147,17 @@ func (s *Session) current() (b belief, held bool) {
 
 // step gives the machine one input and performs the effects. Every change of the machine goes
 // through step. The caller must hold no lock.
-func (s *Session) step(input func(m *machine, now time.Time)) {
+func (s *Session) step(input func(m *machine, now time.Time)) { s.plan(input).perform() }
+
+// plan gives the machine one input and returns the plan of its effects.
+func (s *Session) plan(input func(m *machine, now time.Time)) *plan {
 	s.checkedOptions()
 	s.mu.Lock()
 	now := s.o.Clock.Now()
 	input(&s.machine, now)
-	acts, answers := s.take(now)
+	p := s.take(now)
 	s.mu.Unlock()
-	perform(acts, answers)
+	return p
 }
 
 // jitter shortens a duration at random by up to half. jitter locks mu, which guards the source of

@@ -42,12 +42,17 @@ func (s *Session) waitSpread(ctx context.Context, spread func() time.Duration) e
 // When a call of Wait is answered, the context of the call ends with the cause errAnswered.
 var errAnswered = errors.New("the lease was given up")
 
+// An ender ends the context of a call of Wait.
+type ender context.CancelCauseFunc
+
+func (end ender) answer(outcome) { end(errAnswered) }
+
 // wait is like waitSpread, with two differences. If Release, HandOver or Close was called, wait returns
 // ErrReleased. While the lease is locked and the Session cannot acquire it, wait passes each answer
 // of the authority to the function isEnough, and returns true if isEnough returns true.
 func (s *Session) wait(ctx context.Context, spread func() time.Duration, isEnough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
-	n := s.begin(replyTo{ctx, func(outcome) { end(errAnswered) }}, (*machine).await)
+	n := s.begin(replyTo{ctx, ender(end)}, (*machine).await)
 	defer s.cancel(n, nil)
 	f := s.follower()
 	f.Spread = spread

@@ -40,6 +40,18 @@ const (
 	flushTime   = 100 * time.Millisecond // how long Flush waits at most
 )
 
+// Enabled reports whether the Logger wants records of a level, as far as its Handler says at once.
+func (q *Queue) Enabled(level slog.Level) bool {
+	return q.logger().Enabled(context.Background(), level)
+}
+
+func (q *Queue) logger() *slog.Logger {
+	if q.To == nil {
+		return slog.Default()
+	}
+	return q.To
+}
+
 // Log adds a record, and does not wait for the Logger. If 64 records are already waiting, Log drops
 // the new record. The next record that the Logger gets has the attribute "dropped" with the number
 // of dropped records. An attribute whose value is nil is left out.
@@ -99,11 +111,7 @@ func (q *Queue) run() {
 			empty = true
 			return
 		}
-		to := q.To
-		if to == nil {
-			to = slog.Default()
-		}
-		if ctx := context.Background(); to.Enabled(ctx, r.level) {
+		if ctx, to := context.Background(), q.logger(); to.Enabled(ctx, r.level) {
 			to.Log(ctx, r.level, r.text, withoutNil(r.args)...)
 		}
 	}

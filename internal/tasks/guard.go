@@ -33,8 +33,8 @@ type Request[T any] interface {
 	Returned(answer T, err error)
 }
 
-// Guard calls the method Do of a request with a context that lasts for d, and calls its method Answer
-// exactly once:
+// Guard calls the method Do of a request with a context that has the values of ctx and lasts for d,
+// also if ctx ends. It calls the method Answer exactly once:
 //
 //   - If Do returns, Guard passes its results to Answer.
 //   - If Do exits its goroutine, Guard passes ErrGone to Answer.
@@ -43,12 +43,13 @@ type Request[T any] interface {
 //
 // Guard returns after its last call of Answer or Returned has ended.
 func Guard[T any](ctx context.Context, c lease.Clock, d time.Duration, r Request[T]) {
-	g := &guard[T]{request: r, err: ErrGone}
-	ctx, cancel := timing.WithTimeout(ctx, c, d)
-	g.watch(ctx, c, d)
+	if ctx.Done() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	g := &guard[T]{request: r, err: ErrGone, limit: d}
+	ctx = g.watch(ctx, c)
 	defer Finally(func() { // runs even if Do exits the goroutine
 		g.stop()
-		cancel()
 		if g.claim() {
 			r.Answer(g.res, g.err, false)
 			return
@@ -63,13 +64,16 @@ type guard[T any] struct {
 	request Request[T]
 	res     T
 	err     error
+	limit   time.Duration
 
 	mu       sync.Mutex
 	answered bool
 	gaveUp   chan struct{} // closed when Answer has returned; nil unless the request was given up
-	late     bool          // d has passed once, on the System clock
-	timer    *time.Timer   // on the System clock
-	unwatch  func()        // on any other clock
+	late     bool          // the limit has passed once, on the System clock
+
+	deadline deadline    // on the System clock, for which the context itself has no timer
+	timer    *time.Timer // on the System clock
+	unwatch  func()      // on any other clock
 }
 
 // claim reports whether the caller must call Answer, because it was not called yet.
@@ -95,45 +99,55 @@ func (g *guard[T]) giveUp() {
 	g.request.Answer(none, ErrOverdue, true)
 }
 
-// watch arranges that giveUp is called when d has passed since the end of ctx. The second d begins only
-// at the end of the first, so that a process that was stopped for long gives Do its time.
-func (g *guard[T]) watch(ctx context.Context, c lease.Clock, d time.Duration) {
+// watch returns the context of Do, and arranges that giveUp is called when the limit has passed since
+// its end. The second limit begins only at the end of the first, so that a process that was stopped for
+// long gives Do its time.
+func (g *guard[T]) watch(ctx context.Context, c lease.Clock) context.Context {
 	if _, ok := c.(timing.System); ok {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.timer = time.AfterFunc(d, func() { g.rings(d) })
-		return
+		g.deadline.Context, g.deadline.at = ctx, time.Now().Add(g.limit)
+		g.timer = time.AfterFunc(g.limit, g.rings)
+		return &g.deadline
 	}
+	ctx, cancel := timing.WithTimeout(ctx, c, g.limit)
 	done := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	unwatch := context.AfterFunc(ctx, func() {
 		select {
-		case <-timing.After(c, d):
+		case <-timing.After(c, g.limit):
 			g.giveUp()
 		case <-done:
 		}
 	})
 	g.unwatch = func() {
-		stop()
+		unwatch()
 		close(done)
+		cancel()
 	}
+	return ctx
 }
 
-func (g *guard[T]) rings(d time.Duration) {
+// rings ends the context at the first time, and gives up at the second.
+func (g *guard[T]) rings() {
 	g.mu.Lock()
 	first := !g.late
 	g.late = true
 	if first && !g.answered {
-		g.timer.Reset(d)
+		g.timer.Reset(g.limit)
 	}
 	g.mu.Unlock()
-	if !first {
+	if first {
+		g.deadline.end(context.DeadlineExceeded)
+	} else {
 		g.giveUp()
 	}
 }
 
+// stop ends the context and the watch.
 func (g *guard[T]) stop() {
 	if g.timer != nil {
 		g.timer.Stop()
+		g.deadline.end(context.Canceled)
 		return
 	}
 	g.unwatch()

@@ -22,17 +22,17 @@ type Group struct {
 
 // Run calls f as a task.
 func (g *Group) Run(f func()) {
-	g.begin()
-	defer Finally(g.end)
+	g.Begin()
+	defer Finally(g.End)
 	f()
 }
 
 // Start begins a task. The caller must call the returned function, which calls f on a new
 // goroutine.
 func (g *Group) Start(f func()) (start func()) {
-	g.begin()
+	g.Begin()
 	run := func() {
-		defer Finally(g.end)
+		defer Finally(g.End)
 		f()
 	}
 	return func() { go run() }
@@ -94,13 +94,15 @@ func (g *Group) Close(ctx context.Context) error {
 	}
 }
 
-func (g *Group) begin() {
+// Begin begins a task, which the caller must end with End.
+func (g *Group) Begin() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running++
 }
 
-func (g *Group) end() {
+// End ends a task.
+func (g *Group) End() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running--
@@ -125,7 +127,7 @@ func (g *Group) endAsking(running *Count) {
 	g.mu.Lock()
 	running.n--
 	g.mu.Unlock()
-	g.end()
+	g.End()
 }
 
 // Finally is for use in a defer statement. Finally calls f if the surrounding function returns or
