@@ -44,6 +44,7 @@ type process struct {
 	stop context.CancelFunc
 	done chan struct{}
 	cut  atomic.Bool // its requests get no answer
+	hang atomic.Bool // its work makes no progress
 	dead bool        // its page is gone
 }
 
@@ -80,9 +81,17 @@ func start(t *testing.T, name string, a lease.Authority, slow bool) *process {
 	go func() {
 		defer close(p.done)
 		session.Run(ctx, l, func(ctx context.Context, _ lease.Token) error {
-			<-ctx.Done()
+			for ctx.Err() == nil {
+				if !p.hang.Load() {
+					session.Progress(ctx)
+				}
+				select {
+				case <-time.After(10 * time.Second):
+				case <-ctx.Done():
+				}
+			}
 			return nil
-		}, &session.RunOptions{Again: session.AfterLoss, Logger: quiet, Rand: rand.NewChaCha8([32]byte{name[0], 1})})
+		}, &session.RunOptions{Again: session.AfterLoss, ProgressTimeout: time.Minute, Logger: quiet, Rand: rand.NewChaCha8([32]byte{name[0], 1})})
 		l.Close(context.WithoutCancel(ctx))
 	}()
 	return p
@@ -113,6 +122,9 @@ var runs = []run{
 	{name: "two renewals of three are lost", raises: []string{"LeaseMarginShrinks"}, stores: 1, slow: true},
 	{name: "the leader is cut off", raises: []string{"LeaseTermLost"}, stores: 1, step: func(since time.Duration, ps []*process, _ func(int)) {
 		ps[0].cut.Store(since >= 10*time.Minute && since < 12*time.Minute)
+	}},
+	{name: "the work of the leader hangs", raises: []string{"LeaseTermLost"}, stores: 1, step: func(since time.Duration, ps []*process, _ func(int)) {
+		ps[0].hang.Store(since >= 10*time.Minute && since < 12*time.Minute)
 	}},
 	{name: "the store is gone", raises: []string{"LeaseNobodyHolds", "LeaseTermLost"}, stores: 1, step: func(since time.Duration, ps []*process, _ func(int)) {
 		ps[0].cut.Store(since >= 10*time.Minute && since < 15*time.Minute)
