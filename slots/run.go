@@ -3,7 +3,6 @@ package slots
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -18,7 +17,7 @@ type run struct {
 	me      waiter
 	waiting *session.Session // the place in the queue; nil if the call has not queued up
 	freeFor map[int]int      // for how many lists a slot has been free
-	watched []int            // the slots to watch before the next list
+	watches watches          // of the slots, while this call is the first waiter
 	bad     time.Time        // since when all attempts have failed with permanent errors; zero if they have not
 	leaving chan struct{}    // closed when the lease of the queue has been released; nil if that has not begun
 }
@@ -37,7 +36,7 @@ func (s slotSession) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, 
 
 // look lists the leases and takes the next step. The result done reports whether f has returned.
 func (r *run) look(ctx context.Context) (done bool, err error) {
-	r.watched = nil
+	r.watches.drain()
 	if r.waiting != nil && !r.waiting.CheckAlive() {
 		if _, err := r.waiting.Acquire(ctx); err != nil {
 			return false, err
@@ -65,10 +64,11 @@ func (r *run) look(ctx context.Context) (done bool, err error) {
 		if done || err != nil {
 			return done, err
 		}
-	} else if s.rank == 0 {
-		for i := range n {
-			r.watched = append(r.watched, i)
-		}
+	}
+	if w, ok := r.authority.(lease.Watcher); ok && s.rank == 0 {
+		r.watches.begin(ctx, w, r.prefix, n)
+	} else {
+		r.watches.end()
 	}
 	return false, r.queue(ctx)
 }
@@ -119,6 +119,7 @@ func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 			return nil // SetN has removed the slot meanwhile
 		}
 		done = true
+		r.watches.end()
 		if r.waiting != nil {
 			r.leaving = make(chan struct{})
 			go func() {
@@ -164,22 +165,13 @@ func (r *run) isPermanent(err error) bool {
 // pause waits for d, or until a watched slot changes. The signals of renewals cost at most one list in
 // a tenth of the Interval.
 func (r *run) pause(ctx context.Context, d time.Duration) {
-	changed, cancel := context.WithCancel(ctx)
-	var watches sync.WaitGroup
-	defer watches.Wait()
-	defer cancel()
-	if w, ok := r.authority.(lease.Watcher); ok {
-		for _, i := range r.watched {
-			if signals, err := w.Watch(changed, slotName(r.prefix, i)); err == nil {
-				watches.Go(func() {
-					if _, ok := <-signals; ok {
-						cancel()
-					}
-				})
-			}
-		}
-	}
 	least := min(d, r.o.Interval/10)
-	_ = timing.Sleep(ctx, r.o.Session.Clock, max(0, least))
-	_ = timing.Sleep(changed, r.o.Session.Clock, max(0, d-least))
+	if timing.Sleep(ctx, r.o.Session.Clock, max(0, least)) != nil {
+		return
+	}
+	select {
+	case <-r.watches.changed:
+	case <-timing.After(r.o.Session.Clock, max(0, d-least)):
+	case <-ctx.Done():
+	}
 }

@@ -175,8 +175,9 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 	s.mu.Lock()
 	id := s.random.ID()
 	s.mu.Unlock()
-	r := &run{Slots: s, f: f, me: waiter{id: hex.EncodeToString(id[:8]), priority: s.o.Priority}, freeFor: map[int]int{}}
+	r := &run{Slots: s, f: f, me: waiter{id: hex.EncodeToString(id[:8]), priority: s.o.Priority}, freeFor: map[int]int{}, watches: watches{changed: make(chan struct{}, 1)}}
 	defer r.leave(ctx)
+	defer r.watches.end()
 	for {
 		began := s.o.Session.Clock.Now()
 		done, err := r.look(ctx)

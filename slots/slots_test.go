@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -250,6 +252,124 @@ func TestPriority(t *testing.T) {
 	})
 }
 
+// A holder that must leave has the Grace to stop. If it stops within the stop window, the next one begins
+// after it, and otherwise when the Grace is over.
+func TestGrace(t *testing.T) {
+	const grace = 20 * time.Second
+	for _, stops := range []time.Duration{0, 4 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			low, high := h.slots(h.store.Authority(), "low", 1, 0), h.slots(h.store.Authority(), "high", 1, 1)
+			high.o.Grace = grace
+			begun := make(chan struct{})
+			var left sync.WaitGroup
+			left.Go(func() {
+				err := low.Run(t.Context(), func(ctx context.Context, _ lease.Token) error {
+					<-ctx.Done()
+					select {
+					case <-time.After(stops):
+					case <-begun:
+						if stops < time.Hour {
+							t.Errorf("the next holder begins before one that stops in %v has stopped", stops)
+						}
+					}
+					return nil
+				})
+				if !errors.Is(err, lease.ErrBroken) {
+					t.Errorf("low ended with %v, want ErrBroken", err)
+				}
+			})
+			time.Sleep(time.Minute)
+			asked := time.Now()
+			err := high.Run(t.Context(), func(context.Context, lease.Token) error {
+				if took := time.Since(asked); took < grace/2 || took > grace+low.o.Interval {
+					t.Errorf("high waited for %v", took)
+				}
+				close(begun)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			left.Wait()
+		})
+	}
+}
+
+// A counter counts the requests of one contender.
+type counter struct {
+	lease.Authority
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *counter) count(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[what]++
+}
+
+func (c *counter) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	c.count(req.Action.String() + strings.TrimRight(strings.TrimPrefix(name, "x"), "0123456789abcdef"))
+	return c.Authority.Do(ctx, name, req)
+}
+
+func (c *counter) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	c.count("watch")
+	return c.Authority.(lease.Watcher).Watch(ctx, name)
+}
+
+func (c *counter) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	c.count("list")
+	return c.Authority.(lease.Lister).List(ctx, prefix)
+}
+
+// A free slot costs a list, an acquire and a release. While all 50 slots are locked, a waiter sends
+// one list in each Interval; the first in the queue also watches each slot once.
+func TestRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, wait, interval = 50, 10 * time.Minute, 2500 * time.Millisecond
+		h := newHouse(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		contend := func(c *counter) {
+			s := h.slots(c, "c", n, 0)
+			all.Go(func() { _ = s.Run(ctx, h.work("c", 2*wait)) })
+			time.Sleep(time.Second)
+		}
+		counts := func() *counter { return &counter{Authority: h.store.Authority(), n: map[string]int{}} }
+		lucky := counts()
+		if err := h.slots(lucky, "lucky", n, 0).Run(ctx, h.work("lucky", 0)); err != nil {
+			t.Error(err)
+		}
+		if got, want := lucky.n, map[string]int{"list": 1, "acquire/slots/": 1, "release/slots/": 1}; !maps.Equal(got, want) {
+			t.Errorf("a free slot: %v, want %v", got, want)
+		}
+		for range n {
+			contend(counts())
+		}
+		first, second := counts(), counts()
+		contend(first)
+		contend(second)
+		time.Sleep(wait)
+		first.mu.Lock()
+		second.mu.Lock()
+		t.Logf("in %v, the first waiter: %v; the second: %v", wait, first.n, second.n)
+		for _, c := range []struct {
+			*counter
+			watches, lists int
+		}{{first, n, int(wait/interval) * 11}, {second, 0, int(wait/interval)*10/9 + 2}} {
+			if c.n["watch"] != c.watches || c.n["list"] > c.lists || c.n["acquire/slots/"] > 0 || c.n["renew/waiting/"] > 70 {
+				t.Errorf("%v; want %d watches and at most %d lists", c.n, c.watches, c.lists)
+			}
+		}
+		second.mu.Unlock()
+		first.mu.Unlock()
+		cancel()
+		all.Wait()
+	})
+}
+
 func TestSetN(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -272,8 +392,8 @@ func TestSetN(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if got := len(strings.Fields(h.working())); got != 2 {
-			t.Errorf("%d work, want 2", got)
+		if got := len(strings.Fields(h.working())); got != 2 || h.lockedSlots() != 2 {
+			t.Errorf("%d work, and %d slots are locked; want 2", got, h.lockedSlots())
 		}
 		cancel()
 		running.Wait()
