@@ -77,34 +77,3 @@ func TestContention(t *testing.T) {
 		}
 	}
 }
-
-// Of many swaps of one snapshot, exactly one is committed, for a record and for an absence.
-func TestOneOfManySwaps(t *testing.T) {
-	s := memory.New(nil)
-	for round := range 200 {
-		name := "lease-" + strconv.Itoa(round/2)
-		old := load(t, s, name)
-		var wg sync.WaitGroup
-		applied := make(chan lease.Snapshot, 8)
-		for g := range cap(applied) {
-			wg.Go(func() {
-				next := leased(old, time.Hour)
-				next.ID = lease.ID{byte(g + 1)}
-				switch snap, err := s.Swap(context.Background(), name, old, next); {
-				case err == nil:
-					applied <- snap
-				case err != lease.ErrConflict || snap.Version == old.Version:
-					t.Errorf("%+v, %v", snap, err)
-				}
-			})
-		}
-		wg.Wait()
-		close(applied)
-		if got, ok := <-applied; !ok || got.Record != load(t, s, name).Record {
-			t.Fatalf("applied %+v, loaded %+v", got, load(t, s, name))
-		}
-		if more, ok := <-applied; ok {
-			t.Fatalf("applied %+v as well", more)
-		}
-	}
-}

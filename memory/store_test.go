@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -102,48 +101,6 @@ func fill(tb testing.TB, s *memory.Store) {
 	}
 }
 
-// An unknown name has a zero record. A Swap replaces a record only if it is the loaded record.
-func TestSwap(t *testing.T) {
-	s := memory.New(nil)
-	absent := load(t, s, "a")
-	if absent.Record != (lease.Record{}) || absent.Version == "" || absent.Now.IsZero() || absent.Uncertainty != 0 {
-		t.Fatalf("unknown name: %+v", absent)
-	}
-	next := leased(absent, time.Hour)
-	put := swap(t, s, "a", absent, next)
-	if put.Record != next || put.Version == absent.Version || put.Now.Before(absent.Now) {
-		t.Fatalf("swapped %+v, got %+v", next, put)
-	}
-	if got := load(t, s, "a"); got.Record != next || got.Version != put.Version {
-		t.Fatalf("loaded %+v after %+v", got, put)
-	}
-	if got := load(t, s, "b"); got.Record != (lease.Record{}) {
-		t.Fatalf("another name shows %+v", got)
-	}
-
-	// SPEC S1: a Swap that returns a conflict changes nothing, and returns the current snapshot
-	// without an extra request.
-	for what, old := range map[string]lease.Snapshot{
-		"absence": absent,
-		"nothing": {},
-		"foreign": load(t, memory.New(nil), "a"),
-		"future":  {Record: put.Record, Version: put.Version, Now: put.Now.Add(time.Hour)},
-	} {
-		got, err := s.Swap(context.Background(), "a", old, leased(put, time.Minute))
-		if err != lease.ErrConflict || got.Record != next || got.Version != put.Version || got.Now.Before(put.Now) {
-			t.Errorf("swap of %s: %+v, %v", what, got, err)
-		}
-	}
-	if got := load(t, s, "a"); got.Record != next || got.Version != put.Version {
-		t.Fatalf("conflicts changed it to %+v", got)
-	}
-
-	// If an equal record is written again, it gets a new version.
-	if again := swap(t, s, "a", put, put.Record); again.Version == put.Version || again.Record != next {
-		t.Errorf("swapped %+v for itself, got %+v", put, again)
-	}
-}
-
 // SPEC S2: a Store does not accept a version of another Store, such as a version from before a
 // restart.
 func TestVersionsOfAnotherStore(t *testing.T) {
@@ -158,133 +115,6 @@ func TestVersionsOfAnotherStore(t *testing.T) {
 			seen[old.Version] = true
 			old = swap(t, s, "a", old, leased(old, time.Hour))
 		}
-	}
-}
-
-// SPEC S5: a Swap returns a conflict from the Until of the record on, but not before.
-func TestSwapAtUntil(t *testing.T) {
-	const d = time.Minute
-	for _, c := range []struct {
-		state    lease.State
-		after    time.Duration
-		conflict bool
-	}{
-		{lease.Leased, d - 1, false},
-		{lease.Leased, d, true},
-		{lease.Leased, d + 1, true},
-		{lease.Breaking, d - 1, false},
-		{lease.Breaking, d, true},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := memory.New(nil)
-			absent := load(t, s, "a")
-			next := leased(absent, d)
-			next.State = c.state
-			old := swap(t, s, "a", absent, next)
-			time.Sleep(c.after)
-			late, err := s.Swap(context.Background(), "a", old, leased(old, d))
-			if conflict := err == lease.ErrConflict; conflict != c.conflict || err != nil && !conflict {
-				t.Fatalf("%v after %v: %v", c.state, c.after, err)
-			}
-			if !c.conflict {
-				return
-			}
-			// The snapshot that came with the conflict can be swapped, so the conflict ends.
-			if late.Record != next || late.Version != old.Version {
-				t.Fatalf("%v after %v: shown %+v", c.state, c.after, late)
-			}
-			swap(t, s, "a", late, leased(late, d))
-		})
-	}
-}
-
-// If a record has no Until, the passing of time causes no conflict.
-func TestSwapOfWhatDoesNotEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := memory.New(nil)
-		old := load(t, s, "a")
-		for _, next := range []lease.Record{
-			{State: lease.Leased, ID: holder, Duration: lease.Infinite, Epoch: 1},
-			{State: lease.Broken, ID: holder, Duration: lease.Infinite, Epoch: 1},
-			{ID: holder, Duration: lease.Infinite, Epoch: 1},
-			{Epoch: 1},
-		} {
-			time.Sleep(1000 * time.Hour)
-			old = swap(t, s, "a", old, next)
-		}
-	})
-}
-
-// SPEC S6: for bad input, the Store returns an error and changes nothing.
-func TestBadInput(t *testing.T) {
-	s := memory.New(nil)
-	ctx, done := context.Background(), func() context.Context {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		return ctx
-	}()
-	put := swap(t, s, "a", load(t, s, "a"), lease.Record{State: lease.Leased, ID: holder, Duration: lease.Infinite, Epoch: 7})
-	signals, err := s.Watch(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	good := put.Record
-	change := func(f func(*lease.Record)) lease.Record {
-		r := good
-		f(&r)
-		return r
-	}
-	for _, c := range []struct {
-		what string
-		ctx  context.Context
-		name string
-		next lease.Record
-		want error
-	}{
-		{"done context", done, "a", good, context.Canceled},
-		{"empty name", ctx, "", good, lease.ErrName},
-		{"NUL in the name", ctx, "a\x00", good, lease.ErrName},
-		{"name that is not UTF-8", ctx, "a\xff", good, lease.ErrName},
-		{"long name", ctx, strings.Repeat("a", lease.MaxLabel+1), good, lease.ErrName},
-		{"epoch that falls", ctx, "a", change(func(r *lease.Record) { r.Epoch = 6 }), lease.ErrCorrupt},
-		{"zero record", ctx, "a", lease.Record{}, lease.ErrCorrupt},
-		{"huge epoch", ctx, "a", change(func(r *lease.Record) { r.Epoch = 1 << 63 }), lease.ErrCorrupt},
-		{"no ID", ctx, "a", change(func(r *lease.Record) { r.ID = lease.ID{} }), lease.ErrCorrupt},
-		{"unknown state", ctx, "a", change(func(r *lease.Record) { r.State = 9 }), lease.ErrCorrupt},
-		{"malformed owner", ctx, "a", change(func(r *lease.Record) { r.Owner = "\xff" }), lease.ErrCorrupt},
-		{"local time", ctx, "a", change(func(r *lease.Record) {
-			r.Duration, r.Until = time.Hour, time.Now().In(time.FixedZone("", 3600))
-		}), lease.ErrCorrupt},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			got, err := s.Swap(c.ctx, c.name, put, c.next)
-			if !errors.Is(err, c.want) || got != (lease.Snapshot{}) {
-				t.Errorf("Swap: %+v, %v; want %v", got, err, c.want)
-			}
-			if code := lease.Code(0); errors.As(c.want, &code) && !errors.As(err, new(*lease.FieldError)) {
-				t.Errorf("Swap: %v names no field", err)
-			}
-			if c.name == "a" && c.ctx == ctx {
-				return
-			}
-			if got, err := s.Load(c.ctx, c.name); !errors.Is(err, c.want) || got != (lease.Snapshot{}) {
-				t.Errorf("Load: %+v, %v; want %v", got, err, c.want)
-			}
-			if ch, err := s.Watch(c.ctx, c.name); !errors.Is(err, c.want) || ch != nil {
-				t.Errorf("Watch: %v, %v; want %v", ch, err, c.want)
-			}
-		})
-	}
-	if got := load(t, s, "a"); got.Record != put.Record || got.Version != put.Version {
-		t.Errorf("the record changed to %+v", got)
-	}
-	if all := list(t, s, ""); len(all) != 1 {
-		t.Errorf("remembers %+v", all)
-	}
-	select {
-	case <-signals:
-		t.Error("a watch was told of a change")
-	default:
 	}
 }
 

@@ -8,9 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -30,55 +28,6 @@ func signalled(signals <-chan struct{}) (is, open bool) {
 		return open, open
 	default:
 		return false, true
-	}
-}
-
-// SPEC S7: every write of a name signals every watch of the name, and no other watch.
-func TestWatch(t *testing.T) {
-	s := memory.New(nil)
-	t.Run("Authority", func(t *testing.T) { testWatch(t, s, s.Authority()) })
-	s = memory.New(nil)
-	t.Run("NewAuthority", func(t *testing.T) { testWatch(t, s, lease.NewAuthority(s)) })
-}
-
-func testWatch(t *testing.T, s *memory.Store, a lease.Authority) {
-	one, two := watch(t, s, t.Context(), "a"), watch(t, s, t.Context(), "a")
-	other := watch(t, s, t.Context(), "b")
-	if cap(one) != 1 {
-		t.Errorf("capacity %d", cap(one))
-	}
-	for _, c := range []struct {
-		req    lease.Request
-		change bool
-	}{
-		{acquire, true},
-		{renew, true},
-		{lease.Request{Action: lease.ActionRead}, false},
-		{lease.Request{Action: lease.ActionRenew, ID: lease.ID{2}}, false},
-		{lease.Request{Action: lease.ActionBreak, Period: lease.Grace(time.Second)}, true},
-		{release, true},
-	} {
-		_, _ = a.Do(t.Context(), "a", c.req) // the request may be refused
-		for i, signals := range []<-chan struct{}{one, two} {
-			if is, open := signalled(signals); is != c.change || !open {
-				t.Errorf("%v: watch %d signalled %v, open %v", c.req.Action, i, is, open)
-			}
-		}
-	}
-	// Several changes may share one signal, which is sent after the last change.
-	do(t, a, "a", acquire)
-	do(t, a, "a", release)
-	if is, _ := signalled(one); !is {
-		t.Error("two changes and no signal")
-	}
-	if is, _ := signalled(one); is {
-		t.Error("two signals in a channel of capacity 1")
-	}
-	if is, _ := signalled(other); is {
-		t.Error("a change of another name was signalled")
-	}
-	if _, ok := a.(lease.Watcher); !ok {
-		t.Error("the authority does not pass Watch on")
 	}
 }
 
