@@ -298,27 +298,33 @@ func ExampleFollow() {
 	// closed: <nil>
 }
 
-// A move between two accounts needs both leases, or none. It does not matter in which order another
-// program lists them.
+// A move between two accounts needs both leases, or none. Two programs list them in opposite orders, and
+// do not wait for each other.
 func ExampleRunAll() {
 	authority := memory.New(nil).Authority()
-	var both []lease.Lease
-	for _, name := range []string{"accounts/zoe", "accounts/ada"} {
-		s, err := session.New(authority, name, nil)
-		if err != nil {
-			log.Fatal(err)
+	move := func(names ...string) error {
+		var both []lease.Lease
+		for _, name := range names {
+			s, err := session.New(authority, name, nil)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = s.Close(context.Background()) }()
+			both = append(both, s)
 		}
-		defer func() { _ = s.Close(context.Background()) }()
-		both = append(both, s)
+		return session.RunAll(context.Background(), both, func(ctx context.Context, toks []lease.Token) error {
+			fmt.Println("moving money, with the tokens", toks)
+			return nil
+		}, nil)
 	}
-	err := session.RunAll(context.Background(), both, func(ctx context.Context, toks []lease.Token) error {
-		fmt.Println("moving money, with the tokens", toks)
-		return nil
-	}, nil)
-	fmt.Println("done:", err)
+	there := make(chan error)
+	go func() { there <- move("accounts/zoe", "accounts/ada") }()
+	back := move("accounts/ada", "accounts/zoe")
+	fmt.Println("done:", <-there, back)
 	// Output:
 	// moving money, with the tokens [00000000000000000001 00000000000000000001]
-	// done: <nil>
+	// moving money, with the tokens [00000000000000000002 00000000000000000002]
+	// done: <nil> <nil>
 }
 
 // A program waits for its lease when it starts, and then works under a context that ends with the

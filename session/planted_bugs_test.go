@@ -310,6 +310,10 @@ var plants = []plant{
 		"TestRunAll", "ends", false},
 	{"RunAll contends again after a take-over", "runall.go", "return !a.failed, a.takenOver, err", "return !a.failed, false, err",
 		"TestRunAllAgain", "ends", false},
+	{"RunAll releases one lease after the other", "runall.go", "a.releases.Go(func() { a.errs[i] = release() })", "a.errs[i] = release()",
+		"TestRunAll", "ends", false},
+	{"RunAll forgets that a release has failed", "runall.go", "err = joinErrors(err, failed)", "_ = failed",
+		"TestRunAll", "ends", false},
 	{"RunAll asks Again about a lease that it cannot acquire", "runall.go", "a.failed = true", "a.failed = false",
 		"TestRunAllOrNone", "ends", false},
 

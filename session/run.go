@@ -355,6 +355,8 @@ type runner struct {
 	lease  lease.Lease
 	log    *logqueue.Queue
 	logged bool // whether this call has added a record to log
+
+	releaseLater func(release func() error) // begins a release for which RunAll waits; nil: the term waits
 }
 
 // flush waits for a short time until the Logger has the records of this call.
@@ -449,11 +451,18 @@ func (r *runner) release(ctx context.Context) error {
 	if l, ok := r.lease.(likeSession); ok {
 		l.forgetLoss()
 	}
-	err := r.callWithTimeout(ctx, r.lease.Release)
-	if _, isLoss := err.(*lease.LostError); isLoss {
+	release := func() error {
+		err := r.callWithTimeout(ctx, r.lease.Release)
+		if _, isLoss := err.(*lease.LostError); isLoss {
+			return nil
+		}
+		return err
+	}
+	if r.releaseLater != nil {
+		r.releaseLater(release)
 		return nil
 	}
-	return err
+	return release()
 }
 
 // mustReport reports whether the error of a term contains cause, which ended the context of f. The

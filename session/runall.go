@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/fencedlease/lease"
 )
 
 // RunAll is like [Run], but f needs all of the leases at once. It is called with their tokens, in the
 // order of ls. The context of f ends when the first lease is about to end; the Name of the LostError,
-// which is its cause, tells which. After f, or after a failure, all leases are released.
+// which is its cause, tells which. After f, or after a failure, all leases are released at the same time.
 //
 // RunAll acquires the leases in the order of their names, and holds the earlier ones while it waits
 // for the next. Two calls of RunAll therefore never wait for each other, in whatever order they list
@@ -22,7 +23,7 @@ import (
 //
 // The leases can be at different authorities, but must have different names, and a method Name, as a
 // [Session] has. RunAll returns a [*lease.FieldError] with the code [lease.ErrOption] if they do not, or
-// if ls is empty. The releases are sent one after the other, and each has its own ReleaseTimeout.
+// if ls is empty.
 func RunAll(ctx context.Context, ls []lease.Lease, f func(ctx context.Context, toks []lease.Token) error, o *RunOptions) error {
 	rs, err := runners(ctx, ls, f == nil, o)
 	if err != nil {
@@ -37,7 +38,13 @@ func RunAll(ctx context.Context, ls []lease.Lease, f func(ctx context.Context, t
 		defer end()
 	}
 	return rs[0].repeat(ctx, func() (granted, takenOver bool, err error) {
-		a := attempt{rs: rs, toks: make([]lease.Token, len(rs)), f: f}
+		a := attempt{rs: rs, toks: make([]lease.Token, len(rs)), f: f, errs: make([]error, len(rs))}
+		defer func() { // runs even if f panics or ends its goroutine
+			a.releases.Wait()
+			for _, failed := range a.errs {
+				err = joinErrors(err, failed)
+			}
+		}()
 		err = a.take(ctx, 0)
 		return !a.failed, a.takenOver, err
 	})
@@ -92,15 +99,21 @@ type attempt struct {
 
 	failed    bool // a lease cannot be acquired
 	takenOver bool // another Session has taken one of the leases over
+
+	releases sync.WaitGroup
+	errs     []error // of the releases, in the order of rs
 }
 
 // take acquires the leases from the i-th on, one within the term of the other. Each term ends the
-// contexts of the terms within, and each lease is released at the end of its term.
+// contexts of the terms within. At its end, it begins the release of its lease and does not wait for it.
 func (a *attempt) take(ctx context.Context, i int) error {
 	if i == len(a.rs) {
 		return a.rs[0].watch(ctx, a.stall, func(ctx context.Context) error { return a.f(ctx, slices.Clone(a.toks)) })
 	}
 	m := a.rs[i]
+	m.releaseLater = func(release func() error) {
+		a.releases.Go(func() { a.errs[i] = release() })
+	}
 	granted, takenOver, err := m.once(ctx, func(ctx context.Context, tok lease.Token) error {
 		a.toks[m.at] = tok
 		return a.take(ctx, i+1)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,15 +18,23 @@ import (
 )
 
 // A ledgerOf is an authority that lists its acquires and releases that were granted, and refuses to
-// answer renewals of the lease named silent.
+// answer renewals of the lease named silent. Each release takes the time slow.
 type ledgerOf struct {
 	lease.Authority
 	mu     sync.Mutex
 	list   []string
 	silent string
+	slow   time.Duration
 }
 
 func (a *ledgerOf) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.ActionRelease {
+		select {
+		case <-time.After(a.slow):
+		case <-ctx.Done():
+			return lease.Result{}, ctx.Err()
+		}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if name == a.silent && req.Action == lease.ActionRenew {
@@ -77,26 +86,42 @@ func waitFor(ctx context.Context, _ []lease.Token) error {
 }
 
 // RunAll acquires in the order of the names, gives the tokens in the order of the arguments, and
-// releases all, even after a panic.
+// releases all at the same time, even after a panic. If all releases fail, it returns all errors.
 func TestRunAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newLedger()
 		ls := a.all(t, "c", "a", "b")
-		for range 2 {
+		for _, c := range []struct {
+			slow, took time.Duration
+			panics     bool
+		}{{took: 0, panics: true}, {3 * time.Second, 3 * time.Second, true}, {time.Hour, 4 * time.Second, false}} {
+			a.list, a.slow = nil, c.slow
+			began, want := time.Now(), []string{"acquire a", "acquire b", "acquire c"}
 			func() {
 				defer func() { _ = recover() }()
-				_ = session.RunAll(t.Context(), ls, func(_ context.Context, toks []lease.Token) error {
+				err := session.RunAll(t.Context(), ls, func(_ context.Context, toks []lease.Token) error {
 					for i, l := range ls {
 						if !l.CheckAlive() || toks[i] != l.(*session.Session).Token() || toks[i] == "" {
 							t.Errorf("token %d is %q", i, toks[i])
 						}
 					}
-					panic("f")
-				}, nil)
+					if c.panics {
+						want = append(want, "release a", "release b", "release c")
+						panic("f")
+					}
+					return errWork
+				}, &session.RunOptions{ReleaseTimeout: 4 * time.Second})
+				if !errors.Is(err, errWork) || strings.Count(err.Error(), "ReleaseTimeout") != len(ls) {
+					t.Errorf("RunAll returns %v", err)
+				}
 			}()
+			if took := time.Since(began); took != c.took {
+				t.Errorf("RunAll took %v, want %v", took, c.took)
+			}
+			slices.Sort(a.list[3:])
+			a.check(t, want...)
 		}
-		once := []string{"acquire a", "acquire b", "acquire c", "release c", "release b", "release a"}
-		a.check(t, append(once, once...)...)
+		a.slow = 0
 	})
 }
 
@@ -105,23 +130,18 @@ func TestRunAllInOppositeOrders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newLedger()
 		var callers sync.WaitGroup
-		var mu sync.Mutex
-		working, done := 0, 0
+		var working, done atomic.Int32
 		for _, names := range [][]string{{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}} {
 			ls := a.all(t, names...)
 			callers.Go(func() {
 				for range 20 {
 					err := session.RunAll(t.Context(), ls, func(context.Context, []lease.Token) error {
-						mu.Lock()
-						working++
-						if done++; working > 1 {
+						if working.Add(1) > 1 {
 							t.Error("two callers have all leases")
 						}
-						mu.Unlock()
 						time.Sleep(time.Second)
-						mu.Lock()
-						working--
-						mu.Unlock()
+						working.Add(-1)
+						done.Add(1)
 						return nil
 					}, nil)
 					if err != nil {
@@ -131,8 +151,8 @@ func TestRunAllInOppositeOrders(t *testing.T) {
 			})
 		}
 		callers.Wait()
-		if done != 60 {
-			t.Errorf("f was called %d times", done)
+		if done.Load() != 60 {
+			t.Errorf("f was called %d times", done.Load())
 		}
 	})
 }
