@@ -23,14 +23,13 @@ type FollowOptions struct {
 // token, and until when. A renewal is a change too. The first state comes at once. Follow is for
 // observers: it does not acquire the lease, and an observer sees a change only after it has happened.
 //
-// If the authority is a [lease.Watcher], Follow reads the record at every signal of the watch, and when
-// the lease may have expired. Otherwise it reads once in every Interval. It sends at most one read for
-// each change and Interval, however many signals come. If the body of the loop is slow, changes in
-// between are not seen.
+// Follow reads the record once in every Interval, because a watch need not signal a grant or a renewal.
+// If the authority is a [lease.Watcher], it also reads at every signal, and it reads when the lease may
+// have expired. It sends at most one read for each change and Interval, however many signals come. If
+// the body of the loop is slow, changes in between are not seen.
 //
-// If the record cannot be read, Follow yields the error, and goes on after an Interval. The iteration
-// ends when ctx is done, without an error. If an argument or an option is bad, it ends after a
-// [*lease.FieldError]. Each iteration over the sequence begins from the start.
+// If the record cannot be read, Follow yields the error, and goes on. The iteration ends when ctx is
+// done, without an error, or after a [*lease.FieldError] if an argument or an option is bad.
 func Follow(ctx context.Context, a lease.Authority, name string, o *FollowOptions) iter.Seq2[lease.Result, error] {
 	needContext(ctx, "Follow")
 	return func(yield func(lease.Result, error) bool) {
@@ -78,8 +77,8 @@ func newFollower(a lease.Authority, name string, o *FollowOptions) (*follow.Foll
 func followAll(ctx context.Context, f *follow.Follower, yield func(lease.Result, error) bool) {
 	defer f.Unwatch()
 	var last lease.Record
-	for first := true; ; {
-		watching := f.Watch(ctx)
+	for first, passed := true, true; ; {
+		f.Watch(ctx)
 		res, known := f.Look(ctx)
 		if ctx.Err() != nil {
 			return
@@ -88,25 +87,19 @@ func followAll(ctx context.Context, f *follow.Follower, yield func(lease.Result,
 		if (changed || !known) && !yield(res, f.Err) {
 			return
 		}
-		left := lease.Infinite
+		left := f.Interval
 		if known {
 			first, last = false, res.Record
 			if res.Record.State.Locked() {
-				left = res.MaxRemaining()
+				left = min(left, res.MaxRemaining())
 			}
 		}
-		switch {
-		case !watching:
-			left = f.Interval
-		case !changed: // a signal without a change, or an error
-			if timing.Sleep(ctx, f.Clock, f.Interval) != nil {
-				return
-			}
-			if left != lease.Infinite {
-				left = max(0, left-f.Interval)
-			}
+		if !changed && !passed { // after a signal without a change, only the Interval counts until there is one
+			_ = timing.Sleep(ctx, f.Clock, f.Interval)
+		} else {
+			passed = f.Wait(ctx, left)
 		}
-		if f.Wait(ctx, left); ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return
 		}
 	}

@@ -317,6 +317,14 @@ var plants = []plant{
 	{"RunAll asks Again about a lease that it cannot acquire", "runall.go", "a.failed = true", "a.failed = false",
 		"TestRunAllOrNone", "ends", false},
 
+	// --- Observers
+	{"Follow sees only what a watch signals", "follow.go", "left := f.Interval", "left := lease.Infinite",
+		"TestFollow", "ends", false},
+	{"Follow hides errors", "follow.go", "(changed || !known) && !yield", "changed && !yield",
+		"TestFollow", "ends", false},
+	{"Follow reads at every signal", "follow.go", "if !changed && !passed {", "if false {",
+		"TestFollowWithBadWatches", "ends", false},
+
 	// --- What the Session does with the effects, in order
 	{"hooks are called before the contexts end", "perform.go", "p.do(s.contexts.End(out.ended))\n", "defer func(end func()) { p.hooks = append(p.hooks, end) }(s.contexts.End(out.ended))\n",
 		"TestEnds", "ends", false},
