@@ -225,14 +225,17 @@ func ExampleTryRun() {
 	// host-1 ran the job: true
 }
 
-// The work says after each step that it goes on. When it hangs, it loses its lease, so that another
-// process can take over.
+// The work says after each step that it goes on. When it hangs, it loses its lease, and another process
+// takes over: at once if the work ends with its context, as here, and otherwise when the last renewal has
+// run out.
 func ExampleProgress() {
-	s, err := session.New(memory.New(nil).Authority(), "indexer/leader", nil)
-	if err != nil {
+	ctx, authority := context.Background(), memory.New(nil).Authority()
+	leader, err1 := session.New(authority, "indexer/leader", nil)
+	standby, err2 := session.New(authority, "indexer/leader", nil)
+	if err := errors.Join(err1, err2); err != nil {
 		log.Fatal(err)
 	}
-	err = session.Run(context.Background(), s, func(ctx context.Context, _ lease.Token) error {
+	err := session.Run(ctx, leader, func(ctx context.Context, _ lease.Token) error {
 		for step := range 3 {
 			fmt.Println("step", step)
 			session.Progress(ctx)
@@ -241,13 +244,16 @@ func ExampleProgress() {
 		return nil
 	}, &session.RunOptions{ProgressTimeout: 100 * time.Millisecond})
 	fmt.Println(err)
-	fmt.Println("closed:", s.Close(context.Background()))
+	tok, err := session.AcquireWait(ctx, standby, nil)
+	fmt.Println("the standby leads with token", tok, err)
+	fmt.Println("closed:", leader.Close(ctx), standby.Close(ctx))
 	// Output:
 	// step 0
 	// step 1
 	// step 2
 	// lease: lost "indexer/leader": the work made no progress: session.Progress was not called for 100ms
-	// closed: <nil>
+	// the standby leads with token 00000000000000000002 <nil>
+	// closed: <nil> <nil>
 }
 
 // A job takes a moment, and the clocks of the machines that start it differ. The lease stays locked for a

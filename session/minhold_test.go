@@ -170,21 +170,24 @@ func TestMinHoldWithDrift(t *testing.T) {
 	})
 }
 
-func TestMinHoldIsRefused(t *testing.T) {
+// Run refuses a MinHold or a ProgressTimeout that it cannot keep.
+func TestTimesThatNeedASession(t *testing.T) {
 	n := overMemory()
 	h, forever := n.open(t, nil), n.open(t, &session.Options{Duration: lease.Infinite})
+	plain := struct{ lease.Lease }{h.Session}
 	for _, c := range []struct {
 		l    lease.Lease
-		hold time.Duration
+		o    session.RunOptions
 		want string
 	}{
-		{h, -1, "RunOptions.MinHold = -1ns: must not be negative"},
-		{h, 30, "RunOptions.MinHold = 30ns: must be at least 1ms; did you forget the unit?"},
-		{h, 31 * time.Second, "RunOptions.MinHold = 31s: must be at most the Duration of the Session, 30s"},
-		{forever, time.Second, "RunOptions.MinHold = 1s: must be 0, because the Duration of the Session is infinite"},
-		{struct{ lease.Lease }{h.Session}, time.Second, "RunOptions.MinHold = 1s: must be 0 unless the Lease is a Session"},
+		{h, session.RunOptions{MinHold: -1}, "RunOptions.MinHold = -1ns: must not be negative"},
+		{h, session.RunOptions{MinHold: 30}, "RunOptions.MinHold = 30ns: must be at least 1ms; did you forget the unit?"},
+		{h, session.RunOptions{MinHold: 31 * time.Second}, "RunOptions.MinHold = 31s: must be at most the Duration of the Session, 30s"},
+		{forever, session.RunOptions{MinHold: time.Second}, "RunOptions.MinHold = 1s: must be 0, because the Duration of the Session is infinite"},
+		{plain, session.RunOptions{MinHold: time.Second}, "RunOptions.MinHold = 1s: must be 0 unless the Lease is a Session"},
+		{plain, session.RunOptions{ProgressTimeout: time.Second}, "RunOptions.ProgressTimeout = 1s: must be 0 unless the Lease is a Session"},
 	} {
-		_, err := session.TryRun(t.Context(), c.l, idle, &session.RunOptions{MinHold: c.hold})
+		_, err := session.TryRun(t.Context(), c.l, idle, &c.o)
 		if !errors.Is(err, lease.ErrOption) || err.Error() != c.want {
 			t.Errorf("%v, want %s", err, c.want)
 		}

@@ -124,13 +124,6 @@ func (n *network) requests(actions ...lease.Action) []sent {
 func (n *network) count(actions ...lease.Action) int { return len(n.requests(actions...)) }
 
 // record reads the lease directly at the authority, without the network.
-// together returns the number of requests that are in flight.
-func (n *network) together(a lease.Action) int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.flying[a]
-}
-
 func (n *network) record(t testing.TB) lease.Record {
 	t.Helper()
 	res, err := lease.Inspect(context.Background(), n.Authority, name)

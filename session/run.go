@@ -65,21 +65,19 @@ type RunOptions struct {
 	// machines runs once in a period, although their clocks differ. Run returns when the function has
 	// returned; its Session then sends no renewal, and releases the lease when MinHold has passed.
 	//
-	// If the process crashes, or the Session is closed after Run, nothing releases the lease, so it
-	// stays locked until its Duration ends. MinHold must therefore not be longer than the Duration of
-	// the Session, and the Duration must be finite. Release, HandOver and Close end the lease at once
-	// if they are called in the function. So does a later Release, or a break. The Lease must be a
-	// [Session] or a type that embeds a Session. Default: 0.
+	// If the process crashes, or the Session is closed after Run, the lease stays locked until its
+	// Duration ends. MinHold must therefore not be longer than the Duration, which must be finite.
+	// Release, or a break, ends the lease at once. The Lease must be a [Session] or a type that embeds a
+	// Session. Default: 0.
 	MinHold time.Duration
 
 	// ProgressTimeout is the longest time that the function of Run or TryRun may take without a call of
-	// [Progress]. It counts from the call of the function, and then from each Progress, until the
-	// function has returned, even if its context has ended. After that time, the lease is lost with
-	// the Reason [lease.ErrNoProgress]: the context ends, CheckAlive returns false, and no renewal is
-	// sent. Another holder can have the lease when the function has returned, or when the last granted
-	// renewal ends: at most one Duration later, or RequestTimeout more if a renewal was in flight.
-	// Only the fencing token stops a function that ignores its context. The Lease must be a [Session] or
-	// a type that embeds a Session. Default: 0, no limit.
+	// [Progress], until it has returned, even if its context has ended. After that time, the lease is
+	// lost with the Reason [lease.ErrNoProgress], and no renewal is sent. Another holder can have it when
+	// the function has returned, or when the last granted renewal ends: at most one Duration later, or
+	// RequestTimeout more if a renewal was in flight. Only the fencing token stops a function that
+	// ignores its context. The Lease must be a [Session] or a type that embeds a Session. Default: 0, no
+	// limit.
 	ProgressTimeout time.Duration
 
 	// Logger receives these records:
