@@ -183,65 +183,9 @@ func TestWaitOnAnAuthorityThatHangs(t *testing.T) {
 type hanging struct {
 	lease.Authority
 	healed chan struct{}
-	given  chan context.Context // if nil, the contexts are not kept
 }
 
-func (a hanging) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
-	select {
-	case a.given <- ctx:
-	default:
-	}
+func (a hanging) Watch(context.Context, string) (<-chan struct{}, error) {
 	<-a.healed
 	return nil, errNet
-}
-
-// chatty is an authority that sends a signal after every request, even after a read.
-type chatty struct {
-	lease.Authority
-	signals chan struct{}
-}
-
-func (a chatty) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	defer func() {
-		select {
-		case a.signals <- struct{}{}:
-		default:
-		}
-	}()
-	return a.Authority.Do(ctx, name, req)
-}
-
-func (a chatty) Watch(context.Context, string) (<-chan struct{}, error) { return a.signals, nil }
-
-// If the reads of Wait cause signals, Wait pauses between the reads. After the first signal of a
-// change, Wait reads the record at once. SPEC H21.
-func TestWaitPausesBetweenNeedlessSignals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		n.Authority = chatty{n.Authority, make(chan struct{}, 1)}
-		h := n.open(t, nil)
-		theirs := lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite}
-		n.act(t, theirs)
-		time.AfterFunc(time.Minute, func() { n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}}) })
-		if took := h.waits(t); took < time.Minute || took > time.Minute+time.Second { // the pause is a tenth of the RenewInterval
-			t.Errorf("waited %v", took)
-		}
-		if looks := n.count(lease.ActionRead); looks < 60 || looks > 122 {
-			t.Errorf("looked %d times in a minute", looks)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		n.act(t, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{9}, Duration: lease.Infinite})
-		for i := range 10 { // each renewal changes the record
-			time.AfterFunc(time.Second+time.Duration(i)*time.Millisecond, func() {
-				n.breaks(t, time.Hour-time.Duration(i)*time.Minute)
-			})
-		}
-		time.AfterFunc(time.Second+10*time.Millisecond, func() { n.act(t, lease.Request{Action: lease.ActionRelease, ID: lease.ID{9}}) })
-		if took := h.waits(t); took != time.Second+10*time.Millisecond {
-			t.Errorf("waited %v", took)
-		}
-	})
 }
