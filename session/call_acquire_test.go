@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -27,17 +26,5 @@ func TestAcquireWaitsForItsHooks(t *testing.T) {
 			t.Errorf("%v, %v, %v; the hook has returned: %v", tok, ok, err, notified.Load())
 		}
 		h.alive(t, true)
-	})
-}
-
-// An answer without a time shows nothing. If it says that the lease is breaking, the own ID may be in
-// force, so the outcome of the Acquire is unknown. SPEC A1, H1.
-func TestAnswerWithoutATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, nil)
-		n.meet(lease.ActionAcquire, refuse(lease.ErrBreaking, lease.Result{}))
-		h.unknown(t, lease.ErrBreaking)
-		h.acquire(t)
 	})
 }

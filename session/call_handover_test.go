@@ -42,29 +42,3 @@ func TestHandOverArguments(t *testing.T) {
 		}
 	})
 }
-
-// A pending release of an earlier incarnation does not disturb a HandOver of the current
-// incarnation. SPEC H14.
-func TestHandOverBesideADebt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		giver, receiver := n.open(t, nil), n.open(t, nil)
-		giver.acquire(t)
-		n.meet(lease.ActionRelease, failAnswer)
-		_ = giver.Release(context.Background())
-		giver.acquire(t)
-		n.meet(lease.ActionChange, failRequest)
-		if err := giver.HandOver(context.Background(), receiver.ID()); !errors.Is(err, errNet) {
-			t.Fatal(err)
-		}
-		before := n.record(t)
-		n.meet(lease.ActionAcquire, refuse(lease.ErrHeldByOther, lease.Result{})) // the refusal does not show who holds the lease
-		giver.refused(t)
-		synctest.Wait()
-		if r := n.record(t); r != before {
-			t.Errorf("the record is %+v", r)
-		}
-		giver.handOver(t, receiver.ID())
-		receiver.acquire(t)
-	})
-}
