@@ -155,43 +155,6 @@ func TestWhatRunReturns(t *testing.T) {
 	}
 }
 
-// If the caller stops AcquireWait or TryRun, the function returns an error of one line that matches
-// the context's error and its cause.
-func TestCallerStopsContending(t *testing.T) {
-	for what, contend := range map[string]func(context.Context, *holder) error{
-		"AcquireWait": func(ctx context.Context, h *holder) error {
-			_, err := session.AcquireWait(ctx, h, nil)
-			return err
-		},
-		"TryRun": func(ctx context.Context, h *holder) error {
-			ran, err := session.TryRun(ctx, h, idle, nil)
-			if ran {
-				return nil
-			}
-			return err
-		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := overMemory()
-				h := n.open(t, nil)
-				n.keep(lease.ActionAcquire, slow(4*time.Second, 0))
-				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errShutdown)
-				defer cancel()
-				err := contend(ctx, h)
-				if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errShutdown) || strings.Contains(err.Error(), "\n") {
-					t.Errorf("%v", err)
-				}
-				h.alive(t, false)
-				time.Sleep(10 * time.Second)
-				if r := n.record(t); r.State != lease.Available {
-					t.Errorf("the lease is still locked: %+v", r)
-				}
-			})
-		})
-	}
-}
-
 // If an acquire and the release after it fail with the same error, the error appears once. SPEC N3.
 func TestReleaseThatFailsLikeItsAcquire(t *testing.T) {
 	for what, contend := range map[string]func(*holder) error{
