@@ -1,12 +1,10 @@
 package session_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -85,14 +83,8 @@ func TestHandlersMayCallAnything(t *testing.T) {
 func TestHandlerPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
-		var mu sync.Mutex
-		var out bytes.Buffer
-		log := slog.New(slog.NewTextHandler(writer(func(p []byte) (int, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			return out.Write(p)
-		}), nil))
-		h := n.open(t, &session.Options{Logger: log})
+		book := newLogbook()
+		h := n.open(t, &session.Options{Logger: slog.New(book)})
 		var calls atomic.Int32
 		h.OnLost(func(error) { panic("boom") })
 		h.OnLost(func(error) { runtime.Goexit() })
@@ -102,18 +94,13 @@ func TestHandlerPanics(t *testing.T) {
 		if calls.Load() != 1 {
 			t.Errorf("the other was called %d times", calls.Load())
 		}
-		mu.Lock()
-		if text := out.String(); strings.Count(text, "panicked") != 1 || !strings.Contains(text, "panic=boom") || !strings.Contains(text, name) || !strings.Contains(text, "report_handlers_test.go") {
+		lines := book.lines("panicked")
+		if text := strings.Join(lines, "\n"); len(lines) != 1 || !strings.Contains(text, "panic=boom") || !strings.Contains(text, name) || !strings.Contains(text, "report_handlers_test.go") {
 			t.Errorf("reported %q", text)
 		}
-		mu.Unlock()
 		h.acquire(t) // the Session still works
 	})
 }
-
-type writer func([]byte) (int, error)
-
-func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 // OnLost and OnBreaking panic if the handler is nil. The panic names the method, and the Session
 // remains usable.

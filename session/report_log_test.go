@@ -26,12 +26,15 @@ type logbook struct {
 
 func newLogbook() *logbook {
 	b := new(logbook)
-	b.Handler = slog.NewTextHandler(writer(func(p []byte) (int, error) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.out.Write(p)
-	}), &slog.HandlerOptions{Level: slog.LevelDebug})
+	b.Handler = slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug})
 	return b
+}
+
+// Write makes a logbook the writer of its own Handler.
+func (b *logbook) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.out.Write(p)
 }
 
 // lines returns the lines that contain a text.
@@ -45,50 +48,6 @@ func (b *logbook) lines(text string) (lines []string) {
 		}
 	}
 	return lines
-}
-
-// setDefault changes slog.Default for one test.
-func setDefault(t *testing.T, h slog.Handler) {
-	old := slog.Default()
-	slog.SetDefault(slog.New(h))
-	t.Cleanup(func() { slog.SetDefault(old) })
-}
-
-// If no Logger is set, a Session and Run log each record to the slog.Default() at the time of the
-// record.
-func TestLoggerByDefault(t *testing.T) {
-	first, second := newLogbook(), newLogbook()
-	setDefault(t, first)
-	synctest.Test(t, func(t *testing.T) {
-		h := overMemory().open(t, nil)
-		err := session.Run(t.Context(), h, func(context.Context, lease.Token) error {
-			synctest.Wait()
-			slog.SetDefault(slog.New(second))
-			return errWork
-		}, nil)
-		if err != errWork {
-			t.Errorf("run: %v", err)
-		}
-		for _, c := range []struct {
-			book *logbook
-			text string
-			want int
-		}{
-			{first, `level=DEBUG msg="lease: acquired" name=jobs/nightly token=00000000000000000001`, 1},
-			{first, `level=INFO msg="lease: term began" name=jobs/nightly token=00000000000000000001`, 1},
-			{first, "released", 0},
-			{first, "term ended", 0},
-			{first, ` owner=` + h.Owner(), 2},
-			{second, `level=DEBUG msg="lease: released"`, 1},
-			{second, ` token=00000000000000000001 owner=` + h.Owner(), 2}, // the two records "released" and "term ended"
-			{second, `level=WARN msg="lease: term ended" name=jobs/nightly err="the work failed" token=00000000000000000001`, 1},
-			{second, "began", 0},
-		} {
-			if got := len(c.book.lines(c.text)); got != c.want {
-				t.Errorf("%d lines with %s, want %d, in\n%s", got, c.text, c.want, c.book.out.String())
-			}
-		}
-	})
 }
 
 // While another holder has the lease, Run and AcquireWait log one record, even if many attempts are
@@ -121,19 +80,8 @@ func TestLogOfWaiting(t *testing.T) {
 		if lines := book.lines(`level=INFO msg="lease: waiting for another holder" name=jobs/nightly holder=` + other.Owner()); terms != 3 || len(lines) != 2 {
 			t.Errorf("%d terms, and the log is\n%s", terms, book.out.String())
 		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		l, book := &plain{}, newLogbook() // a Lease without a name
-		l.set(false, errNet)
-		time.AfterFunc(10*time.Second, func() { l.set(false, nil) })
-		time.AfterFunc(20*time.Second, func() { l.set(false, errNet) })
-		time.AfterFunc(30*time.Second, func() { l.set(false, nil) })
-		time.AfterFunc(time.Minute, func() { l.set(true, nil) })
-		if _, err := session.AcquireWait(t.Context(), l, &session.RunOptions{Logger: slog.New(book)}); err != nil {
-			t.Errorf("acquire: %v", err)
-		}
-		if lines := book.lines("waiting for another holder"); len(lines) != 1 || !strings.HasSuffix(lines[0], `level=INFO msg="lease: waiting for another holder"`) {
-			t.Errorf("%d attempts are logged as\n%s", l.calls.Load(), book.out.String())
+		if lines := book.lines(`level=WARN msg="lease: term ended" name=jobs/nightly err="the work failed" token=00000000000000000002`); len(lines) != 1 {
+			t.Errorf("the end of the first term is not in\n%s", book.out.String())
 		}
 	})
 }
@@ -187,41 +135,5 @@ func TestLogOfFailedAttemptsIsNotDoubled(t *testing.T) {
 		if err := session.Run(t.Context(), l, idle, &session.RunOptions{Logger: slog.New(book)}); !errors.Is(err, lease.ErrClosed) || book.out.Len() > 0 {
 			t.Errorf("run: %v, and logged %s", err, book.out.String())
 		}
-	})
-}
-
-// A clockWithHook calls a function at the next call of Now.
-type clockWithHook struct{ next *func() }
-
-func (c clockWithHook) Now() time.Time {
-	if f := *c.next; f != nil {
-		*c.next = nil
-		f()
-	}
-	return time.Now()
-}
-
-func (c clockWithHook) After(d time.Duration) <-chan time.Time { return time.After(d) }
-
-// If a Session does not send a request because the context of the call has ended, a series of
-// failures does not end.
-func TestLogOfUnsentRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		book := newLogbook()
-		n := overMemory()
-		var next func()
-		h := n.open(t, &session.Options{Logger: slog.New(book), Clock: clockWithHook{&next}})
-		n.keep(lease.ActionAcquire, failRequest)
-		n.keep(lease.ActionRelease, failRequest)
-		for range 4 {
-			h.unknown(t, errNet)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		next = cancel // the context ends while the Acquire begins
-		_, _ = h.Acquire(ctx)
-		if again := book.lines("answers again"); len(again) > 0 {
-			t.Errorf("logged: %v", again)
-		}
-		n.heal()
 	})
 }

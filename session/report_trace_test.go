@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -21,7 +20,6 @@ import (
 func TestTraceAndLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var out bytes.Buffer
 		var acquired []session.AcquireInfo
 		var renewed []session.RenewInfo
 		var lost, stopping []*lease.LostError
@@ -33,13 +31,9 @@ func TestTraceAndLogger(t *testing.T) {
 			defer mu.Unlock()
 			f()
 		}
-		n := overMemory()
+		n, book := overMemory(), newLogbook()
 		h := n.open(t, &session.Options{
-			Logger: slog.New(slog.NewTextHandler(writer(func(p []byte) (int, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				return out.Write(p)
-			}), &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Logger: slog.New(book),
 			Trace: &session.Trace{
 				Acquire:  func(i session.AcquireInfo) { note(func() { acquired = append(acquired, i) }) },
 				Renew:    func(i session.RenewInfo) { note(func() { renewed = append(renewed, i) }) },
@@ -107,8 +101,6 @@ func TestTraceAndLogger(t *testing.T) {
 		h.refused(t)
 		expect("refused", func() any { return acquired[len(acquired)-1] }, session.AcquireInfo{Name: "jobs/nightly"})
 
-		mu.Lock()
-		defer mu.Unlock()
 		for _, want := range []string{
 			`level=DEBUG msg="lease: acquired" name=jobs/nightly token=00000000000000000002`,
 			`level=WARN msg="lease: acquire failed" name=jobs/nightly failures=1 err="connection reset"`,
@@ -119,8 +111,8 @@ func TestTraceAndLogger(t *testing.T) {
 			`level=DEBUG msg="lease: released" name=jobs/nightly id=` + id.String(),
 			`level=DEBUG msg="lease: handed over" name=jobs/nightly id=` + from.String() + " token=00000000000000000004 to=" + lease.ID{9}.String(),
 		} {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("no line %s in\n%s", want, out.String())
+			if len(book.lines(want)) == 0 {
+				t.Errorf("no line %s in\n%s", want, strings.Join(book.lines(""), "\n"))
 			}
 		}
 	})
@@ -158,19 +150,5 @@ func TestTraceOfRun(t *testing.T) {
 			{Name: "jobs/nightly", Token: ended[0].Token, Took: 10 * time.Second, Attempts: 2}}; !slices.Equal(contended, want) {
 			t.Errorf("contended: %+v, want %+v", contended, want)
 		}
-	})
-}
-
-// Each hook may be nil, even if other hooks are set.
-func TestEmptyTrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		h := n.open(t, &session.Options{Trace: &session.Trace{}})
-		h.acquire(t)
-		n.breaks(t, 15*time.Second)
-		time.Sleep(time.Minute)
-		h.lostOnce(t, lease.ErrBroken)
-		h.acquire(t)
-		h.release(t)
 	})
 }

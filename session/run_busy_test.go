@@ -87,6 +87,9 @@ func TestRunUsesTheOptionsOfItsSession(t *testing.T) {
 		if clock.long.Load() != 1 {
 			t.Errorf("Run waited %d times by the Clock of its Session", clock.long.Load())
 		}
+		if n := strings.Count(out.String(), " owner="+b.Owner()); n < 4 {
+			t.Errorf("%d records have the owner, in\n%s", n, out.String())
+		}
 		last := -1
 		for _, text := range []string{"waiting for another holder", "acquired", "term began", "released", "term ended"} {
 			i := strings.Index(out.String(), "lease: "+text)
