@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/urgent"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -29,7 +30,8 @@ type network struct {
 
 type sent struct {
 	lease.Request
-	at time.Time
+	at     time.Time
+	urgent bool // whether the context was marked
 }
 
 // The constant busiest is the number of requests that a network accepts at one instant of a bubble.
@@ -57,7 +59,7 @@ func (n *network) Do(ctx context.Context, name string, req lease.Request) (lease
 		n.mu.Unlock()
 		panic("a session sends requests forever, and no time passes")
 	}
-	n.sent = append(n.sent, sent{req, now})
+	n.sent = append(n.sent, sent{req, now, urgent.Is(ctx)})
 	n.flying[req.Action]++
 	f := n.always[req.Action]
 	if q := n.next[req.Action]; len(q) > 0 {
