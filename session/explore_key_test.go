@@ -2,7 +2,6 @@ package session
 
 import (
 	"math/bits"
-	"reflect"
 	"testing"
 	"time"
 
@@ -269,38 +268,6 @@ func (s set) add(h uint64) bool {
 }
 
 func (s set) has(h uint64) bool { _, ok := s[h]; return ok }
-
-// TestKeyKnowsEveryField fails if a field is added to the machine or to the world. A new field must
-// be added to the key if a later event can depend on it. The method copyTo must copy every new
-// field.
-func TestKeyKnowsEveryField(t *testing.T) {
-	for _, f := range []struct {
-		of     any
-		fields string
-	}{
-		{machine{}, "o name random ledger term commands failures unique closed renewals lost out "},
-		{claim{}, "id phase inDoubt disclosed probed contexts again due "},
-		{term{}, "number belief renewal notice failed stopped "},
-		{renewal{}, "inFlight again at sent "},
-		{notice{}, "at left end "},
-		{belief{}, "id token sent budget "},
-		{commands{}, "inFlight serving waiting stuck triedTakeOver tookOver "},
-		{call{}, "ticket to refused lost "},
-		{request{}, "Request aim term call sent "},
-		{holder{}, "m dice calls contexts guarded disclosed inc newest flags stuck closed prior begun seen lifting returning excused lost releaser reports "},
-		{incarnation{}, "alive id token number until stopped excused again renewed notified "},
-		{packet{}, "request who serial lastCall acquire inc applied answered stuck outdated due crossed decided res err "},
-	} {
-		got := ""
-		typ := reflect.TypeOf(f.of)
-		for i := range typ.NumField() {
-			got += typ.Field(i).Name + " "
-		}
-		if got != f.fields {
-			t.Errorf("%v has the fields %s, and the key was written for %s", typ, got, f.fields)
-		}
-	}
-}
 
 // TestKeyIsEnough checks that the same event leads from worlds with equal keys to worlds with equal
 // keys. It also checks that an event in a copy of a world does not change the original.

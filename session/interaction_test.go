@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -90,19 +89,6 @@ func TestInteractions(t *testing.T) {
 				t.Errorf("a property does not hold:\n%s", got[strings.Index(got, "PROBLEM"):])
 			}
 		})
-	}
-}
-
-// The comment of TestInteractions describes every command.
-func TestCommandsAreDescribed(t *testing.T) {
-	source, err := os.ReadFile("interaction_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, verb := range verbs {
-		if described := regexp.MustCompile(`(?m)^//\t.*\b` + regexp.QuoteMeta(verb) + `\b`); !described.Match(source) {
-			t.Errorf("the list of commands above TestInteractions lacks %q", verb)
-		}
 	}
 }
 
