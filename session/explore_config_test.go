@@ -103,6 +103,9 @@ func (c config) make() *config {
 	if c.longest == 0 {
 		c.longest = 8
 	}
+	if c.more == (bounds{}) {
+		c.more = bounds{calls: [2]uint8{1}, faults: 1, ticks: 2}
+	}
 	return &c
 }
 
@@ -117,6 +120,12 @@ func with(f func(*Options)) [2]Options {
 func infinite(o *Options) { o.Duration = lease.Infinite }
 
 func window(o *Options) { o.StopWindow = time.Second }
+
+// drifting allows the clocks to differ by a tenth.
+func drifting(o *Options) {
+	o.Duration, o.MaxClockDrift, o.Margin, o.StopWindow = 2*time.Second, 0.1, time.Millisecond, 500*time.Millisecond
+	o.RenewInterval, o.RetryDelay, o.RequestTimeout = 500*time.Millisecond, 250*time.Millisecond, 250*time.Millisecond
+}
 
 // sameOwner gives both holders the same owner, and lets them take the lease over from each other.
 func sameOwner(o *Options) { o.Owner, o.TakeOver = "ada", true }
@@ -146,7 +155,6 @@ var configs = []*config{
 		calls:  [2]kinds{of(evAcquire, evRelease, evClose, evSettle, evWait, evCancel)},
 		world:  lossy | of(evRival),
 		bounds: bounds{calls: [2]uint8{4}, faults: 2, ticks: 5, others: 1},
-		more:   bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:   "holding",
@@ -154,7 +162,6 @@ var configs = []*config{
 		calls:  [2]kinds{always},
 		world:  lossy | of(evDeliver),
 		bounds: bounds{calls: [2]uint8{3}, faults: 3, ticks: 10},
-		more:   bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "infinite",
@@ -163,7 +170,6 @@ var configs = []*config{
 		calls:   [2]kinds{of(evAcquire, evRelease, evSettle, evCancel)},
 		world:   lossy | of(evRival, evRetreat),
 		bounds:  bounds{calls: [2]uint8{5}, faults: 2, ticks: 1, others: 2},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:     "queue",
@@ -182,7 +188,6 @@ var configs = []*config{
 		calls:   [2]kinds{of(evAcquire, evRelease, evBind, evStall, evClose)},
 		world:   lossy | of(evRival),
 		bounds:  bounds{calls: [2]uint8{4}, faults: 3, ticks: 9, others: 1},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "late-work",
@@ -192,7 +197,6 @@ var configs = []*config{
 		world:   lossy | of(evRival, evDeliver),
 		before:  []string{"a acquire", "exchange #1", "a bind", "tick", "delay #2", "tick", "tick"},
 		bounds:  bounds{calls: [2]uint8{4}, faults: 2, ticks: 7, others: 1},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "infinite-work",
@@ -202,7 +206,6 @@ var configs = []*config{
 		world:   lossy | of(evBreak, evRival),
 		periods: graces[1:3],
 		bounds:  bounds{calls: [2]uint8{5}, faults: 2, ticks: 3, others: 2},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "breaks",
@@ -232,7 +235,6 @@ var configs = []*config{
 		calls:   [2]kinds{of(evAcquire, evRelease), of(evAcquire, evRelease, evCancel)},
 		world:   lossy,
 		bounds:  bounds{calls: [2]uint8{2, 3}, faults: 2, ticks: 5},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "hand-over",
@@ -241,7 +243,6 @@ var configs = []*config{
 		calls:   [2]kinds{of(evAcquire, evRelease, evHandOver, evCancel), of(evAcquire, evDisclose, evRelease)},
 		world:   lossy,
 		bounds:  bounds{calls: [2]uint8{4, 4}, faults: 2, ticks: 3},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "infinite-hand-over",
@@ -252,7 +253,6 @@ var configs = []*config{
 		world:   lossy | of(evBreak),
 		periods: graces[2:3],
 		bounds:  bounds{calls: [2]uint8{4, 4}, faults: 2, ticks: 1, others: 1},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "take-over",
@@ -262,7 +262,6 @@ var configs = []*config{
 		calls:   [2]kinds{of(evAcquire, evRelease, evCancel), always},
 		world:   lossy | of(evDeliver),
 		bounds:  bounds{calls: [2]uint8{3, 2}, faults: 2, ticks: 3},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "infinite-take-over",
@@ -273,7 +272,6 @@ var configs = []*config{
 		world:   lossy | of(evBreak),
 		periods: graces[1:3],
 		bounds:  bounds{calls: [2]uint8{3, 3}, faults: 2, ticks: 1, others: 1, looks: 1},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:     "stuck",
@@ -283,7 +281,6 @@ var configs = []*config{
 		world:    of(evStick, evLose),
 		together: 2,
 		bounds:   bounds{calls: [2]uint8{5}, faults: 3, ticks: 4},
-		more:     bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "infinite-stuck",
@@ -292,7 +289,6 @@ var configs = []*config{
 		calls:   [2]kinds{of(evAcquire, evRelease, evCancel, evClose)},
 		world:   of(evStick, evDelay, evRival, evRetreat),
 		bounds:  bounds{calls: [2]uint8{5}, faults: 3, ticks: 1, others: 2},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "late-stuck",
@@ -314,7 +310,6 @@ var configs = []*config{
 		world:   lossy | of(evBreak),
 		periods: graces[2:3],
 		bounds:  bounds{calls: [2]uint8{3, 2}, faults: 2, ticks: 4, others: 1},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "infinite-hidden",
@@ -325,7 +320,6 @@ var configs = []*config{
 		world:   lossy | of(evBreak, evRival, evRetreat),
 		periods: graces[2:3],
 		bounds:  bounds{calls: [2]uint8{4}, faults: 2, ticks: 1, others: 2, looks: 1},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "silent",
@@ -335,7 +329,6 @@ var configs = []*config{
 		world:   lossy | of(evBreak, evRival),
 		periods: graces[1:3],
 		bounds:  bounds{calls: [2]uint8{4}, faults: 2, ticks: 5, others: 2},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "unsure",
@@ -354,10 +347,7 @@ var configs = []*config{
 		holders: 2,
 		rate:    275 * time.Millisecond,
 		rates:   [2]time.Duration{225 * time.Millisecond, 275 * time.Millisecond},
-		options: both(window, func(o *Options) {
-			o.Duration, o.MaxClockDrift, o.Margin, o.StopWindow = 2*time.Second, 0.1, time.Millisecond, 500*time.Millisecond
-			o.RenewInterval, o.RetryDelay, o.RequestTimeout = 500*time.Millisecond, 250*time.Millisecond, 250*time.Millisecond
-		}),
+		options: both(drifting),
 		calls:   [2]kinds{of(evAcquire, evBind), of(evAcquire)},
 		world:   lossy | of(evDeliver),
 		bounds:  bounds{calls: [2]uint8{3, 1}, faults: 3, ticks: 11},
@@ -370,7 +360,6 @@ var configs = []*config{
 		calls:  [2]kinds{of(evAcquire, evRelease, evCancel)},
 		world:  of(evDuplicate, evDelay, evRival),
 		bounds: bounds{calls: [2]uint8{4}, faults: 2, ticks: 4, others: 1},
-		more:   bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "wrong-answers",
@@ -380,7 +369,6 @@ var configs = []*config{
 		calls:   [2]kinds{of(evAcquire, evRelease, evCancel)},
 		world:   of(evGarble, evCorrupt, evRefuse, evBlank, evDelay),
 		bounds:  bounds{calls: [2]uint8{4}, faults: 3, ticks: 3},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:   "wrong-renewals",
@@ -388,7 +376,6 @@ var configs = []*config{
 		calls:  [2]kinds{always},
 		world:  of(evGarble, evCorrupt, evRefuse, evSilence, evDeliver),
 		bounds: bounds{calls: [2]uint8{2}, faults: 3, ticks: 8},
-		more:   bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "pauses",
@@ -399,7 +386,6 @@ var configs = []*config{
 		world:   lossy | of(evDeliver, evBreak),
 		periods: graces[2:3],
 		bounds:  bounds{calls: [2]uint8{3}, faults: 2, ticks: 6, others: 1},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:    "closing",
@@ -418,7 +404,6 @@ var configs = []*config{
 		world:   lossy | of(evRival, evRetreat, evBreak),
 		periods: graces[:3],
 		bounds:  bounds{calls: [2]uint8{3}, faults: 1, ticks: 4, others: 3},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
 		name:          "same-owner-rival",
@@ -429,22 +414,17 @@ var configs = []*config{
 		calls:         [2]kinds{of(evAcquire, evRelease, evCancel)},
 		world:         lossy | of(evRival, evRetreat, evDeliver),
 		bounds:        bounds{calls: [2]uint8{3}, faults: 2, ticks: 1, others: 4},
-		more:          bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 	}.make(),
 	config{
-		name:  "drift-work",
-		about: "a fast holder that has lost its lease with work out, and a slow authority",
-		rate:  225 * time.Millisecond,
-		rates: [2]time.Duration{275 * time.Millisecond, 275 * time.Millisecond},
-		options: both(func(o *Options) {
-			o.Duration, o.MaxClockDrift, o.Margin, o.StopWindow = 2*time.Second, 0.1, time.Millisecond, 500*time.Millisecond
-			o.RenewInterval, o.RetryDelay, o.RequestTimeout = 500*time.Millisecond, 250*time.Millisecond, 250*time.Millisecond
-		}),
+		name:    "drift-work",
+		about:   "a fast holder that has lost its lease with work out, and a slow authority",
+		rate:    225 * time.Millisecond,
+		rates:   [2]time.Duration{275 * time.Millisecond, 275 * time.Millisecond},
+		options: both(drifting),
 		before:  []string{"a acquire", "exchange #1", "a bind"},
 		calls:   [2]kinds{of(evAcquire, evRelease)},
 		world:   of(evDelay, evSilence),
 		bounds:  bounds{calls: [2]uint8{1}, faults: 2, ticks: 20},
-		more:    bounds{calls: [2]uint8{1}, ticks: 2, faults: 1},
 		longest: 14,
 	}.make(),
 	config{
