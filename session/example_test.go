@@ -389,27 +389,3 @@ func ExampleOptions_takeOver() {
 	// taken over: true
 	// closed: <nil> <nil>
 }
-
-// WhileHeld gives a context that ends with the lease.
-func ExampleSession_WhileHeld() {
-	ctx := context.Background()
-	s, err := session.New(memory.New(nil).Authority(), "jobs/nightly", nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if ok, err := s.Acquire(ctx); !ok {
-		log.Fatal("not acquired: ", err)
-	}
-	held, done := s.WhileHeld(ctx)
-	fmt.Println("held:", held.Err() == nil)
-	fmt.Println("released:", s.Release(ctx))
-	<-held.Done()
-	fmt.Println("because:", context.Cause(held))
-	done() // the work has stopped
-	fmt.Println("closed:", s.Close(ctx))
-	// Output:
-	// held: true
-	// released: <nil>
-	// because: the lease was released
-	// closed: <nil>
-}

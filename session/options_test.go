@@ -103,26 +103,6 @@ func TestOptionsOutOfRange(t *testing.T) {
 	}
 }
 
-// New refuses a nil authority and a malformed name. SPEC H22, R6.
-func TestNewArguments(t *testing.T) {
-	a := lease.NewAuthority(memory.New(nil))
-	var f *lease.FieldError
-	if s, err := session.New(nil, name, nil); s != nil || !errors.As(err, &f) || f.Field != "New.authority" || f.Code != lease.ErrOption {
-		t.Errorf("nil authority: %v", err)
-	}
-	for _, bad := range []string{"", "a\x00b", "\xff", strings.Repeat("n", lease.MaxLabel+1)} {
-		if s, err := session.New(a, bad, nil); s != nil || !errors.As(err, &f) || f.Field != "Name" || f.Code != lease.ErrName {
-			t.Errorf("%.10q: %v", bad, err)
-		}
-		if bad == "" {
-			continue
-		}
-		if s, err := session.New(a, name, &session.Options{Owner: bad}); s != nil || !errors.As(err, &f) || f.Field != "Options.Owner" || f.Code != lease.ErrOwner {
-			t.Errorf("owner %.10q: %v", bad, err)
-		}
-	}
-}
-
 // options calls f with every combination of set and unset fields. The set fields have values that
 // fit and values that do not fit.
 func options(f func(o session.Options)) {
@@ -275,23 +255,31 @@ func TestAdmittedOptionsLeaveTimeToRetry(t *testing.T) {
 	})
 }
 
-// A function returns an error if a required argument is missing. SPEC H22.
-func TestNilArguments(t *testing.T) {
-	s, err := session.New(lease.NewAuthority(memory.New(nil)), "name", nil)
-	if err != nil {
-		t.Fatal(err)
+// New and the functions refuse arguments that are missing or malformed. SPEC H22, R6.
+func TestArguments(t *testing.T) {
+	a := lease.NewAuthority(memory.New(nil))
+	made := func(a lease.Authority, name string, o *session.Options) error {
+		s, err := session.New(a, name, o)
+		if s != nil {
+			_ = s.Close(t.Context())
+		}
+		return err
 	}
-	_, noAuthority := session.New(nil, "name", nil)
-	_, noLease := session.AcquireWait(t.Context(), nil, nil)
-	for field, err := range map[string]error{
-		"New.authority": noAuthority,
-		"AcquireWait.l": noLease,
-		"Run.l":         session.Run(t.Context(), nil, func(context.Context, lease.Token) error { return nil }, nil),
-		"Run.f":         session.Run(t.Context(), s, nil, nil),
-	} {
+	refuses := func(field string, code lease.Code, err error) {
+		t.Helper()
 		bad := new(lease.FieldError)
-		if !errors.As(err, &bad) || bad.Field != field || bad.Code != lease.ErrOption {
+		if !errors.As(err, &bad) || bad.Field != field || bad.Code != code {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+	refuses("New.authority", lease.ErrOption, made(nil, name, nil))
+	refuses("Name", lease.ErrName, made(a, "", nil))
+	for _, bad := range []string{"a\x00b", "\xff", strings.Repeat("n", lease.MaxLabel+1)} {
+		refuses("Name", lease.ErrName, made(a, bad, nil))
+		refuses("Options.Owner", lease.ErrOwner, made(a, name, &session.Options{Owner: bad}))
+	}
+	_, err := session.AcquireWait(t.Context(), nil, nil)
+	refuses("AcquireWait.l", lease.ErrOption, err)
+	refuses("Run.l", lease.ErrOption, session.Run(t.Context(), nil, idle, nil))
+	refuses("Run.f", lease.ErrOption, session.Run(t.Context(), acquired(t, free{}, nil), nil, nil))
 }
