@@ -106,18 +106,6 @@ func watches(t *testing.T, f *follow.Follower, want bool, took time.Duration) {
 	}
 }
 
-// Without a watch, Wait waits for a jittered Interval, or for d if d is shorter.
-func TestWithoutAWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, f := over(nil)
-		watches(t, f, false, 0)
-		looks(t, f, true, 0)
-		waits(t, f, lease.Infinite, interval*3/4, true)
-		waits(t, f, 3*time.Second, 3*time.Second, true)
-		f.Unwatch()
-	})
-}
-
 // A signal ends a Wait, and the following Look returns the changed record.
 func TestSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -242,19 +230,6 @@ func TestShortWaits(t *testing.T) {
 		waits(t, f, retry, retry, true)
 		waits(t, f, time.Nanosecond, time.Millisecond, true)
 		f.Unwatch()
-	})
-}
-
-// If its context ends before d has passed, Wait returns false at once.
-func TestContextEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, f := over(nil)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		began := time.Now()
-		if passed := f.Wait(ctx, time.Minute); passed || time.Since(began) != time.Second {
-			t.Errorf("Wait: %v after %v", passed, time.Since(began))
-		}
 	})
 }
 

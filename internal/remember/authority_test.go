@@ -1,29 +1,23 @@
 package remember_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/internal/remember"
-	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 )
 
 // renewal returns a Renewal that computes the new end from the time of the store, as a server with
-// a clock does. If sent is not nil, the Renewal adds one to *sent.
+// a clock does, and adds one to *sent.
 func renewal(s *memory.Store, sent *int) remember.Renewal {
 	return func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-		if sent != nil {
-			*sent++
-		}
+		*sent++
 		now, err := s.Load(ctx, name)
 		if err != nil {
 			return lease.Snapshot{}, err
@@ -33,44 +27,6 @@ func renewal(s *memory.Store, sent *int) remember.Renewal {
 		}
 		next.Until = now.Now.Add(next.Duration)
 		return s.Swap(ctx, name, now, next)
-	}
-}
-
-// SPEC M, A, S7, S10: an authority that remembers records meets the contract of every authority,
-// even beside a second authority that remembers other records.
-func TestConformance(t *testing.T) {
-	for what, names := range map[string]int{"remembers all": remember.DefaultNames, "remembers one": 1} {
-		t.Run(what, func(t *testing.T) {
-			var stores sync.Map // the store of each authority
-			over := func(s *memory.Store) lease.Authority {
-				a := remember.NewAuthority(s, renewal(s, nil), remember.NewMemory(names, nil))
-				stores.Store(a, s)
-				return a
-			}
-			leasetest.TestAuthority(t, func(testing.TB) lease.Authority { return over(memory.New(nil)) },
-				&leasetest.Options{
-					Bubble: true,
-					Authority: leasetest.AuthorityHooks{
-						Another: func(t testing.TB, a lease.Authority) lease.Authority {
-							s, _ := stores.Load(a)
-							return over(s.(*memory.Store))
-						},
-						Connect: func(_ testing.TB, transmit leasetest.Transmit) lease.Authority {
-							s := memory.New(nil)
-							renew := func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
-								lost := transmit(ctx, func() error {
-									snap, err = renewal(s, nil)(ctx, name, old, next)
-									return nil
-								})
-								return snap, cmp.Or(lost, err)
-							}
-							a := remember.NewAuthority(linked.Store(s, transmit), renew, remember.NewMemory(names, nil))
-							stores.Store(a, s)
-							return a
-						},
-					},
-				})
-		})
 	}
 }
 

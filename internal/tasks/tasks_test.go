@@ -38,16 +38,6 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A task has begun when Start returns, before its function is called.
-func TestStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var g tasks.Group
-		start := g.Start(func() {})
-		time.AfterFunc(time.Second, start)
-		closes(t, &g, time.Second)
-	})
-}
-
 // Close returns when its context ends. Several goroutines may call Close.
 func TestCloseEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/benbjohnson/clock"
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/timing"
 )
@@ -90,24 +89,6 @@ func TestWithTimeout(t *testing.T) {
 		cancel()
 		if err := ctx.Err(); err != context.Canceled {
 			t.Errorf("it ended because of %v", err)
-		}
-	})
-}
-
-// A timeout on a mock clock passes when the mock clock has advanced by the timeout.
-func TestMockClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := clock.NewMock()
-		ctx, cancel := timing.WithTimeout(t.Context(), c, time.Second)
-		defer cancel()
-		time.Sleep(time.Hour)
-		if ctx.Err() != nil {
-			t.Errorf("it ended in real time: %v", context.Cause(ctx))
-		}
-		c.Add(time.Second)
-		synctest.Wait()
-		if cause := context.Cause(ctx); cause != context.DeadlineExceeded {
-			t.Errorf("it ended because of %v", cause)
 		}
 	})
 }
