@@ -55,46 +55,33 @@ type Result struct {
 // returns 0 if the lease is not locked, and Infinite for an infinite lease.
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
-// Break breaks the lease with the given name and returns how long the lease stays locked. The caller
-// need not know the lease ID. The holder keeps the lease for the period p or for the remaining time
-// of the lease, whichever is shorter. With the zero Period, a finite lease runs until its end, and an
-// infinite lease ends at once.
+// Break breaks the lease with the given name, and returns how long it stays locked. The caller need not
+// know the lease ID. The holder keeps the lease for the period p or for the time that is left, whichever
+// is shorter. With the zero Period, a finite lease runs until its end, and an infinite one ends at once.
 //
-// The holder learns of the break from the answer to its next request. A session.Session sends its
-// next request at most one RenewInterval after the break. A session.Session with the default options
-// learns of the break within 10 s plus the time of one request. With session.Options.Watch, a
-// session.Session sends a request as soon as the record changes. If the period p ends before the
-// holder learns of the break, the lease is unlocked while the holder still believes that it has the
-// lease.
-//
-// The period p is the grace of the break. The grace includes the time until the Session learns of
-// the break. The grace also includes the StopWindow, because the contexts of WhileHeld and Run end
-// one StopWindow before the lease ends. To give the work some time between the call of the OnBreaking
-// handlers and the end of its context, the grace must be at least
+// A session.Session learns of the break from the answer to its next request, at most one RenewInterval
+// later, or as soon as the record changes with session.Options.Watch. If p ends before that, the lease is
+// unlocked while its holder still believes that it has it. The contexts of WhileHeld and Run end one
+// StopWindow before the lease ends. For the work to have time between the OnBreaking handlers and the
+// end of its context, p must be at least
 //
 //	RenewInterval + 2 RequestTimeout + StopWindow + the time for the work
 //
-// With the defaults, the grace must be at least 25 s plus the time for the work. The sum has two
-// RequestTimeouts because a slow renewal costs time twice: the Session learns of the break later, and
-// counts the remaining time from the sending of the renewal. If the authority answers at once, the
-// RequestTimeouts are not needed. If a renewal fails, the Session learns of the break still later.
+// which is 25 s plus the time for the work with the defaults. The RequestTimeouts allow for a slow
+// renewal: the Session learns of the break later, and counts the remaining time from the sending of the
+// renewal. If a renewal fails, it learns of the break still later. With Watch, which costs a read, a third
+// RequestTimeout takes the place of RenewInterval, unless the watch fails.
 //
-// With session.Options.Watch, the Session usually learns of the break after one read and one renewal.
-// In the sum, a third RequestTimeout then takes the place of RenewInterval. However, a watch can fail.
-// The Session then learns of the break at its next regular renewal, as without Watch.
+// Over a store without a clock of its own (etcdlease, kubelease, natslease), p counts from the last time
+// at which the Session knew its record to be unchanged. The sum allows for this without Watch. With Watch,
+// add a fifteenth of Duration, and at most 4 s, over etcdlease and kubelease, and RenewInterval over
+// another such store.
 //
-// Over a store without a clock of its own (etcdlease, kubelease, natslease), the grace counts from the
-// last time at which the Session knew its record to be unchanged. Without a watch, the sum already
-// allows for this. With session.Options.Watch, add a fifteenth of Duration, and at most 4 s, over
-// etcdlease and kubelease. Add RenewInterval over another such store.
+// A break never makes a lease longer. If renewals have succeeded, at least Duration - RenewInterval -
+// RequestTimeout is left when it is broken. A longer grace needs a longer Duration.
 //
-// The grace never makes a lease longer. If renewals have succeeded, at least Duration -
-// RenewInterval - RequestTimeout of a lease is left when it is broken. For a longer grace, the holder
-// needs a longer Duration.
-//
-// Break returns the error of [Authority.Do]. If the lease is Available, the error of Break wraps
-// [ErrNotPresent]. If the Authority a is nil, Break returns a [*FieldError]. If ctx is nil, Break
-// panics.
+// Break returns the error of [Authority.Do], which wraps [ErrNotPresent] if the lease is Available. If a
+// is nil, it returns a [*FieldError]. If ctx is nil, it panics.
 func Break(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
 	if ctx == nil {
 		panic("lease: Break: the context must not be nil")

@@ -101,11 +101,10 @@ func (l Limits) check(req *Request) error {
 	return nil
 }
 
-// Bound returns the duration and the remaining time of a stored record, each shortened to the
-// longest time that the Limits allow. The longest time for a finite lease is MaxDuration, even
-// while the lease is breaking. The longest time for the break of an infinite lease is MaxPeriod.
-// Bound never shortens an infinite duration. A record can exceed the limits if it was written by
-// hand or under other limits.
+// Bound returns the duration and the remaining time of a stored record, each shortened to the longest
+// time that the Limits allow: MaxDuration for a finite lease, even while it is breaking, and MaxPeriod
+// for the break of an infinite one. An infinite duration is never shortened. A record can exceed the
+// limits if it was written by hand or under other limits.
 //
 // [Decide] applies Bound to every record, so most stores need not call it. A store must call Bound if
 // the store itself counts how much time a lease has left, as package observe does.

@@ -456,9 +456,7 @@ func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	}
 }
 
-// pauseNowAndThen is called in every round of a loop, with the number n of the round. In every
-// fiftieth round, pauseNowAndThen sleeps, so that the loop does not use too much processor time.
-// Each sleep is longer than the previous sleep.
+// pauseNowAndThen sleeps in every fiftieth round n of a loop, each time longer, to save processor time.
 func (p *probe) pauseNowAndThen(n int) {
 	if n%50 == 49 {
 		p.Sleep(time.Duration(1+n/50) * p.Unit / 1000)

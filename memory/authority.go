@@ -74,8 +74,7 @@ func (a *authority) Watch(ctx context.Context, name string) (<-chan struct{}, er
 	return (*Store)(a).Watch(ctx, name)
 }
 
-// List is like [Store.List], but respects the limits of the Store. If the remaining time of a lease
-// exceeds a limit, List returns the limit as the remaining time.
+// List is like [Store.List], but shortens the remaining time of each lease to the limits of the Store.
 func (a *authority) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		for e, err := range (*Store)(a).List(ctx, prefix) {

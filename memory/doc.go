@@ -4,8 +4,9 @@
 //	l, err := store.Lease("jobs/nightly", nil)
 //
 // The leases are lost when the process exits, and other processes do not see them: two processes that
-// each make a Store both acquire the same lease, with the same token. Within the process, a Store is linearizable and never issues the same token twice for one lease. Set
-// [Options.Floor] so that the tokens after a restart are newer than the tokens before the restart.
+// each make a Store both acquire the same lease, with the same token. Within the process, a Store is
+// linearizable and never issues the same token twice for one lease. Set [Options.Floor] so that the
+// tokens after a restart are newer than those before it.
 //
 // # Time
 //

@@ -41,12 +41,10 @@ type Settings struct {
 	StopWindow time.Duration
 }
 
-// Validate checks the Settings in the same way as session.New checks its options. Validate assumes
-// that all other session options have their defaults. If Duration is finite, Validate also checks
-// that RenewInterval is less than half of Duration. If the Settings are valid, Validate returns
-// nil. If the Settings are invalid, Validate returns a [*lease.FieldError] with the code
-// [lease.ErrOption], or an error that joins several FieldErrors. Each FieldError names a field that
-// is not zero.
+// Validate checks the Settings as session.New checks its options, and that RenewInterval is less than
+// half of a finite Duration. All other session options are assumed to have their defaults. The error is
+// a [*lease.FieldError] with the code [lease.ErrOption], or joins several. Each names a field that is
+// not zero.
 func (s Settings) Validate() error {
 	_, err := s.withDefaults()
 	return err

@@ -124,12 +124,10 @@ func (s *Session) Until() (time.Time, bool) {
 	return b.until(), held
 }
 
-// LastConfirmed returns the time at which the last confirmed request was sent. A request is
-// confirmed if its answer says that the Session holds the lease. If nothing is held, LastConfirmed
-// returns false. While the authority answers every request, the returned time is no older than
-// RenewInterval plus RequestTimeout. If RequestTimeout is longer than RenewInterval, the returned
-// time is no older than twice RequestTimeout. During a break, the time U follows from the answer to
-// one request, and LastConfirmed returns the time at which that request was sent.
+// LastConfirmed returns the time at which the last request was sent whose answer says that the Session
+// holds the lease. If nothing is held, it returns false. While the authority answers every request, the
+// time is no older than RequestTimeout plus RenewInterval or RequestTimeout, whichever is longer. During
+// a break, it is the time of the request from whose answer the time U follows.
 func (s *Session) LastConfirmed() (time.Time, bool) {
 	b, held := s.current()
 	return b.sent, held
