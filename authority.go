@@ -72,10 +72,9 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // renewal. If a renewal fails, it learns of the break still later. With Watch, which costs a read, a third
 // RequestTimeout takes the place of RenewInterval, unless the watch fails.
 //
-// Over a store without a clock of its own (etcdlease, kubelease, natslease), p counts from the last time
-// at which the Session knew its record to be unchanged. The sum allows for this without Watch. With Watch,
-// add a fifteenth of Duration, and at most 4 s, over etcdlease and kubelease, and RenewInterval over
-// another such store.
+// Over a store without a clock of its own, p counts from the last time at which the Session knew its
+// record to be unchanged. The sum allows for this without Watch. With Watch, add a fifteenth of Duration,
+// and at most 4 s, over etcdlease, kubelease and natslease, and RenewInterval over another such store.
 //
 // A break never makes a lease longer. If renewals have succeeded, at least Duration - RenewInterval -
 // RequestTimeout is left when it is broken. A longer grace needs a longer Duration.
