@@ -118,10 +118,9 @@ func (p *probe) lacksAbility(req lease.Request) bool {
 	return false
 }
 
-// sameRecords reports whether two records of a lease are equal. There are two exceptions. If the
-// authority has no clock, the ends of the lease are allowed to differ, because each read can return a
-// different end. If neither record has an ID, the epoch of the later record is allowed to be higher
-// (see epochMayRise).
+// sameRecords reports whether two records of a lease are equal, but for their ends if the authority
+// has no clock, because each read can then return another, and for a higher epoch of the later
+// record if neither has an ID (see epochMayRise).
 func (p *probe) sameRecords(earlier, later lease.Record) bool {
 	if !p.can(CanTellTime) && earlier.Until.IsZero() == later.Until.IsZero() {
 		earlier.Until = later.Until
@@ -132,10 +131,9 @@ func (p *probe) sameRecords(earlier, later lease.Record) bool {
 	return earlier == later
 }
 
-// epochMayRise reports whether the epoch of the record can rise without a grant. If the record has no
-// ID, it is possible that the store does not know the name of the lease. The epoch of an unknown name
-// is at least as high as every epoch that the store has forgotten. Some stores compute the epoch of
-// an unknown name from their clocks.
+// epochMayRise reports whether the epoch of the record can rise without a grant. Without an ID, the
+// store may not know the name. The epoch of an unknown name is at least every epoch that was
+// forgotten, and some stores compute it from their clocks.
 func epochMayRise(r lease.Record) bool { return r.ID.IsZero() }
 
 // answerRules check single answers of an authority.
@@ -433,8 +431,9 @@ func (p *probe) firstRequests(id lease.ID) []lease.Request {
 
 // contentionRules check concurrent requests.
 var contentionRules = []rule{
-	{"A2/one-acquire-wins", "of any number of concurrent acquires with different IDs, one is granted, and the others are refused as held", 0, func(p *probe) {
+	{"A2/one-acquire-wins", "of any number of concurrent acquires with different IDs, at any clients, one is granted, and the others are refused as held", 0, func(p *probe) {
 		a := p.authority()
+		clients := a.clients()
 		for range 10 {
 			var wins atomic.Int32
 			var winner atomic.Pointer[lease.ID]
@@ -443,7 +442,7 @@ var contentionRules = []rule{
 				ids[i] = p.id()
 			}
 			p.callConcurrently(len(ids), func(i int) {
-				switch _, err := a.ask(acquire(ids[i], p.D)); {
+				switch _, err := clients[i%len(clients)].ask(acquire(ids[i], p.D)); {
 				case err == nil:
 					wins.Add(1)
 					winner.Store(&ids[i])
@@ -454,11 +453,11 @@ var contentionRules = []rule{
 			if n := wins.Load(); n != 1 {
 				p.Fatalf("%d of %d acquires were granted", n, len(ids))
 			}
-			a.grant(release(*winner.Load()))
+			clients[len(clients)-1].grant(release(*winner.Load())) // a request of another client with the same ID is granted
 		}
 	}},
-	{"A2/holders-exclude-each-other", "between the grant of an acquire and its release no other is granted, and tokens rise from grant to grant", 0, func(p *probe) {
-		a := p.authority()
+	{"A2/holders-exclude-each-other", "between the grant of an acquire and its release no other is granted, at any client, and tokens rise from grant to grant", 0, func(p *probe) {
+		clients := p.authority().clients()
 		var holders atomic.Int32
 		var newest atomic.Uint64
 		ids := make([][]lease.ID, 4)
@@ -468,6 +467,7 @@ var contentionRules = []rule{
 			}
 		}
 		p.callConcurrently(len(ids), func(i int) {
+			a := clients[i%len(clients)]
 			for _, id := range ids[i] {
 				res, err := a.ask(acquire(id, 10*p.D))
 				if err != nil {
@@ -558,10 +558,8 @@ var contentionRules = []rule{
 	}},
 }
 
-// race makes requests concurrently. If n is odd, race starts the requests in reverse order. It
-// returns the number of granted requests, and the lowest MinRemaining in the answers to the granted
-// requests. An error other than a refusal fails the rule. The returned code is the code of one of
-// the refusals.
+// race makes requests concurrently, in reverse order if n is odd. It returns how many were granted,
+// their lowest MinRemaining, and the code of one refusal. Any other error fails the rule.
 func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {
 	var mu sync.Mutex
 	sure = lease.Infinite

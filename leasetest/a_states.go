@@ -54,7 +54,7 @@ func (p *probe) long() time.Duration {
 	return 100 * p.D
 }
 
-// mustGrant makes requests and requires that all of them are granted.
+// mustGrant requires that all requests are granted.
 func (a authorityProbe) mustGrant(name string, requests ...lease.Request) {
 	a.Helper()
 	for _, req := range requests {
@@ -64,8 +64,7 @@ func (a authorityProbe) mustGrant(name string, requests ...lease.Request) {
 	}
 }
 
-// eachState calls f for each state that a lease of the authority can have. For each state,
-// eachState makes a new lease with its own name and ID.
+// eachState calls f with a lease of its own for each state that a lease of the authority can have.
 func (a authorityProbe) eachState(f func(name string, id lease.ID, s authorityState)) {
 	a.Helper()
 	for _, s := range authorityStates {
@@ -81,8 +80,7 @@ func (a authorityProbe) eachState(f func(name string, id lease.ID, s authoritySt
 	}
 }
 
-// requireRecord reads the record of the named lease. requireRecord requires that the record equals
-// r.At(now), where now is the time of the read.
+// requireRecord requires that a read of the named lease shows r as it is at the time of the read.
 func (a authorityProbe) requireRecord(name string, r lease.Record, when string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
@@ -402,41 +400,6 @@ var stateRules = []rule{
 			}
 		}
 	}},
-	{"A2/clients-exclude-each-other", "of concurrent acquires by two clients one is granted, and tokens rise from grant to grant", hasAnotherAuthority, func(p *probe) {
-		a := p.authority()
-		clients := []authorityProbe{a, a.another()}
-		last := uint64(0)
-		for range 10 {
-			ids := []lease.ID{p.id(), p.id()}
-			var granted [2]uint64
-			_ = clients[1].inspect()
-			p.callConcurrently(2, func(i int) {
-				res, err := clients[i].ask(acquire(ids[i], p.D))
-				switch {
-				case err == nil:
-					granted[i] = res.Record.Epoch
-				case lease.CodeOf(err) != lease.ErrHeldByOther:
-					p.Errorf("the acquire of a loser: %v", err)
-				}
-			})
-			if (granted[0] == 0) == (granted[1] == 0) {
-				p.Fatalf("two clients acquired at the same time, and were granted the epochs %v", granted)
-			}
-			if won := max(granted[0], granted[1]); won <= last {
-				p.Errorf("epoch %d is granted after %d", won, last)
-			} else {
-				last = won
-			}
-			for i, id := range ids {
-				if granted[i] > 0 {
-					for _, c := range clients {
-						c.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
-					}
-					clients[1-i].mustGrant(p.name, release(id)) // a request of another client with the same ID is granted
-				}
-			}
-		}
-	}},
 }
 
 // reopen closes the authority and opens it again with the same data.
@@ -445,6 +408,15 @@ func (a *authorityProbe) reopen() {
 	a.bare = a.Options.Authority.Reopen(a.probe.TB, a.bare)
 	a.checkMade(a.bare, "Options.Authority.Reopen")
 	a.Authority = a.history.authority(a.bare)
+}
+
+// clients returns all clients that the suite can make: the authority, and another client.
+func (a authorityProbe) clients() []authorityProbe {
+	a.Helper()
+	if !a.can(hasAnotherAuthority) {
+		return []authorityProbe{a}
+	}
+	return []authorityProbe{a, a.another()}
 }
 
 // another returns a second client of the authority.

@@ -192,28 +192,6 @@ var guardRules = []rule{
 			p.admits(g, 2)
 		}
 	}},
-	{"G6/a-wait-that-ends-keeps-the-mark", "a call with a newer token that ended with its context while it waited does not lower the mark", hasDoContext, func(p *probe) {
-		g := p.guard()
-		running, end := make(chan struct{}), make(chan struct{})
-		var first sync.WaitGroup
-		first.Go(p.guarded(func() {
-			_ = g.Do(lease.TokenOf(1), func() error {
-				close(running)
-				<-end
-				return nil
-			})
-		}))
-		<-running
-		ctx, cancel := context.WithTimeout(p.ctx, p.Unit)
-		defer cancel()
-		if err := g.(contextGuard).DoContext(ctx, lease.TokenOf(2), write); !errors.Is(err, context.DeadlineExceeded) {
-			p.Errorf("a call whose context ended while it waited: %v", err)
-		}
-		close(end)
-		first.Wait()
-		p.refuses(g, lease.TokenOf(1))
-		p.admits(g, 2)
-	}},
 	{"G7/waits-for-one-function", "a new holder waits for the function that runs, and for no other that waits too", 0, func(p *probe) {
 		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/leasefault"
-	"github.com/fencedlease/lease/memory"
 )
 
 // acquireRules check Acquire.
@@ -19,20 +17,17 @@ var acquireRules = []rule{
 	{"H1/granted-is-held", "an acquire that returns true holds now", 0, func(p *probe) {
 		p.world().join(Holder{Owner: "a"}).acquire()
 	}},
-	{"H1/held-by-another-is-false", "while another holder has the lease, an acquire returns false without an error and has no effect", 0, func(p *probe) {
+	{"H1/held-by-another-is-false", "while another holder has the lease, an acquire returns false at once without an error and has no effect", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
+		began := time.Now()
 		b.requireDenied("that another holds")
+		if took := time.Since(began); took > p.Slack {
+			p.Errorf("it took %v", took)
+		}
 		a.requireAliveFor(2*p.D, "after another tried")
 		b.requireLosses(0)
-	}},
-	{"H1/breaking-for-another-is-false", "an acquire of a lease that is breaking under another ID returns false without an error", canRevoke | CanBreak, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
-		a.acquire()
-		w.revoke(p.D / 2)
-		b.requireDenied("that is breaking")
 	}},
 	{"H1/unknown-is-an-error", "an acquire with an unknown outcome returns an error, and CheckAlive stays false", canCut, func(p *probe) {
 		w := p.world()
@@ -105,16 +100,6 @@ var acquireRules = []rule{
 		p.pass(p.D + p.Slack/4)
 		b.acquire()
 	}},
-	{"H1/acquire-does-not-wait", "an acquire returns at once while another holder has the lease", 0, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
-		a.acquire()
-		began := time.Now()
-		b.requireDenied("that another holds")
-		if took := time.Since(began); took > p.Slack {
-			p.Errorf("it took %v", took)
-		}
-	}},
 	{"H1/one-of-many-wins", "of many holders that acquire at the same time one gets the lease, and acquire of the others returns false", 0, func(p *probe) {
 		w := p.world()
 		var all []*contender
@@ -156,19 +141,6 @@ var acquireRules = []rule{
 		}
 		a.acquire()
 	}},
-	{"H2/context-ends-the-acquire", "a context that ends during an acquire ends it at once with its error", canCut, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, p.loseRequest))
-		a.cutWithoutScript()
-		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
-		defer cancel()
-		began := time.Now()
-		if err := a.requireError(ctx, "that its context ended"); ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
-			p.Errorf("the error is %v", err)
-		}
-		if took := time.Since(began); took > p.D/20+p.Slack {
-			p.Errorf("it took %v, and the context ended after %v", took, p.D/20)
-		}
-	}},
 	{"H2/a-request-that-ignores-its-context-delays-no-acquire", "a context that ends during an acquire ends it at once with its error, though the request ignores its context", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		gate := p.gate()
@@ -186,25 +158,6 @@ var acquireRules = []rule{
 		p.pass(p.D + p.Slack)
 		a.requireNotAlive("after an acquire whose context ended")
 		b.acquire()
-	}},
-	{"H2/contexts-end-at-any-point", "at whatever point the context of an acquire ends, it holds or is undone", CanUseAuthority, func(p *probe) {
-		w := p.world()
-		name := p.name
-		for i, point := range []func(func()) leasefault.Fault{leasefault.Before, leasefault.After} {
-			p.name = fmt.Sprint(name, i) // each fault gets a lease of its own
-			ctx, cancel := context.WithCancel(p.ctx)
-			a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, point(cancel))), w.join(Holder{Owner: "b"})
-			if _, ok, err := a.tryAcquire(ctx); ok {
-				a.requireAliveFor(2*p.D, "after an acquire that was granted as its context ended")
-				p.need(a.release(), "release")
-			} else if !errors.Is(err, context.Canceled) {
-				p.Errorf("the context ended, and the error is %v", err)
-			}
-			a.requireNotAliveFor(p.D/2, "after an acquire whose context ended")
-			a.requireLosses(0)
-			b.acquire()
-		}
-		p.name = name
 	}},
 	{"H2/contexts-that-end-meanwhile", "an acquire whose context ends meanwhile holds, or leaves nothing behind: no later one returns that another holder has the lease", 0, func(p *probe) {
 		w := p.world()
@@ -241,29 +194,6 @@ var acquireRules = []rule{
 		a.requireLosses(0)
 		b.acquire()
 	}},
-	{"H4/a-grant-answered-at-the-end-is-an-error", "a grant whose answer arrives at the very end of what it makes certain is an error, and is undone, to the nanosecond", CanUseAuthority | exactTime, func(p *probe) {
-		sure, n := p.D/20, 0
-		join := func(answered time.Duration) (*world, *contender) {
-			n++
-			w := p.world()
-			w.name = fmt.Sprint(p.name, n)
-			w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, sure) })
-			return w, w.join(Holder{Name: w.name, Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(answered)), leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
-		}
-		end := sort.Search(int(sure), func(d int) bool {
-			_, a := join(0)
-			a.acquire()
-			p.Sleep(time.Duration(d))
-			return !a.CheckAlive()
-		})
-		for range 10 { // the order of two events at the same time is not defined
-			w, a := join(time.Duration(end))
-			a.requireError(p.ctx, "that was answered at the end of what is certain")
-			a.requireNotAliveFor(p.D/2, "after a grant that was answered at the end of what is certain")
-			w.requireFree("half a duration after a grant that was answered at the end of what is certain")
-			a.requireLosses(0)
-		}
-	}},
 	{"H5/acquire-while-holding-sends-nothing", "an acquire while holding makes no request and returns the token that is held", 0, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
@@ -283,27 +213,6 @@ var acquireRules = []rule{
 		}
 		if n := len(a.requests.sentOf(action)); n != asked {
 			p.Errorf("%d more requests were sent", n-asked)
-		}
-	}},
-	{"H5/acquire-sends-nothing-until-the-belief-ends", "an acquire at any time before CheckAlive is false sends nothing and returns the token that is held, in the stop window too", CanUseAuthority | exactTime, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
-		tok := a.acquire()
-		if p.can(hasWhileHeld) {
-			_, giveBack := lease.WhileHeld(p.ctx, a.Lease) // it ends when the stop window begins
-			defer giveBack()
-		}
-		sent := func() int {
-			return len(a.requests.sentOf(leasefault.Any)) - len(a.requests.sentOf(lease.ActionRenew))
-		}
-		for p.pass(p.D / 200); a.stillAlive(); p.pass(p.D / 200) {
-			asked := sent()
-			if again, ok, err := a.tryAcquire(p.ctx); !ok || err != nil || again != tok {
-				p.Fatalf("Acquire while the token %q is held: %q, %v, %v", tok, again, ok, err)
-			}
-			p.pass(0)
-			if n := sent(); n != asked {
-				p.Fatalf("an acquire while holding sent %d requests", n-asked)
-			}
 		}
 	}},
 	{"H5/contexts-of-acquire-end-no-holding", "the context of an acquire does not end the lease that is held, and neither does that of an acquire while holding", 0, func(p *probe) {
@@ -424,22 +333,6 @@ var idRules = []rule{
 		}
 		a.acquire()
 	}},
-	{"H3/an-infinite-orphan-is-settled", "an infinite lease whose acquire arrives after its release does not stay locked without a holder", CanUseAuthority | CanBeInfinite, func(p *probe) {
-		gate := p.gate()
-		w := p.worldOver(leasefault.ScriptStore(memory.New(nil), leasefault.Nth(1, leasefault.Swap, leasefault.Detach(p.TB, gate.HoldRequest))))
-		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
-		a.abandon(p.D / 20)
-		p.pass(5 * p.D)
-		gate.Open()
-		p.pass(5 * p.D)
-		a.requireNotAlive("after an acquire that was abandoned")
-		w.requireFree("long after an abandoned acquire arrived")
-		for _, r := range a.requests.sentOf(lease.ActionAcquire) {
-			if r.Owner != "a" {
-				p.Errorf("an acquire was sent with the owner %q, and the holder's is %q", r.Owner, "a")
-			}
-		}
-	}},
 	{"H6/each-incarnation-has-its-ID", "no two incarnations have the same ID", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
 		seen := map[lease.ID]bool{}
@@ -455,69 +348,10 @@ var idRules = []rule{
 		a.acquireWithin(5, "after a loss")
 		a.requests.requireNewID(p, seen)
 	}},
-	{"H6/an-ID-that-was-told-has-one-incarnation", "an ID that the method ID has returned is not proposed again after its incarnation, however that ended", CanUseAuthority | hasHandOver, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
-		seen := map[lease.ID]bool{}
-		if p.can(CanBreak) { // the release of the first incarnation is refused
-			_ = a.giver().ID()
-			a.acquire()
-			a.requests.requireNewID(p, seen)
-			_ = a.giver().ID()
-			w.revoke(0)
-			b.acquire()
-			if err := a.release(); !errors.Is(err, lease.ErrLost) { // the holder may have learned of the break
-				p.need(err, "release of a lease that another has")
-			}
-			p.need(b.release(), "release")
-		}
-		lost := len(a.lost.all()) // the holder may have learned of the break before it released
-		for n := range 4 {
-			notified := a.giver().ID()
-			a.acquire()
-			a.requests.requireNewID(p, seen)
-			if !seen[notified] {
-				p.Errorf("the method ID returned %v, and the next acquire proposed another ID", notified)
-			}
-			if n%2 == 0 {
-				p.need(a.release(), "release")
-				continue
-			}
-			a.loseNth(lost + n/2 + 1)
-			a.mend()
-			a.acquireWithin(5, "after a loss")
-			a.requests.requireNewID(p, seen)
-			p.need(a.release(), "release")
-		}
-	}},
-	{"H6/an-abandoned-ID-is-retired", "the ID of an acquire that was abandoned is not proposed again", CanUseAuthority, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, p.loseRequest))
-		seen := map[lease.ID]bool{}
-		a.abandon(p.D / 20)
-		a.requests.requireNewID(p, seen)
-		p.pass(p.D)
-		a.acquire()
-		a.requests.requireNewID(p, seen)
-	}},
 	{"H6/unknown-does-not-exclude-itself", "after an acquire of unknown outcome the next one does not return that another holder has the lease", CanUseAuthority, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer))
 		a.requireError(p.ctx, "whose answer was lost")
 		a.acquireWithin(3, "after one whose answer was lost")
-	}},
-	{"H7/a-lost-ID-does-not-exclude-its-holder", "an acquire right after a loss does not return that another holder has the lease", canLose, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"})
-		again := make(chan bool, 1)
-		a.OnLost(func(error) {
-			a.mend()
-			ok, err := a.Acquire(p.ctx) // the lease may still be locked at the authority for a moment
-			again <- ok || err != nil
-		})
-		a.acquire()
-		a.loseNth(1)
-		if !<-again {
-			p.Errorf("Acquire returned false, nil, but no other holder has the lease")
-		}
-		a.acquireWithin(3, "after a loss")
 	}},
 	{"H7/an-unsettled-release-is-an-error", "an acquire that finds its own earlier ID in force retries the release, and does not return that another holder has the lease", canCut, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -597,13 +431,6 @@ var idRules = []rule{
 			a.requireNotAlive("after it was taken over")
 			a.requireLosses(1)
 		}
-	}},
-	{"H8/take-over-spares-other-owners", "take-over takes nothing from another owner", CanTakeOver | CanChange, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a", TakeOver: true}), w.join(Holder{Owner: "b", TakeOver: true})
-		a.acquire()
-		b.requireDenied("that another owner holds")
-		a.requireAliveFor(p.D, "after another owner tried")
 	}},
 	{"H8/take-over-spares-what-has-no-owner", "take-over takes nothing that has no owner", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
 		w := p.world()
@@ -690,8 +517,7 @@ var idRules = []rule{
 	}},
 }
 
-// abandon calls Acquire with a timeout of d, and requires that Acquire returns because of the
-// timeout.
+// abandon requires that an Acquire with the timeout d ends with it.
 func (p *contender) abandon(d time.Duration) {
 	p.w.Helper()
 	ctx, cancel := context.WithTimeout(p.w.ctx, d)
@@ -701,8 +527,8 @@ func (p *contender) abandon(d time.Duration) {
 	}
 }
 
-// acquireWithin calls Acquire until the lease is granted, but at most n times. acquireWithin
-// requires that one call is granted, and that each earlier call returns an error.
+// acquireWithin requires that one of at most n calls of Acquire is granted, and that the calls
+// before it return errors.
 func (p *contender) acquireWithin(n int, when string) {
 	p.w.Helper()
 	for range n {
@@ -719,8 +545,8 @@ func (p *contender) acquireWithin(n int, when string) {
 	p.w.Fatalf("%s: %d calls of Acquire %s were not granted", p.who, n, when)
 }
 
-// requireNewID requires that the ID of the last acquire is not in the map seen. requireNewID also
-// adds the ID to the map.
+// requireNewID requires that the ID of the last acquire was not seen before, and adds it to those
+// seen.
 func (w *requestLog) requireNewID(p *probe, seen map[lease.ID]bool) {
 	p.Helper()
 	id := w.proposed()

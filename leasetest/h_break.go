@@ -16,7 +16,7 @@ import (
 
 // breakRules check breaks and hand-overs.
 var breakRules = []rule{
-	{"H13/a-break-is-kept-to-its-end", "a holder keeps a lease that is breaking until the break's certain end, and then loses it as broken", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
+	{"H13/a-break-is-kept-to-its-end", "a holder keeps a lease that is breaking, under its token, until the break's certain end, and then loses it as broken", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		tok := a.acquire()
@@ -24,6 +24,9 @@ var breakRules = []rule{
 		began := time.Now() // the break began before this time
 		p.pass(p.D*7/10 - p.Slack)
 		a.requireAlive("before the end of a break")
+		if again := a.acquire(); again != tok {
+			p.Errorf("the token was %q, and is %q while the lease is breaking", tok, again)
+		}
 		for time.Since(began) < p.D*3/4 {
 			if w.direct != nil && a.CheckAlive() && !w.now().State.Locked() {
 				a.requireNotAlive("when the break is over")
@@ -84,46 +87,6 @@ var breakRules = []rule{
 		a.requireNotAlive("when the break is over")
 		b.acquire()
 		a.requireNotAliveFor(p.D, "after another followed")
-	}},
-	{"H13/the-earliest-end-of-a-break-counts", "if a later answer about a break makes more certain than an earlier one, the lease is lost as broken at the end that the earlier one made certain", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
-		w := p.world()
-		sure := p.D * 2 / 5 // longer than the interval between renewals
-		var mu sync.Mutex
-		var answers int
-		var first time.Time
-		w.answer(func(req lease.Request, res *lease.Result, err *error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if req.Action != lease.ActionRenew || *err == nil || res.Record.State != lease.Breaking {
-				return
-			}
-			if answers++; answers == 1 {
-				first = time.Now()
-				res.MinRemaining = min(res.MinRemaining, sure)
-			}
-		})
-		a := w.join(Holder{Owner: "a"})
-		tok := a.acquire()
-		w.revoke(p.D * 19 / 20)
-		heard := func() (int, time.Time) {
-			mu.Lock()
-			defer mu.Unlock()
-			return answers, first
-		}
-		for deadline := time.Now().Add(p.D / 2); time.Now().Before(deadline); p.pass(p.D / 100) {
-			if n, _ := heard(); n > 0 {
-				break
-			}
-		}
-		n, at := heard()
-		if n == 0 {
-			p.Fatalf("the holder has not asked in half a duration")
-		}
-		p.pass(sure*3/4 - time.Since(at))
-		a.requireAlive("before the end that the first answer made certain")
-		p.pass(sure - time.Since(at))
-		a.requireNotAlive("at the end that the first answer made certain")
-		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 	}},
 	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, including a signal that follows another one, and a signal without a change", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
 		tenth := p.D / 30 // renewals are expected every third of the duration
@@ -243,43 +206,6 @@ var breakRules = []rule{
 			a.requireNotAlive("when the break is over")
 			a.awaitLosses(n + 1)
 		}
-	}},
-	{"H13/a-break-that-moves-in-small-steps-is-reported-again", "handlers of OnBreaking are called again if the end of the break has moved earlier by more than the margin since their last call, also in smaller steps", CanUseAuthority | CanBreak | CanShowRecords | hasOnBreaking | noLimits | exactTime, func(p *probe) {
-		w := p.world()
-		margin := w.margin()
-		if margin == 0 || margin > p.D/10 {
-			p.Skipf("the margin of the holder is %v", margin)
-		}
-		w.name = fmt.Sprint(p.name, "/steps")
-		a := w.join(Holder{Name: w.name, Owner: "a", TakeOver: p.can(CanTakeOver)}) // a holder that may be taken over has a reason to watch
-		warned := a.recordBreaks()
-		a.acquire()
-		began, asked := time.Now(), 0
-		for step := range 3 {
-			w.revoke(p.D*9/10 - margin*time.Duration(step)*7/10 - time.Since(began))
-			p.pass(p.D / 20)
-			now := len(a.requests.sentOf(lease.ActionRenew))
-			if now == asked {
-				p.Skipf("the holder does not watch its lease")
-			}
-			asked = now
-		}
-		if n := len(warned()); n != 2 {
-			p.Errorf("the end of the break moved earlier by 1.4 margins in two steps, and the handler was called %d times", n)
-		}
-	}},
-	{"H13/a-break-ends-with-its-incarnation", "if a lease was lost as broken, and the next incarnation is lost by an outage, the reason of that loss is expired", canRevoke | canCut | CanBreak | CanShowRecords, func(p *probe) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
-		a.acquire()
-		w.revoke(p.D * 3 / 4)
-		p.pass(p.D*3/4 + p.Slack)
-		a.awaitLosses(1)
-		a.acquireWithin(3, "after a break")
-		tok := a.acquire()
-		a.cut()
-		p.pass(p.D + p.Slack)
-		a.requireLostError(a.awaitLosses(2), tok, lease.ErrExpired)
 	}},
 	{"H13/a-handler-that-is-unregistered-is-not-called-at-a-break", "a handler of OnBreaking that was unregistered is not called", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
 		w := p.world()
@@ -406,25 +332,6 @@ var breakRules = []rule{
 			c.acquire()
 		}
 	}},
-	{"H14/what-was-handed-to-an-ID-given-up-ends", "a lease that was handed to an ID that its receiver had given up ends with the receiver's next acquire", hasHandOver | CanChange | CanUseAuthority | exactTime, func(p *probe) {
-		for _, held := range []bool{false, true} { // whether the receiver holds the lease when it tells its ID
-			w := p.world()
-			w.name = fmt.Sprint(p.name, held)
-			a, b := w.join(Holder{Name: w.name, Owner: "a"}), w.join(Holder{Name: w.name, Owner: "b"})
-			var to lease.ID
-			if !held {
-				to = b.giver().ID()
-			}
-			b.acquire()
-			if held {
-				to = b.giver().ID()
-			}
-			p.need(b.release(), "release")
-			a.acquire()
-			p.need(a.giver().HandOver(p.ctx, to), "hand-over")
-			b.acquireWithin(5, "of a lease that was handed to an ID that it had given up")
-		}
-	}},
 	{"H14/a-stuck-acquire-locks-nothing-after-a-hand-over", "an earlier infinite acquire of the giver, which is carried out only after a hand-over, leaves nothing locked after the giver's next release", hasHandOver | CanChange | CanUseAuthority | CanBeInfinite, func(p *probe) {
 		w := p.world()
 		var early *leasefault.Call
@@ -549,24 +456,3 @@ func (p *probe) handOverInVain(i int, fault leasefault.Fault) (w *world, giver, 
 }
 
 func (p *contender) giver() handOverer { return p.Lease.(handOverer) }
-
-// margin measures the margin of the leases under test.
-func (w *world) margin() time.Duration {
-	w.Helper()
-	believed := func(d time.Duration) time.Duration { // how long a holder believes that it holds the lease, if no renewal is answered
-		w.Helper()
-		a := w.join(Holder{Name: fmt.Sprint(w.name, d), Owner: "a", Duration: d}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
-		var lost atomic.Int64
-		began := time.Now()
-		a.OnLost(func(error) { lost.Store(int64(time.Since(began))) })
-		a.acquire()
-		w.pass(d + w.Unit)
-		a.awaitLosses(1)
-		return time.Duration(lost.Load())
-	}
-	// The holder of a lease with the duration d believes that it holds the lease for the time c*d -
-	// margin, with a constant c. The margin is therefore believed(2*D) - 2*believed(D).
-	margin := max(0, believed(2*w.D)-2*believed(w.D))
-	w.history.printf("== the margin is %v", margin)
-	return margin
-}

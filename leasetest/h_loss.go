@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sort"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -76,42 +74,6 @@ var lossRules = []rule{
 		a.requireNotAlive("a duration after it acquired")
 		a.requireLostError(a.requireLosses(1), tok, lease.ErrExpired)
 	}},
-	{"H15/reported-at-the-end-whenever-requests-hang", "a loss is reported when the lease is no longer certain, whenever requests begin to hang, whether or not they ignore their contexts, and also while Acquire is called", CanUseAuthority | exactTime, func(p *probe) {
-		for i := range 32 {
-			gate := p.gate()
-			fault := []leasefault.Fault{ignoreContext(gate), ignoreContextOfAnswer(gate), p.loseRequest, p.loseAnswer}[i%4]
-			var hang atomic.Bool
-			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: fmt.Sprint("a", i)}, leasefault.Always(leasefault.Any, leasefault.If(hang.Load, fault)))
-			tok := a.acquire()
-			p.pass(time.Duration(p.rand.Int64N(int64(2 * p.D))))
-			p.history.printf("== the requests of %s hang from now on", a.who)
-			hang.Store(true)
-			began := time.Now()
-			ctx, cancel := context.WithCancel(p.ctx)
-			var calls sync.WaitGroup
-			if i%8 >= 4 {
-				calls.Go(p.guarded(func() {
-					for ctx.Err() == nil {
-						_, _, _ = a.tryAcquire(ctx)
-						select {
-						case <-ctx.Done():
-						case <-time.After(p.D / 50):
-						}
-					}
-				}))
-			}
-			for a.stillAlive() {
-				p.pass(p.D / 500)
-			}
-			if took := time.Since(began); took > p.D {
-				p.Errorf("%s: CheckAlive returned false only %v after requests began to hang", a.who, took)
-			}
-			p.pass(0)
-			a.requireLostError(a.requireLosses(1), tok, lease.ErrExpired)
-			cancel()
-			calls.Wait()
-		}
-	}},
 	{"H15/a-release-at-the-end", "a release before the lease is no longer certain is not a loss, and a release from then on does not hide the loss, to the nanosecond", canCut | exactTime, func(p *probe) {
 		n := 0
 		after := func(d time.Duration) *contender { // acquires, and then cuts the contender off for d
@@ -134,47 +96,6 @@ var lossRules = []rule{
 			_ = a.release()
 			p.pass(p.D)
 			a.requireLosses(want)
-		}
-	}},
-	{"H15/a-loss-is-reported-whichever-call-finds-it", "a loss that nothing had noticed is reported exactly once, whichever call comes first after the end of what is certain", CanUseClock, func(p *probe) {
-		type caller struct {
-			*contender
-			does  string
-			call  func(a *contender)
-			clock *leasefault.Clock
-			tok   lease.Token
-		}
-		var later lease.Token
-		var again bool
-		all := []*caller{
-			{does: "releases", call: func(a *contender) { _ = a.release() }},
-			{does: "acquires", call: func(a *contender) { later, again, _ = a.tryAcquire(p.ctx) }},
-			{does: "binds a context", call: func(a *contender) {
-				_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
-				giveBack()
-			}},
-			{does: "registers a handler", call: func(a *contender) { a.OnLost(func(error) {}) }},
-		}
-		for i, a := range all { // each has a lease of its own
-			a.clock = leasefault.NewClock()
-			a.contender = p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: a.does, Clock: a.clock})
-			a.tok = a.acquire()
-			a.clock.Pause()
-		}
-		p.pass(p.D + p.Slack)
-		for _, a := range all {
-			a.call(a.contender)
-			a.clock.Resume()
-		}
-		for _, a := range all {
-			a.requireLostError(a.awaitLosses(1), a.tok, lease.ErrExpired)
-			if p.can(hasToken) && again && later == a.tok {
-				p.Errorf("%s: Acquire returned the token of the incarnation that was lost", a.who)
-			}
-		}
-		p.pass(p.D / 4)
-		for _, a := range all {
-			a.requireLosses(1)
 		}
 	}},
 	{"H16/a-blocked-break-handler-delays-nothing", "a handler of OnBreaking that blocks delays neither another handler nor the loss", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
@@ -283,21 +204,6 @@ var lossRules = []rule{
 		a.loseNth(1)
 		if n := len(gone.all()); n != 0 {
 			p.Errorf("a handler that was unregistered was called %d times", n)
-		}
-	}},
-	{"H16/a-handler-registered-inside-is-not-called", "a handler that another handler registers is called for the next loss, and not for this one", canLose, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"})
-		inner := new(lossLog)
-		var once sync.Once
-		a.OnLost(func(error) { once.Do(func() { a.OnLost(inner.handle) }) })
-		for n := range 2 {
-			a.acquireWithin(5, "before a loss")
-			a.loseNth(n + 1)
-			p.pass(p.D / 4)
-			if m := len(inner.all()); m != n {
-				p.Errorf("after %d losses, the handler that was registered inside the first was called %d times", n+1, m)
-			}
-			a.mend()
 		}
 	}},
 	{"H20/a-bound-context-ends-with-its-incarnation", "a context bound to the holding ends at the loss at the latest, at the release, or at once, each with its cause", canLose | hasWhileHeld, func(p *probe) {
@@ -534,30 +440,6 @@ var heldRules = []rule{
 			}
 			giveBack()
 			p.pass(p.D / 200)
-		}
-	}},
-	{"H20/an-infinite-lease-waits-for-its-contexts", "after the loss of an infinite lease its ID is not released for as long as a context was not given back, however the lease was acquired", CanUseAuthority | hasWhileHeld | CanBeInfinite | CanBreak | exactTime, func(p *probe) {
-		for i, fault := range []leasefault.Fault{nil, leasefault.FailRequest, leasefault.FailAnswer} {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
-			var script []leasefault.Line[lease.Action]
-			if fault != nil {
-				script = append(script, leasefault.Nth(1, lease.ActionAcquire, fault))
-			}
-			a := w.join(Holder{Name: w.name, Owner: "a", Duration: lease.Infinite}, script...)
-			a.acquireWithin(5, "of a free lease")
-			id := w.now().ID
-			_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
-			w.revoke(0)
-			p.pass(time.Hour)
-			a.requireNotAlive("an hour after it was broken")
-			for _, s := range a.requests.sentOf(lease.ActionRelease) {
-				if s.ID == id {
-					p.Errorf("a release was sent %v after the lease was broken, and its context was not given back", time.Hour-time.Since(s.at))
-				}
-			}
-			giveBack()
-			p.need(butLoss(a.release()), "release")
 		}
 	}},
 }

@@ -150,17 +150,6 @@ var releaseRules = []rule{
 		}
 		w.requireFree("after a release that returned nil")
 	}},
-	{"H17/a-later-release-undoes-a-late-infinite-grant", "if an acquire of an infinite lease is carried out only after its release, the next release gives the lease up", CanUseAuthority | CanBeInfinite, func(p *probe) {
-		gate := p.gate()
-		w := p.world()
-		a := w.join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionAcquire, leasefault.Detach(p.TB, gate.HoldRequest)))
-		a.abandon(p.D / 20)
-		p.need(a.release(), "release of an acquire without an answer")
-		gate.Open()
-		p.pass(p.D / 4)
-		p.need(a.release(), "release after the acquire was carried out")
-		w.requireFree("after the second release")
-	}},
 	{"H17/releases-at-once", "of concurrent releases none returns nil before the lease is released", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.DelayRequest(p.D/20)))

@@ -160,55 +160,6 @@ var beliefRules = []rule{
 			p.Errorf("nothing was heard since %s, and confirmed at %s", timeText(stalled), timeText(at))
 		}
 	}},
-	{"H9/belief-is-never-false", "whatever the network does, a holder that believes is the holder at the authority", CanUseAuthority, func(p *probe) {
-		rounds, steps := 10, 400
-		if !p.Bubble {
-			rounds, steps = 1, 150
-		}
-		for round := range rounds {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, round)
-			seed := p.rand.Uint64()
-			p.history.printf("== round %d, seed %d", round, seed)
-			var down atomic.Bool
-			var all []*contender
-			for i, who := range []string{"a", "b"} {
-				all = append(all, w.join(Holder{Name: w.name, Owner: who}, leasefault.Always(leasefault.Any, leasefault.If(down.Load, leasefault.FailRequest)), leasefault.Always(leasefault.Any, leasefault.Random(seed+uint64(i), 0.5,
-					p.loseRequest, p.loseAnswer, leasefault.FailRequest, leasefault.FailAnswer, leasefault.Duplicate, leasefault.DelayRequest(p.D/10), leasefault.DelayAnswer(p.D/8), leasefault.DelayAnswer(p.D/7),
-					leasefault.Repeat(p.TB, leasefault.DelayRequest(p.D/3)), leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/4))))))
-			}
-			held := 0
-			// If no holder has had the lease after the given number of steps, the faults have
-			// blocked every acquire, and the rule runs up to ten times as many steps.
-			for step := 0; step < steps || held == 0 && step < 10*steps; step++ {
-				switch p.rand.IntN(60) {
-				case 0, 1, 2, 3, 4, 5:
-					_, _, _ = all[p.rand.IntN(2)].tryAcquire(p.ctx)
-				case 6:
-					_ = all[p.rand.IntN(2)].release()
-				case 7, 8:
-					down.Store(!down.Load())
-				}
-				for _, a := range all {
-					if !a.CheckAlive() {
-						continue
-					}
-					held++
-					if r := w.now(); a.CheckAlive() && (!r.State.Locked() || r.ID != a.requests.proposed()) {
-						p.Fatalf("%s believes, and the lease is %s", a.who, outcomeText(r, nil))
-					}
-				}
-				p.pass(time.Duration(p.rand.Int64N(int64(p.D / 10))))
-			}
-			if held == 0 {
-				p.Errorf("no holder ever had the lease in round %d", round)
-			}
-			down.Store(false)
-			for _, a := range all {
-				_ = a.release()
-			}
-		}
-	}},
 	{"H9/two-never-believe", "of holders that contend, and are kept from renewing if they can be, no two believe at the same time", 0, func(p *probe) {
 		w := p.world()
 		steps := 300
@@ -291,83 +242,45 @@ var renewalRules = []rule{
 			p.Errorf("%d renewals were in flight at once", n)
 		}
 	}},
-	{"H11/a-renewal-that-hangs-is-given-up", "an attempt to renew has a bound of its own, which leaves time for another", CanUseAuthority, func(p *probe) {
-		for i, fault := range []leasefault.Fault{p.loseRequest, p.loseAnswer} {
-			w := p.world()
-			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, fault), leasefault.Nth(3, lease.ActionRenew, fault))
-			a.acquire()
-			a.requireAliveFor(4*p.D, "after a renewal hung")
-			a.requireLosses(0)
+	{"H11/errors-are-retried", "a renewal that errs, hangs, or whose answer is lost is not a loss, whether or not it was carried out, and even if its error has the code conflict or corrupt: it is retried until the lease is no longer certain", CanUseAuthority, func(p *probe) {
+		coded := func(code lease.Code) leasefault.Fault {
+			return func(context.Context, *leasefault.Call) error {
+				return &lease.OpError{Op: "renew", Name: p.name, Err: code}
+			}
 		}
-	}},
-	{"H11/errors-are-retried", "an error of a renewal is not a loss: the renewal is retried until the lease is no longer certain", CanUseAuthority, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"}, leasefault.First(2, lease.ActionRenew, leasefault.FailRequest), leasefault.Nth(5, lease.ActionRenew, leasefault.FailRequest))
-		a.acquire()
-		a.requireAliveFor(4*p.D, "after a renewal erred")
-		a.requireLosses(0)
-	}},
-	{"H11/an-error-with-a-code-is-retried", "an error of a renewal that has the code conflict or corrupt is not a loss, because its outcome is unknown", CanUseAuthority, func(p *probe) {
-		w := p.world()
-		var n atomic.Int32
-		w.answer(func(req lease.Request, res *lease.Result, err *error) {
-			if req.Action != lease.ActionRenew {
-				return
-			}
-			switch n.Add(1) {
-			case 2:
-				*res, *err = lease.Result{}, &lease.OpError{Op: "renew", Name: w.name, Err: lease.ErrConflict}
-			case 4:
-				*res, *err = lease.Result{}, &lease.OpError{Op: "renew", Name: w.name, Err: lease.ErrCorrupt}
-			}
-		})
-		a := w.join(Holder{Owner: "a"})
-		a.acquire()
-		a.requireAliveFor(4*p.D, "after an error with a code")
-		a.requireLosses(0)
-	}},
-	{"H11/a-lost-answer-is-no-loss", "a renewal that was carried out, but whose answer is lost, is not a loss", CanUseAuthority, func(p *probe) {
 		var all []*contender
-		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, p.loseAnswer, leasefault.Duplicate} {
+		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, p.loseRequest, p.loseAnswer, leasefault.Duplicate, coded(lease.ErrConflict), coded(lease.ErrCorrupt)} {
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, fault), leasefault.Nth(3, lease.ActionRenew, fault))
 			a.acquire()
 			all = append(all, a)
 		}
 		for range 80 {
 			p.pass(p.D / 20)
-			for _, a := range all {
-				a.requireAlive("after the answer to a renewal was lost")
+			for i, a := range all {
+				a.requireAlive(fmt.Sprintf("after renewals that met fault %d", i+1))
 				a.requireLosses(0)
 			}
 		}
 	}},
-	{"H11/a-refusal-that-shows-the-own-ID-is-no-loss", "a refusal whose record shows the holder's ID in force is not a loss", CanUseAuthority | CanShowRecords, func(p *probe) {
-		w := p.world()
-		var n atomic.Int32
-		w.answer(func(req lease.Request, _ *lease.Result, err *error) {
-			if req.Action != lease.ActionRenew {
-				return
-			}
-			if n.Add(1) == 2 {
+	{"H11/a-refusal-that-shows-the-own-ID-is-no-loss", "a refusal whose record shows the holder's ID in force is not a loss, even if nothing is certain about the time that remains, and the lease is renewed again", CanUseAuthority | CanShowRecords, func(p *probe) {
+		for _, certain := range []bool{true, false} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, certain)
+			var n atomic.Int32
+			w.answer(func(req lease.Request, res *lease.Result, err *error) {
+				if req.Action != lease.ActionRenew || n.Add(1) != 2 {
+					return
+				}
 				*err = &lease.OpError{Op: "renew", Name: w.name, Err: lease.ErrIDMismatch}
-			}
-		})
-		a := w.join(Holder{Owner: "a"})
-		a.acquire()
-		a.requireAliveFor(3*p.D, "after a refusal that shows its ID in force")
-		a.requireLosses(0)
-	}},
-	{"H11/a-refusal-that-is-certain-of-nothing-is-no-loss", "a refusal whose record shows the holder's ID in force is not a loss, even if nothing is certain about the time that remains, and the lease is renewed again", CanUseAuthority | CanShowRecords | exactTime, func(p *probe) {
-		w := p.world()
-		var n atomic.Int32
-		w.answer(func(req lease.Request, res *lease.Result, err *error) {
-			if req.Action == lease.ActionRenew && n.Add(1) == 2 {
-				res.MinRemaining, *err = 0, &lease.OpError{Op: "renew", Name: w.name, Err: lease.ErrIDMismatch}
-			}
-		})
-		a := w.join(Holder{Owner: "a"})
-		a.acquire()
-		a.requireAliveFor(3*p.D, "after a refusal that shows its ID in force and is certain of nothing")
-		a.requireLosses(0)
+				if !certain {
+					res.MinRemaining = 0
+				}
+			})
+			a := w.join(Holder{Owner: "a"})
+			a.acquire()
+			a.requireAliveFor(3*p.D, "after a refusal that shows its ID in force")
+			a.requireLosses(0)
+		}
 	}},
 	{"H11/a-refusal-is-a-loss", "a renewal that is refused because another has the lease is a loss at once", canRevoke, func(p *probe) {
 		w := p.world()
@@ -431,22 +344,6 @@ var renewalRules = []rule{
 			}
 		}
 	}},
-	{"H11/an-earlier-renewal-frees-no-later-one", "a renewal of an earlier incarnation that returns while one of a later incarnation is in flight sends no second one", CanUseAuthority | exactTime, func(p *probe) {
-		earlier, later := p.gate(), p.gate()
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContextOfAnswer(earlier)), leasefault.Nth(2, lease.ActionRenew, later.HoldAnswer))
-		a.acquire()
-		p.waitReached(earlier)
-		p.need(a.release(), "release")
-		a.acquire()
-		p.waitReached(later)
-		earlier.Open()
-		p.pass(p.D / 100)
-		if n := len(a.requests.sentOf(lease.ActionRenew)); n != 2 {
-			p.Errorf("%d renewals were sent, and the second is still in flight", n)
-		}
-		later.Open()
-		a.requireAliveFor(p.D, "after its renewal was answered")
-	}},
 	{"H12/a-renewal-resurrects-nothing", "a renewal that is carried out after the loss revives nothing, and its lease is released", CanUseAuthority, func(p *probe) {
 		w := p.world()
 		began := time.Now()
@@ -463,37 +360,6 @@ var renewalRules = []rule{
 		p.pass(p.D / 4)
 		a.requireNotAlive("after it was lost")
 		w.requireFree("after a renewal that came too late")
-	}},
-	{"H12/an-answer-after-the-end-revives-nothing", "the answer to a renewal that arrives after the end of what is certain revives nothing, even if nothing had noticed the loss", CanUseAuthority | CanUseClock, func(p *probe) {
-		clock, gate := leasefault.NewClock(), p.gate()
-		began := time.Now()
-		a := p.world().join(Holder{Owner: "a", Clock: clock}, leasefault.From(1, lease.ActionRenew, func(ctx context.Context, c *leasefault.Call) error {
-			if time.Since(began) < p.D*7/10 {
-				return leasefault.FailRequest(ctx, c)
-			}
-			return ignoreContextOfAnswer(gate)(ctx, c)
-		}))
-		a.acquire()
-		p.waitReached(gate)
-		clock.Pause()
-		p.pass(p.D - time.Since(a.sentAt(lease.ActionAcquire, 1)))
-		gate.Open() // a renewal has been granted, and its answer comes too late
-		p.pass(p.Unit / 2)
-		a.requireNotAlive("after the answer to a renewal came too late")
-		clock.Resume()
-		a.requireNotAliveFor(p.D/2, "after the answer to a renewal came too late")
-		a.awaitLosses(1)
-	}},
-	{"H19/every-incarnation-is-renewed", "an incarnation that begins right after another one is renewed like any other", 0, func(p *probe) {
-		a := p.world().join(Holder{Owner: "a"})
-		for range 5 {
-			a.acquire()
-			p.pass(p.D / 10)
-			p.need(a.release(), "release")
-		}
-		a.acquire()
-		a.requireAliveFor(3*p.D, "after it was acquired right after a release")
-		a.requireLosses(0)
 	}},
 	{"H19/a-refusal-reaches-no-later-incarnation", "a refused renewal of an earlier incarnation is not a loss of a later one", CanUseAuthority, func(p *probe) {
 		gate := p.gate()

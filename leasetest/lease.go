@@ -53,8 +53,7 @@ func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, 
 
 var leaseRules = slices.Concat(leaseTokenRules, acquireRules, idRules, beliefRules, renewalRules, breakRules, boundRules, lossRules, heldRules, releaseRules, waitRules, runRules, panicRules)
 
-// A world is the authority that the leases of a rule share. If the leases lack CanUseAuthority, the
-// suite has no access to the authority of the leases.
+// A world is the authority that the leases of a rule share.
 type world struct {
 	*probe
 	direct lease.Authority // the authority without faults and history; nil without CanUseAuthority
@@ -66,15 +65,12 @@ func (p *probe) world() *world {
 	case !p.can(CanUseAuthority):
 		return &world{p, nil}
 	case p.Options.Lease.Authority == nil:
-		return p.worldOver(memory.New(nil))
+		return &world{p, lease.NewAuthority(memory.New(nil))}
 	}
 	a := p.Options.Lease.Authority(p.TB)
 	p.checkMade(a, "Options.Lease.Authority")
 	return &world{p, p.history.delays.authority(a)}
 }
-
-// worldOver returns a world over the given store. worldOver needs CanUseAuthority.
-func (p *probe) worldOver(s lease.Store) *world { return &world{p, lease.NewAuthority(s)} }
 
 // gate returns a gate that is opened at the end of the rule.
 func (p *probe) gate() *leasefault.Gate {
@@ -92,8 +88,8 @@ func (w *world) now() lease.Record {
 	return res.Record
 }
 
-// requireFree requires that the lease is free. If the suite cannot read the record of the lease,
-// requireFree requires that a new holder can acquire and release the lease.
+// requireFree requires that the lease is free or, if the suite cannot read its record, that a new
+// holder can acquire it.
 func (w *world) requireFree(when string) {
 	w.Helper()
 	if w.direct == nil {
@@ -128,8 +124,7 @@ func (w *world) revoke(period time.Duration) {
 	w.need(err, "a break by a third party")
 }
 
-// A contender is a lease under test. A contender also records the requests and the losses of the
-// lease.
+// A contender is a lease under test, with a record of its requests and losses.
 type contender struct {
 	lease.Lease
 	w        *world
@@ -196,9 +191,8 @@ func (p *contender) acquire() lease.Token {
 	return tok
 }
 
-// stillAlive returns the result of CheckAlive, for loops that wait for the end of a lease. If the
-// lease is still alive long after every rule should have ended, stillAlive ends the rule with a
-// failure.
+// stillAlive is CheckAlive for loops that wait for the end of a lease. It fails the rule if the
+// lease is alive long after every rule should have ended.
 func (p *contender) stillAlive() bool {
 	p.w.Helper()
 	alive, most := p.CheckAlive(), 100*p.w.D
@@ -214,8 +208,7 @@ func (p *contender) tryAcquire(ctx context.Context) (lease.Token, bool, error) {
 	return tok, ok, err
 }
 
-// requireDenied requires that Acquire returns false and a nil error, which means that another
-// holder has the lease.
+// requireDenied requires that Acquire returns false and nil: another holder has the lease.
 func (p *contender) requireDenied(why string) {
 	p.w.Helper()
 	if _, ok, err := p.tryAcquire(p.w.ctx); ok || err != nil {
@@ -224,7 +217,7 @@ func (p *contender) requireDenied(why string) {
 	p.requireNotAlive("after an Acquire that returned false")
 }
 
-// requireError calls Acquire, requires that Acquire returns an error, and returns that error.
+// requireError requires that Acquire returns an error, and returns it.
 func (p *contender) requireError(ctx context.Context, why string) error {
 	p.w.Helper()
 	_, ok, err := p.tryAcquire(ctx)
@@ -241,7 +234,7 @@ func (p *contender) release() error {
 	return err
 }
 
-// requireAlive requires that CheckAlive returns true. The parameter when says at which point of the rule.
+// requireAlive requires that CheckAlive returns true, at the given point of the rule.
 func (p *contender) requireAlive(when string) {
 	p.w.Helper()
 	if !p.CheckAlive() {
@@ -277,9 +270,7 @@ func (p *contender) requireAliveFor(d time.Duration, since string) {
 	p.requireAlive(since)
 }
 
-// sentAt returns the time at which the contender sent its n-th request with the given action. For
-// the first request, n is 1. If the contender has sent fewer than n requests with the action, the
-// rule fails.
+// sentAt returns when the contender sent its n-th request with the given action, counted from 1.
 func (p *contender) sentAt(a lease.Action, n int) time.Time {
 	p.w.Helper()
 	all := p.requests.sentOf(a)
@@ -307,8 +298,8 @@ func (l *lossLog) all() []error {
 	return append([]error(nil), l.errs...)
 }
 
-// awaitLosses waits until the lease has been lost n times. awaitLosses requires that the lease has
-// not been lost more than n times, and returns the error of the last loss.
+// awaitLosses waits until the lease has been lost n times, and not more often. It returns the last
+// loss.
 func (p *contender) awaitLosses(n int) error {
 	p.w.Helper()
 	for deadline := time.Now().Add(p.w.eventTimeout()); len(p.lost.all()) < n && time.Now().Before(deadline); {
@@ -317,8 +308,7 @@ func (p *contender) awaitLosses(n int) error {
 	return p.requireLosses(n)
 }
 
-// requireLosses requires that the lease has been lost n times by now, and returns the error of the
-// last loss.
+// requireLosses requires that the lease has been lost n times by now, and returns the last loss.
 func (p *contender) requireLosses(n int) error {
 	p.w.Helper()
 	errs := p.lost.all()
@@ -331,8 +321,7 @@ func (p *contender) requireLosses(n int) error {
 	return errs[n-1]
 }
 
-// loseNth makes the contender lose its lease, and requires that the loss is the n-th loss of the
-// contender.
+// loseNth makes the contender lose its lease for the n-th time.
 func (p *contender) loseNth(n int) {
 	p.w.Helper()
 	p.lose()
@@ -340,8 +329,7 @@ func (p *contender) loseNth(n int) {
 	p.awaitLosses(n)
 }
 
-// requireLostError requires that err is a *lease.LostError that contains the given token and one of
-// the given reasons.
+// requireLostError requires that err is a *lease.LostError with the token and one of the reasons.
 func (p *contender) requireLostError(err error, tok lease.Token, reasons ...lease.Code) {
 	p.w.Helper()
 	lost := (*lease.LostError)(nil)

@@ -42,11 +42,9 @@ var runRules = []rule{
 			}
 		})
 	}},
-	{"N1/a-loss-ends-the-function", "the context of a function ends with the loss as its cause", canLose, func(p *probe) {
-		p.world().join(Holder{Owner: "a"}).loseInRun(context.Cause)
-	}},
-	{"N1/a-loss-is-part-of-what-the-run-returns", "a run whose function was ended by a loss returns the loss, even if the function returns nil or an error of its own", canLose, func(p *probe) {
+	{"N1/a-loss-ends-the-function", "the context of a function ends with a loss, and a run whose function was ended so returns the loss, whatever the function returns", canLose, func(p *probe) {
 		a, own := p.world().join(Holder{Owner: "a"}), errors.New("the function failed")
+		a.loseInRun(context.Cause)
 		a.loseInRun(func(context.Context) error { return nil })
 		if err := a.loseInRun(func(context.Context) error { return own }); !errors.Is(err, own) {
 			p.Errorf("Run returned %v, and the function returned %v", err, own)
@@ -63,31 +61,6 @@ var runRules = []rule{
 		clock.Resume()
 		if lost := (*lease.LostError)(nil); !errors.As(err, &lost) {
 			p.Errorf("the function ended after the lease, and Run returned %v", err)
-		}
-	}},
-	{"N1/a-run-contends-again-if-the-caller-lets-it", "after a loss, a run asks its caller with the loss whether to contend again, acquires the lease again, and returns the error of the last function", canLose, func(p *probe) {
-		a, own := p.world().join(Holder{Owner: "a"}), errors.New("the second function failed")
-		ctx, cancel := context.WithTimeout(p.ctx, 5*p.eventTimeout())
-		defer cancel()
-		terms := 0
-		var asked []error
-		err := session.Run(ctx, a.Lease, func(ctx context.Context, _ lease.Token) error {
-			if terms++; terms > 1 {
-				return own
-			}
-			a.lose()
-			<-ctx.Done()
-			a.mend()
-			return nil
-		}, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: p.Unit, Again: func(err error) bool {
-			asked = append(asked, err)
-			return terms == 1
-		}})
-		if terms != 2 || !errors.Is(err, own) {
-			p.Errorf("the function was called %d times, and Run returned %v", terms, err)
-		}
-		if len(asked) == 0 || !errors.Is(asked[0], lease.ErrLost) {
-			p.Errorf("the caller was asked about %v", asked)
 		}
 	}},
 	{"N1/a-run-does-not-contend-again-after-a-take-over", "a run whose lease was taken over returns the loss, and does not contend again, even if the caller lets it", CanTakeOver | CanChange | CanShowRecords | CanUseAuthority | exactTime, func(p *probe) {
@@ -228,28 +201,10 @@ var runRules = []rule{
 			p.Errorf("%d contenders were woken at once, and their next acquires came in %d instants", crowd, n)
 		}
 	}},
-	{"N4/failed-attempts-are-spread", "contenders that run functions and whose acquires failed at the same time do not acquire again at the same time", CanUseAuthority | exactTime, func(p *probe) {
-		const crowd = 10
-		w := p.world()
-		all := make([]*contender, crowd)
-		for i := range all {
-			all[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)}, leasefault.Always(lease.ActionAcquire, leasefault.FailRequest))
-		}
-		ctx, cancel := context.WithTimeout(p.ctx, p.D*5/4)
-		defer cancel()
-		began := time.Now()
-		p.callConcurrently(crowd, func(i int) {
-			_ = session.Run(ctx, all[i].Lease, func(context.Context, lease.Token) error { return nil }, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: p.D})
-		})
-		if n := instantsOfAcquires(all, began.Add(p.D/4)); n < crowd/2 {
-			p.Errorf("the acquires of %d contenders failed at once, and their next acquires came in %d instants", crowd, n)
-		}
-	}},
 }
 
-// instantsOfAcquires considers one acquire of each contender: the first acquire that the contender
-// sent at the given time or later. instantsOfAcquires returns the number of different times at
-// which the contenders sent these acquires.
+// instantsOfAcquires returns the number of different times at which the contenders sent their first
+// acquires since the given time.
 func instantsOfAcquires(all []*contender, from time.Time) int {
 	instants := map[time.Time]bool{}
 	for _, one := range all {
@@ -263,20 +218,14 @@ func instantsOfAcquires(all []*contender, from time.Time) int {
 	return len(instants)
 }
 
-// loseInRun makes the contender lose its lease while session.Run runs a function. The function in
-// Run waits until its context has ended, calls f, and returns the error of f. loseInRun requires
-// that Run returns an error that reports the loss, and returns the error of Run.
+// loseInRun makes the contender lose its lease while session.Run runs a function, which waits until
+// its context has ended, and returns what f returns. Run must return an error that reports the
+// loss.
 func (p *contender) loseInRun(f func(ctx context.Context) error) error {
-	p.w.Helper()
-	return p.loseInRunUnder(p.w.ctx, f)
-}
-
-// loseInRunUnder is like loseInRun, but passes the context ctx to session.Run.
-func (p *contender) loseInRunUnder(ctx context.Context, f func(ctx context.Context) error) error {
 	p.w.Helper()
 	lost := (*lease.LostError)(nil)
 	began := time.Now()
-	err := session.Run(ctx, p.Lease, func(ctx context.Context, _ lease.Token) error {
+	err := session.Run(p.w.ctx, p.Lease, func(ctx context.Context, _ lease.Token) error {
 		p.lose()
 		select {
 		case <-ctx.Done():

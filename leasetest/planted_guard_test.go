@@ -36,6 +36,13 @@ func (g *plainGuard) seen() lease.Token {
 }
 
 func (g *plainGuard) Advance(tok lease.Token) error {
+	switch {
+	case g.bug == "refuses the token of its mark" && tok == g.seen():
+		return g.stale(tok)
+	case g.bug == "advances without waiting" && g.valid(tok) == nil && !g.older(tok):
+		g.raise(tok)
+		return nil
+	}
 	return g.Do(tok, write)
 }
 

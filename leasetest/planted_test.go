@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 )
 
 // tables has all planted bugs but ruleBugs, with the suite over an implementation that has a bug.
@@ -18,6 +17,7 @@ var tables = []struct {
 	{"authority", plainAuthorities, authorityBugs},
 	{"machine", buggyMachines, machineBugs},
 	{"guard", plainGuards, guardBugs},
+	{"holder", wrongHolders, holderBugs},
 	{"session", buggySessions, sessionBugs},
 }
 
@@ -86,25 +86,4 @@ func (s *suite) kind() string {
 		return "step"
 	}
 	return "authority"
-}
-
-// violations runs one rule of the suite in a bubble, and returns the messages of its failures.
-func (s *suite) violations(t *testing.T, name string) (messages []string) {
-	i := slices.IndexFunc(s.rules, func(r rule) bool { return r.name == name })
-	if i < 0 {
-		t.Fatalf("there is no rule %s", name)
-	}
-	if missing := s.rules[i].needs &^ (s.options.Can | methods); missing != 0 {
-		t.Fatalf("rule %s is skipped: it needs %v", name, missing)
-	}
-	defer s.startWatchdog(t, s.rules[i])()
-	synctest.Test(t, func(t *testing.T) {
-		r := &recorder{TB: t}
-		r.run(func() { s.check(r, s.rules[i]) })
-		if r.skipped {
-			t.Fatalf("rule %s skipped itself", name)
-		}
-		messages = r.messages
-	})
-	return messages
 }

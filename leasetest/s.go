@@ -88,9 +88,8 @@ func (s storeProbe) load(name string) lease.Snapshot {
 	return snap
 }
 
-// swap calls Store.Swap. If the store returns a conflict and the record has not changed, swap loads
-// the version again and repeats the call: a conflict can be spurious, and a store may have one counter of
-// versions for all names.
+// swap calls Store.Swap, again after a conflict if the record has not changed: a conflict can be
+// spurious, and a store may have one counter of versions for all names.
 func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	for range maxSpurious {
 		if snap, err = s.Swap(s.ctx, name, old, next); !errors.Is(err, lease.ErrConflict) {
@@ -105,8 +104,7 @@ func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (sn
 	return snap, err
 }
 
-// maxSpurious is the maximum number of tries of a swap. If all tries return a conflict, the rule
-// assumes that the conflicts are not spurious.
+// maxSpurious is the number of conflicts in a row that are not spurious.
 const maxSpurious = 10
 
 // put calls swap, and requires that the swap succeeds.
@@ -412,9 +410,9 @@ func (p *probe) callConcurrently(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// increment makes concurrent swaps. Each swap increases the epoch of one of the named leases by one.
-// After the last swap, increment requires that the epoch of each lease has increased by the number of
-// successful swaps of that lease. The goroutines use the clients and the names in turn.
+// increment makes concurrent swaps, which increase the epochs of the named leases by one each,
+// through the clients in turn. At the end, each epoch must have increased by the number of swaps
+// that succeeded.
 func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	const workers, each = 6, 10
 	var mu sync.Mutex

@@ -57,15 +57,12 @@ func (m *stores) prefixOf(s lease.Store) string {
 	return prefix.(string)
 }
 
-// keeps has the values of Options.Keep for some tests of the suite. One of these tests waits for
-// half of that time. The rest of these tests look at names in other buckets after a record has
-// expired. All tests that are not in keeps use the default.
+// keeps has the values of Options.Keep for two tests of the suite. One of them waits for half of that
+// time. The other looks at names in other buckets after a record has expired. All other tests use the
+// default.
 var keeps = map[string]time.Duration{
 	"S9/what-may-be-renewed-is-kept-for-the-stated-time": 20 * time.Second,
-	"S3/epoch-outlives-forgetting":                       2 * time.Second,
 	"S3/each-forgotten-state-raises-the-epoch":           2 * time.Second,
-	"S3/the-highest-forgotten-epoch-counts":              2 * time.Second,
-	"S3/forgotten-epochs-outlive-reopening":              2 * time.Second,
 }
 
 // keep returns the value of Options.Keep for a test of the suite.
