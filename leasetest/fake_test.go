@@ -326,25 +326,6 @@ func TestFakeEnds(t *testing.T) {
 	}
 }
 
-// A consumer whose lease is broken with grace can see in the context's cause that it was a break.
-func TestEndWorkOfABrokenFake(t *testing.T) {
-	for broken, want := range map[bool]error{true: lease.ErrBroken, false: nil} {
-		var f leasetest.Fake
-		_, _ = f.Acquire(t.Context())
-		held, done := f.WhileHeld(t.Context())
-		defer done()
-		if broken {
-			f.Break(time.Minute)
-		}
-		f.EndWork()
-		var lost *lease.LostError
-		if err := context.Cause(held); !errors.As(err, &lost) || lost.Reason != lease.ErrStopWindow || lost.Err != want {
-			t.Errorf("broken %v: the cause is %v", broken, err)
-		}
-		f.Lose(lease.ErrExpired) // stops the timer of the break
-	}
-}
-
 func TestFakeMistakesPanic(t *testing.T) {
 	var f leasetest.Fake
 	for text, do := range map[string]func(){

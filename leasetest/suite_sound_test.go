@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -53,6 +54,9 @@ func TestSoundThoughUnusual(t *testing.T) {
 				lease.Watcher
 				lease.Lister
 			}{&rising{Store: m}, m, m}
+		}, 0},
+		"the names share one counter of versions": {func() lease.Store {
+			return counted{&Shelf{start: time.Now(), snaps: map[string]lease.Snapshot{}}}
 		}, 0},
 		"a clock of 1 s, which is its uncertainty": {func() lease.Store {
 			m := memory.New(&memory.Options{Clock: coarse{leasefault.NewClock(), time.Second}})
@@ -154,6 +158,30 @@ func (b brief) Watch(ctx context.Context, name string) (<-chan struct{}, error) 
 		}
 	}()
 	return once, nil
+}
+
+// A counted store gives a name without a record the number of all swaps as its version, as rule 3
+// of lease.Store allows. Each write of another name changes that version.
+type counted struct{ *Shelf }
+
+func (c counted) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	snap, err := c.Shelf.Load(ctx, name)
+	if snap.Version == "never" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		snap.Version = strconv.Itoa(c.swaps)
+	}
+	return snap, err
+}
+
+func (c counted) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if shelved, _ := c.Shelf.Load(ctx, name); shelved.Version == "never" {
+		if now, err := c.Load(ctx, name); err == nil && now.Version != old.Version {
+			return now, lease.ErrConflict
+		}
+		old.Version = "never"
+	}
+	return c.Shelf.Swap(ctx, name, old, next)
 }
 
 // A coarse clock shows its last tick.

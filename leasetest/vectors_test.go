@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/fencedlease/lease/internal/vectors"
 )
@@ -83,33 +82,6 @@ func TestVectorsAreDescribed(t *testing.T) {
 	for need := range needs {
 		if !strings.Contains(string(readme), "`"+need+"`") {
 			t.Errorf("the need %s is not described", need)
-		}
-	}
-}
-
-func TestVectorsThatDoNotParse(t *testing.T) {
-	for text, want := range map[string]string{
-		"0s read => ok available":                                             "outside of a row and of a scenario",
-		"scenario x\nread => ok available":                                    "a step needs a time",
-		"scenario x\n0s read":                                                 "a step needs a time",
-		"scenario x\n0 read => ok available":                                  "not a number of seconds",
-		"scenario x\n0s look => ok available":                                 "unknown action",
-		"scenario x\n0s read id=D => ok available":                            "unknown ID",
-		"scenario x\n0s read size=1 => ok available":                          "unknown argument",
-		"scenario x\n0s read => fine available":                               "unknown code",
-		"scenario x\n0s read => ok free":                                      "unknown state",
-		"scenario x\n0s read => ok available size=1":                          "unknown field",
-		"scenario x\n0s read => ok available epoch=-1":                        "invalid syntax",
-		"scenario x\n0s read => ok":                                           "an outcome needs",
-		"now soon":                                                            "cannot parse",
-		"scenario x\ngiven bliss":                                             "unknown state",
-		"record leased id=A epoch=1":                                          "Record.Duration",
-		"row x\nrequest read\nleased | | ok leased | |":                       "a cell needs a record",
-		"record available\n\nrow x\nrequest read\navailable | | ok available": "a cell needs a record and five columns",
-	} {
-		_, err := vectors.Parse(fstest.MapFS{"v.txt": {Data: []byte(text)}})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "v.txt:") {
-			t.Errorf("%q: %v; want %q, with file and line", text, err, want)
 		}
 	}
 }
