@@ -279,10 +279,8 @@ func (a authorityProbe) look(name string) lease.Result {
 	return res
 }
 
-// requireOnce checks the outcome of a request. The authority grants this request if no message is
-// lost, but a message can have been lost. The parameters sent and err hold the time and the error
-// of the request. The parameter before holds the result of a read before the request. The parameter
-// after holds the result of a read after the request.
+// requireOnce checks the outcome of a request that is granted unless a message is lost. The results
+// before and after are of reads.
 func (a authorityProbe) requireOnce(req lease.Request, before, after lease.Result, sent time.Time, err error) {
 	a.Helper()
 	was, is := before.Record, after.Record

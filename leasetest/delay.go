@@ -11,18 +11,15 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A rule expects that every answer and every timer is at most [Options.Slack] late. If an answer or
-// a timer comes later, a correct implementation can fail the rule. For example, a lease can end while
-// the engine or the computer is busy. If a run of a rule fails after an answer or a timer was too
-// late, the failure does not count, and the rule runs again when only a few other rules are
-// running. If the last run allowed by maxRuns fails too, the rule has failed.
+// A rule expects that every answer and every timer is at most [Options.Slack] late. If one comes
+// later, a correct implementation can fail, because a lease can end while the engine or the
+// computer is busy. Such a failure does not count, and the rule runs again when only a few other
+// rules are running.
 
-// maxRuns is the maximum number of runs of one rule. If a run fails, and an answer or a timer in this
-// run was later than Options.Slack, the rule runs again.
+// maxRuns is the maximum number of runs of one rule. A failure of the last counts.
 const maxRuns = 4
 
-// checkInRealTime runs one rule outside a synctest bubble, and reports the failures of the rule on
-// t.
+// checkInRealTime runs one rule outside a synctest bubble.
 func (s *suite) checkInRealTime(t testing.TB, r rule) {
 	rulePace.enter(s.options.Unit / 8)
 	for n := 1; ; n++ {
@@ -80,8 +77,7 @@ func (r trial) Skipf(format string, args ...any) {
 	r.SkipNow()
 }
 
-// delays remembers the longest delay of a run. The type delays is safe for concurrent use by
-// multiple goroutines.
+// delays remembers the longest delay of a run. It is safe for concurrent use.
 type delays struct {
 	mu   sync.Mutex
 	most time.Duration
@@ -110,10 +106,9 @@ func (d *delays) answered(request string, sent time.Time) {
 // step is the longest pause of sleep.
 const step = 100 * time.Millisecond
 
-// sleep calls pause repeatedly until t has passed. Outside a test of package leasetest itself,
-// pause is time.Sleep. If a pause takes longer than it should, the difference is a delay. The
-// pauses are short, because sleep cannot measure a stall of the computer that begins and ends
-// within one pause.
+// sleep calls pause, which is time.Sleep outside tests of this package, until t has passed. What a
+// pause takes too long is a delay. Pauses are short, because a stall of the computer that begins
+// and ends within one cannot be measured.
 func (d *delays) sleep(t time.Duration, pause func(time.Duration)) {
 	for end := time.Now().Add(t); time.Until(end) > 0; {
 		began, p := time.Now(), min(step, time.Until(end))
@@ -122,8 +117,7 @@ func (d *delays) sleep(t time.Duration, pause func(time.Duration)) {
 	}
 }
 
-// authority returns an authority that passes calls on to the authority a. After each call of Do, the
-// returned authority calls d.answered.
+// authority passes calls on to a, and measures how long they take.
 func (d *delays) authority(a lease.Authority) lease.Authority {
 	return passon.Authority(timedAuthority{a, d}, a)
 }

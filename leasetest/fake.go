@@ -79,60 +79,47 @@ type fakeAnswer struct {
 	err   error
 }
 
-// Next sets the result of the next Acquire. If ok is true and err is nil, the Acquire is granted.
-// If ok is false and err is nil, the Acquire returns false and a nil error, as if another holder
-// had the lease. If err is not nil, the lease is not acquired, and the Acquire returns err. If err
-// does not contain a [*lease.OpError], the Acquire wraps err in an OpError, as a session.Session
-// does.
+// Next sets the result of the next Acquire: granted, false and nil as if another holder had the
+// lease, or err, wrapped in a [*lease.OpError] as by a session.Session. The results of several calls
+// are used in their order. If none is left, an Acquire is granted. While a rival holds the lease, it
+// returns false and nil where it would be granted.
 //
-// If Next is called several times, the first call sets the result of the next Acquire, the second
-// call sets the result of the Acquire after that, and so on. If no result is left, an Acquire is
-// granted. If a rival holds the lease, an Acquire returns false and a nil error where it would
-// otherwise be granted. If the Fake already holds the lease, Acquire returns true. If the Fake does
-// not hold the lease and the context of the Acquire is already done, Acquire returns the error of
-// the context. An Acquire uses up a result of Next only if the Fake does not hold the lease and the
-// context of the Acquire is not done.
-//
-// Next panics if ok is true and err is not nil, because Acquire never returns true with an error.
+// An Acquire uses no result if the Fake holds the lease, when it returns true, or if its context is
+// already done, when it returns the error of the context. Next panics if ok is true and err is not
+// nil.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
 
-// NextAfter is like Next, but the next Acquire waits for d before it returns. If the context of the
-// Acquire is done during the wait, the Acquire returns the error of the context. If Release is
-// called while an Acquire waits, the Acquire returns [lease.ErrReleased].
+// NextAfter is like Next, but the Acquire waits for d before it returns. If its context is done
+// during the wait, it returns the error of the context, and after a call of Release
+// [lease.ErrReleased].
 func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 	must(!ok || err == nil, "Fake.Next: err is %q, and must be nil if ok is true", err)
 	must(d >= 0, "Fake.NextAfter: d is %v, and must not be negative", d)
 	f.update("", func(*fakeLease) { f.answers = append(f.answers, fakeAnswer{d, ok, err}) })
 }
 
-// NextRelease sets the result of the next Release. If err is nil, the Release returns nil. If err
-// is not nil, the Release returns err, wrapped as in [Fake.Next]. Even if the Release returns an
-// error, the lease is given up. An error simulates a lost answer: the authority has granted the
-// release, but the holder does not know that the release was granted. If NextRelease is called
-// several times, the first Release returns the first result, and so on. If no result is left, a
-// Release returns nil.
+// NextRelease sets the result of the next Release: nil, or err, wrapped as in [Fake.Next]. In any
+// case the lease is given up, as if only the answer of the authority had been lost. The results of
+// several calls are used in their order. If none is left, a Release returns nil.
 //
 // There is something to release if the lease is held, if an Acquire is running, or if the last
-// Acquire or Release has returned an error. If there is nothing to release, a Release returns nil.
-// If there is something to release, but the context of the Release is already done, the holder no
-// longer has the lease, and the Release returns the error of the context. Such a Release uses up no
-// result of NextRelease. Neither does a Release that has nothing to release.
+// Acquire or Release has returned an error. A Release uses no result if there is nothing to release,
+// when it returns nil, or if its context is already done, when it gives the lease up and returns the
+// error of the context.
 func (f *Fake) NextRelease(err error) { f.NextReleaseAfter(0, err) }
 
-// NextReleaseAfter is like NextRelease, but the next Release waits for d before it returns. The lease is
-// given up at once, as if only the answer of the authority were slow. If the context of the Release is done
-// during the wait, the Release returns the error of the context.
+// NextReleaseAfter is like NextRelease, but the Release waits for d before it returns. The lease is
+// given up at once. If the context of the Release is done during the wait, it returns the error of
+// the context.
 func (f *Fake) NextReleaseAfter(d time.Duration, err error) {
 	must(d >= 0, "Fake.NextReleaseAfter: d is %v, and must not be negative", d)
 	f.update("", func(*fakeLease) { f.releases = append(f.releases, fakeAnswer{delay: d, err: err}) })
 }
 
-// Lose ends the lease at once with the given reason, and reports whether the lease was held.
-// Handlers of OnLost are called with a [*lease.LostError]. Lose also cancels the contexts that
-// WhileHeld returned. The cause of the canceled contexts is the same LostError. Lose panics if no
-// lease is ever lost with the given reason. For example, [lease.ErrStopWindow] is not the reason of
-// a loss, because a lease is still held in its stop window. To begin a stop window, call
-// [Fake.EndWork].
+// Lose ends the lease at once with the given reason, and reports whether the lease was held. It calls
+// the handlers of OnLost with a [*lease.LostError], which is also the cause of the contexts of
+// WhileHeld, and cancels these. Lose panics if no lease is ever lost with that reason, such as
+// [lease.ErrStopWindow], for which there is [Fake.EndWork].
 func (f *Fake) Lose(reason lease.Code) (held bool) {
 	possible := []lease.Code{lease.ErrExpired, lease.ErrBroken, lease.ErrTakenOver, lease.ErrNoProgress}
 	must(reason.Refusal() || slices.Contains(possible, reason), "Fake.Lose: reason is %q, and must be ErrExpired, ErrBroken, ErrTakenOver, ErrNoProgress or a refusal; for ErrStopWindow call EndWork", reason.String())
@@ -144,12 +131,10 @@ func (f *Fake) Lose(reason lease.Code) (held bool) {
 	return held
 }
 
-// EndWork begins the stop window. EndWork cancels the contexts that WhileHeld returned, but the
-// lease stays held. Until the lease is granted again, WhileHeld returns contexts that are already
-// canceled. The cause of the canceled contexts is a [*lease.LostError] with the reason
-// [lease.ErrStopWindow]. If the lease is breaking, the field Err of the LostError is
-// [lease.ErrBroken]. EndWork reports whether the lease was held. A session.Session begins its stop
-// window if its lease was not renewed and will expire soon.
+// EndWork begins the stop window, as a session.Session does if its lease was not renewed and will
+// expire soon, and reports whether the lease was held. The lease stays held, but until it is granted
+// again, all contexts of WhileHeld are canceled. Their cause is a [*lease.LostError] with the reason
+// [lease.ErrStopWindow] and, if the lease is breaking, the field Err [lease.ErrBroken].
 func (f *Fake) EndWork() (held bool) {
 	f.update("", func(l *fakeLease) {
 		if held = l.holder == f; held {
@@ -159,14 +144,10 @@ func (f *Fake) EndWork() (held bool) {
 	return held
 }
 
-// Break breaks the lease as an operator would, and reports whether the lease was held. After Break,
-// the lease stays held for the given period. When the period has passed, the lease is lost with the
-// reason [lease.ErrBroken]. If the period is zero, the lease is lost at once. If the period is
-// positive, Break calls the handlers of OnBreaking with the end of the period. A second Break can
-// only shorten the period.
-//
-// The contexts that WhileHeld returned are canceled one StopWindow before the end of the period, as by
-// [Fake.EndWork]. If the period is not longer than the StopWindow, they are canceled at once.
+// Break breaks the lease as an operator would, and reports whether the lease was held. When the period
+// has passed, the lease is lost with the reason [lease.ErrBroken]. If the period is positive, Break
+// calls the handlers of OnBreaking with its end, and the contexts of WhileHeld are canceled one
+// StopWindow before, as by [Fake.EndWork]. A second Break can only shorten the period.
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
 	f.update("", func(l *fakeLease) {
@@ -195,11 +176,10 @@ func (f *Fake) Rival() *Fake {
 	return &Fake{Name: f.Name, StopWindow: f.StopWindow, Logger: f.Logger, lease: f.contest()}
 }
 
-// Calls returns the names of the methods that were called so far, such as "Acquire" or "Release",
-// in the order of the calls. The list contains calls of the methods OnBreaking and WhileHeld, of
-// all methods of [lease.Lease], and of all methods of [lease.Waiter]. A call of AcquireWithToken is
-// listed as "Acquire". Consecutive calls of CheckAlive are listed once. A call of Wait whose
-// context is already done is not listed.
+// Calls returns the names of the methods that were called so far, in their order: those of
+// [lease.Lease] and [lease.Waiter], OnBreaking and WhileHeld. AcquireWithToken is listed as
+// "Acquire", and consecutive calls of CheckAlive once. A Wait whose context is already done is not
+// listed.
 func (f *Fake) Calls() (calls []string) {
 	f.update("", func(*fakeLease) { calls = slices.Clone(f.calls) })
 	return calls
@@ -270,10 +250,8 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 	return tok, ok, f.opError("acquire", err)
 }
 
-// Release implements [lease.Lease]. Even if Release returns an error, the lease is given up. If ctx
-// is already done and there is something to release, Release returns the error of ctx. The first
-// Release after a loss returns the loss, unless an Acquire was granted in between. See
-// [Fake.NextRelease].
+// Release implements [lease.Lease], with the result of [Fake.NextRelease]. The first Release after a
+// loss returns the loss, unless an Acquire was granted in between.
 func (f *Fake) Release(ctx context.Context) (err error) {
 	over := ctx.Err() // read before the release, which may end ctx
 	var lost *lease.LostError
@@ -322,20 +300,17 @@ func (f *Fake) OnLost(handler func(error)) (stop func() bool) {
 	return f.onLost.Add(handler)
 }
 
-// OnBreaking registers a handler that is called when [Fake.Break] breaks the lease with a positive
-// period. The argument until is the end of the period. If a second break shortens the period, the
-// handler is called again. Each call of the handler runs in its own goroutine. OnBreaking returns a
-// function that unregisters the handler, as the OnLost of a [lease.Lease] does. If handler is nil,
-// OnBreaking panics.
+// OnBreaking registers a handler that is called, in its own goroutine, when [Fake.Break] breaks the
+// lease with a positive period, which ends at until, and when another shortens it. The returned
+// function unregisters the handler, as that of OnLost does. If handler is nil, OnBreaking panics.
 func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
 	must(handler != nil, "Fake.OnBreaking: handler is nil, and must be given")
 	f.update("OnBreaking", func(*fakeLease) {})
 	return f.onBreaking.Add(handler)
 }
 
-// WhileHeld returns a context that is canceled when the lease is lost or released, or when
-// [Fake.EndWork] is called. If the lease is not held, or if EndWork was called after the lease was
-// granted, the returned context is already canceled. See [lease.WhileHeld].
+// WhileHeld returns a context that is canceled when the lease is lost or released or its stop window
+// begins, or that already is if the lease is not held or in its stop window. See [lease.WhileHeld].
 func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := cancel.New(ctx)
 	var refused error
@@ -358,8 +333,8 @@ func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// Wait implements [lease.Waiter]. Wait returns nil as soon as no rival holds the lease, or as soon
-// as Release is called. If ctx is done before that, Wait returns the error of ctx.
+// Wait implements [lease.Waiter]. It returns nil as soon as no rival holds the lease or Release is
+// called, and the error of ctx if that is done before.
 func (f *Fake) Wait(ctx context.Context) error {
 	name := "Wait"
 	for ctx.Err() == nil {
@@ -425,10 +400,8 @@ func (f *Fake) contest() *fakeLease {
 	return f.lease
 }
 
-// update locks the mutex of the lease and calls fn. Before the call of fn, update appends the given
-// method name to f.calls, unless the name is empty. Consecutive calls of CheckAlive are appended
-// once. If the stop window or the end of a break has come, update applies that before the call of fn. At
-// the end, update unlocks the mutex and calls the functions in l.after.
+// update calls fn with the mutex of the lease locked, after it has added the given method, if any, to
+// f.calls and done what the time of a break demands. At the end, it calls the functions in l.after.
 func (f *Fake) update(method string, fn func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()
@@ -504,8 +477,7 @@ func (l *fakeLease) setFree(cause error) {
 	signal(&l.freed)
 }
 
-// callLater schedules calls of handlers. Each handler starts in its own goroutine after the mutex
-// mu has been unlocked.
+// callLater schedules calls of handlers, each in its own goroutine, for when mu is unlocked.
 func (l *fakeLease) callLater(calls []func()) {
 	for _, call := range calls {
 		l.after = append(l.after, func() { go call() })
@@ -519,8 +491,7 @@ func (l *fakeLease) stopTimers() {
 	l.timers = nil
 }
 
-// logPanic logs the panic of a handler. Like a session.Session, the Fake stays usable after the
-// panic.
+// logPanic logs the panic of a handler, after which the Fake stays usable like a session.Session.
 func (f *Fake) logPanic(p any) {
 	f.logger().Error("leasetest: a handler of a Fake panicked", "panic", fmt.Sprint(p))
 }

@@ -9,12 +9,10 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// A fault of a contender is caused by one of three methods: [contender.cut], [contender.stall] or
-// [contender.lose]. Each of these methods can cause its fault in several ways, and uses the first
-// way that the implementation supports.
+// The methods cut, stall and lose cause a fault of a contender in the first of several ways that
+// the implementation supports.
 
-// cut stops all requests of the contender from reaching its authority, until the rule calls mend.
-// cut needs the ability canCut.
+// cut keeps all requests of the contender from its authority, until mend. It needs canCut.
 func (p *contender) cut() {
 	p.w.history.printf("== %s is cut off", p.who)
 	if p.w.direct == nil {
@@ -25,17 +23,16 @@ func (p *contender) cut() {
 	p.requests.down.Store(true)
 }
 
-// cutWithoutScript calls cut if the leases lack CanUseAuthority. If the leases have CanUseAuthority,
-// cutWithoutScript does nothing, because the rule passes faults to the method join instead.
-// cutWithoutScript needs the ability canCut.
+// cutWithoutScript calls cut if the leases lack CanUseAuthority. Otherwise the rule passes faults
+// to join instead. It needs canCut.
 func (p *contender) cutWithoutScript() {
 	if p.w.direct == nil {
 		p.cut()
 	}
 }
 
-// stall prevents renewals of the contender until the rule calls mend. stall disconnects the
-// contender from its authority, or pauses the contender's clock. stall needs the ability canStall.
+// stall prevents renewals until mend, by a cut or by a pause of the contender's clock. It needs
+// canStall.
 func (p *contender) stall() {
 	if p.w.can(canCut) {
 		p.cut()
@@ -46,9 +43,8 @@ func (p *contender) stall() {
 	p.clock.Pause()
 }
 
-// lose makes the contender lose its lease within one duration of the lease. lose disconnects the
-// contender from its authority, sets the contender's clock ahead, or breaks the lease. A later call
-// of mend connects a disconnected contender again. lose needs the ability canLose.
+// lose makes the contender lose its lease within one duration: by a cut, which mend ends, by a
+// clock that is set ahead, or by a break. It needs canLose.
 func (p *contender) lose() {
 	switch {
 	case p.w.can(canCut):
@@ -61,8 +57,7 @@ func (p *contender) lose() {
 	}
 }
 
-// mend connects a disconnected contender to its authority again, or resumes its paused clock. If
-// the contender is neither disconnected nor paused, mend does nothing.
+// mend ends a cut or a stall, if there is one.
 func (p *contender) mend() {
 	p.mending.Lock()
 	f := p.mends
@@ -80,8 +75,7 @@ func (p *contender) mendBy(f func()) {
 	p.mends = f
 }
 
-// lossReasons returns the possible reasons for the loss of a lease after a call of
-// [contender.lose].
+// lossReasons returns the possible reasons of a loss after [contender.lose].
 func (w *world) lossReasons() []lease.Code {
 	if w.can(canStall) {
 		return []lease.Code{lease.ErrExpired}
@@ -89,9 +83,8 @@ func (w *world) lossReasons() []lease.Code {
 	return w.revokeReasons()
 }
 
-// revokeReasons returns the possible reasons for the loss of a lease after a call of world.revoke.
-// There are several reasons if Options.Lease.Revoke is set, because Options.Lease.Revoke can end the lease
-// without a break. For example, Options.Lease.Revoke can delete the key of the lease.
+// revokeReasons returns the possible reasons of a loss after world.revoke. Options.Lease.Revoke can
+// end the lease without a break, for example by deleting its key.
 func (w *world) revokeReasons() []lease.Code {
 	if w.Options.Lease.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}
@@ -120,14 +113,14 @@ func (p *probe) endingBecause(cause error, d time.Duration, n int) context.Conte
 	return ctx
 }
 
-// slow returns a leasefault.Line that delays every request and every answer. The delays make
-// requests overlap even if the authority answers at once.
+// slow delays every request and every answer, so that requests overlap even if the authority
+// answers at once.
 func (p *probe) slow() leasefault.Line[lease.Action] {
 	return leasefault.Always(leasefault.Any, leasefault.Chain(leasefault.DelayRequest(p.Unit/100), leasefault.DelayAnswer(p.Unit/100)))
 }
 
-// loseRequest drops the request. Unlike leasefault.LoseRequest, loseRequest also blocks if the
-// context of the request is never canceled. When the rule ends, loseRequest returns in any case.
+// loseRequest drops the request. Unlike leasefault.LoseRequest, it returns at the end of the rule,
+// even if the context of the request is never canceled.
 func (p *probe) loseRequest(ctx context.Context, _ *leasefault.Call) error {
 	select {
 	case <-ctx.Done():
@@ -143,16 +136,15 @@ func (p *probe) loseAnswer(ctx context.Context, c *leasefault.Call) error {
 	return p.loseRequest(ctx, c)
 }
 
-// ignoreContext returns a Fault that blocks requests at the gate. Like an authority that ignores
-// contexts, the Fault blocks a request even after the context of the request is canceled.
+// ignoreContext blocks requests at the gate, even after their contexts are canceled.
 func ignoreContext(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		return g.HoldRequest(context.WithoutCancel(ctx), c)
 	}
 }
 
-// ignoreContextOfAnswer returns a Fault that blocks each answer at the gate, even after the context
-// of the request is canceled.
+// ignoreContextOfAnswer blocks answers at the gate, even after the contexts of their requests are
+// canceled.
 func ignoreContextOfAnswer(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		return g.HoldAnswer(context.WithoutCancel(ctx), c)

@@ -56,9 +56,8 @@ func (h *history) String() string {
 	return text
 }
 
-// linesAfter returns the lines that follow the first n lines of the history. If too many lines
-// follow, linesAfter returns only the last of them. linesAfter also returns the number of all lines
-// of the history.
+// linesAfter returns the lines after the first n, or the last of them if there are too many, and
+// the number of all lines.
 func (h *history) linesAfter(n int) (text string, all int) {
 	const most = 60
 	h.mu.Lock()
@@ -258,8 +257,8 @@ func (w *requestLog) sentOf(a lease.Action) []sent {
 	return found
 }
 
-// maxInFlight returns the largest number of requests with the given action that were in flight at
-// the same time.
+// maxInFlight returns the largest number of requests with the given action in flight at the same
+// time.
 func (w *requestLog) maxInFlight(a lease.Action) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -62,9 +62,7 @@ func (l *link) transmit(ctx context.Context, send func() error) error {
 	})
 }
 
-// disturb passes one later message to the given Transmit function. The parameter nth is the number
-// of this message. The first message after the call of disturb has number 1. The link delivers all
-// other messages.
+// disturb passes the nth message from now, counted from 1, to the given Transmit function.
 func (l *link) disturb(nth int, with Transmit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,14 +78,13 @@ func (l *link) restore() {
 	l.nth, l.with = 0, nil
 }
 
-// A rule disturbs at most mostMessages messages of a call. The rule repeats the call for each
-// message that it disturbs.
+// A rule disturbs at most mostMessages messages of a call, one in each repetition.
 const mostMessages = 6
 
 // messages yields the numbers of the messages of a call, from 1 to at most mostMessages. For each
-// number n, the body of the loop calls disturb with n, makes the call, and calls restore. If the
-// call sends fewer than n messages, the loop ends. If the call sends no message through the link,
-// the rule fails, because the rule can disturb nothing.
+// number, the body of the loop calls disturb, makes the call, and calls restore. The loop ends when
+// the call has no such message. The rule fails if the call has none at all, because then it can
+// disturb nothing.
 func (l *link) messages() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for nth := 1; nth <= mostMessages; nth++ {
@@ -105,8 +102,7 @@ func (l *link) messages() iter.Seq[int] {
 	}
 }
 
-// times returns the send time of the first message and the answer time of the last message since
-// the last call of disturb.
+// times returns when the first message since disturb was sent, and when the last was answered.
 func (l *link) times() (sent, answered time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,8 +139,8 @@ func (p *probe) lateness(d time.Duration) map[string]Transmit {
 	}
 }
 
-// A pause holds one message back. When the message has arrived at the point of the pause, the channel
-// reached is closed. The message goes on after the method end was called.
+// A pause holds one message back until end is called. The channel reached is closed when it has the
+// message.
 type pause struct {
 	reached, ended chan struct{}
 	end            func()
@@ -180,8 +176,7 @@ func (p pause) answer(ctx context.Context, send func() error) error {
 	return errors.Join(send(), p.wait(ctx))
 }
 
-// isReached blocks until the pause holds a message back, and then returns true. If done is closed
-// first, isReached returns false.
+// isReached waits for a message, and returns false if done is closed first.
 func (p pause) isReached(done <-chan struct{}) bool {
 	select {
 	case <-p.reached:
@@ -207,9 +202,8 @@ func (p *probe) linkedStore() (storeProbe, *link) {
 	return storeProbe{p, p.history.store(s), s}, l
 }
 
-// intruder returns a client that sends requests while a message of a is disturbed. If
-// Options.Authority.Another is set, intruder makes a second client. If Options.Authority.Another is
-// nil, intruder returns its receiver.
+// intruder returns the client that sends requests while a message of a is disturbed: a second
+// client, if there is one.
 func (a authorityProbe) intruder() authorityProbe {
 	if a.can(hasAnotherAuthority) {
 		return a.another()
@@ -217,9 +211,8 @@ func (a authorityProbe) intruder() authorityProbe {
 	return a
 }
 
-// do sends a request for the named lease, with a timeout of a quarter of the lease duration. The
-// timeout is needed for a client that sends one request at a time. While a request of such a client
-// is disturbed, the client sends no other request.
+// do sends a request with a timeout, because some clients send no request while another is
+// disturbed.
 func (a authorityProbe) do(name string, req lease.Request) error {
 	ctx, cancel := context.WithTimeout(a.ctx, a.D/4)
 	defer cancel()

@@ -109,10 +109,8 @@ func newPace() *pace {
 	return p
 }
 
-// enter blocks until a rule is allowed to start. If the number of other running rules is less than
-// fewRules, the rule starts at once. If the number is fewRules or higher, the rule starts no
-// earlier than the time p.next. Each call of enter sets p.next to the start of its rule plus the
-// given gap.
+// enter blocks until a rule may start: at once beside fewer than fewRules others, and otherwise the
+// given gap after the rule before.
 func (p *pace) enter(gap time.Duration) {
 	p.mu.Lock()
 	start := time.Now()
@@ -164,9 +162,8 @@ func (s *suite) noteFailure(t testing.TB, r rule) {
 	}
 }
 
-// failures returns the names of the rules that have failed so far, with their messages. If no rule has
-// failed, failures returns an empty string. A panic ends the process before go test prints the
-// messages of the failed rules.
+// failures returns the names and messages of the rules that have failed so far, for the text of a
+// panic, which ends the process before go test prints them.
 func (s *suite) failures() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,8 +184,8 @@ func (s *suite) replay(name string) string {
 	return fmt.Sprintf("%s=%d %s -run '%s'", seedVariable, s.options.Seed, goTest(), pattern(name))
 }
 
-// goTest returns the command that runs the tests of this test binary. If the build information
-// contains the package path, the command contains the path too.
+// goTest returns the command that runs the tests of this binary, with its package path if that is
+// known.
 func goTest() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if path, ok := strings.CutSuffix(info.Path, ".test"); ok {
@@ -198,8 +195,8 @@ func goTest() string {
 	return "go test"
 }
 
-// pattern returns a value for the flag -run of go test. The value selects the named test. The value
-// contains no single quotes, so that a shell command can enclose it in single quotes.
+// pattern returns a value of the flag -run of go test that selects the named test. It contains no
+// single quotes, so that a shell command can enclose it in some.
 func pattern(name string) string {
 	name = strings.ReplaceAll(regexp.QuoteMeta(name), "'", ".")
 	return "^" + strings.ReplaceAll(name, "/", "$/^") + "$"
