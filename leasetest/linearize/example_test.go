@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -61,45 +59,4 @@ func ExampleRecorder_Check() {
 	// Output:
 	// true
 	// <nil>
-}
-
-// The check finds that this authority ends its leases early. The error contains the seed, and Check
-// writes the drawing.
-func TestFailureTellsHowToReplay(t *testing.T) {
-	early := lease.NewAuthority(leasefault.Tamper(memory.New(nil), func(_ string, r *lease.Record) {
-		if r.State == lease.Leased && !r.Until.IsZero() {
-			r.Until = r.Until.Add(-r.Duration / 4)
-		}
-	}))
-	picture := filepath.Join(t.TempDir(), "history.html")
-	for seed := range uint64(200) {
-		find := func() (err error) {
-			synctest.Test(t, func(t *testing.T) {
-				rec, failed := linearize.NewRecorder(nil)
-				if failed != nil {
-					t.Fatal(failed)
-				}
-				rec.Contend(t.Context(), func(int) lease.Authority { return early }, &linearize.Workload{Seed: seed})
-				err = rec.Check(time.Minute, picture)
-			})
-			return err
-		}
-		err := find()
-		if err == nil {
-			continue
-		}
-		for _, want := range []string{fmt.Sprintf("Seed [%d]", seed), picture} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%v: does not tell %q", err, want)
-			}
-		}
-		if html, err := os.ReadFile(picture); err != nil || !strings.Contains(string(html), "<html") {
-			t.Errorf("no picture: %v", err)
-		}
-		if again := find(); again == nil || again.Error() != err.Error() {
-			t.Errorf("with the same seed: %v", again)
-		}
-		return
-	}
-	t.Error("not found")
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -144,6 +145,17 @@ func TestMemoryObserved(t *testing.T) {
 		if err := history(t, *seed+n, sound, &Options{Observed: true}).Check(within, picture(t)); err != nil {
 			t.Fatalf("seed %d: %v", *seed+n, err)
 		}
+	}
+}
+
+// One Seed leads to one history.
+func TestSeedRepeatsHistory(t *testing.T) {
+	w := func(*testing.T, uint64) func(int) lease.Authority {
+		a := memory.New(nil).Authority()
+		return func(int) lease.Authority { return a }
+	}
+	if one, other := history(t, *seed, w, nil), history(t, *seed, w, nil); !reflect.DeepEqual(one.ops, other.ops) {
+		t.Errorf("with seed %d:\n%v\nand then\n%v", *seed, one.ops, other.ops)
 	}
 }
 
