@@ -7,10 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -170,4 +174,100 @@ func TestGuardedExample(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 	checkReleased(t, p, "counter")
+}
+
+// Each version of the example program "singleton" stops, hands over to the next, and exits. The next
+// begins afterwards, and soon.
+func TestSingletonExample(t *testing.T) {
+	url := shared.URL(shared.Database(t))
+	p := pool(t, url)
+	start := build(t, "singleton")
+	said := regexp.MustCompile(`^(\S+ \S+) version \d+ (works|stops)`)
+	var programs []*exec.Cmd
+	var outputs []*bufio.Scanner
+	// says returns the time at which version i+1 says the word.
+	says := func(i int, word string) (at time.Time) {
+		t.Helper()
+		for outputs[i].Scan() {
+			m := said.FindStringSubmatch(outputs[i].Text())
+			if m != nil && m[2] == word {
+				at, err := time.Parse("2006/01/02 15:04:05.000000", m[1])
+				if err != nil {
+					t.Error(err)
+				}
+				return at
+			}
+			t.Log(outputs[i].Text())
+		}
+		t.Fatalf("version %d has ended, and did not say that it %s", i+1, word)
+		return at
+	}
+	ends := func(i int) {
+		t.Helper()
+		for outputs[i].Scan() {
+			t.Log(outputs[i].Text())
+		}
+		if err := programs[i].Wait(); err != nil {
+			t.Errorf("version %d: %v", i+1, err)
+		}
+	}
+	const versions = 6
+	var gaps, requests []time.Duration
+	for i := range versions {
+		cmd := start(url)
+		cmd.Args = append(cmd.Args, "-version", strconv.Itoa(i+1))
+		stderr, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		programs, outputs = append(programs, cmd), append(outputs, bufio.NewScanner(stderr))
+		began := says(i, "works")
+		if i == 0 {
+			continue
+		}
+		gap := began.Sub(says(i-1, "stops"))
+		if gap < 0 || gap > 10*time.Second {
+			t.Errorf("version %d begins %v after the one before has stopped", i+1, gap)
+		}
+		gaps = append(gaps, gap)
+		ends(i - 1)
+	}
+	if err := programs[versions-1].Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	ends(versions - 1)
+	checkReleased(t, p, "singleton")
+
+	holder, err := store(t, p, nil).Lease("two requests", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := holder.Acquire(t.Context()); !ok {
+		t.Fatal(err)
+	}
+	for range versions {
+		next, err := store(t, p, nil).Lease("two requests", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, began := next.ID(), time.Now()
+		handed := holder.HandOver(t.Context(), id)
+		if ok, err := next.Acquire(t.Context()); !ok || handed != nil {
+			t.Fatal(handed, err)
+		}
+		requests = append(requests, time.Since(began))
+		if err := holder.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		holder = next
+	}
+	if err := holder.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	slices.Sort(gaps)
+	slices.Sort(requests)
+	t.Logf("the work rested for %v; a hand-over and an acquire take %v", gaps, requests)
 }

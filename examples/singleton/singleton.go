@@ -1,0 +1,114 @@
+// Package singleton is an example of a program that works in one process at a time, and hands its work
+// over in a rolling update. The new process says that it is ready. The old process then stops its work,
+// hands the lease over, and exits. In between, the work rests for the time of two requests.
+//
+// It is for a program with one replica, such as a Deployment whose update starts the new process before
+// it stops the old one: the process that was started last leads.
+package singleton
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// interval is the time between two attempts to acquire the lease if no watch signals a change.
+const interval = time.Second
+
+// Lead waits for the lease, calls work once, and hands the lease over when another process calls Lead.
+// The context of work ends as in session.Run, and when another process is ready; work should then
+// return nil. The name of a second lease is name + "/next".
+func Lead(ctx context.Context, a lease.Authority, name string, o *session.Options, work func(ctx context.Context, tok lease.Token) error) (err error) {
+	s, err := session.New(a, name, o)
+	if err != nil {
+		return err
+	}
+	closing := context.WithoutCancel(ctx)
+	defer func() { err = errors.Join(err, s.Close(closing)) }()
+	var left sync.WaitGroup
+	defer left.Wait()
+	for {
+		// The owner of the second lease says to which ID the leader can hand the lease over.
+		var next session.Options
+		if o != nil {
+			next = *o
+		}
+		id := s.ID()
+		next.Owner = id.String()
+		ready, err := session.New(a, name+"/next", &next)
+		if err != nil {
+			return err
+		}
+		if _, err = session.AcquireWait(ctx, ready, nil); err != nil {
+			return errors.Join(err, ready.Close(closing))
+		}
+		err = take(ctx, a, s)
+		left.Go(func() { _ = ready.Close(closing) }) // the work does not wait for it
+		switch {
+		case err == nil:
+			return session.Run(ctx, s, func(ctx context.Context, tok lease.Token) error { // the lease is held already
+				return lead(ctx, a, s, id, tok, work)
+			}, nil)
+		case ctx.Err() != nil || errors.Is(err, lease.ErrOwner) || errors.As(err, new(*lease.PermanentError)):
+			return err
+		}
+		select { // After an error, the ID can be another one.
+		case <-ctx.Done():
+		case <-time.After(interval):
+		}
+	}
+}
+
+// take acquires the lease. It tries again at each signal of a watch. To read the record first, as
+// session.AcquireWait does, would cost one more request.
+func take(ctx context.Context, a lease.Authority, s *session.Session) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var changed <-chan struct{}
+	if w, ok := a.(lease.Watcher); ok {
+		changed, _ = w.Watch(ctx, s.Name())
+	}
+	for {
+		ok, err := s.Acquire(ctx)
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case _, open := <-changed:
+			if !open {
+				changed = nil // from now on, it tries once in each interval
+			}
+		case <-time.After(interval):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// lead works until another process is ready, and hands the lease over to it.
+func lead(ctx context.Context, a lease.Authority, s *session.Session, own lease.ID, tok lease.Token, work func(context.Context, lease.Token) error) error {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	var next lease.ID
+	var following sync.WaitGroup
+	following.Go(func() {
+		for res, err := range session.Follow(working, a, s.Name()+"/next", nil) {
+			id, bad := lease.ParseID(res.Record.Owner)
+			if err == nil && bad == nil && id != own && res.Record.State.Locked() {
+				next = id
+				stop()
+				return
+			}
+		}
+	})
+	err := work(working, tok)
+	stop()
+	following.Wait()
+	if err != nil || next.IsZero() {
+		return err
+	}
+	return s.HandOver(ctx, next)
+}
