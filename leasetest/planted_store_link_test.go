@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"sync"
@@ -73,6 +74,11 @@ func (s *remoteStore) share(ctx context.Context, name string) (lease.Snapshot, e
 }
 
 func (s *remoteStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
+	if s.bug == "reads the time of a swap in a message of its own" {
+		if now, err := s.load(ctx, name); err != nil || now.Record.At(old.Now) != now.Record.At(now.Now) {
+			return now, cmp.Or(err, error(lease.ErrConflict))
+		}
+	}
 	swap := func() (failed error) {
 		return s.transmit(ctx, func() error {
 			snap, err = s.plainStore.Swap(ctx, name, old, next)

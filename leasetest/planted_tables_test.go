@@ -71,6 +71,7 @@ var storeBugs = []plantedBug{
 	{"lists what is locked with the time of its commit", "S4/time-never-decreases-in-a-list"},
 	{"locks within its process only", "S1/clients-at-once-lose-no-update S6/clients-at-once-keep-names-apart"},
 	{"never closes a watch", "S7/watch-ends-with-its-context"},
+	{"reads the time of a swap in a message of its own", "S5/a-late-swap-conflicts-once-the-state-is-over"},
 	{"sends a swap again that got no answer", "S1/a-swap-that-got-no-answer-is-no-conflict-if-it-was-applied"},
 	{"shares the answer of a load that is under way", "S8/no-answer-from-before-the-call"},
 	{"shows the time of the load when a state is over", "S4/time-never-decreases-at-a-conflict"},

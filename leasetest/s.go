@@ -461,6 +461,16 @@ func (p *probe) pauseNowAndThen(n int) {
 	}
 }
 
+// clients returns one client of the store, and a second one if Options.Store.Another is set.
+func (s storeProbe) clients() []storeProbe {
+	s.Helper()
+	if !s.can(hasAnother) {
+		return []storeProbe{s}
+	}
+	both := s.twoClients()
+	return both[:]
+}
+
 // twoClients returns two clients of the same store.
 func (s storeProbe) twoClients() [2]storeProbe {
 	s.Helper()

@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -83,6 +84,30 @@ var storeLinkRules = []rule{
 			here.end()
 			<-done
 			l.restore()
+		}
+	}},
+	{"S5/a-late-swap-conflicts-once-the-state-is-over", "a swap does not replace a record that has come to its until while a message of the swap was late", hasConnect | CanTellTime, func(p *probe) {
+		s, l := p.linkedStore()
+		clients := s.clients()
+		reader := clients[len(clients)-1]
+		for nth := range l.messages() {
+			p.history.printf("== message %d of a swap is late", nth)
+			name := fmt.Sprint(p.name, "/", p.id())
+			old := s.putLeased(name, p.D/2)
+			unchanged := false
+			l.disturb(nth, func(_ context.Context, send func() error) error {
+				p.pass(p.D/2 + p.Slack/10)
+				ctx, cancel := context.WithTimeout(s.ctx, p.D/8) // the swap may hold the load up
+				defer cancel()
+				seen, err := reader.Load(ctx, name)
+				unchanged = err == nil && seen.Record.ID == old.Record.ID && !seen.Now.Before(old.Record.Until)
+				return send()
+			})
+			_, err := s.Swap(s.ctx, name, old, s.leased(old, p.D))
+			l.restore()
+			if unchanged && err == nil {
+				p.Errorf("a load after %s showed the old record, and then the swap committed", timeText(old.Record.Until))
+			}
 		}
 	}},
 	{"S10/a-list-that-got-no-answer-says-so", "a list of which a message is lost yields an error, or every lease that is held", hasConnect | hasList, func(p *probe) {
