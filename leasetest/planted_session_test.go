@@ -206,21 +206,21 @@ func (b *buggySession) OnLost(f func(error)) (stop func() bool) {
 			f(err)
 		}
 	})
-	if b.bug != "unregisters the newest handler" {
+	if b.bug != "unregisters the handler that is in its place now" {
 		return stop
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	place := len(b.stops)
 	b.stops = append(b.stops, stop)
 	return func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if len(b.stops) == 0 {
+		if place >= len(b.stops) {
 			return false
 		}
-		last := b.stops[len(b.stops)-1]
-		b.stops = b.stops[:len(b.stops)-1]
-		return last()
+		defer func() { b.stops = slices.Delete(b.stops, place, place+1) }()
+		return b.stops[place]()
 	}
 }
 

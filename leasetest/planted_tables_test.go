@@ -228,7 +228,7 @@ var sessionBugs = []plantedBug{
 	{"tells a later loss twice", "H15/a-loss-is-reported-once"},
 	{"tells a loss when it is closed", "H18/close-begins-no-handler"},
 	{"tires of renewing", "H11/held-as-long-as-it-is-renewed H9/infinite-keeps-asking"},
-	{"unregisters the newest handler", "H16/stop-unregisters"},
+	{"unregisters the handler that is in its place now", "H16/stop-unregisters"},
 	{"waits for its work forever", "H17/a-release-under-a-context-that-it-ends H20/a-loss-waits-no-longer-than-the-lease"},
 	{"waits for the first of its work", "H20/a-loss-waits-for-every-context"},
 	{"waits when it is free", "H21/wait"},
