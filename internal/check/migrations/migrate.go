@@ -1,0 +1,27 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+
+	"github.com/golang-migrate/migrate/v4"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// migrateUp migrates the database of the Migrate that open returns, and closes it.
+func migrateUp(ctx context.Context, l lease.Lease, open func() (*migrate.Migrate, error)) error {
+	return session.Run(ctx, l, func(ctx context.Context, _ lease.Token) error {
+		m, err := open() // under the lease, because it creates the table of the versions
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		defer context.AfterFunc(ctx, func() { m.GracefulStop <- true })()
+		if err := m.Up(); err != nil && !errors.Is(err, migrate.ErrNoChange) {
+			return err
+		}
+		return context.Cause(ctx) // after a GracefulStop, Up returns nil
+	}, nil)
+}
