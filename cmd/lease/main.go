@@ -259,8 +259,10 @@ func do(args []string) int {
 		return 0
 	}
 	logging.Disable() // go-redis prints each failed connection, besides the error
-	err := fail(exitUsage, "no such command; see lease -h")
+	err := fail(exitUsage, "no command; see lease -h")
 	if len(args) > 0 {
+		word, _, _ := strings.Cut(args[0], "=") // a URL with a password can follow
+		err = fail(exitUsage, "no command %.80q: write a command first, such as lease ls, and then flags; see lease -h", word)
 		if i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] }); i >= 0 {
 			var c *call
 			if c, err = parse(commands[i], args[1:]); err == nil {

@@ -120,6 +120,7 @@ func TestExitCodes(t *testing.T) {
 		{"not executable", url, []string{"run", "x/5", "--", "/etc/passwd"}, 126, "executable"},
 		{"no command", url, []string{"run", "x/6"}, 64, "NAME -- COMMAND"},
 		{"no subcommand", url, nil, 64, "lease -h"},
+		{"flag first", url, []string{"-json", "ls"}, 64, `"-json": write a command first`},
 		{"bad wait", url, []string{"run", "-wait", "soon", "x", "--", "true"}, 64, "forever"},
 		{"short duration", url, []string{"run", "-duration", "1ms", "x", "--", "true"}, 64, "at least 1s"},
 		{"no store", "", []string{"ls"}, 64, "LEASE_STORE"},
