@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -66,6 +67,9 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 	if err := lease.CheckName(prefix); err != nil {
 		return nil, err
 	}
+	if most := lease.MaxLabel - len(memberName("", id(lease.ID{}))); len(prefix) > most {
+		return nil, &lease.FieldError{Field: "New.prefix", Value: strconv.Itoa(len(prefix)) + " bytes", Bound: fmt.Sprintf("must have at most %d bytes", most), Code: lease.ErrName}
+	}
 	o, err := o.complete()
 	if err != nil {
 		return nil, err
@@ -109,9 +113,8 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 		g.running, g.view.ID = false, ""
 	}()
 	random := dice.Dice{Reader: &g.o.Session.Rand}
-	bytes := random.ID()
 	r := &run{
-		Group: g, id: hex.EncodeToString(bytes[:8]), source: names, workFunc: work, clock: g.o.Session.Clock,
+		Group: g, id: id(random.ID()), source: names, workFunc: work, clock: g.o.Session.Clock,
 		held: map[string]*holding{}, avoid: map[string]*avoided{}, freeFor: map[string]int{}, due: map[lost]time.Time{},
 		slots: make(chan struct{}, acquiresAtOnce), interval: g.o.Interval,
 	}
@@ -142,6 +145,8 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 	}
 	return nil
 }
+
+func id(random lease.ID) string { return hex.EncodeToString(random[:8]) }
 
 // acquiresAtOnce limits the requests of a process that gets many shards at once.
 const acquiresAtOnce = 32

@@ -406,8 +406,10 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := New(nil, "p/", nil); lease.CodeOf(err) != lease.ErrOption {
 		t.Error(err)
 	}
-	if _, err := New(a, "", nil); lease.CodeOf(err) != lease.ErrName {
-		t.Error(err)
+	for _, prefix := range []string{"", strings.Repeat("p", 1001)} {
+		if _, err := New(a, prefix, nil); lease.CodeOf(err) != lease.ErrName {
+			t.Errorf("a prefix of %d bytes: %v", len(prefix), err)
+		}
 	}
 }
 

@@ -162,6 +162,13 @@ func (r *run) isPermanent(err error) bool {
 	return now.Sub(r.bad) >= 30*time.Second
 }
 
+// isHopeless reports whether a request that failed with err can never be granted.
+func isHopeless(err error) bool {
+	code := lease.CodeOf(err)
+	badArgument := code >= lease.ErrAction && code <= lease.ErrOption
+	return badArgument || code == lease.ErrClosed || code == lease.ErrEpochLimit
+}
+
 // pause waits for d, or until a watched slot changes. The signals of renewals cost at most one list in
 // a tenth of the Interval.
 func (r *run) pause(ctx context.Context, d time.Duration) {

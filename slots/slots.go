@@ -104,6 +104,9 @@ func New(a lease.Authority, prefix string, n int, o *Options) (*Slots, error) {
 	if err := lease.CheckName(prefix); err != nil {
 		return nil, err
 	}
+	if most := lease.MaxLabel - len(waiterName("", id(lease.ID{}))); len(prefix) > most {
+		return nil, &lease.FieldError{Field: "New.prefix", Value: fmt.Sprintf("%d bytes", len(prefix)), Bound: fmt.Sprintf("must have at most %d bytes", most), Code: lease.ErrName}
+	}
 	o, err := o.complete()
 	if err != nil {
 		return nil, err
@@ -165,17 +168,18 @@ func (s *Slots) breakAll(ctx context.Context, slots []int) (err error) {
 // and the error of Run after a loss, are those of [session.Run]. If a waiter with a higher Priority
 // needs the slot, or SetN removes it, the error matches [lease.ErrBroken].
 //
-// If ctx ends while Run waits, Run returns an error that matches the cause of ctx. If the store fails
-// with permanent errors ([lease.Permanent]) for 30 s while Run waits, Run returns the last of them.
-// Other errors are tried again.
+// If ctx ends while Run waits, Run returns an error that matches the cause of ctx. If a request can
+// never be granted, because of a bad argument, such as a Duration that the store does not grant, or
+// because the store is closed, Run returns the error at once. If the store fails with permanent errors
+// ([lease.Permanent]) for 30 s while Run waits, Run returns the last of them. Other errors are tried again.
 func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) error {
 	if f == nil {
 		return lease.Missing("Run.f")
 	}
 	s.mu.Lock()
-	id := s.random.ID()
+	me := id(s.random.ID())
 	s.mu.Unlock()
-	r := &run{Slots: s, f: f, me: waiter{id: hex.EncodeToString(id[:8]), priority: s.o.Priority}, freeFor: map[int]int{}, watches: watches{changed: make(chan struct{}, 1)}}
+	r := &run{Slots: s, f: f, me: waiter{id: me, priority: s.o.Priority}, freeFor: map[int]int{}, watches: watches{changed: make(chan struct{}, 1)}}
 	defer r.leave(ctx)
 	defer r.watches.end()
 	for {
@@ -184,7 +188,7 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 		if done || ctx.Err() != nil {
 			return waitError(ctx, done, err)
 		}
-		if r.isPermanent(err) {
+		if r.isPermanent(err) || isHopeless(err) {
 			return err
 		}
 		s.mu.Lock()
@@ -193,6 +197,8 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 		r.pause(ctx, pause-s.o.Session.Clock.Now().Sub(began))
 	}
 }
+
+func id(random lease.ID) string { return hex.EncodeToString(random[:8]) }
 
 func waitError(ctx context.Context, done bool, err error) error {
 	if done {

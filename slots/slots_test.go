@@ -442,6 +442,46 @@ func TestRunErrors(t *testing.T) {
 	})
 }
 
+// A request that can never be granted ends Run, and is not tried again without a word.
+func TestRunBadArgument(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.store = memory.New(&memory.Options{Limits: lease.Limits{MaxDuration: time.Second}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		s := h.slots(h.store.Authority(), "a", 1, 0)
+		if err := s.Run(ctx, h.work("a", 0)); lease.CodeOf(err) != lease.ErrDuration {
+			t.Errorf("the store grants at most 1s: %v", err)
+		}
+	})
+}
+
+// The longest prefix that New accepts leaves room for the names of the slots and of the queue.
+func TestLongPrefix(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for length, refused := range map[int]bool{1000: false, 1001: true, 1024: true} {
+			s, err := New(memory.New(nil).Authority(), strings.Repeat("x", length), 1, nil)
+			if (err != nil) != refused {
+				t.Errorf("%d bytes: %v", length, err)
+			}
+			if err != nil {
+				continue
+			}
+			err = s.Run(t.Context(), func(ctx context.Context, _ lease.Token) error {
+				ctx, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				if err := s.Run(ctx, func(context.Context, lease.Token) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%d bytes: the second waits until its context ends, and returns %v", length, err)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Errorf("%d bytes: %v", length, err)
+			}
+		}
+	})
+}
+
 func TestNewErrors(t *testing.T) {
 	type plain struct{ lease.Authority }
 	a := memory.New(nil).Authority()
