@@ -64,31 +64,6 @@ var acquireRules = []rule{
 			w.direct = direct
 		}
 	}},
-	{"H1/a-grant-that-shows-another-lease-is-an-error", "a grant whose record does not show the proposed ID in force has an unknown outcome: the acquire is an error, and a release gives up what was granted", CanUseAuthority, func(p *probe) {
-		for i, shown := range []func(r lease.Record) lease.Record{
-			func(r lease.Record) lease.Record { return lease.Record{Epoch: r.Epoch} },
-			func(lease.Record) lease.Record { return lease.Record{} },
-			func(r lease.Record) lease.Record { r.ID = p.id(); return r },
-			func(r lease.Record) lease.Record { r.State, r.Until = lease.Available, time.Time{}; return r },
-			func(r lease.Record) lease.Record { r.State, r.Until = lease.Expired, time.Time{}; return r },
-			func(r lease.Record) lease.Record { r.State, r.Until = lease.Broken, time.Time{}; return r },
-			func(r lease.Record) lease.Record { r.State = lease.Breaking; return r },
-		} {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
-			w.answer(func(req lease.Request, res *lease.Result, err *error) {
-				if req.Action == lease.ActionAcquire && *err == nil {
-					res.Record = shown(res.Record)
-				}
-			})
-			a := w.join(Holder{Name: w.name, Owner: "a"})
-			a.requireError(p.ctx, "whose grant shows another lease")
-			a.requireNotAliveFor(p.D/2, "after a grant that showed another lease")
-			a.requireLosses(0)
-			p.need(a.release(), "release")
-			w.requireFree("after a release of what was granted")
-		}
-	}},
 	{"H1/the-record's-duration-counts", "a lease stays locked for the duration that its holder was granted, whatever the duration of the next holder", canStall, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a", Duration: 3 * p.D})

@@ -77,17 +77,6 @@ var breakRules = []rule{
 			a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 		}
 	}},
-	{"H13/a-broken-lease-is-not-renewed", "a break that ends before the belief ends the belief in time, if the holder can reach the authority", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
-		a.acquire()
-		a.requireAliveFor(p.D, "with nothing in its way")
-		w.revoke(p.D / 2) // longer than the interval between renewals
-		p.pass(p.D/2 + p.Slack/4)
-		a.requireNotAlive("when the break is over")
-		b.acquire()
-		a.requireNotAliveFor(p.D, "after another followed")
-	}},
 	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, including a signal that follows another one, and a signal without a change", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
 		tenth := p.D / 30 // renewals are expected every third of the duration
 		for i := range 12 {

@@ -54,18 +54,6 @@ var lossRules = []rule{
 		p.pass(2 * p.D)
 		a.requireLosses(0)
 	}},
-	{"H15/what-was-not-held-is-not-lost", "an acquire that was not granted is never reported as a loss", canCut, func(p *probe) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
-		b := w.join(Holder{Owner: "b"}, leasefault.Nth(2, lease.ActionAcquire, leasefault.FailAnswer), leasefault.Nth(3, lease.ActionAcquire, p.loseAnswer), leasefault.Nth(4, lease.ActionAcquire, leasefault.FailRequest))
-		a.acquire()
-		b.requireDenied("that another holds")
-		p.need(a.release(), "release")
-		b.cutWithoutScript()
-		b.requireError(p.ctx, "whose answer is lost")
-		p.pass(3 * p.D)
-		b.requireLosses(0)
-	}},
 	{"H15/reported-at-the-end-though-a-request-hangs", "a loss is reported when the lease is no longer certain, even if a request hangs and ignores its context", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(gate)))
@@ -97,23 +85,6 @@ var lossRules = []rule{
 			p.pass(p.D)
 			a.requireLosses(want)
 		}
-	}},
-	{"H16/a-blocked-break-handler-delays-nothing", "a handler of OnBreaking that blocks delays neither another handler nor the loss", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
-		blocked := make(chan struct{})
-		p.Cleanup(func() { close(blocked) })
-		a.Lease.(breakNotifier).OnBreaking(func(time.Time) { <-blocked })
-		warned := a.recordBreaks()
-		a.acquire()
-		w.revoke(p.D * 3 / 4)
-		p.pass(p.D/2 + p.Slack/4)
-		if n := len(warned()); n != 1 {
-			p.Errorf("the handler after one that blocks was called %d times", n)
-		}
-		p.pass(p.D / 2)
-		a.requireNotAlive("when the break is over")
-		a.awaitLosses(1)
 	}},
 	{"H16/handlers-run-in-goroutines-of-their-own", "a handler that blocks delays neither another handler nor a method", canLose, func(p *probe) {
 		blocked := make(chan struct{})
@@ -302,52 +273,36 @@ var heldRules = []rule{
 		}
 		w.requireFree("after both contexts were given back")
 	}},
-	{"H20/a-loss-waits-no-longer-than-the-lease", "after a loss, an ID with a context that is never given back is released when the lease has certainly expired, and not earlier. The last renewal may have been carried out at the end of its bound", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
-		var began time.Time
-		atTheEnd := func(ctx context.Context, c *leasefault.Call) error {
-			deadline, ok := ctx.Deadline()
-			bound := time.Until(deadline)
-			if !ok || time.Since(began)+2*bound < p.D {
-				return leasefault.ErrInjected
-			}
-			p.Sleep(bound - 1)
-			_ = c.Send(context.WithoutCancel(ctx))
-			p.Sleep(p.D - time.Since(began)) // so that no other renewal is sent
-			return leasefault.ErrInjected
+	{"H20/a-loss-waits-no-longer-than-the-lease", "after a loss, an ID with a context that is never given back is released when the lease has certainly expired, and not earlier", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer))
+		a.acquire()
+		_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+		defer giveBack()
+		p.pass(p.D)
+		a.requireNotAlive("a duration after the last answer")
+		renewals := a.requests.sentOf(lease.ActionRenew)
+		if len(renewals) == 0 {
+			p.Fatalf("no renewal in a duration")
 		}
-		for i, fault := range []leasefault.Fault{p.loseAnswer, atTheEnd} {
-			began = time.Now()
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
-			a := w.join(Holder{Name: w.name, Owner: "a"}, leasefault.From(1, lease.ActionRenew, fault))
-			a.acquire()
-			_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
-			defer giveBack()
-			p.pass(p.D)
-			a.requireNotAlive("a duration after the last answer")
-			renewals := a.requests.sentOf(lease.ActionRenew)
-			if len(renewals) == 0 {
-				p.Fatalf("no renewal in a duration")
+		last := renewals[len(renewals)-1]
+		var ends time.Time
+		for r := w.now(); r.State.Locked(); r = w.now() {
+			ends = r.Until
+			p.pass(p.D / 100)
+		}
+		for _, r := range a.requests.sentOf(lease.ActionRelease) {
+			if r.at.Before(ends) {
+				p.Errorf("a release was sent %v before the end of the lease, and its context was not given back", ends.Sub(r.at))
 			}
-			last := renewals[len(renewals)-1]
-			var ends time.Time
-			for r := w.now(); r.State.Locked(); r = w.now() {
-				ends = r.Until
-				p.pass(p.D / 100)
-			}
-			for _, r := range a.requests.sentOf(lease.ActionRelease) {
-				if r.at.Before(ends) {
-					p.Errorf("a release was sent %v before the end of the lease, and its context was not given back", ends.Sub(r.at))
-				}
-			}
-			bound := last.at.Add(p.D) // no request may take longer
-			if deadline, ok := last.ctx.Deadline(); ok {
-				bound = deadline
-			}
-			p.pass(time.Until(bound) + p.D*101/100) // the clocks may differ by less than 1%
-			if len(a.requests.sentOf(lease.ActionRelease)) == 0 {
-				p.Errorf("the lease has expired, and no release was sent")
-			}
+		}
+		bound := last.at.Add(p.D) // no request may take longer
+		if deadline, ok := last.ctx.Deadline(); ok {
+			bound = deadline
+		}
+		p.pass(time.Until(bound) + p.D*101/100) // the clocks may differ by less than 1%
+		if len(a.requests.sentOf(lease.ActionRelease)) == 0 {
+			p.Errorf("the lease has expired, and no release was sent")
 		}
 	}},
 	{"H20/a-call-does-not-wait-for-work", "a release and a close send the release at once, and a hand-over the change, though contexts were not given back, while the lease is held and after it was lost", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {

@@ -151,27 +151,6 @@ var boundRules = []rule{
 		p.pass(2 * p.D)
 		a.requireLosses(0)
 	}},
-	{"H18/what-is-closed-stays-closed", "after close CheckAlive is false, release has nothing to give up, contexts of the incarnation end, and other holders can acquire the lease", hasClose, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
-		a.acquire()
-		held, stop := lease.WhileHeld(p.ctx, a.Lease)
-		defer stop()
-		p.need(a.Lease.(closer).Close(p.ctx), "close")
-		if p.can(hasWhileHeld) && held.Err() == nil {
-			p.Errorf("the lease is closed, and the context of the holding has not ended")
-		}
-		b.acquire()
-		p.need(a.release(), "release of what was closed")
-		again, stop := lease.WhileHeld(p.ctx, a.Lease)
-		defer stop()
-		if again.Err() == nil {
-			p.Errorf("a context that is bound to what was closed does not end")
-		}
-		b.requireAliveFor(2*p.D, "after another was closed")
-		a.requireNotAlive("after close")
-		a.requireLosses(0)
-	}},
 }
 
 // waitRules check Wait and invalid options.

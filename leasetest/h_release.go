@@ -89,19 +89,6 @@ var releaseRules = []rule{
 			a.requireLosses(0)
 		}
 	}},
-	{"H17/a-done-context-ends-the-belief", "a release under a context that is done ends the belief too, and the lease is free a duration later at the latest", 0, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
-		a.acquire()
-		ctx, cancel := context.WithCancel(p.ctx)
-		cancel()
-		if err := a.Release(ctx); err != nil && !errors.Is(err, context.Canceled) {
-			p.Errorf("the error is %v", err)
-		}
-		a.requireNotAliveFor(p.D+p.Slack, "after a release under a done context")
-		b.acquire()
-		a.requireLosses(0)
-	}},
 	{"H17/nothing-to-release-is-nil", "a release of nothing returns nil and makes no request", 0, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})

@@ -40,7 +40,7 @@ var ruleBugs = []namedBug{
 			clear(s.records)
 		}
 	}), "S9/what-is-locked-is-never-forgotten"},
-	{"does not warn", sessionsAs(func(s *session.Session) lease.Lease { return warnsNobody{s} }), "H16/a-blocked-break-handler-delays-nothing"},
+	{"does not warn", sessionsAs(func(s *session.Session) lease.Lease { return warnsNobody{s} }), "H13/handlers-are-called-at-a-break"},
 	{"lists nothing infinite after it was opened again", storeWith(func(s *plainStore, _ uint64) { s.bug = "lists what is leased only" }, nil), "S10/a-reopened-store-lists-what-is-held"},
 	{"reopening forgets expired leases", reopening(func(r lease.Record, now time.Time) lease.Record {
 		if r.At(now).State == lease.Expired {
