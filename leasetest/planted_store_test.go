@@ -100,9 +100,6 @@ func (s *plainStore) Load(ctx context.Context, name string) (lease.Snapshot, err
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
-	if ctx.Err() != nil && s.bug == "takes a done context for a free lease" {
-		return lease.Snapshot{Version: "none", Now: time.Now().UTC()}, nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spoilt[name] {

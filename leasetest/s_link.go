@@ -58,10 +58,8 @@ var storeLinkRules = []rule{
 	}},
 	{"S8/no-answer-from-before-the-call", "a load does not return what another load saw before the call, even if that load has not returned", hasConnect, func(p *probe) {
 		s, l := p.linkedStore()
-		writer := s
-		if p.can(hasAnother) {
-			writer = s.twoClients()[1]
-		}
+		clients := s.clients()
+		writer := clients[len(clients)-1]
 		for nth := range l.messages() {
 			p.history.printf("== the answer to message %d of an earlier load is late", nth)
 			name := fmt.Sprint(p.name, "/", p.id())

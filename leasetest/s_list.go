@@ -15,8 +15,8 @@ import (
 var nameRules = []rule{
 	{"S6/clients-at-once-keep-names-apart", "a swap under one name undoes none that another client makes under another", hasAnother, func(p *probe) {
 		s := p.store()
-		both := s.twoClients()
-		s.increment(both[:], s.name+"/a", s.name+"/b")
+		both := s.clients()
+		s.increment(both, s.name+"/a", s.name+"/b")
 	}},
 	{"S6/different-names-are-different-leases", "two names never share a record, also after the store was opened again; a name that cannot be kept is refused", 0, func(p *probe) {
 		s := p.store()

@@ -88,7 +88,7 @@ func (l *watcher) requireOpen() {
 var watchRules = []rule{
 	{"S7/another-client's-change-signals", "a change by one client is signalled to the watch of another", hasAnother | hasWatch, func(p *probe) {
 		s := p.store()
-		both := s.twoClients()
+		both := s.clients()
 		for i := range both {
 			writes, reads := both[i], both[1-i]
 			snap := writes.putLeased(s.name, 100*s.D)
