@@ -12,14 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease/internal/check/processes"
@@ -235,20 +233,5 @@ func get(ctx context.Context, method, url, body string) (status int, answer stri
 	return res.StatusCode, string(text), err
 }
 
-// lastPort is the last port that was handed out.
-var lastPort atomic.Uint32
-
-// FreeAddress returns an unused address of the loopback interface. The address stays unused while
-// its process is down, because each port is returned only once, and systems do not use these ports
-// for outgoing connections.
-func FreeAddress() (string, error) {
-	const first, ports = 15_000, 15_000
-	lastPort.CompareAndSwap(0, mathrand.Uint32()) // the first port is random, because other processes may start servers, too
-	for range ports {
-		address := fmt.Sprint("127.0.0.1:", first+lastPort.Add(1)%ports)
-		if l, err := net.Listen("tcp", address); err == nil {
-			return address, l.Close()
-		}
-	}
-	return "", errors.New("kubeserver: there is no free port")
-}
+// FreeAddress is processes.FreeAddress.
+func FreeAddress() (string, error) { return processes.FreeAddress() }

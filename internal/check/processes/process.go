@@ -3,11 +3,15 @@ package processes
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -43,10 +47,13 @@ func Start(variable string) (*Process, error) {
 	return p, nil
 }
 
-// Run starts a command. The command must have no Stdin, and its output must go to files or pipes.
+// Run starts a command. The command must have no Stdin, and its output must go to files or pipes. Without
+// attributes of its own, it dies with this process.
 func Run(cmd *exec.Cmd) (p *Process, err error) {
 	p = &Process{cmd: cmd, ended: make(chan struct{})}
-	cmd.SysProcAttr = diesWithParent()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = diesWithParent()
+	}
 	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -81,6 +88,15 @@ func Ready() context.Context {
 	return ctx
 }
 
+// Pause stops the process for the time d.
+func (p *Process) Pause(d time.Duration) error {
+	if err := p.Stop(); err != nil {
+		return err
+	}
+	time.Sleep(d) // a real process
+	return p.Continue()
+}
+
 // Ended returns a channel that is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
@@ -102,4 +118,22 @@ func (p *Process) End() error {
 		p.Kill()
 		return fmt.Errorf("processes: process %d did not end when it was told to", p.cmd.Process.Pid)
 	}
+}
+
+// lastPort is the last port that was handed out.
+var lastPort atomic.Uint32
+
+// FreeAddress returns an unused address of the loopback interface. The address stays unused while
+// its process is down, because each port is returned only once, and systems do not use these ports
+// for outgoing connections.
+func FreeAddress() (string, error) {
+	const first, ports = 15_000, 15_000
+	lastPort.CompareAndSwap(0, rand.Uint32()) // the first port is random, because other processes may start servers, too
+	for range ports {
+		address := fmt.Sprint("127.0.0.1:", first+lastPort.Add(1)%ports)
+		if l, err := net.Listen("tcp", address); err == nil {
+			return address, l.Close()
+		}
+	}
+	return "", errors.New("processes: there is no free port")
 }

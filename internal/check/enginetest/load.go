@@ -1,0 +1,111 @@
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// A Load is many leases of one process.
+type Load struct {
+	Leases   int
+	Hold     time.Duration // how long they are held
+	Duration time.Duration // of each lease. Default: 10 s
+	Refusals bool          // an acquire may be refused
+	Held     func()        // is called while they are held. Default: none
+}
+
+// Run acquires the leases through one store, holds them and releases them. None may be lost.
+func (l Load) Run(t *testing.T, s interface {
+	lease.Lister
+	Lease(name string, o *session.Options) (*session.Session, error)
+}) {
+	t.Helper()
+	const workers = 64
+	var held, refused, lost, renewals, least atomic.Int64
+	if l.Duration == 0 {
+		l.Duration = 10 * time.Second
+	}
+	least.Store(int64(l.Duration))
+	o := &session.Options{Duration: l.Duration, Logger: slog.New(slog.DiscardHandler), Trace: &session.Trace{
+		Lost: func(*lease.LostError) { lost.Add(1) },
+		Renew: func(i session.RenewInfo) {
+			renewals.Add(1)
+			for old := least.Load(); int64(i.Left) < old && !least.CompareAndSwap(old, int64(i.Left)); old = least.Load() {
+			}
+		},
+	}}
+	all := make([]*session.Session, l.Leases)
+	for i := range all {
+		var err error
+		if all[i], err = s.Lease(fmt.Sprint("many/", i), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	var refusal atomic.Value
+	Together(workers, l.Leases, func(i int) {
+		ok, err := all[i].Acquire(t.Context())
+		switch {
+		case ok:
+			held.Add(1)
+		case l.Refusals && err != nil:
+			refused.Add(1)
+			refusal.Store(err.Error())
+		default:
+			t.Errorf("lease %d: %v, %v", i, ok, err)
+		}
+	})
+	acquired, before := time.Since(began), renewals.Load()
+	time.Sleep(l.Hold) // a real engine
+	rate, alive, listed := float64(renewals.Load()-before)/l.Hold.Seconds(), int64(0), int64(0)
+	for _, l := range all {
+		if l.CheckAlive() {
+			alive++
+		}
+	}
+	if l.Held != nil {
+		l.Held()
+	}
+	for e, err := range s.List(t.Context(), "many/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Record.State == lease.Leased {
+			listed++
+		}
+	}
+	t.Logf("%d leases of %v acquired in %v, %d refused (%v); held for %v at %.0f renewals/s, %d lost; the least that was left at a renewal: %v",
+		held.Load(), l.Duration, acquired.Round(time.Millisecond), refused.Load(), refusal.Load(), l.Hold, rate, lost.Load(), time.Duration(least.Load()).Round(time.Millisecond))
+	if n := held.Load(); lost.Load() > 0 || n == 0 || alive != n || listed < n {
+		t.Errorf("of %d leases, %d are held and %d listed, and %d were lost", n, alive, listed, lost.Load())
+	}
+	Together(workers, l.Leases, func(i int) {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := all[i].Close(ctx); err != nil && !l.Refusals {
+			t.Error(err)
+		}
+	})
+}
+
+// Together calls f with each number below n. The given number of goroutines share the calls.
+func Together(workers, n int, f func(i int)) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,93 @@
+package enginetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/session"
+)
+
+// Suites runs the conformance suites for the stores of an engine. All stores of a test have the same
+// data.
+type Suites struct {
+	Options leasetest.Options                               // Run sets its hooks from the fields below
+	Open    func(testing.TB) Store                          // makes a store
+	Another func(testing.TB) Store                          // makes a store like that of another process. Default: Open
+	Corrupt func(t testing.TB, name string)                 // damages a record
+	Connect func(testing.TB, leasetest.Transmit) Store      // makes a store whose messages go through transmit. Default: none
+	Forget  func(t testing.TB, s lease.Store) time.Duration // as in leasetest.StoreHooks. Default: none
+}
+
+// Observed returns the options for an engine whose clients measure time themselves.
+func Observed(unit time.Duration) leasetest.Options {
+	o := leasetest.Options{
+		Unit:  unit,
+		Can:   leasetest.Everything &^ leasetest.CanTellTime,
+		Lacks: []string{"CanTellTime", "CanServeOldVersions", "exact time", "Options.Store.Forget", "Options.Store.LoseWatches", "Options.Store.StepClock", "Options.Authority.Put"},
+	}
+	if testing.Short() {
+		o.Can &^= leasetest.CanServeOldVersions // in old versions, every lease lasts a minute
+	}
+	return o
+}
+
+// Run runs suites at once: "Store", "Authority", "LoadingAuthority", which loads the record before each
+// request, and "Lease".
+func (s Suites) Run(t *testing.T, names ...string) {
+	o, another := s.Options, s.Another
+	if another == nil {
+		another = s.Open
+	}
+	open := func(t testing.TB) lease.Store { return s.Open(t) }
+	authority := func(t testing.TB) lease.Authority { return s.Open(t).Authority() }
+	o.Store.Forget = s.Forget
+	o.Store.Another = func(t testing.TB, _ lease.Store) lease.Store { return another(t) }
+	o.Store.Reopen = func(t testing.TB, old lease.Store) lease.Store {
+		if c, can := old.(interface{ Close() }); can {
+			c.Close()
+		}
+		return another(t)
+	}
+	o.Store.Corrupt = func(t testing.TB, _ lease.Store, name string) { s.Corrupt(t, name) }
+	o.Authority.Another = func(t testing.TB, _ lease.Authority) lease.Authority { return another(t).Authority() }
+	o.Authority.Reopen = o.Authority.Another
+	o.Authority.Corrupt = func(t testing.TB, _ lease.Authority, name string) { s.Corrupt(t, name) }
+	o.Lease.Authority = authority
+	if s.Connect != nil {
+		o.Store.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Store { return s.Connect(t, transmit) }
+		o.Authority.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+			return s.Connect(t, transmit).Authority()
+		}
+	}
+	suites := map[string]func(t *testing.T){
+		"Store":     func(t *testing.T) { leasetest.TestStore(t, open, &o) },
+		"Authority": func(t *testing.T) { leasetest.TestAuthority(t, authority, &o) },
+		"LoadingAuthority": func(t *testing.T) {
+			leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return lease.NewAuthority(s.Open(t)) }, &o)
+		},
+		"Lease": func(t *testing.T) { leasetest.TestLease(t, NewLease, &o) },
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			suites[name](t)
+		})
+	}
+}
+
+// NewLease makes a holder for the suite of leases.
+func NewLease(t testing.TB, h leasetest.Holder) lease.Lease {
+	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_ = l.Close(ctx)
+	})
+	return l
+}

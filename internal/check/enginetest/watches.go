@@ -1,0 +1,93 @@
+package enginetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// WaitingCostsNothing checks that a watch wakes a waiter, so that the number of its requests depends
+// neither on how long it waits nor on how often the holder renews. The function count counts those of s.
+func WaitingCostsNothing(t *testing.T, s interface {
+	Store
+	Lease(name string, o *session.Options) (*session.Session, error)
+}, holder lease.Authority, name string, most int, count func() int) {
+	t.Helper()
+	Do(t, holder, name, Acquire(IDA, time.Hour), 0)
+	waiter, err := s.Lease(name, &session.Options{Duration: time.Minute, RenewInterval: 50 * time.Millisecond, RequestTimeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiter.Close(context.Background())
+	woken := make(chan time.Time, 1)
+	before := count()
+	go func() {
+		if err := waiter.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		woken <- time.Now()
+	}()
+	for range 5 {
+		select {
+		case <-woken:
+			t.Error("woken while the lease is held")
+		case <-time.After(200 * time.Millisecond): // a real engine
+		}
+		Do(t, holder, name, Renew(IDA), 0)
+	}
+	if n := count() - before; n > most {
+		t.Errorf("waiting for a second took %d exchanges, want at most %d", n, most)
+	}
+	released := time.Now()
+	Do(t, holder, name, Release(IDA), 0)
+	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
+}
+
+// DeletionIsSeen checks that a holder learns of a deletion by hand: at once by a watch, and at its next
+// renewal.
+func DeletionIsSeen(t *testing.T, s interface {
+	Store
+	lease.Watcher
+}, name string, remove func() error) {
+	t.Helper()
+	Do(t, s.Authority(), name, Acquire(IDA, time.Minute), 0)
+	signals, err := s.Watch(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remove(); err != nil {
+		t.Fatal(err)
+	}
+	if !Within(signals, true) {
+		t.Error("no signal of the deletion")
+	}
+	Do(t, s.Authority(), name, Renew(IDA), lease.ErrIDMismatch)
+}
+
+// GraceWithAWatch checks that a break from another process leaves a holder that watches nearly its whole
+// grace, even if the holder has not renewed for a while.
+func GraceWithAWatch(t *testing.T, holder interface {
+	Store
+	lease.Watcher
+}, other lease.Authority, name string) {
+	t.Helper()
+	Do(t, holder.Authority(), name, Acquire(IDA, 30*time.Second), 0)
+	if _, err := holder.Watch(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(8 * time.Second) // a real engine
+	const grace = 20 * time.Second
+	Do(t, other, name, Break(grace), 0)
+	snap, err := holder.Load(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := snap.Record.Until.Sub(snap.Now) - snap.Uncertainty
+	if left < grace-4*time.Second || left > grace { // a mark is at most 2 s old
+		t.Errorf("%v of %v is left", left, grace)
+	}
+	t.Logf("%v of %v is left of the grace of a break 8 s after the last renewal", left.Round(time.Millisecond), grace)
+}
