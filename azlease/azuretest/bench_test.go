@@ -2,7 +2,6 @@ package azuretest
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -12,31 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 )
-
-// compare measures the functions ours and theirs in turns, so that the load of the machine is the
-// same for both. The order alternates from round to round. compare returns the median of each
-// function.
-func compare(rounds int, ours, theirs func()) (our, their time.Duration) {
-	var a, z []time.Duration
-	timed := func(f func()) time.Duration {
-		began := time.Now()
-		f()
-		return time.Since(began)
-	}
-	for i := range rounds {
-		if i%2 == 0 {
-			a = append(a, timed(ours))
-			z = append(z, timed(theirs))
-		} else {
-			z = append(z, timed(theirs))
-			a = append(a, timed(ours))
-		}
-	}
-	slices.Sort(a)
-	slices.Sort(z)
-	return a[len(a)/2], z[len(z)/2]
-}
 
 // TestCosts compares azlease with the SDK's own lease client, and with a blob that is replaced if
 // its ETag has not changed, as in Akka.Coordination.Azure. All connections are loopback
@@ -69,6 +45,10 @@ func TestCosts(t *testing.T) {
 	record := newETagLease(t, sdk)
 	record.put(ctx)
 
+	compare := func(rounds int, ours, theirs func()) (our, their time.Duration) {
+		our, their, _ = enginetest.Compare(enginetest.Rounds(rounds), ours, theirs)
+		return our, their
+	}
 	rounds := 1000
 	if testing.Short() {
 		rounds = 200

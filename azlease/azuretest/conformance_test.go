@@ -8,9 +8,9 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/leasetest"
-	"github.com/fencedlease/lease/session"
 )
 
 // suiteOptions say what the suites may expect of azlease. The clock is as coarse as a second, because
@@ -85,16 +85,7 @@ func (a holding) Do(ctx context.Context, name string, req lease.Request) (lease.
 	return a.Authority.Do(context.WithValue(ctx, asHolder{}, true), name, req)
 }
 
-// newLease makes a holder of the suite.
 func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
-	l, err := session.New(holding{h.Authority}, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		_ = l.Close(ctx)
-	})
-	return l
+	h.Authority = holding{h.Authority}
+	return enginetest.NewLease(t, h)
 }

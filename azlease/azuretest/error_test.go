@@ -137,15 +137,7 @@ func withKey(t *testing.T, d double, key string) *container.Client {
 func TestPermissions(t *testing.T) {
 	d := newDouble(t, nil)
 	leases := func(p sas.ContainerPermissions) *azlease.Container {
-		cred, err := container.NewSharedKeyCredential(blobtest.DefaultAccount, blobtest.DefaultKey)
-		if err != nil {
-			t.Fatal(err)
-		}
-		owner, err := container.NewClientWithSharedKeyCredential(d.url(), cred, &container.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: d.transport()}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		q, err := owner.GetSASURL(p, time.Now().Add(24*time.Hour), nil)
+		q, err := client(t, d.url(), d.transport()).GetSASURL(p, time.Now().Add(24*time.Hour), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

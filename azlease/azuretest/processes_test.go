@@ -3,13 +3,11 @@ package azuretest
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/processes"
 )
 
@@ -107,83 +106,6 @@ type slowedStore struct{ slowed }
 
 func (s slowedStore) Authority() lease.Authority { return s.slowed }
 
-// A proxy is the network between processes and a server. Its connections can be cut.
-type proxy struct {
-	net.Listener
-
-	mu    sync.Mutex
-	to    string // where new connections go
-	open  map[net.Conn]bool
-	serve sync.WaitGroup
-}
-
-func newProxy(t *testing.T, to string) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{Listener: l, to: to, open: map[net.Conn]bool{}}
-	p.serve.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			p.serve.Go(func() { p.connect(c) })
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		p.cut()
-		p.serve.Wait()
-	})
-	return p
-}
-
-func (p *proxy) connect(client net.Conn) {
-	defer client.Close()
-	p.mu.Lock()
-	to := p.to
-	p.mu.Unlock()
-	server, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	p.mu.Lock()
-	p.open[client], p.open[server] = true, true
-	p.mu.Unlock()
-	var both sync.WaitGroup
-	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
-		both.Go(func() {
-			_, _ = io.Copy(way[0], way[1])
-			way[0].Close()
-		})
-	}
-	both.Wait()
-	p.mu.Lock()
-	delete(p.open, client)
-	delete(p.open, server)
-	p.mu.Unlock()
-}
-
-// move leads new connections to another server.
-func (p *proxy) move(to string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to = to
-}
-
-// cut closes all connections.
-func (p *proxy) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.open {
-		c.Close()
-	}
-}
-
 // SPEC G1, G2, H9: the server is paused and resumed, and connections are cut, while three processes
 // that hold a lease in turns are paused, resumed and killed. No stale write passes the guard, and
 // no holder believes that it holds the lease while another holder has it.
@@ -193,30 +115,23 @@ func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	if testing.Short() {
 		rounds = 8
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := processes.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	l.Close()
 	server, err := processes.Start(asServer + "=" + address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Kill)
-	p := newProxy(t, address)
-	through := p.Addr().String()
+	p := enginetest.NewProxy(t, address, nil)
 	name := strings.ReplaceAll(t.Name(), "/", "-")
-	processes.Prove(t, processes.Options{Name: name, Endpoints: []string{through, through, address}, Duration: time.Second}, rounds, func(r *rand.Rand) string {
+	processes.Prove(t, processes.Options{Name: name, Endpoints: []string{p.Addr(), p.Addr(), address}, Duration: time.Second}, rounds, func(r *rand.Rand) string {
 		if r.IntN(2) == 0 {
-			p.cut()
+			p.Cut()
 			return "connections cut"
 		}
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(time.Duration(r.Int64N(int64(time.Second)))) // a real process
-		if err := server.Continue(); err != nil {
+		if err := server.Pause(time.Duration(r.Int64N(int64(time.Second)))); err != nil {
 			t.Error(err)
 		}
 		return "server stopped and continued"

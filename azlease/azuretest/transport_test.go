@@ -13,6 +13,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 )
 
 // A server is no longer the right one, but keeps its connections, and only new ones reach another. With
@@ -41,11 +42,11 @@ func TestLeavesAServer(t *testing.T) {
 				d.ServeHTTP(w, r)
 			}))
 			second := httptest.NewServer(d)
-			p := newProxy(t, first.Listener.Addr().String())
-			t.Cleanup(func() { p.cut(); first.Close(); second.Close() })
+			p := enginetest.NewProxy(t, first.Listener.Addr().String(), nil)
+			t.Cleanup(func() { p.Cut(); first.Close(); second.Close() })
 			way := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}
 			t.Cleanup(way.CloseIdleConnections)
-			leases := open(t, client(t, "http://"+p.Addr().String()+"/"+blobtest.DefaultAccount+"/"+box, azlease.NewTransport(way)))
+			leases := open(t, client(t, "http://"+p.Addr()+"/"+blobtest.DefaultAccount+"/"+box, azlease.NewTransport(way)))
 			must(t, leases, "job", acquire(idA, time.Minute))
 			gathering.Store(true)
 			var all sync.WaitGroup
@@ -55,7 +56,7 @@ func TestLeavesAServer(t *testing.T) {
 			all.Wait()
 			gathering.Store(false)
 			wrong.Store(true)
-			p.move(second.Listener.Addr().String())
+			p.Target(second.Listener.Addr().String())
 			try := func() error {
 				ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 				defer cancel()
