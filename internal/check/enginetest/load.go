@@ -18,7 +18,7 @@ type Load struct {
 	Leases   int
 	Hold     time.Duration // how long they are held
 	Duration time.Duration // of each lease. Default: 10 s
-	Refusals bool          // an acquire may be refused
+	Refusals bool          // an acquire may be refused. Without it, an acquire waits until it is granted
 	Held     func()        // is called while they are held. Default: none
 }
 
@@ -52,15 +52,20 @@ func (l Load) Run(t *testing.T, s interface {
 	began := time.Now()
 	var refusal atomic.Value
 	Together(workers, l.Leases, func(i int) {
-		ok, err := all[i].Acquire(t.Context())
+		var err error
+		if l.Refusals {
+			_, err = all[i].Acquire(t.Context())
+		} else {
+			_, err = session.AcquireWait(t.Context(), all[i], nil)
+		}
 		switch {
-		case ok:
+		case err == nil:
 			held.Add(1)
-		case l.Refusals && err != nil:
+		case l.Refusals:
 			refused.Add(1)
 			refusal.Store(err.Error())
 		default:
-			t.Errorf("lease %d: %v, %v", i, ok, err)
+			t.Errorf("lease %d: %v", i, err)
 		}
 	})
 	acquired, before := time.Since(began), renewals.Load()
