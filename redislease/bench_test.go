@@ -4,12 +4,12 @@ package redislease_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
@@ -22,36 +22,6 @@ redis.call('HSET', KEYS[1], 'until', redis.call('TIME')[1] + ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return redis.call('HINCRBY', KEYS[1], 'version', 1)`)
 
-// compare measures the functions a and b in turns, so that the load of the machine is the same for
-// both. It returns the median of each function, and the median of the ratios of the rounds. In
-// every second round, b comes first.
-func compare(t testing.TB, rounds int, a, b func() error) (our, their time.Duration, ratio float64) {
-	t.Helper()
-	measure := func(f func() error) time.Duration {
-		began := time.Now()
-		if err := f(); err != nil {
-			t.Fatal(err)
-		}
-		return time.Since(began)
-	}
-	var as, bs []time.Duration
-	for i := range rounds {
-		var x, y time.Duration
-		if i%2 == 0 {
-			x = measure(a)
-			y = measure(b)
-		} else {
-			y = measure(b)
-			x = measure(a)
-		}
-		as, bs = append(as, x), append(bs, y)
-	}
-	slices.Sort(as)
-	slices.Sort(bs)
-	our, their = as[len(as)/2], bs[len(bs)/2]
-	return our, their, float64(our) / float64(their)
-}
-
 // A renewal takes at most 1.25 times as long as the bare script. The test measures the two in
 // turns, in both orders.
 func TestRenewalCost(t *testing.T) {
@@ -62,18 +32,22 @@ func TestRenewalCost(t *testing.T) {
 			a := store(t, c, &redislease.Options{Prefix: prefix(t)}).Authority()
 			do(t, a, "x", acquire(idA, time.Hour), 0)
 			key, version := prefix(t)+":bare", 1
-			if err := c.HSet(ctx, key, "version", version).Err(); err != nil {
+			err := c.HSet(ctx, key, "version", version).Err()
+			if err != nil {
 				t.Fatal(err)
 			}
 			var best float64
 			for try := range 5 { // a busy machine can spoil one try
-				our, their, ratio := compare(t, 2000, func() error {
-					_, err := a.Do(ctx, "x", renew(idA))
-					return err
-				}, func() (err error) {
-					version, err = bareRenewal.Run(ctx, c, []string{key}, version, 3600, 3600_000).Int()
-					return err
+				our, their, _ := enginetest.Compare(enginetest.Rounds(2000), func() {
+					if _, err := a.Do(ctx, "x", renew(idA)); err != nil {
+						t.Error(err)
+					}
+				}, func() {
+					if version, err = bareRenewal.Run(ctx, c, []string{key}, version, 3600, 3600_000).Int(); err != nil {
+						t.Error(err)
+					}
 				})
+				ratio := float64(our) / float64(their)
 				t.Logf("a renewal takes %v, the bare script %v: %.2f times that", our, their, ratio)
 				if best = ratio; try == 0 || ratio < best {
 					best = ratio

@@ -2,44 +2,46 @@ package redislease_test
 
 import (
 	"bufio"
+	"fmt"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/redislease"
 )
 
-// build builds an example program.
-func build(t *testing.T, name string) (program string) {
-	t.Helper()
-	program = filepath.Join(t.TempDir(), name)
-	if out, err := exec.Command("go", "build", "-o", program, "./examples/"+name).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+// The documentation and the README show this key.
+func ExampleStore_Key() {
+	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer client.Close()
+	store, err := redislease.New(client, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
-	return program
+	defer store.Close()
+	fmt.Println(store.Key("jobs/nightly"))
+	// Output: lease:{9759}:jobs/nightly
 }
 
 // The example programs do what their documentation says.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	server := ownServer(t)
-	for name, want := range map[string]string{
-		"takeover": "second holds it with token",
-		"guard":    "is refused: fencing: stale token",
-	} {
-		t.Run(name, func(t *testing.T) {
-			out, err := exec.CommandContext(t.Context(), build(t, name), "-url", "redis://"+server.Addr()).CombinedOutput()
-			if err != nil || !strings.Contains(string(out), want) {
-				t.Errorf("%v\n%s", err, out)
-			}
-			t.Logf("\n%s", out)
-		})
+	url := "redis://" + ownServer(t).Addr()
+	enginetest.TakesOver(t, enginetest.Build(t, ".", "takeover"), "-url", url)
+	out, err := exec.CommandContext(t.Context(), enginetest.Build(t, ".", "guard"), "-url", url).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "is refused: fencing: stale token") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
 // If an example program cannot get the lease, it says why.
 func TestExampleSaysWhatFails(t *testing.T) {
 	t.Parallel()
-	takeover := build(t, "takeover")
+	takeover := enginetest.Build(t, ".", "takeover")
 	for _, url := range []string{"redis://127.0.0.1:1", "localhost:6379"} {
 		if said, err := exec.CommandContext(t.Context(), takeover, "-url", url).CombinedOutput(); err == nil || !strings.Contains(string(said), url) || !strings.Contains(string(said), "-url") {
 			t.Errorf("%s: %q, %v", url, said, err)

@@ -44,7 +44,7 @@ func TestFailoverLosesAGrant(t *testing.T) {
 	p := newPair(t)
 	first := hold(t, store(t, client(t, p.primary.Addr()), nil), "first")
 	second := hold(t, store(t, client(t, p.front.Addr()), nil), "second")
-	p.link.Silence() // the replica no longer gets the writes of the primary
+	p.link.Isolate() // the replica no longer gets the writes of the primary
 	one, ok, err := first.AcquireWithToken(t.Context())
 	if err != nil || !ok {
 		t.Fatalf("the grant is not acknowledged: %v, %v", ok, err)
@@ -72,7 +72,7 @@ func TestFailoverWithReplicas(t *testing.T) {
 	if _, err := patient.Authority().Do(t.Context(), "y", acquire(idA, time.Minute)); err != nil {
 		t.Fatalf("with the replica: %v", err)
 	}
-	p.link.Silence()
+	p.link.Isolate()
 	for _, req := range []lease.Request{acquire(idA, time.Minute), renew(idA), {Action: lease.ActionRead}} {
 		res, err := a.Do(t.Context(), "y", req)
 		if err == nil || lease.CodeOf(err) != 0 || !res.Now.IsZero() {
@@ -98,9 +98,9 @@ func TestFailoverWithReplicas(t *testing.T) {
 func TestFailoverToAReplicaThatDidNotAcknowledge(t *testing.T) {
 	awayFromFullHour()
 	p := newPair(t)
-	other := newReplica(t, p.primary, proxy(t, p.primary.Addr()))
+	other := newReplica(t, p.primary, p.primary.Addr())
 	first := hold(t, store(t, client(t, p.primary.Addr()), &redislease.Options{Replicas: 1}), "first")
-	p.link.Silence()
+	p.link.Isolate()
 	one, ok, err := first.AcquireWithToken(t.Context())
 	if err != nil || !ok {
 		t.Fatalf("the other replica acknowledges: %v, %v", ok, err)
@@ -121,7 +121,7 @@ func TestFailoverToAReplicaThatDidNotAcknowledge(t *testing.T) {
 func TestRenewalAfterALostGrant(t *testing.T) {
 	p := newPair(t)
 	a := store(t, client(t, p.primary.Addr()), nil)
-	p.link.Silence()
+	p.link.Isolate()
 	do(t, a.Authority(), "x", acquire(idA, time.Minute), 0)
 	old, err := a.Load(t.Context(), "x")
 	if err != nil {

@@ -1,16 +1,32 @@
 package redislease_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
+
+var (
+	idA, idB                = enginetest.IDA, enginetest.IDB
+	acquire, renew, release = enginetest.Acquire, enginetest.Renew, enginetest.Release
+	do, eventually, within  = enginetest.Do, enginetest.Eventually, enginetest.Within
+	ownServer               = redisserver.NewFor
+)
+
+func change(from, to lease.ID) lease.Request {
+	return lease.Request{Action: lease.ActionChange, ID: from, Proposed: to}
+}
 
 // shared is the server of all tests that do not harm their server.
 var shared *redisserver.Server
@@ -21,29 +37,17 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "redislease")
+		if err == nil {
+			defer os.RemoveAll(dir)
+			shared, err = redisserver.New(dir)
+		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(dir)
-		if shared, err = redisserver.New(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer shared.Stop()
+		defer shared.Kill()
 		return m.Run()
 	}())
-}
-
-// ownServer starts a server for a test that harms the server.
-func ownServer(t testing.TB, settings ...string) *redisserver.Server {
-	t.Helper()
-	s, err := redisserver.New(t.TempDir(), settings...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Stop)
-	return s
 }
 
 // client makes a client of a server. The client is closed at the end of the test.
@@ -71,3 +75,64 @@ func store(t testing.TB, c redis.UniversalClient, o *redislease.Options) *redisl
 
 // prefix returns a prefix that no other test has.
 func prefix(t testing.TB) string { return "t:" + t.Name() }
+
+// proxy starts a proxy that is closed at the end of the test.
+func proxy(t testing.TB, target string) *enginetest.Proxy { return enginetest.NewProxy(t, target, nil) }
+
+// A pair is a primary and a replica, with two proxies. The clients use one proxy, and the replica
+// uses the second proxy.
+type pair struct {
+	primary, replica *redisserver.Server
+	front, link      *enginetest.Proxy
+}
+
+func newPair(t testing.TB) *pair {
+	t.Helper()
+	p := &pair{primary: ownServer(t)}
+	p.front, p.link = proxy(t, p.primary.Addr()), proxy(t, p.primary.Addr())
+	p.replica = newReplica(t, p.primary, p.link.Addr())
+	return p
+}
+
+// newReplica starts a replica of a server at an address. It returns when the replica has all data
+// and the primary counts the replica.
+func newReplica(t testing.TB, primary *redisserver.Server, addr string) *redisserver.Server {
+	t.Helper()
+	s := ownServer(t, "--replicaof", strings.Replace(addr, ":", " ", 1))
+	eventually(t, "the replica is connected", func(ctx context.Context) error {
+		info, err := s.Do(ctx, "info", "replication")
+		if text, _ := info.(string); err == nil && !strings.Contains(text, "master_link_status:up") {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	eventually(t, "the primary counts the replica", func(ctx context.Context) error {
+		info, err := primary.Do(ctx, "info", "replication")
+		if text, _ := info.(string); err == nil && strings.Count(text, "state=online") != strings.Count(text, "state=") {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	return s
+}
+
+// awaitKey waits until a replica has a key.
+func awaitKey(t testing.TB, replica *redisserver.Server, key string) {
+	t.Helper()
+	eventually(t, "the replica has the grant", func(ctx context.Context) error {
+		n, err := replica.Do(ctx, "exists", key)
+		if err == nil && n != int64(1) {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+}
+
+// failOver promotes the replica, after the primary was killed or cut off, and connects the clients
+// to the promoted replica.
+func (p *pair) failOver(t testing.TB) {
+	t.Helper()
+	p.replica.Must(t, "replicaof", "no", "one")
+	p.front.Target(p.replica.Addr())
+	p.front.Cut()
+}

@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/histories"
-	"github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
@@ -28,9 +28,9 @@ func newCluster(t testing.TB, n int) []*redisserver.Server {
 	all := make([]*redisserver.Server, n)
 	for i := range all {
 		all[i] = ownServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
-		command(t, all[i], "cluster", "addslotsrange", i*slots/n, (i+1)*slots/n-1)
+		all[i].Must(t, "cluster", "addslotsrange", i*slots/n, (i+1)*slots/n-1)
 		if i > 0 {
-			command(t, all[i], "cluster", "meet", "127.0.0.1", all[0].Port())
+			all[i].Must(t, "cluster", "meet", "127.0.0.1", all[0].Port())
 		}
 	}
 	for _, s := range all {
@@ -43,16 +43,6 @@ func newCluster(t testing.TB, n int) []*redisserver.Server {
 		})
 	}
 	return all
-}
-
-// command sends a command that must succeed.
-func command(t testing.TB, s *redisserver.Server, args ...any) any {
-	t.Helper()
-	answer, err := s.Do(context.Background(), args...)
-	if err != nil {
-		t.Fatalf("%v: %v", args, err)
-	}
-	return answer
 }
 
 func clusterClient(t testing.TB, all []*redisserver.Server) *redis.ClusterClient {
@@ -84,7 +74,7 @@ func TestCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		do(t, s.Authority(), name, release(idA), 0)
-		if !within(signals, func(open bool) bool { return open }) {
+		if !within(signals, true) {
 			t.Error("no signal")
 		}
 		if second := do(t, other.Authority(), name, acquire(idB, time.Minute), 0); second.Record.Epoch <= first.Record.Epoch {
@@ -101,7 +91,7 @@ func TestCluster(t *testing.T) {
 		t.Errorf("not listed: %v", names)
 	}
 	for i, server := range all {
-		if n := command(t, server, "dbsize").(int64); n < 20 {
+		if n := server.Must(t, "dbsize").(int64); n < 20 {
 			t.Errorf("server %d has %d keys", i, n)
 		}
 	}
@@ -117,55 +107,57 @@ func TestHistoriesInAClusterThatMovesSlots(t *testing.T) {
 	all := newCluster(t, 2)
 	var ids [2]string
 	for i, s := range all {
-		ids[i] = command(t, s, "cluster", "myid").(string)
+		ids[i] = s.Must(t, "cluster", "myid").(string)
 	}
-	stores := make([]*redislease.Store, 4)
-	for i := range stores {
-		stores[i] = store(t, clusterClient(t, all), nil)
+	var through []enginetest.Through
+	var key func(name string) string
+	for range 4 {
+		s := store(t, clusterClient(t, all), nil)
+		through, key = append(through, s.Through), s.Key
 	}
-	first, exchanges, moves := rand.Uint64(), 0, 0
-	for i := range runs {
+	var renewals atomic.Int64
+	moves := 0
+	enginetest.Histories(t, runs, histories.Options{OwnClock: true}, func(seed uint64, i int) *histories.History {
 		name := fmt.Sprint("x", i)
-		slot := command(t, all[0], "cluster", "keyslot", stores[0].Key(name)).(int64)
+		slot := all[0].Must(t, "cluster", "keyslot", key(name)).(int64)
 		from := int(slot / (slots / 2))
-		done := make(chan *histories.History, 1)
+		ended, moved := make(chan struct{}), make(chan struct{})
 		go func() {
-			h, _ := remembering(t, first+uint64(i), name, stores, 300, 100*time.Millisecond, 2*time.Second)
-			done <- h
-		}()
-		var h *histories.History
-		for h == nil {
-			select {
-			case h = <-done:
-			default:
-				moveSlot(t, all[from], all[1-from], ids[from], ids[1-from], slot)
-				from = 1 - from
-				moves++
+			defer close(moved)
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+					moveSlot(t, all[from], all[1-from], ids[from], ids[1-from], slot)
+					from = 1 - from
+					moves++
+				}
 			}
-		}
-		if err := h.Check(histories.Options{OwnClock: true}); err != nil {
-			t.Fatalf("seed %d: %v", first+uint64(i), err)
-		}
-		exchanges += h.Len()
-	}
-	t.Logf("%d histories of %d exchanges are linearizable while slots were moved %d times", runs, exchanges, moves)
+		}()
+		h := enginetest.Remembering(t, seed, name, through, 300, 100*time.Millisecond, 2*time.Second, &renewals)
+		close(ended)
+		<-moved
+		return h
+	}, nil)
+	t.Logf("slots were moved %d times", moves)
 }
 
 // moveSlot moves a slot from one server to another, as redis-cli does.
 func moveSlot(t testing.TB, from, to *redisserver.Server, fromID, toID string, slot int64) {
 	t.Helper()
-	command(t, to, "cluster", "setslot", slot, "importing", fromID)
-	command(t, from, "cluster", "setslot", slot, "migrating", toID)
+	to.Must(t, "cluster", "setslot", slot, "importing", fromID)
+	from.Must(t, "cluster", "setslot", slot, "migrating", toID)
 	for {
-		keys := command(t, from, "cluster", "getkeysinslot", slot, 100).([]any)
+		keys := from.Must(t, "cluster", "getkeysinslot", slot, 100).([]any)
 		if len(keys) == 0 {
 			break
 		}
 		args := []any{"migrate", "127.0.0.1", to.Port(), "", 0, 5000, "keys"}
-		command(t, from, append(args, keys...)...)
+		from.Must(t, append(args, keys...)...)
 	}
-	command(t, to, "cluster", "setslot", slot, "node", toID)
-	command(t, from, "cluster", "setslot", slot, "node", toID)
+	to.Must(t, "cluster", "setslot", slot, "node", toID)
+	from.Must(t, "cluster", "setslot", slot, "node", toID)
 	eventually(t, "both agree", func(ctx context.Context) error { // else the next move has an old epoch
 		epochs := [2]string{}
 		for i, s := range []*redisserver.Server{from, to} {
@@ -192,12 +184,12 @@ func TestPermissionsInACluster(t *testing.T) {
 	t.Parallel()
 	all := newCluster(t, 2)
 	a := store(t, clusterClient(t, all), nil)
-	slot := command(t, all[0], "cluster", "keyslot", a.Key("x")).(int64)
+	slot := all[0].Must(t, "cluster", "keyslot", a.Key("x")).(int64)
 	from, to := all[slot/(slots/2)], all[1-slot/(slots/2)]
 	do(t, a.Authority(), "x", acquire(idA, time.Minute), 0)
-	command(t, to, "cluster", "setslot", slot, "importing", command(t, from, "cluster", "myid"))
-	command(t, from, "cluster", "setslot", slot, "migrating", command(t, to, "cluster", "myid"))
-	command(t, from, "migrate", "127.0.0.1", to.Port(), "", 0, 5000, "keys", a.Key("x"), a.FloorKey("x"))
+	to.Must(t, "cluster", "setslot", slot, "importing", from.Must(t, "cluster", "myid"))
+	from.Must(t, "cluster", "setslot", slot, "migrating", to.Must(t, "cluster", "myid"))
+	from.Must(t, "migrate", "127.0.0.1", to.Port(), "", 0, 5000, "keys", a.Key("x"), a.FloorKey("x"))
 	more := []string{"+cluster|slots", "+asking"}
 	for _, missing := range []string{"", more[0], more[1]} {
 		addrs := []string{}
@@ -208,7 +200,7 @@ func TestPermissionsInACluster(t *testing.T) {
 					args = append(args, rule)
 				}
 			}
-			command(t, s, args...)
+			s.Must(t, args...)
 			addrs = append(addrs, s.Addr())
 		}
 		c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, Username: "without" + missing, Password: "secret"})

@@ -4,53 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// must sends a command to a server, and fails the test if the server refuses it.
-func must(t testing.TB, s *redisserver.Server, args ...any) any {
-	t.Helper()
-	v, err := s.Do(t.Context(), args...)
-	if err != nil {
-		t.Fatalf("%v: %v", args, err)
-	}
-	return v
-}
-
 // followed checks that a Store has left a server: a watch of it is lost, a new watch gets the signals of
 // the new server, and the new server has the record.
 func followed(t *testing.T, s *redislease.Store, lost <-chan struct{}, now *redisserver.Server) {
 	t.Helper()
-	select {
-	case _, open := <-lost:
-		if open {
-			t.Error("a signal instead of a loss")
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("the watch of the old server is not lost after 5s")
+	if !within(lost, false) {
+		t.Error("the watch of the old server is not lost")
 	}
 	signals, err := s.Watch(t.Context(), "x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, now, "publish", s.Channel("x"), "x")
-	select {
-	case _, open := <-signals:
-		if !open {
-			t.Error("the new watch is lost")
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("no signal from the new server after 5s")
+	now.Must(t, "publish", s.Channel("x"), "x")
+	if !within(signals, true) {
+		t.Error("no signal from the new server")
 	}
 }
 
@@ -60,12 +36,12 @@ func TestTheNextRequestGoesToTheNewPrimary(t *testing.T) {
 	t.Parallel()
 	for what, demote := range map[string]func(t *testing.T, p *pair){
 		"READONLY": func(t *testing.T, p *pair) {
-			must(t, p.primary, "replicaof", "127.0.0.1", p.replica.Port())
+			p.primary.Must(t, "replicaof", "127.0.0.1", p.replica.Port())
 		},
-		"NOREPLICAS": func(t *testing.T, p *pair) { must(t, p.primary, "config", "set", "min-replicas-to-write", "1") },
+		"NOREPLICAS": func(t *testing.T, p *pair) { p.primary.Must(t, "config", "set", "min-replicas-to-write", "1") },
 		"MASTERDOWN": func(t *testing.T, p *pair) {
-			must(t, p.primary, "config", "set", "replica-serve-stale-data", "no")
-			must(t, p.primary, "replicaof", "127.0.0.1", "1")
+			p.primary.Must(t, "config", "set", "replica-serve-stale-data", "no")
+			p.primary.Must(t, "replicaof", "127.0.0.1", "1")
 		},
 		"CLUSTERDOWN": nil,
 	} {
@@ -88,14 +64,9 @@ func TestTheNextRequestGoesToTheNewPrimary(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			must(t, p.primary, "wait", 1, 10000)
-			eventually(t, "the replica has the grant", func(ctx context.Context) error {
-				if n, err := p.replica.Do(ctx, "exists", s.Key("x")); err != nil || n != int64(1) {
-					return errors.New("not yet")
-				}
-				return nil
-			})
-			must(t, p.replica, "replicaof", "no", "one")
+			p.primary.Must(t, "wait", 1, 10000)
+			awaitKey(t, p.replica, s.Key("x"))
+			p.replica.Must(t, "replicaof", "no", "one")
 			demote(t, p)
 			p.front.Target(p.replica.Addr())
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // RequestTimeout
@@ -115,36 +86,14 @@ func TestSentinelLeavesAPrimaryThatLivesOn(t *testing.T) {
 	t.Parallel()
 	primary := ownServer(t, "--rename-command", "REPLICAOF", "NO1", "--rename-command", "SLAVEOF", "NO2")
 	replica := ownServer(t, "--replicaof", "127.0.0.1 "+primary.Port())
-	file := filepath.Join(t.TempDir(), "sentinel.conf")
-	text := fmt.Sprintf("sentinel monitor leases 127.0.0.1 %s 1\nsentinel down-after-milliseconds leases 500\nsentinel failover-timeout leases 5000\n", primary.Port())
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	sentinel := ownSentinel(t, file)
-	eventually(t, "the sentinel fails over", func(ctx context.Context) error {
-		_, err := sentinel.Do(ctx, "sentinel", "ckquorum", "leases")
-		if all, _ := sentinel.Do(ctx, "sentinel", "replicas", "leases"); err == nil && len(all.([]any)) != 1 {
-			err = errors.New("not yet")
-		}
-		return err
-	})
-	failover := func() *redis.Client {
-		c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "leases", SentinelAddrs: []string{sentinel.Addr()}})
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
+	sentinel, failover := newSentinel(t, primary)
 	holder, waiter := store(t, failover(), nil), store(t, failover(), nil)
 	do(t, holder.Authority(), "x", acquire(idA, time.Minute), 0)
 	lost, err := waiter.Watch(t.Context(), "x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the replica has the grant", func(ctx context.Context) error {
-		if n, err := replica.Do(ctx, "exists", holder.Key("x")); err != nil || n != int64(1) {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	awaitKey(t, replica, holder.Key("x"))
 	eventually(t, "the sentinel promotes the replica", func(ctx context.Context) error {
 		_, _ = sentinel.Do(ctx, "sentinel", "failover", "leases")
 		at, err := sentinel.Do(ctx, "sentinel", "get-master-addr-by-name", "leases")
@@ -153,8 +102,8 @@ func TestSentinelLeavesAPrimaryThatLivesOn(t *testing.T) {
 		}
 		return err
 	})
-	began, version := time.Now(), must(t, replica, "hget", holder.Key("x"), "version")
-	for version == must(t, replica, "hget", holder.Key("x"), "version") {
+	began, version := time.Now(), replica.Must(t, "hget", holder.Key("x"), "version")
+	for version == replica.Must(t, "hget", holder.Key("x"), "version") {
 		do(t, holder.Authority(), "x", renew(idA), 0)
 		if time.Since(began) > 5*time.Second {
 			t.Fatal("after 5s the holder still renews at the old primary")
@@ -172,7 +121,7 @@ func TestEvictionPolicyIsCheckedAgain(t *testing.T) {
 	server := ownServer(t)
 	a := store(t, client(t, server.Addr()), nil).Authority()
 	do(t, a, "x", acquire(idA, time.Minute), 0)
-	must(t, server, "config", "set", "maxmemory-policy", "allkeys-random")
+	server.Must(t, "config", "set", "maxmemory-policy", "allkeys-random")
 	began := time.Now()
 	for {
 		_, err := a.Do(t.Context(), "x", renew(idA))
@@ -187,7 +136,7 @@ func TestEvictionPolicyIsCheckedAgain(t *testing.T) {
 	if _, err := a.Do(t.Context(), "y", acquire(idA, time.Minute)); err == nil {
 		t.Error("an acquire succeeds at a server that evicts")
 	}
-	must(t, server, "config", "set", "maxmemory-policy", "noeviction")
+	server.Must(t, "config", "set", "maxmemory-policy", "noeviction")
 	do(t, a, "x", renew(idA), 0)
 }
 

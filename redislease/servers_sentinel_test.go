@@ -15,15 +15,29 @@ import (
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// ownSentinel starts a sentinel with a file of settings. The sentinel also writes to this file.
-func ownSentinel(t testing.TB, file string) *redisserver.Server {
+// newSentinel starts a sentinel, and returns when it knows the replica of the primary. The function
+// failover makes a client that asks the sentinel.
+func newSentinel(t testing.TB, primary *redisserver.Server) (sentinel *redisserver.Server, failover func() *redis.Client) {
 	t.Helper()
-	s, err := redisserver.NewSentinel(t.TempDir(), file)
-	if err != nil {
+	file := filepath.Join(t.TempDir(), "sentinel.conf") // the sentinel also writes to it
+	text := fmt.Sprintf("sentinel monitor leases 127.0.0.1 %s 1\nsentinel down-after-milliseconds leases 500\nsentinel failover-timeout leases 5000\n", primary.Port())
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Stop)
-	return s
+	sentinel = ownServer(t, file, "--sentinel")
+	eventually(t, "the sentinel knows the replica", func(ctx context.Context) error {
+		_, err := sentinel.Do(ctx, "sentinel", "ckquorum", "leases")
+		found, _ := sentinel.Do(ctx, "sentinel", "replicas", "leases")
+		if all, _ := found.([]any); err == nil && len(all) != 1 {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	return sentinel, func() *redis.Client {
+		c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "leases", SentinelAddrs: []string{sentinel.Addr()}})
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
 }
 
 // Behind a sentinel, a Store finds the primary. After the primary has ended, the Store finds the
@@ -31,42 +45,17 @@ func ownSentinel(t testing.TB, file string) *redisserver.Server {
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	file := filepath.Join(t.TempDir(), "sentinel.conf")
-	text := fmt.Sprintf("sentinel monitor leases 127.0.0.1 %s 1\nsentinel down-after-milliseconds leases 500\nsentinel failover-timeout leases 5000\n", p.primary.Port())
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	// The sentinel knows the replica by the address that the primary sees, so the replica must connect
 	// to the primary without the proxy.
-	if _, err := p.replica.Do(t.Context(), "replicaof", "127.0.0.1", p.primary.Port()); err != nil {
-		t.Fatal(err)
-	}
-	sentinel := ownSentinel(t, file)
-	failover := func() *redis.Client {
-		c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "leases", SentinelAddrs: []string{sentinel.Addr()}})
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
+	p.replica.Must(t, "replicaof", "127.0.0.1", p.primary.Port())
+	_, failover := newSentinel(t, p.primary)
 	s := store(t, failover(), nil)
-	eventually(t, "the sentinel knows the replica", func(ctx context.Context) error {
-		found, err := sentinel.Do(ctx, "sentinel", "replicas", "leases")
-		if all, _ := found.([]any); err == nil && len(all) != 1 {
-			err = errors.New("not yet")
-		}
-		return err
-	})
 	a := s.Authority()
 	held := do(t, a, "x", acquire(idA, time.Hour), 0)
 	if n, err := p.primary.Do(t.Context(), "wait", 1, 10000); err != nil || n != int64(1) {
 		t.Fatalf("the replica is behind: %v, %v", n, err)
 	}
-	eventually(t, "the replica has the grant", func(ctx context.Context) error {
-		n, err := p.replica.Do(ctx, "exists", s.Key("x"))
-		if err == nil && n != int64(1) {
-			err = errors.New("not yet")
-		}
-		return err
-	})
+	awaitKey(t, p.replica, s.Key("x"))
 	p.primary.Kill()
 	eventually(t, "a renewal after the failover", func(ctx context.Context) error {
 		res, err := a.Do(ctx, "x", renew(idA))

@@ -2,7 +2,6 @@ package redislease_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -13,53 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/redislease"
 )
-
-var (
-	idA = lease.MustParseID("aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa")
-	idB = lease.MustParseID("bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb")
-)
-
-func acquire(id lease.ID, d time.Duration) lease.Request {
-	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d}
-}
-func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
-func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
-func change(from, to lease.ID) lease.Request {
-	return lease.Request{Action: lease.ActionChange, ID: from, Proposed: to}
-}
-
-// do sends a request. The request must be granted if want is 0, and refused with the code want if
-// not.
-func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	res, err := a.Do(ctx, name, req)
-	if lease.CodeOf(err) != want || want == 0 && err != nil {
-		t.Fatalf("%v %q: %v, want %v", req.Action, name, err, want)
-	}
-	return res
-}
-
-// eventually calls f until it succeeds.
-func eventually(t testing.TB, what string, f func(ctx context.Context) error) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		err := f(ctx)
-		cancel()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(10 * time.Millisecond) // a real engine
-	}
-}
 
 // A meter counts the exchanges. go-redis sends each exchange, and each pipeline, in a single write.
 type meter struct{ sent atomic.Int64 }
@@ -120,33 +75,14 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// An exact store checks renewals: it must commit the record that the state machine computes for the
-// time that the store returns.
-type exact struct {
-	lease.Store
-	t *testing.T
-	n *int
-}
-
-func (s exact) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	snap, err := s.Store.Swap(ctx, name, old, next)
-	if err == nil {
-		*s.n++
-		if want, refusal := lease.Step(old.Record, renew(old.Record.ID), snap.Now); refusal != nil || snap.Record != want || old.Record.At(snap.Now) != old.Record {
-			s.t.Errorf("%v was renewed at %v to %v, want %v, %v", old.Record, snap.Now, snap.Record, want, refusal)
-		}
-	}
-	return snap, err
-}
-
 // For every duration, the script of a renewal computes the same until that the state machine
 // computes from the server's time.
 func TestRenewalIsExact(t *testing.T) {
 	c := client(t, shared.Addr())
 	o := &redislease.Options{Prefix: prefix(t)}
 	s, other := store(t, c, o), store(t, c, o)
-	renewals := 0
-	a := s.Through(func(s lease.Store) lease.Store { return s }, func(s lease.Store) lease.Store { return exact{s, t, &renewals} })
+	var renewals atomic.Int64
+	a := s.Through(func(s lease.Store) lease.Store { return s }, func(s lease.Store) lease.Store { return enginetest.Exact{Store: s, T: t, N: &renewals} })
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -168,36 +104,8 @@ func TestRenewalIsExact(t *testing.T) {
 			last = res
 		}
 	}
-	if renewals < 900 {
-		t.Errorf("%d renewals in one exchange prove nothing", renewals)
-	}
-}
-
-// SPEC S5: a lease that the Store remembers as leased may have ended. A renewal of such a lease
-// renews the expired lease, and never a lease that another client has written in the meantime.
-func TestRenewalAfterTheEnd(t *testing.T) {
-	c := client(t, shared.Addr())
-	o := &redislease.Options{Prefix: prefix(t)}
-	a, other := store(t, c, o).Authority(), store(t, c, o).Authority()
-	for what, wants := range map[string]map[lease.Action]lease.Code{
-		"expired": {lease.ActionRenew: 0, lease.ActionChange: lease.ErrNotPresent, lease.ActionRelease: 0},
-		"used":    {lease.ActionRenew: lease.ErrIDMismatch, lease.ActionChange: lease.ErrNotPresent, lease.ActionRelease: lease.ErrIDMismatch},
-	} {
-		for action, want := range wants {
-			name := fmt.Sprint(what, action)
-			do(t, a, name, acquire(idA, time.Millisecond), 0)
-			eventually(t, "the end", func(ctx context.Context) error {
-				res, err := lease.Inspect(ctx, other, name)
-				if err == nil && res.Record.State != lease.Expired {
-					err = errors.New("not yet")
-				}
-				return err
-			})
-			if what == "used" {
-				do(t, other, name, lease.Request{Action: lease.ActionWrite}, 0)
-			}
-			do(t, a, name, lease.Request{Action: action, ID: idA, Proposed: idB}, want)
-		}
+	if n := renewals.Load(); n < 900 {
+		t.Errorf("%d renewals in one exchange prove nothing", n)
 	}
 }
 

@@ -4,50 +4,27 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"runtime"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/redislease"
-	"github.com/fencedlease/lease/redislease/internal/redisserver"
-	"github.com/fencedlease/lease/session"
 )
-
-// within receives from the channel of a watch until the function want accepts a result. It returns
-// false if the channel is closed first, or after a time limit.
-func within(signals <-chan struct{}, want func(open bool) bool) bool {
-	deadline := time.After(20 * time.Second)
-	for {
-		select {
-		case _, open := <-signals:
-			if want(open) {
-				return true
-			}
-			if !open {
-				return false
-			}
-		case <-deadline:
-			return false
-		}
-	}
-}
 
 // SPEC S7: if the connection of a watch is cut or dies silently, the channel of the watch is
 // closed, and the next watch works. A person can send a signal by hand.
 func TestWatchIsLostAndFound(t *testing.T) {
 	t.Parallel()
-	for what, lose := range map[string]func(p *redisserver.Proxy){
-		"cut":    (*redisserver.Proxy).Cut,
-		"silent": (*redisserver.Proxy).Silence,
+	for what, lose := range map[string]func(p *enginetest.Proxy){
+		"cut":    (*enginetest.Proxy).Cut,
+		"silent": (*enginetest.Proxy).Isolate,
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +36,7 @@ func TestWatchIsLostAndFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			lose(front)
-			if !within(signals, func(open bool) bool { return !open }) {
+			if !within(signals, false) {
 				t.Error("the watch was lost and is not closed")
 			}
 			front.Heal()
@@ -70,7 +47,7 @@ func TestWatchIsLostAndFound(t *testing.T) {
 			})
 			do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
 			do(t, s.Authority(), "x", release(idA), 0)
-			if !within(signals, func(open bool) bool { return open }) {
+			if !within(signals, true) {
 				t.Error("no signal after the release")
 			}
 			for len(signals) > 0 {
@@ -79,11 +56,11 @@ func TestWatchIsLostAndFound(t *testing.T) {
 			if err := client(t, shared.Addr()).Publish(t.Context(), s.Channel("x"), "x").Err(); err != nil {
 				t.Fatal(err)
 			}
-			if !within(signals, func(open bool) bool { return open }) {
+			if !within(signals, true) {
 				t.Error("no signal by hand")
 			}
 			s.Close()
-			if !within(signals, func(open bool) bool { return !open }) {
+			if !within(signals, false) {
 				t.Error("the Store was closed and the watch is not")
 			}
 		})
@@ -121,9 +98,9 @@ func (h hooked) Write(p []byte) (int, error) {
 // returns a watch over a new connection.
 func TestWatchSecondBucketOfLostConnection(t *testing.T) {
 	t.Parallel()
-	for what, lose := range map[string]func(p *redisserver.Proxy){
-		"cut":    (*redisserver.Proxy).Cut,
-		"silent": func(p *redisserver.Proxy) { p.Silence(); p.Heal() }, // dead connections stay dead
+	for what, lose := range map[string]func(p *enginetest.Proxy){
+		"cut":    (*enginetest.Proxy).Cut,
+		"silent": (*enginetest.Proxy).Silence,
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -150,17 +127,17 @@ func TestWatchSecondBucketOfLostConnection(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !within(first, func(open bool) bool { return !open }) {
+			if !within(first, false) {
 				t.Error("the watch of the lost connection is not closed")
 			}
 			a := store(t, client(t, shared.Addr()), o).Authority()
 			do(t, a, "y", acquire(idA, time.Minute), 0)
 			do(t, a, "y", release(idA), 0)
-			if !within(second, func(open bool) bool { return open }) {
+			if !within(second, true) {
 				t.Error("no signal over the new connection")
 			}
 			cancel()
-			if !within(second, func(open bool) bool { return !open }) {
+			if !within(second, false) {
 				t.Error("the watch of a canceled context is not closed")
 			}
 		})
@@ -224,70 +201,6 @@ func TestCloseDuringTheFirstWatch(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// A deafConn accepts every write. Its Read blocks until ended is closed, even if Close is called.
-type deafConn struct {
-	net.Conn
-	ended chan struct{}
-}
-
-func (deafConn) Write(p []byte) (int, error) { return len(p), nil }
-
-func (c deafConn) Read([]byte) (int, error) {
-	<-c.ended
-	return 0, io.EOF
-}
-
-// Each of two concurrent calls of Close blocks while a goroutine of the Store is running.
-func TestConcurrentCloses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pipe, _ := net.Pipe()
-		conn := deafConn{pipe, make(chan struct{})}
-		s := store(t, client(t, "127.0.0.1:1", func(o *redis.Options) {
-			o.Dialer = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
-		}), nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		go s.Load(ctx, "x")
-		synctest.Wait()
-		cancel()
-		var returned atomic.Int32
-		for range 2 {
-			go func() {
-				s.Close()
-				returned.Add(1)
-			}()
-		}
-		synctest.Wait()
-		if n := returned.Load(); n != 0 {
-			t.Errorf("%d calls of Close have returned while a goroutine of the Store is running", n)
-		}
-		close(conn.ended)
-		synctest.Wait()
-		if n := returned.Load(); n != 2 {
-			t.Errorf("%d of 2 calls of Close have returned", n)
-		}
-	})
-}
-
-// If a holder is killed, no waiter gets a signal, but a waiter still takes over the lease.
-func TestWaiterTakesOver(t *testing.T) {
-	t.Parallel()
-	o := &redislease.Options{Prefix: prefix(t)}
-	before := do(t, store(t, client(t, shared.Addr()), o).Authority(), "x", acquire(idA, 1500*time.Millisecond), 0)
-	waiter, err := store(t, client(t, shared.Addr()), o).Lease("x", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer waiter.Close(context.Background())
-	tok, err := session.AcquireWait(t.Context(), waiter, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if tok.Compare(before.Record.Token()) <= 0 {
-		t.Errorf("token %s after %s", tok, before.Record.Token())
-	}
-	t.Logf("taken over %v after the end", time.Since(before.Record.Until))
 }
 
 // If the key of a lease has the wrong type, the list yields an error with the name of the lease.

@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
@@ -106,32 +106,11 @@ func redislockLock(_ testing.TB, c *redis.Client) lock {
 	}
 }
 
-// server starts a server that is stopped at the end of the test.
-func server(t testing.TB, settings ...string) *redisserver.Server {
-	t.Helper()
-	s, err := redisserver.New(t.TempDir(), settings...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Stop)
-	return s
-}
-
-func proxy(t testing.TB, target string) *redisserver.Proxy {
-	t.Helper()
-	p, err := redisserver.NewProxy(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	return p
-}
-
 // replicate starts a replica behind a proxy, and returns when the replica has all data.
-func replicate(t testing.TB, primary *redisserver.Server) (replica *redisserver.Server, link *redisserver.Proxy) {
+func replicate(t testing.TB, primary *redisserver.Server) (replica *redisserver.Server, link *enginetest.Proxy) {
 	t.Helper()
-	link = proxy(t, primary.Addr())
-	replica = server(t, "--replicaof", "127.0.0.1 "+link.Port())
+	link = enginetest.NewProxy(t, primary.Addr(), nil)
+	replica = redisserver.NewFor(t, "--replicaof", strings.Replace(link.Addr(), ":", " ", 1))
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		info, err := replica.Do(t.Context(), "info", "replication")
 		counted, _ := primary.Do(t.Context(), "info", "replication")
@@ -176,7 +155,7 @@ func (c counted) Write(b []byte) (int, error) {
 func TestCost(t *testing.T) {
 	for what, settings := range map[string][]string{"in memory": nil, "appendfsync always": redisserver.Durable} {
 		t.Run(what, func(t *testing.T) {
-			primary := server(t, settings...)
+			primary := redisserver.NewFor(t, settings...)
 			replicate(t, primary)
 			type measured struct {
 				lock
@@ -235,11 +214,11 @@ func TestFailover(t *testing.T) {
 		"redislock":                   {true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			primary := server(t)
+			primary := redisserver.NewFor(t)
 			replica, link := replicate(t, primary)
 			var sent atomic.Int64
 			first, second := kinds[name](t, client(t, primary.Addr(), &sent)), kinds[name](t, client(t, replica.Addr(), &sent))
-			link.Silence()
+			link.Isolate()
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			one := first.take(ctx)
@@ -247,9 +226,7 @@ func TestFailover(t *testing.T) {
 				t.Errorf("the first is refused: %v", one)
 			}
 			primary.Kill()
-			if _, err := replica.Do(ctx, "replicaof", "no", "one"); err != nil {
-				t.Fatal(err)
-			}
+			replica.Must(t, "replicaof", "no", "one")
 			two := second.take(ctx)
 			t.Logf("first: %v; second: %v", one, two)
 			if got := one == nil; got != want.first {
@@ -260,9 +237,4 @@ func TestFailover(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(m.Run())
 }
