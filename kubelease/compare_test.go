@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -177,47 +178,17 @@ func TestThousandLeases(t *testing.T) {
 		n, hold = 100, 2*time.Second
 	}
 	heap, goroutines := used()
-	s := newStore(t)
-	var lost atomic.Int64
-	sessions := make([]*session.Session, n)
-	began := time.Now()
-	forEach(n, func(i int) {
-		var err error
-		sessions[i], err = s.Lease(fmt.Sprint(objectOf(t), ".", i), &session.Options{Duration: 15 * time.Second, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		sessions[i].OnLost(func(error) { lost.Add(1) })
-		if _, err := session.AcquireWait(t.Context(), sessions[i], nil); err != nil {
-			t.Error(err)
-		}
-	})
-	acquired := time.Since(began)
-	time.Sleep(hold) // a real engine
-	heldHeap, heldGoroutines := used()
-	for _, l := range sessions {
-		if !l.CheckAlive() {
-			lost.Add(1)
-		}
-	}
-	t.Logf("ours: %d leases, acquired in %v; %d bytes and %.1f goroutines each", n, acquired.Round(time.Millisecond), (heldHeap-heap)/int64(n), float64(heldGoroutines-goroutines)/float64(n))
-	if lost.Load() > 0 {
-		t.Errorf("%d leases are lost", lost.Load())
-	}
-	forEach(n, func(i int) {
-		if err := sessions[i].Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	clear(sessions)
+	enginetest.Load{Leases: n, Duration: 15 * time.Second, Hold: hold, Held: func() {
+		heldHeap, heldGoroutines := used()
+		t.Logf("ours: %d bytes and %.1f goroutines for each lease", (heldHeap-heap)/int64(n), float64(heldGoroutines-goroutines)/float64(n))
+	}}.Run(t, newStore(t))
 
 	heap, goroutines = used()
 	c := client(t, shared.Address)
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	defer cancel()
 	var leading, all sync.WaitGroup
-	began = time.Now()
+	began := time.Now()
 	for i := range n {
 		leading.Add(1)
 		e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -231,9 +202,9 @@ func TestThousandLeases(t *testing.T) {
 		all.Go(func() { e.Run(ctx) })
 	}
 	leading.Wait()
-	acquired = time.Since(began)
+	acquired := time.Since(began)
 	time.Sleep(hold)
-	heldHeap, heldGoroutines = used()
+	heldHeap, heldGoroutines := used()
 	t.Logf("client-go: %d leases, acquired in %v; %d bytes and %.1f goroutines each", n, acquired.Round(time.Millisecond), (heldHeap-heap)/int64(n), float64(heldGoroutines-goroutines)/float64(n))
 	cancel()
 	all.Wait()
@@ -246,18 +217,4 @@ func used() (heap int64, goroutines int) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc), runtime.NumGoroutine()
-}
-
-// forEach calls f for each number below n, for several numbers at the same time.
-func forEach(n int, f func(i int)) {
-	var all sync.WaitGroup
-	slots := make(chan struct{}, 32)
-	for i := range n {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			f(i)
-		})
-	}
-	all.Wait()
 }

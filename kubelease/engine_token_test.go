@@ -13,7 +13,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/fencedlease/lease"
@@ -254,7 +253,6 @@ func TestTokensFindPlantedBugs(t *testing.T) {
 		{"leaseTransitions is the token", rewrite(func(_ *coordinationv1.Lease, object *coordinationv1.Lease) {
 			setEpoch(object, uint64(*object.Spec.LeaseTransitions))
 		}, nil)},
-		{"the object is created with the lease", createWithLease},
 	} {
 		t.Run(bug.name, func(t *testing.T) {
 			bad, runs := tokens(t, bug.wrap)
@@ -364,50 +362,4 @@ func afterForeignTerms(before, object *coordinationv1.Lease) {
 	if foreign {
 		setEpoch(object, 1)
 	}
-}
-
-// createWithLease plants a bug: the first write of a name creates the object. The resourceVersion
-// of the read that found no object is then the lower bound of the tokens.
-func createWithLease(next http.RoundTripper) http.RoundTripper {
-	var mu sync.Mutex
-	absent := map[string]bool{}
-	return rewrite(nil, believeCopies)(trip(func(q *http.Request) (*http.Response, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case q.Method == http.MethodGet && !q.URL.Query().Has("watch"):
-			res, err := next.RoundTrip(q)
-			if err != nil || res.StatusCode != http.StatusNotFound {
-				return res, err
-			}
-			list := q.Clone(q.Context())
-			list.URL.Path = q.URL.Path[:strings.LastIndexByte(q.URL.Path, '/')]
-			all, err := next.RoundTrip(list)
-			if err != nil {
-				return nil, err
-			}
-			defer all.Body.Close()
-			var listed coordinationv1.LeaseList
-			if err := json.NewDecoder(all.Body).Decode(&listed); err != nil {
-				return nil, err
-			}
-			absent[q.URL.Path] = true
-			object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: q.URL.Path[len(list.URL.Path)+1:], Namespace: namespace, UID: types.UID("none"), ResourceVersion: listed.ResourceVersion}}
-			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body(object), Request: q}, nil
-		case q.Method == http.MethodPut && absent[q.URL.Path]:
-			delete(absent, q.URL.Path)
-			object := decode(q.Body)
-			object.UID, object.ResourceVersion = "", ""
-			q = withObject(q, object)
-			q.Method, q.URL.Path = http.MethodPost, q.URL.Path[:strings.LastIndexByte(q.URL.Path, '/')]
-			res, err := next.RoundTrip(q)
-			if err == nil && res.StatusCode == http.StatusConflict { // the object exists: a conflict for an update
-				res.Body.Close()
-				text := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`
-				res.Body, res.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
-			}
-			return res, err
-		}
-		return next.RoundTrip(q)
-	}))
 }

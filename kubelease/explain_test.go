@@ -28,8 +28,6 @@ import (
 	"github.com/fencedlease/lease/kubelease"
 )
 
-func permanent(err error) bool { return errors.As(err, new(*lease.PermanentError)) }
-
 func TestErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	ctx, c := t.Context(), client(t, shared.Address)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/kubeserver"
 )
 
@@ -23,15 +24,15 @@ func TestLeavesAServer(t *testing.T) {
 	t.Parallel()
 	t.Run("Silent", func(t *testing.T) {
 		t.Parallel()
-		leavesAServer(t, func(p *proxy, _ *atomic.Bool) { p.silence() })
+		leavesAServer(t, func(p *enginetest.Proxy, _ *atomic.Bool) { p.Silence() })
 	})
 	t.Run("Unavailable", func(t *testing.T) {
 		t.Parallel()
-		leavesAServer(t, func(_ *proxy, unavailable *atomic.Bool) { unavailable.Store(true) })
+		leavesAServer(t, func(_ *enginetest.Proxy, unavailable *atomic.Bool) { unavailable.Store(true) })
 	})
 }
 
-func leavesAServer(t *testing.T, harm func(*proxy, *atomic.Bool)) {
+func leavesAServer(t *testing.T, harm func(*enginetest.Proxy, *atomic.Bool)) {
 	const requestTimeout, connections = 4 * time.Second, 10
 	var unavailable atomic.Bool
 	pass := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "https", Host: shared.Address})
@@ -45,8 +46,8 @@ func leavesAServer(t *testing.T, harm func(*proxy, *atomic.Bool)) {
 	}))
 	wrong.StartTLS()
 	t.Cleanup(func() { wrong.CloseClientConnections(); wrong.Close() })
-	p := newProxy(t, wrong.Listener.Addr().String())
-	s := store(t, clientset(t, p.address, kubeserver.Admin).CoordinationV1(), nil)
+	p := enginetest.NewProxy(t, wrong.Listener.Addr().String(), nil)
+	s := store(t, clientset(t, p.Addr(), kubeserver.Admin).CoordinationV1(), nil)
 	a, name := s.Authority(), objectOf(t)
 	do(t, a, name, acquire(idA, time.Minute), 0)
 	signals, err := s.Watch(t.Context(), name)
@@ -58,7 +59,7 @@ func leavesAServer(t *testing.T, harm func(*proxy, *atomic.Bool)) {
 		all.Go(func() { _, _ = s.Load(t.Context(), fmt.Sprint(name, i)) })
 	}
 	all.Wait()
-	p.to.Store(&shared.Address)
+	p.Target(shared.Address)
 	harm(p, &unavailable)
 	try := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
@@ -74,15 +75,7 @@ func leavesAServer(t *testing.T, harm func(*proxy, *atomic.Bool)) {
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 	t.Logf("renewed %v after the first failure", time.Since(began).Round(time.Millisecond))
-	for deadline := time.After(requestTimeout); ; {
-		select {
-		case _, ok := <-signals:
-			if ok { // of a renewal
-				continue
-			}
-		case <-deadline:
-			t.Error("the watch stays at the wrong server")
-		}
-		break
+	if !enginetest.Within(signals, false) {
+		t.Error("the watch stays at the wrong server")
 	}
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/processes"
 )
 
@@ -22,7 +22,7 @@ const term = time.Second
 func TestHoldersUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
-	p := newProxy(t, server.Address)
+	p := enginetest.NewProxy(t, server.Address, nil)
 	rounds := 60
 	if testing.Short() {
 		rounds = 6
@@ -35,7 +35,7 @@ func TestHoldersUnderFaults(t *testing.T) {
 		electors.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				// ReleaseOnCancel is off, as it is by default: see TestElectorEmptiesALivingLease.
-				e := startElectorAt(t, p.address, name, fmt.Sprint("elector-", i, "-", n), electorTimes{time.Second, 800 * time.Millisecond, 100 * time.Millisecond}, false)
+				e := startElectorAt(t, p.Addr(), name, fmt.Sprint("elector-", i, "-", n), electorTimes{time.Second, 800 * time.Millisecond, 100 * time.Millisecond}, false)
 				select {
 				case <-e.started:
 					led[i]++
@@ -50,44 +50,12 @@ func TestHoldersUnderFaults(t *testing.T) {
 			}
 		})
 	}
-	processes.Prove(t, processes.Options{Name: name, Endpoints: []string{p.address, p.address, server.Address}, Duration: term}, rounds,
+	processes.Prove(t, processes.Options{Name: name, Endpoints: []string{p.Addr(), p.Addr(), server.Address}, Duration: term}, rounds,
 		func(r *rand.Rand) string { return harm(t, r, server, p) })
 	cancel()
 	electors.Wait()
 	t.Logf("the electors have led %v times", led)
 	if led[0]+led[1] == 0 {
 		t.Error("no elector has led: that proves nothing")
-	}
-}
-
-// Groups of processes find planted bugs.
-func TestProcessesFindWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	for _, wrong := range processes.Wrongs() {
-		t.Run(string(wrong), func(t *testing.T) {
-			t.Parallel()
-			address, harm := shared.Address, func() {}
-			if wrong == processes.Trusting {
-				server := newServer(t)
-				address, harm = server.Address, func() { pause(t, server.API, 2*term) }
-			}
-			seed := rand.Uint64()
-			r := rand.New(rand.NewPCG(seed, 0))
-			c := processes.New(t, processes.Options{Name: objectOf(t), Endpoints: slices.Repeat([]string{address}, 3), Duration: term, Seed: seed, Wrong: wrong})
-			const rounds = 200
-			faults := map[string]int{}
-			for range rounds {
-				time.Sleep(time.Duration(r.Int64N(int64(term) / 4))) // a real engine
-				var harmed sync.WaitGroup
-				harmed.Go(harm)
-				faults[c.Harm(r)]++
-				harmed.Wait()
-				if bad := c.Seen().Bad; len(bad) > 0 {
-					t.Logf("found under %v: %s", faults, bad[0])
-					return
-				}
-			}
-			t.Errorf("seed %d: not found in %d rounds", seed, rounds)
-		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +17,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/kubeserver"
 	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/kubelease"
@@ -39,17 +38,14 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "kubelease")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+		if err == nil {
+			defer os.RemoveAll(dir)
+			scratch = filepath.Join(dir, "scratch")
+			err = os.Mkdir(scratch, 0o755)
 		}
-		defer os.RemoveAll(dir)
-		scratch = filepath.Join(dir, "scratch")
-		if err := os.Mkdir(scratch, 0o755); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+		if err == nil {
+			shared, err = kubeserver.Start(context.Background(), dir)
 		}
-		shared, err = kubeserver.Start(context.Background(), dir)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -147,30 +143,11 @@ func (m *meter) count(f func()) int64 {
 }
 
 var (
-	idA = lease.MustParseID("aaaaaaaa-0000-4000-8000-000000000001")
-	idB = lease.MustParseID("bbbbbbbb-0000-4000-8000-000000000002")
+	idA, idB                        = enginetest.IDA, enginetest.IDB
+	acquire, renew, release, breaks = enginetest.Acquire, enginetest.Renew, enginetest.Release, enginetest.Break
+	do, eventually                  = enginetest.Do, enginetest.Eventually
+	says, permanent                 = enginetest.Says, enginetest.Permanent
 )
-
-func acquire(id lease.ID, d time.Duration) lease.Request {
-	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: d}
-}
-
-func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
-func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
-func breaks(p time.Duration) lease.Request {
-	return lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p)}
-}
-
-// do sends a request. The request must be granted if want is 0, and refused with the code want if
-// not.
-func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
-	t.Helper()
-	res, err := a.Do(t.Context(), name, req)
-	if lease.CodeOf(err) != want || want == 0 && err != nil {
-		t.Fatalf("%v: %v, want code %v", req.Action, err, want)
-	}
-	return res
-}
 
 // get reads an object without this library.
 func get(t testing.TB, c coordinationclient.CoordinationV1Interface, name string) *coordinationv1.Lease {

@@ -2,7 +2,6 @@ package kubelease_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -18,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/kubelease"
 	"github.com/fencedlease/lease/session"
 )
@@ -215,42 +215,10 @@ func TestReadsAreFresh(t *testing.T) {
 	}
 }
 
-// A watch wakes contenders. So the number of their requests depends neither on how long they wait,
-// nor on how often the holder renews.
 func TestWaitingCostsNothing(t *testing.T) {
 	var m meter
 	s := store(t, client(t, shared.Address, m.wrap), nil)
-	holder := newStore(t).Authority()
-	name := objectOf(t)
-	do(t, holder, name, acquire(idA, time.Hour), 0)
-	waiter, err := s.Lease(name, &session.Options{Duration: 3 * time.Second, RenewInterval: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer waiter.Close(context.Background())
-	woken := make(chan time.Time, 1)
-	n := m.count(func() {
-		go func() {
-			if err := waiter.Wait(t.Context()); err != nil {
-				t.Error(err)
-			}
-			woken <- time.Now()
-		}()
-		for range 5 {
-			select {
-			case <-woken:
-				t.Error("woken while the lease is held")
-			case <-time.After(200 * time.Millisecond):
-			}
-			do(t, holder, name, renew(idA), 0)
-		}
-	})
-	if n > 3 {
-		t.Errorf("waiting for a second took %d exchanges", n)
-	}
-	released := time.Now()
-	do(t, holder, name, release(idA), 0)
-	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
+	enginetest.WaitingCostsNothing(t, s, newStore(t).Authority(), objectOf(t), 3, func() int { return int(m.n.Load()) })
 }
 
 // Renewals do not wake a contender. The contender still replaces a dead holder a duration after the
@@ -315,15 +283,8 @@ func TestWatchAfterCompaction(t *testing.T) {
 	do(t, s.Authority(), name, acquire(idA, time.Minute), 0)
 	compact = true
 	signals, err := s.Watch(t.Context(), name)
-	if err == nil {
-		select {
-		case _, open := <-signals:
-			if open {
-				t.Error("a watch from a version that is forgotten signals")
-			}
-		case <-time.After(20 * time.Second):
-			t.Error("a watch from a version that is forgotten is not lost")
-		}
+	if err == nil && !enginetest.Within(signals, false) {
+		t.Error("a watch from a version that is forgotten is not lost")
 	}
 	if compact {
 		t.Fatal("there was no compaction")
@@ -331,13 +292,8 @@ func TestWatchAfterCompaction(t *testing.T) {
 	if signals, err = s.Watch(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	do(t, newAuthorityAt(t, server.Address), name, breaks(0), 0)
-	select {
-	case _, open := <-signals:
-		if !open {
-			t.Error("the next watch is lost, too")
-		}
-	case <-time.After(20 * time.Second):
+	do(t, store(t, client(t, server.Address), nil).Authority(), name, breaks(0), 0)
+	if !enginetest.Within(signals, true) {
 		t.Error("the next watch does not signal")
 	}
 }
@@ -349,10 +305,6 @@ func touch(q *http.Request) *http.Request {
 	post.Method, post.URL.RawQuery, post.Body, post.ContentLength = http.MethodPost, "", io.NopCloser(strings.NewReader(body)), int64(len(body))
 	post.Header.Set("Content-Type", "application/json")
 	return post
-}
-
-func newAuthorityAt(t testing.TB, address string) lease.Authority {
-	return store(t, client(t, address), nil).Authority()
 }
 
 // SPEC S10: a list continues even if the server has dropped the snapshot with which the list began.
@@ -427,33 +379,11 @@ func TestWritesAreNotRepeated(t *testing.T) {
 	}
 }
 
-// A holder whose object is deleted notices at its next renewal.
-func TestDeletedObjectIsALoss(t *testing.T) {
+func TestDeletionIsSeen(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
-	a := store(t, c, nil).Authority()
-	do(t, a, name, acquire(idA, time.Minute), 0)
-	remove(t, c, name)
-	do(t, a, name, renew(idA), lease.ErrIDMismatch)
-}
-
-// A deletion by hand is signaled, so that a holder with Watch notices it at once.
-func TestDeletionReachesAWatch(t *testing.T) {
-	c, name := client(t, shared.Address), objectOf(t)
-	s := store(t, c, nil)
-	do(t, s.Authority(), name, acquire(idA, time.Minute), 0)
-	signals, err := s.Watch(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	remove(t, c, name)
-	select {
-	case _, ok := <-signals:
-		if !ok {
-			t.Error("the watch is lost")
-		}
-	case <-time.After(30 * time.Second):
-		t.Error("no signal of the deletion")
-	}
+	enginetest.DeletionIsSeen(t, store(t, c, nil), name, func() error {
+		return c.Leases(namespace).Delete(t.Context(), name, metav1.DeleteOptions{})
+	})
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -469,20 +399,6 @@ func TestOptions(t *testing.T) {
 	} {
 		if lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
-		}
-	}
-}
-
-// says requires that err wraps cause, and that the text of err contains the words.
-func says(t *testing.T, err, cause error, words ...string) {
-	t.Helper()
-	if err == nil || cause != nil && !errors.Is(err, cause) {
-		t.Errorf("%v, want one because of %v", err, cause)
-		return
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%q does not say %q", err, word)
 		}
 	}
 }

@@ -7,14 +7,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"os"
-	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -23,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/takeover"
 	"github.com/fencedlease/lease/kubelease"
 	"github.com/fencedlease/lease/session"
 )
@@ -38,11 +37,13 @@ var (
 func main() {
 	log.SetFlags(0)
 	flag.Parse()
-	run := watch
+	err := error(nil)
 	if *process != "" {
-		run = lead
+		err = lead()
+	} else {
+		err = takeover.Watch(*duration / 2)
 	}
-	if err := run(); err != nil {
+	if err != nil {
 		log.Fatal(err)
 	}
 }
@@ -78,68 +79,4 @@ func lead() error {
 		err = nil // The program was told to stop.
 	}
 	return errors.Join(err, l.Close(context.Background()))
-}
-
-// watch starts two processes and kills the one that leads.
-func watch() error {
-	first, err := startProcess("first")
-	if err != nil {
-		return err
-	}
-	defer first.Process.Kill()
-	before, err := first.line()
-	if err != nil {
-		return err
-	}
-	fmt.Println("first  leads with token ", before)
-	second, err := startProcess("second")
-	if err != nil {
-		return err
-	}
-	defer second.Process.Kill()
-	time.Sleep(*duration / 2)
-	killed := time.Now()
-	if err := first.Process.Kill(); err != nil {
-		return err
-	}
-	fmt.Println("first  is killed")
-	after, err := second.line()
-	if err != nil {
-		return err
-	}
-	fmt.Printf("second leads with token  %s after %v\n", after, time.Since(killed).Round(10*time.Millisecond))
-	if lease.Token(after).Compare(lease.Token(before)) <= 0 {
-		return fmt.Errorf("token %s is not newer than %s", after, before)
-	}
-	return nil
-}
-
-// A child is a running process and its output.
-type child struct {
-	*exec.Cmd
-	out *bufio.Scanner
-}
-
-// startProcess starts this program again, as another process. startProcess returns when the new
-// process waits for the lease.
-func startProcess(name string) (*child, error) {
-	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c := &child{cmd, bufio.NewScanner(out)}
-	_, err = c.line()
-	return c, err
-}
-
-func (c *child) line() (string, error) {
-	if !c.out.Scan() {
-		return "", fmt.Errorf("a process ended: %w", c.Wait())
-	}
-	return c.out.Text(), nil
 }
