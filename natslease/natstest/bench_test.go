@@ -3,50 +3,16 @@ package natstest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/natslease"
 	"github.com/fencedlease/lease/session"
 )
-
-// compare measures the functions ours and theirs in turns, so that the load of the machine is the
-// same for both. The order alternates. compare reports the median of each function and the ratio of
-// the medians, for all turns and for each order.
-func compare(b *testing.B, peer string, ours, theirs func()) {
-	var times [2][2][]time.Duration // by the function that was first, and by the measured function
-	timed := func(f func()) time.Duration {
-		began := time.Now()
-		f()
-		return time.Since(began)
-	}
-	for first := 0; b.Loop(); first = 1 - first {
-		var a, z time.Duration
-		if first == 0 {
-			a, z = timed(ours), timed(theirs)
-		} else {
-			z, a = timed(theirs), timed(ours)
-		}
-		times[first][0], times[first][1] = append(times[first][0], a), append(times[first][1], z)
-	}
-	median := func(d ...time.Duration) time.Duration {
-		slices.Sort(d)
-		return d[len(d)/2]
-	}
-	our, their := median(slices.Concat(times[0][0], times[1][0])...), median(slices.Concat(times[0][1], times[1][1])...)
-	b.ReportMetric(float64(our.Microseconds()), "us-ours")
-	b.ReportMetric(float64(their.Microseconds()), "us-"+peer)
-	b.ReportMetric(float64(our)/float64(their), "x-"+peer)
-	for first, name := range []string{"x-ours-first", "x-theirs-first"} {
-		if t := times[first]; len(t[0]) > 0 {
-			b.ReportMetric(float64(median(t[0]...))/float64(median(t[1]...)), name)
-		}
-	}
-}
 
 func must(b *testing.B, err error) {
 	if err != nil {
@@ -74,7 +40,7 @@ func BenchmarkRenew(b *testing.B) {
 		value := fmt.Appendf(nil, "%0150d", 0) // as long as the value of a lease
 		revision, err := kv.Create(ctx, "theirs", value)
 		must(b, err)
-		compare(b, "update", func() {
+		enginetest.Benchmark(b, "update", func() {
 			_, err := a.Do(ctx, "ours", renew(idA))
 			must(b, err)
 		}, func() {
@@ -97,7 +63,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 		kv, err := js.CreateKeyValue(ctx, c)
 		must(b, err)
 		value := fmt.Appendf(nil, "%0150d", 0)
-		compare(b, "create", func() {
+		enginetest.Benchmark(b, "create", func() {
 			ok, err := l.Acquire(ctx)
 			must(b, err)
 			if !ok {
@@ -120,7 +86,7 @@ func BenchmarkRefusal(b *testing.B) {
 		a := store(b, js, nil).Authority()
 		do(b, a, "ours", acquire(idA, time.Hour), 0)
 		kv := bucket(b, js)
-		compare(b, "get", func() {
+		enginetest.Benchmark(b, "get", func() {
 			if _, err := a.Do(ctx, "ours", acquire(idB, time.Hour)); lease.CodeOf(err) != lease.ErrHeldByOther {
 				b.Fatal(err)
 			}

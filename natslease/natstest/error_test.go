@@ -2,7 +2,6 @@ package natstest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,24 +14,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/natslease"
 )
-
-// says requires that err wraps cause, and that the text of err contains the words.
-func says(t *testing.T, err, cause error, words ...string) {
-	t.Helper()
-	if err == nil || cause != nil && !errors.Is(err, cause) {
-		t.Errorf("%v, want one because of %v", err, cause)
-		return
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%q does not say %q", err, word)
-		}
-	}
-}
-
-func permanent(err error) bool { return errors.As(err, new(*lease.PermanentError)) }
 
 // soon returns a context with a short deadline, for a request that must fail.
 func soon(t *testing.T) context.Context {
@@ -53,12 +37,12 @@ func TestUnreachable(t *testing.T) {
 	if permanent(err) {
 		t.Errorf("it may come back: %v", err)
 	}
-	p := newProxy(t, shared.Client, nil)
-	a := store(t, client(t, p.url(), nats.PingInterval(2*time.Minute)), nil).Authority()
-	p.refuses.Store(true)
-	p.silence()
+	p := enginetest.NewProxy(t, shared.Client, nil)
+	a := store(t, client(t, "nats://"+p.Addr(), nats.PingInterval(2*time.Minute)), nil).Authority()
+	p.Refuse()
+	p.Silence()
 	_, err = a.Do(soon(t), "jobs/nightly", acquire(idA, time.Minute))
-	says(t, err, nil, "jobs/nightly", p.address, "majority", "4m0s", "natslease.ConnectOptions")
+	says(t, err, nil, "jobs/nightly", p.Addr(), "majority", "4m0s", "natslease.ConnectOptions")
 	if permanent(err) {
 		t.Errorf("it may come back: %v", err)
 	}

@@ -2,34 +2,35 @@ package natstest
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 )
 
 // harmServer injects a random fault into a server, and returns the name of the fault.
-func harmServer(t *testing.T, r *rand.Rand, server *child, p *proxy) string {
+func harmServer(t *testing.T, r *rand.Rand, server *child, p *enginetest.Proxy) string {
 	t.Helper()
 	switch r.IntN(4) {
 	case 0:
-		server.pause(t, time.Duration(100+r.IntN(400))*time.Millisecond)
+		if err := server.Pause(time.Duration(100+r.IntN(400)) * time.Millisecond); err != nil {
+			t.Error(err)
+		}
 		return "stop and continue"
 	case 1:
 		server.Kill()
 		server.start(t)
 		return "kill and restart"
 	case 2:
-		p.silence()
+		p.Silence()
 		time.Sleep(time.Duration(100+r.IntN(400)) * time.Millisecond) // a real engine
-		p.cut()
+		p.Cut()
 		return "silently dead connections"
 	}
-	p.cut()
+	p.Cut()
 	return "cut connections"
 }
 
@@ -66,56 +67,14 @@ func harmCluster(t *testing.T, r *rand.Rand, c *cluster, js jetstream.JetStream)
 	return "leader that is cut off and lost"
 }
 
-// The server can still apply a write that timed out. A holder that asks again finds out whether it
-// was applied.
-func TestTimedOutWriteIsApplied(t *testing.T) {
-	t.Parallel()
-	server := newChild(t)
-	a := store(t, client(t, server.url()), nil).Authority()
-	do(t, a, "x", acquire(idA, time.Minute), 0)
-	if err := server.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err := a.Do(ctx, "x", renew(idA)); lease.CodeOf(err) != 0 || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("an answer that does not come: %v", err)
-	}
-	if err := server.Continue(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "renewal", func(ctx context.Context) error {
-		_, err := a.Do(ctx, "x", renew(idA))
-		return err
-	})
-}
-
-// A client with ConnectOptions recovers from a connection that dies silently.
-func TestSilentDeath(t *testing.T) {
-	t.Parallel()
-	p := newProxy(t, shared.Client, nil)
-	a := store(t, client(t, p.url()), nil).Authority()
-	do(t, a, t.Name(), acquire(idA, time.Hour), 0)
-	p.silence()
-	began := time.Now()
-	eventually(t, "a renewal over another connection", func(ctx context.Context) error {
-		_, err := a.Do(ctx, t.Name(), renew(idA))
-		return err
-	})
-	t.Logf("recovered after %v", time.Since(began))
-	if took := time.Since(began); took > 25*time.Second {
-		t.Errorf("recovered after %v", took)
-	}
-}
-
 // When NATS can be reached again, a client with ConnectOptions recovers within two seconds.
 func TestRecoveryAfterCuts(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, shared.Client, nil)
-	a := store(t, client(t, p.url()), nil).Authority()
+	p := enginetest.NewProxy(t, shared.Client, nil)
+	a := store(t, client(t, "nats://"+p.Addr()), nil).Authority()
 	do(t, a, t.Name(), acquire(idA, time.Hour), 0)
-	p.refuses.Store(true)
-	p.cut()
+	p.Refuse()
+	p.Cut()
 	for range 10 {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		if _, err := a.Do(ctx, t.Name(), renew(idA)); err == nil {
@@ -124,7 +83,7 @@ func TestRecoveryAfterCuts(t *testing.T) {
 		<-ctx.Done() // without a connection a request fails at once
 		cancel()
 	}
-	p.refuses.Store(false)
+	p.Heal()
 	began := time.Now()
 	eventually(t, "a renewal", func(ctx context.Context) error {
 		_, err := a.Do(ctx, t.Name(), renew(idA))
@@ -140,13 +99,13 @@ func TestRecoveryAfterCuts(t *testing.T) {
 // SPEC S7: if the connection of a watch dies silently, the watch is lost within seconds.
 func TestSilentWatch(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, shared.Client, nil)
-	s := store(t, client(t, p.url()), nil)
+	p := enginetest.NewProxy(t, shared.Client, nil)
+	s := store(t, client(t, "nats://"+p.Addr()), nil)
 	signals, err := s.Watch(t.Context(), t.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.silence()
+	p.Silence()
 	began := time.Now()
 	select {
 	case _, open := <-signals:
@@ -163,15 +122,15 @@ func TestSilentWatch(t *testing.T) {
 // connection, and so does the watch, long before the pings of the client find out.
 func TestLeavesASilentServer(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, shared.Client, nil)
-	s := store(t, client(t, p.url()), nil)
+	p := enginetest.NewProxy(t, shared.Client, nil)
+	s := store(t, client(t, "nats://"+p.Addr()), nil)
 	a := s.Authority()
 	do(t, a, t.Name(), acquire(idA, time.Minute), 0)
 	signals, err := s.Watch(t.Context(), t.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.silence()
+	p.Silence()
 	try := func(limit time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()

@@ -1,7 +1,6 @@
 package natstest
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
@@ -12,53 +11,20 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/histories"
 )
 
-// clients are several clients of one lease. In every second history, the clients use the
-// authorities of their stores, which remember records. The exchanges of such an authority are
-// recorded on the wire.
-type clients struct {
-	stores      []lease.Store
-	authorities []lease.Authority
-	wire        *wire
-	exchanges   int
-	requests    int
-}
-
-// newClients makes a client for each proxy. A client gives up a request when its patience is over.
-// The wire reads all data that passes the proxies.
-func newClients(t *testing.T, w *wire, proxies []*proxy, patience time.Duration) *clients {
-	t.Helper()
-	c := &clients{wire: w}
+// checkHistories checks histories of clients at proxies, whose data the wire reads.
+func checkHistories(t *testing.T, w *wire, proxies []*enginetest.Proxy, runs, requests int, d, patience time.Duration, harm func(*rand.Rand) string) {
+	c := &enginetest.Clients{Begin: func(name string, h *histories.History) { w.begin(key(name), h) }, End: w.end}
 	for _, p := range proxies {
-		js := client(t, p.url(), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0)) // else most requests find no connection
-		s := store(t, js, nil)
-		c.stores = append(c.stores, impatientStore{s, patience})
-		c.authorities = append(c.authorities, impatient{s.Authority(), patience})
+		js := client(t, "nats://"+p.Addr(), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0)) // else most requests find no connection
+		c.Add(store(t, js, nil), patience)
 	}
-	return c
-}
-
-// run runs history i and checks it.
-func (c *clients) run(t *testing.T, seed uint64, i, requests int, d time.Duration) {
-	t.Helper()
-	seed, name := seed+uint64(i), fmt.Sprint(t.Name(), i)
-	var h *histories.History
-	if i%2 == 0 {
-		h = histories.Run(t.Context(), seed, name, c.stores, requests, d)
-	} else {
-		h = new(histories.History)
-		c.wire.begin(key(name), h)
-		h.Run(t.Context(), seed, name, c.authorities, requests, d)
-		c.wire.end()
-	}
-	if err := h.Check(histories.Options{}); err != nil {
-		t.Errorf("history %d, seed %d: %v", i, seed, err)
-	}
-	c.exchanges += h.Len()
-	c.requests += requests * len(c.stores)
+	enginetest.Histories(t, runs, histories.Options{}, func(seed uint64, i int) *histories.History {
+		return c.Run(t.Context(), seed, i, fmt.Sprint(t.Name(), i), requests, d)
+	}, harm)
 }
 
 // SPEC A2, A4: histories are linearizable in the order of the swaps.
@@ -69,16 +35,8 @@ func TestHistories(t *testing.T) {
 		runs = 100
 	}
 	w := new(wire)
-	p := newProxy(t, shared.Client, w)
-	c := newClients(t, w, []*proxy{p, p, p, p}, time.Minute)
-	seed := rand.Uint64()
-	for i := range runs {
-		c.run(t, seed, i, 10, 6*time.Millisecond)
-	}
-	t.Logf("%d histories of %d requests and %d exchanges are linearizable", runs, c.requests, c.exchanges)
-	if c.exchanges < 10*runs {
-		t.Error("that proves nothing")
-	}
+	p := enginetest.NewProxy(t, shared.Client, w.connection)
+	checkHistories(t, w, []*enginetest.Proxy{p, p, p, p}, runs, 10, 6*time.Millisecond, time.Minute, nil)
 }
 
 // SPEC A2, A4: histories are linearizable on three servers, where a write takes longer and several
@@ -90,15 +48,7 @@ func TestHistoriesOfACluster(t *testing.T) {
 		runs = 10
 	}
 	w := new(wire)
-	c := newClients(t, w, newCluster(t, 3).proxies(t, w), time.Minute)
-	seed := rand.Uint64()
-	for i := range runs {
-		c.run(t, seed, i, 10, 30*time.Millisecond)
-	}
-	t.Logf("%d histories of %d requests and %d exchanges are linearizable", runs, c.requests, c.exchanges)
-	if c.exchanges < 10*runs {
-		t.Error("that proves nothing")
-	}
+	checkHistories(t, w, newCluster(t, 3).proxies(t, w), runs, 10, 30*time.Millisecond, time.Minute, nil)
 }
 
 // Histories are linearizable while the server is paused and resumed, killed and started again, and
@@ -107,8 +57,8 @@ func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
 	w := new(wire)
-	p, other := newProxy(t, server.Client, w), newProxy(t, server.Client, w)
-	underFaults(t, 120, w, []*proxy{p, p, other, other}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
+	p, other := enginetest.NewProxy(t, server.Client, w.connection), enginetest.NewProxy(t, server.Client, w.connection)
+	underFaults(t, w, []*enginetest.Proxy{p, p, other, other}, 120, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
 }
 
 // In a cluster of three members, histories are linearizable while the leader is stopped, steps down
@@ -118,42 +68,22 @@ func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
 	c := newCluster(t, 3)
 	w := new(wire)
 	js := client(t, strings.Join(c.endpoints(), ","))
-	underFaults(t, 40, w, c.proxies(t, w), func(r *rand.Rand) string { return harmCluster(t, r, c, js) })
+	underFaults(t, w, c.proxies(t, w), 40, func(r *rand.Rand) string { return harmCluster(t, r, c, js) })
 }
 
-// proxies returns a proxy in front of each member, and one more in front of the first.
-func (c *cluster) proxies(t *testing.T, w *wire) (proxies []*proxy) {
-	for i := range 4 {
-		proxies = append(proxies, newProxy(t, c.members[i%3].Client, w))
-	}
-	return proxies
-}
-
-// underFaults checks histories of clients while the function harm injects faults.
-func underFaults(t *testing.T, runs int, w *wire, proxies []*proxy, harm func(*rand.Rand) string) {
+func underFaults(t *testing.T, w *wire, proxies []*enginetest.Proxy, runs int, harm func(*rand.Rand) string) {
 	if testing.Short() {
 		runs /= 20 // of each kind of history
 	}
-	c := newClients(t, w, proxies, 200*time.Millisecond)
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
-	faults := map[string]int{}
-	for i := range runs {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			c.run(t, seed, i, 200, 100*time.Millisecond)
-		}()
-		for range 4 {
-			time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond) // a real engine
-			faults[harm(r)]++
-		}
-		<-done
+	checkHistories(t, w, proxies, runs, 200, 100*time.Millisecond, 200*time.Millisecond, harm)
+}
+
+// proxies returns a proxy in front of each member, and one more in front of the first.
+func (c *cluster) proxies(t *testing.T, w *wire) (proxies []*enginetest.Proxy) {
+	for i := range 4 {
+		proxies = append(proxies, enginetest.NewProxy(t, c.members[i%3].Client, w.connection))
 	}
-	t.Logf("%d histories of %d requests and %d exchanges are linearizable under %v", runs, c.requests, c.exchanges, faults)
-	if c.exchanges < 50*runs {
-		t.Error("that proves nothing")
-	}
+	return proxies
 }
 
 // The wire and the checker find a stale read that was confirmed, and a write that replaced another
@@ -231,36 +161,4 @@ func (c *conversation) read(record string, revision int) {
 
 func (c *conversation) confirm(revision int) {
 	c.exchange("$KV.leases.=confirm", nats.Header{jetstream.ExpectedLastSubjSeqHeader: {fmt.Sprint(revision)}, jetstream.ExpectedLastSubjSeqSubjHeader: {"$KV.leases.x"}}, "", `{"stream":"KV_leases","seq":9}`)
-}
-
-// An impatient authority gives up a request after a while, without knowing whether NATS carried it
-// out.
-type impatient struct {
-	lease.Authority
-	patience time.Duration
-}
-
-func (a impatient) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.patience)
-	defer cancel()
-	return a.Authority.Do(ctx, name, req)
-}
-
-// An impatientStore gives up an exchange after a while, without knowing whether NATS carried it
-// out.
-type impatientStore struct {
-	lease.Store
-	patience time.Duration
-}
-
-func (s impatientStore) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
-	defer cancel()
-	return s.Store.Load(ctx, name)
-}
-
-func (s impatientStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
-	defer cancel()
-	return s.Store.Swap(ctx, name, old, next)
 }

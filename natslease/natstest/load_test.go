@@ -1,17 +1,12 @@
 package natstest
 
 import (
-	"context"
 	"flag"
-	"fmt"
-	"log/slog"
 	"os"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease/session"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 )
 
 // One process holds 1,000 leases of 10 s at a single server, over one connection, and loses none.
@@ -29,52 +24,11 @@ func TestManyLeasesAtACluster(t *testing.T) {
 }
 
 func manyLeases(t *testing.T, endpoint string) {
-	const workers = 32
-	leases, held := 1000, 25*time.Second
+	l := enginetest.Load{Leases: 1000, Hold: 25 * time.Second}
 	if testing.Short() {
-		leases, held = 200, 4*time.Second
+		l = enginetest.Load{Leases: 200, Hold: 4 * time.Second}
 	}
-	s := store(t, client(t, endpoint), nil)
-	var lost atomic.Int64
-	all := make([]*session.Session, leases)
-	for i := range all {
-		l, err := s.Lease(fmt.Sprint("many/", i), &session.Options{Duration: 10 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.OnLost(func(error) { lost.Add(1) })
-		all[i] = l
-	}
-	defer together(workers, leases, func(i int) { _ = all[i].Close(context.Background()) })
-	began := time.Now()
-	together(workers, leases, func(i int) {
-		if _, err := session.AcquireWait(t.Context(), all[i], nil); err != nil {
-			t.Error(err)
-		}
-	})
-	acquired := time.Since(began)
-	time.Sleep(held) // a real engine
-	alive := 0
-	for _, l := range all {
-		if l.CheckAlive() {
-			alive++
-		}
-	}
-	if n := lost.Load(); n > 0 || alive != leases {
-		t.Errorf("%d leases were lost, %d are held after %v", n, alive, held)
-	}
-	began = time.Now()
-	listed := 0
-	for _, err := range s.List(t.Context(), "many/") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		listed++
-	}
-	if listed != leases {
-		t.Errorf("%d leases are listed", listed)
-	}
-	t.Logf("%d leases acquired in %v, held for %v, listed in %v, none lost", leases, acquired, held, time.Since(began))
+	l.Run(t, store(t, client(t, endpoint), nil))
 }
 
 // wallLeases is how many leases TestWall asks for.
@@ -99,35 +53,9 @@ func TestWall(t *testing.T) {
 	if err := makeBucket(c.url(), 1); err != nil {
 		t.Fatal(err)
 	}
-	s := store(t, client(t, c.url()), nil)
-	var lost, held, refused atomic.Int64
-	var last atomic.Value
-	all := make([]*session.Session, asked)
-	for i := range all {
-		if all[i], err = s.Lease(fmt.Sprint("wall/", i), &session.Options{Duration: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)}); err != nil {
-			t.Fatal(err)
-		}
-		all[i].OnLost(func(error) { lost.Add(1) })
-	}
-	const workers = 64
-	defer together(workers, asked, func(i int) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = all[i].Close(ctx)
-	})
-	together(workers, asked, func(i int) {
-		if ok, err := all[i].Acquire(t.Context()); ok {
-			held.Add(1)
-		} else {
-			refused.Add(1)
-			last.Store(err.Error())
-		}
-	})
-	time.Sleep(hold) // a real engine
-	t.Logf("%d leases of 10 s asked at %.0f syncs/s, and %.0f beside the renewals: %d held for %v, %d refused, %d lost; last refusal: %v", asked, syncs, syncsPerSecond(t, m.Dir), held.Load(), hold, refused.Load(), lost.Load(), last.Load())
-	if lost.Load() > 0 || held.Load() == 0 {
-		t.Errorf("%d of %d were lost", lost.Load(), held.Load())
-	}
+	enginetest.Load{Leases: asked, Hold: hold, Refusals: true, Held: func() {
+		t.Logf("%.0f syncs/s before, and %.0f beside the renewals", syncs, syncsPerSecond(t, m.Dir))
+	}}.Run(t, store(t, client(t, c.url()), nil))
 }
 
 // syncsPerSecond measures how often one writer can write 300 bytes to a file and sync it.
@@ -151,18 +79,4 @@ func syncsPerSecond(t *testing.T, dir string) float64 {
 		}
 	}
 	return float64(n) / time.Since(began).Seconds()
-}
-
-// together calls f with each number below n. The given number of goroutines share the calls.
-func together(workers, n int, f func(i int)) {
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range workers {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				f(i)
-			}
-		})
-	}
-	all.Wait()
 }

@@ -3,15 +3,12 @@ package natstest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/natslease"
 )
@@ -26,6 +24,13 @@ import (
 // asServer is an environment variable. If it is set, the test binary runs as a server. The value is
 // a member as JSON.
 const asServer = "NATSTEST_MEMBER"
+
+var (
+	idA, idB                = enginetest.IDA, enginetest.IDB
+	acquire, renew, release = enginetest.Acquire, enginetest.Renew, enginetest.Release
+	do, eventually          = enginetest.Do, enginetest.Eventually
+	says, permanent         = enginetest.Says, enginetest.Permanent
+)
 
 // shared is the server of all tests that do not harm their server. The server shared has a bucket.
 var shared *member
@@ -41,7 +46,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(func() int {
-		lastPort.Store(rand.Uint32()) // other tests may run on this machine
 		dir, err := os.MkdirTemp("", "natstest")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -92,26 +96,9 @@ type member struct {
 	server *server.Server
 }
 
-// lastPort is the port that freeAddress returned last, counted from the first port that it can
-// return.
-var lastPort atomic.Uint32
-
-// freeAddress returns an address that is free, and stays free while its member is down. It returns
-// each port only once, and no port that the system uses for outgoing connections.
-func freeAddress() (string, error) {
-	const first, ports = 15_000, 15_000
-	for range ports {
-		address := fmt.Sprint("127.0.0.1:", first+lastPort.Add(1)%ports)
-		if l, err := net.Listen("tcp", address); err == nil {
-			return address, l.Close()
-		}
-	}
-	return "", errors.New("there is no free port")
-}
-
 // newMember prepares a server on a free port of the loopback interface.
 func newMember(dir string) (*member, error) {
-	address, err := freeAddress()
+	address, err := processes.FreeAddress()
 	return &member{Name: "alone", Dir: dir, Client: address}, err
 }
 
@@ -131,7 +118,7 @@ func (m *member) start() error {
 		NoLog: true, NoSigs: true, Users: m.Users, SyncAlways: m.Sync,
 	}
 	if m.Cluster != "" {
-		nowhere, err := freeAddress() // members use only their routes, which can be cut
+		nowhere, err := processes.FreeAddress() // members use only their routes, which can be cut
 		if err != nil {
 			return err
 		}
@@ -228,21 +215,9 @@ func (c *child) start(t testing.TB) {
 	}
 }
 
-// pause pauses the child for the time d.
-func (c *child) pause(t testing.TB, d time.Duration) {
-	t.Helper()
-	if err := c.Stop(); err != nil {
-		t.Error(err)
-	}
-	time.Sleep(d) // a real engine
-	if err := c.Continue(); err != nil {
-		t.Error(err)
-	}
-}
-
 // newMembers prepares a cluster of three members. Each member reaches each other member through a
 // proxy.
-func newMembers(t testing.TB) (members []*member, routes map[[2]int]*proxy) {
+func newMembers(t testing.TB) (members []*member, routes map[[2]int]*enginetest.Proxy) {
 	t.Helper()
 	const n = 3
 	dir := t.TempDir()
@@ -250,19 +225,19 @@ func newMembers(t testing.TB) (members []*member, routes map[[2]int]*proxy) {
 		m := &member{Name: fmt.Sprint("n", i), Dir: filepath.Join(dir, fmt.Sprint("n", i))}
 		for _, address := range []*string{&m.Client, &m.Cluster} {
 			var err error
-			if *address, err = freeAddress(); err != nil {
+			if *address, err = processes.FreeAddress(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		members = append(members, m)
 	}
-	routes = map[[2]int]*proxy{}
+	routes = map[[2]int]*enginetest.Proxy{}
 	for i, m := range members {
 		for j, other := range members {
 			if i != j {
-				p := newProxy(t, other.Cluster, nil)
+				p := enginetest.NewProxy(t, other.Cluster, nil)
 				routes[[2]int{i, j}] = p
-				m.Routes = append(m.Routes, p.address)
+				m.Routes = append(m.Routes, p.Addr())
 			}
 		}
 	}
@@ -297,22 +272,4 @@ func store(t testing.TB, js jetstream.JetStream, o *natslease.Options) *natsleas
 		return err
 	})
 	return s
-}
-
-// eventually calls f, with a time limit of two seconds for each call, until f succeeds.
-func eventually(t testing.TB, what string, f func(context.Context) error) {
-	t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		err := f(ctx)
-		cancel()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(10 * time.Millisecond) // a real engine
-	}
 }

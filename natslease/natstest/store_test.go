@@ -12,34 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/natslease"
-	"github.com/fencedlease/lease/session"
 )
-
-var (
-	idA = lease.MustParseID("aaaaaaaa-0000-4000-8000-000000000001")
-	idB = lease.MustParseID("bbbbbbbb-0000-4000-8000-000000000002")
-)
-
-func acquire(id lease.ID, d time.Duration) lease.Request {
-	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: d}
-}
-
-func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
-func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
-
-// do sends a request. The request must be granted if want is 0, and refused with the code want if
-// not.
-func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // long enough for a busy machine
-	defer cancel()
-	res, err := a.Do(ctx, name, req)
-	if lease.CodeOf(err) != want || want == 0 && err != nil {
-		t.Fatalf("%v: %v, want code %v", req.Action, err, want)
-	}
-	return res
-}
 
 func bucket(t testing.TB, js jetstream.JetStream) jetstream.KeyValue {
 	t.Helper()
@@ -292,18 +267,6 @@ func (h *risings) grant(what string, s *natslease.Store) {
 	h.versions[snap.Version] = true
 }
 
-// A holder whose key is deleted notices at its next renewal.
-func TestDeletedKeyIsALoss(t *testing.T) {
-	t.Parallel()
-	js := client(t, shared.url())
-	a := store(t, js, nil).Authority()
-	do(t, a, t.Name(), acquire(idA, time.Minute), 0)
-	if err := bucket(t, js).Delete(t.Context(), t.Name()); err != nil {
-		t.Fatal(err)
-	}
-	do(t, a, t.Name(), renew(idA), lease.ErrIDMismatch)
-}
-
 // tokensAboveAFloor checks that tokens rise above a floor under a name that has a record already, after
 // the key is deleted, and after an old copy is restored.
 func tokensAboveAFloor(t *testing.T, js jetstream.JetStream, h *risings) {
@@ -327,50 +290,16 @@ func tokensAboveAFloor(t *testing.T, js jetstream.JetStream, h *risings) {
 	h.grant("above a floor, after a restoration", floored)
 }
 
-// A deletion by hand is signaled, so that a holder with Watch notices it at once.
-func TestDeletionReachesAWatch(t *testing.T) {
+func TestDeletionIsSeen(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
-	s := store(t, js, nil)
-	do(t, s.Authority(), t.Name(), acquire(idA, time.Minute), 0)
-	signals, err := s.Watch(t.Context(), t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := bucket(t, js).Delete(t.Context(), t.Name()); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case _, ok := <-signals:
-		if !ok {
-			t.Error("the watch is lost")
-		}
-	case <-time.After(30 * time.Second):
-		t.Error("no signal of the deletion")
-	}
+	enginetest.DeletionIsSeen(t, store(t, js, nil), t.Name(), func() error { return bucket(t, js).Delete(t.Context(), t.Name()) })
 }
 
-// A break from another process leaves a holder that watches nearly its whole grace, even if the holder
-// has not renewed for a while.
 func TestGraceWithAWatch(t *testing.T) {
 	t.Parallel()
-	holder, other := store(t, client(t, shared.url()), nil), store(t, client(t, shared.url()), nil)
-	do(t, holder.Authority(), t.Name(), acquire(idA, 30*time.Second), 0)
-	if _, err := holder.Watch(t.Context(), t.Name()); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(8 * time.Second) // a real engine
-	const grace = 20 * time.Second
-	do(t, other.Authority(), t.Name(), lease.Request{Action: lease.ActionBreak, Period: lease.Grace(grace)}, 0)
-	snap, err := holder.Load(t.Context(), t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	left := snap.Record.Until.Sub(snap.Now) - snap.Uncertainty
-	if left < grace-4*time.Second || left > grace { // a mark is at most 2 s old
-		t.Errorf("%v of %v is left", left, grace)
-	}
-	t.Logf("%v of %v is left of the grace of a break 8 s after the last renewal", left.Round(time.Millisecond), grace)
+	other := store(t, client(t, shared.url()), nil).Authority()
+	enginetest.GraceWithAWatch(t, store(t, client(t, shared.url()), nil), other, t.Name())
 }
 
 // Open sends no request. The Store works once its server is up, and until then says what is wrong.
@@ -442,37 +371,12 @@ func TestNames(t *testing.T) {
 	do(t, mine.Authority(), strings.Repeat("n", lease.MaxLabel+1), acquire(idA, time.Minute), lease.ErrName)
 }
 
-// A watch wakes contenders, so the number of their requests does not depend on how long they wait.
 func TestWaitingCostsNothing(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
-	s := store(t, js, nil)
 	holder := store(t, client(t, shared.url()), nil).Authority()
-	do(t, holder, t.Name(), acquire(idA, time.Hour), 0)
-	waiter, err := s.Lease(t.Name(), &session.Options{Duration: time.Minute, RenewInterval: 50 * time.Millisecond, RequestTimeout: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer waiter.Close(context.Background())
-	woken := make(chan time.Time, 1)
-	before := js.Conn().Stats().OutMsgs
-	go func() {
-		if err := waiter.Wait(t.Context()); err != nil {
-			t.Error(err)
-		}
-		woken <- time.Now()
-	}()
-	select {
-	case <-woken:
-		t.Error("woken while the lease is held")
-	case <-time.After(time.Second):
-	}
-	if n := js.Conn().Stats().OutMsgs - before; n > 3 { // the watch, a read and its confirmation
-		t.Errorf("waiting for a second took %d exchanges", n)
-	}
-	released := time.Now()
-	do(t, holder, t.Name(), release(idA), 0)
-	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
+	// The watch, a read and its confirmation are three exchanges.
+	enginetest.WaitingCostsNothing(t, store(t, js, nil), holder, t.Name(), 3, func() int { return int(js.Conn().Stats().OutMsgs) })
 }
 
 // SPEC S10: each renewal moves a lease to the end of the stream. Even if a lease is renewed all the
