@@ -3,7 +3,6 @@ package etcdtest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -11,27 +10,9 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/session"
 )
-
-// compare measures the functions ours and theirs in turns, so that the load of the machine is the
-// same for both. It reports the median of each function and the ratio of the medians.
-func compare(b *testing.B, peer string, ours, theirs func()) {
-	var a, z []time.Duration
-	for b.Loop() {
-		began := time.Now()
-		ours()
-		middle := time.Now()
-		theirs()
-		a, z = append(a, middle.Sub(began)), append(z, time.Since(middle))
-	}
-	slices.Sort(a)
-	slices.Sort(z)
-	our, their := a[len(a)/2], z[len(z)/2]
-	b.ReportMetric(float64(our.Microseconds()), "us-ours")
-	b.ReportMetric(float64(their.Microseconds()), "us-"+peer)
-	b.ReportMetric(float64(our)/float64(their), "x-"+peer)
-}
 
 func must(b *testing.B, err error) {
 	if err != nil {
@@ -49,7 +30,7 @@ func BenchmarkRenew(b *testing.B) {
 	must(b, err)
 	revision := res.Header.Revision
 	value := fmt.Sprintf("%0150d", 0) // as long as the value of a lease
-	compare(b, "txn", func() {
+	enginetest.Benchmark(b, "txn", func() {
 		_, err := a.Do(ctx, b.Name(), renew(idA))
 		must(b, err)
 	}, func() {
@@ -74,7 +55,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	must(b, err)
 	defer s.Close()
 	mutex := concurrency.NewMutex(s, b.Name()+"-mutex")
-	compare(b, "mutex", func() {
+	enginetest.Benchmark(b, "mutex", func() {
 		ok, err := l.Acquire(ctx)
 		must(b, err)
 		if !ok {
@@ -93,7 +74,7 @@ func BenchmarkTakeOver(b *testing.B) {
 	const term = 2 * time.Second
 	ctx := context.Background()
 	n := 0
-	compare(b, "mutex", func() {
+	enginetest.Benchmark(b, "mutex", func() {
 		n++
 		name := fmt.Sprint(b.Name(), n)
 		holder := store(b, client(b, shared.Client), nil).Authority()

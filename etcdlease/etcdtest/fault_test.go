@@ -3,34 +3,33 @@ package etcdtest
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/etcdlease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/session"
 )
 
 // harmServer injects a random fault into a server, and returns the name of the fault.
-func harmServer(t *testing.T, r *rand.Rand, server *child, p *proxy) string {
+func harmServer(t *testing.T, r *rand.Rand, server *child, p *enginetest.Proxy) string {
 	t.Helper()
 	switch r.IntN(3) {
 	case 0:
-		server.pause(t, time.Duration(100+r.IntN(400))*time.Millisecond)
+		if err := server.Pause(time.Duration(100+r.IntN(400)) * time.Millisecond); err != nil {
+			t.Error(err)
+		}
 		return "stop and continue"
 	case 1:
 		server.Kill()
 		server.start(t)
 		return "kill and restart"
 	}
-	p.cut()
+	p.Cut()
 	return "cut connections"
 }
 
@@ -119,43 +118,6 @@ func mend(m *member, members []*member) {
 	}
 }
 
-// A holder at a member that is cut off stops believing that it holds the lease. Only then does a
-// contender at the majority take over, with a newer token.
-func TestCutHolder(t *testing.T) {
-	t.Parallel()
-	members := newCluster(t)
-	minority := members[0]
-	holder, err := store(t, client(t, minority.Client), nil).Lease("x", &session.Options{Duration: 3 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer holder.Close(context.Background())
-	before, err := session.AcquireWait(t.Context(), holder, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	contender, err := store(t, client(t, members[1].Client), nil).Lease("x", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer contender.Close(context.Background())
-	if ok, err := contender.Acquire(t.Context()); ok || err != nil { // its first read
-		t.Fatal(ok, err)
-	}
-	cut(minority, members)
-	defer mend(minority, members)
-	after, err := session.AcquireWait(t.Context(), contender, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if holder.CheckAlive() {
-		t.Error("two holders believe")
-	}
-	if after.Compare(before) <= 0 {
-		t.Errorf("token %s after %s", after, before)
-	}
-}
-
 // If the leader of etcd is down for less time than the lease lasts, the lease is not lost.
 func TestLeaderCrashIsNoLoss(t *testing.T) {
 	t.Parallel()
@@ -188,119 +150,22 @@ func TestLeaderCrashIsNoLoss(t *testing.T) {
 	}
 }
 
-// The server can still apply a write that timed out. A holder that asks again finds out whether it
-// was applied.
-func TestTimedOutWriteIsApplied(t *testing.T) {
-	server := newChild(t)
-	a := store(t, client(t, server.Client), nil).Authority()
-	do(t, a, "x", acquire(idA, time.Minute), 0)
-	if err := server.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err := a.Do(ctx, "x", renew(idA)); lease.CodeOf(err) != 0 || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("an answer that does not come: %v", err)
-	}
-	if err := server.Continue(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "renewal", func(ctx context.Context) error {
-		_, err := a.Do(ctx, "x", renew(idA))
-		return err
-	})
+// newProxy starts a proxy in front of a URL.
+func newProxy(t *testing.T, to string) *enginetest.Proxy {
+	return enginetest.NewProxy(t, strings.TrimPrefix(to, "http://"), nil)
 }
 
-// A proxy passes connections on to a server, and can cut them.
-type proxy struct {
-	url string
-
-	to      atomic.Pointer[string] // where new connections go
-	refuses atomic.Bool            // new connections are closed at once
-
-	mu    sync.Mutex
-	conns map[net.Conn]*atomic.Bool // true: the proxy drops the data that arrives
-}
-
-func newProxy(t *testing.T, to string) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{url: "http://" + l.Addr().String(), conns: map[net.Conn]*atomic.Bool{}}
-	p.to.Store(&to)
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			out, err := net.Dial("tcp", strings.TrimPrefix(*p.to.Load(), "http://"))
-			if err != nil || p.refuses.Load() {
-				in.Close()
-				if out != nil {
-					out.Close()
-				}
-				continue
-			}
-			dead := new(atomic.Bool)
-			p.mu.Lock()
-			p.conns[in], p.conns[out] = dead, dead
-			p.mu.Unlock()
-			pass := func(from, to net.Conn) {
-				_, _ = io.Copy(writerFunc(func(b []byte) (int, error) {
-					if dead.Load() {
-						return len(b), nil
-					}
-					return to.Write(b)
-				}), from)
-				from.Close()
-				to.Close()
-			}
-			all.Go(func() { pass(in, out) })
-			all.Go(func() { pass(out, in) })
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		p.cut()
-		all.Wait()
-	})
-	return p
-}
-
-func (p *proxy) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.conns {
-		c.Close()
-		delete(p.conns, c)
-	}
-}
-
-// silence lets all connections die silently. New connections work.
-func (p *proxy) silence() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, dead := range p.conns {
-		dead.Store(true)
-	}
-}
-
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+// urlOf returns the URL of a proxy.
+func urlOf(p *enginetest.Proxy) string { return "http://" + p.Addr() }
 
 // A store leaves a connection that has died silently after one request. Until then, it logs a warning.
 func TestSilentDeath(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, shared.Client)
 	var said logged
-	a := store(t, client(t, p.url), &etcdlease.Options{SilenceWarning: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&said, nil))}).Authority()
+	a := store(t, client(t, urlOf(p)), &etcdlease.Options{SilenceWarning: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&said, nil))}).Authority()
 	do(t, a, t.Name(), acquire(idA, time.Hour), 0)
-	p.silence()
+	p.Silence()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	if _, err := a.Do(ctx, t.Name(), renew(idA)); err == nil {
@@ -316,7 +181,7 @@ func TestSilentDeath(t *testing.T) {
 	} else {
 		t.Logf("recovered after %v", took)
 	}
-	if text := said.String(); strings.Count(text, "etcd does not answer") != 1 || !strings.Contains(text, p.url) || !strings.Contains(text, "DialKeepAliveTime") {
+	if text := said.String(); strings.Count(text, "etcd does not answer") != 1 || !strings.Contains(text, urlOf(p)) || !strings.Contains(text, "DialKeepAliveTime") {
 		t.Errorf("the store said %q", text)
 	}
 }
@@ -326,10 +191,10 @@ func TestSilentDeath(t *testing.T) {
 func TestRecoveryAfterCuts(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, shared.Client)
-	a := store(t, client(t, p.url), nil).Authority()
+	a := store(t, client(t, urlOf(p)), nil).Authority()
 	do(t, a, t.Name(), acquire(idA, time.Hour), 0)
-	p.refuses.Store(true)
-	p.cut()
+	p.Refuse()
+	p.Cut()
 	for range 10 {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		if _, err := a.Do(ctx, t.Name(), renew(idA)); err == nil {
@@ -337,7 +202,7 @@ func TestRecoveryAfterCuts(t *testing.T) {
 		}
 		cancel()
 	}
-	p.refuses.Store(false)
+	p.Heal()
 	began := time.Now()
 	eventually(t, "a renewal", func(ctx context.Context) error {
 		_, err := a.Do(ctx, t.Name(), renew(idA))

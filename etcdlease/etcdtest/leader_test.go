@@ -3,58 +3,12 @@ package etcdtest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 )
-
-// A member that is cut off from the others answers at once that it has no leader, although its
-// connections live. The next request goes to another member.
-func TestMemberWithoutLeader(t *testing.T) {
-	members := newCluster(t)
-	apart := members[0]
-	if leader(t, members) == apart {
-		apart = members[1]
-	}
-	c, err := newClient(apart.Client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	a := store(t, c, nil).Authority()
-	do(t, a, t.Name(), acquire(idA, time.Minute), 0) // opens the connection
-	cut(apart, members)
-	eventually(t, "a member that knows it has no leader", func(context.Context) error {
-		if apart.etcd.Server.Leader() != 0 {
-			return errors.New("it has one")
-		}
-		return nil
-	})
-	for _, action := range []lease.Request{renew(idA), {Action: lease.ActionRead}} {
-		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-		defer cancel()
-		if _, err := a.Do(ctx, t.Name(), action); err == nil || ctx.Err() != nil {
-			t.Errorf("%v: %v, and the context: %v", action.Action, err, ctx.Err())
-		}
-	}
-	var all []string
-	for _, m := range members {
-		all = append(all, m.Client)
-	}
-	c.SetEndpoints(all...)
-	granted := 0
-	for range 20 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		_, err := a.Do(ctx, t.Name(), renew(idA))
-		if cancel(); err == nil {
-			granted++
-		}
-	}
-	if granted < 10 {
-		t.Errorf("%d of 20 renewals granted by the members that have a leader", granted)
-	}
-}
 
 // A client has one endpoint, which is a proxy. Its member is no longer the right one, but keeps its
 // connections, and only new ones reach another member. Once a request has failed, the next ones reach
@@ -67,10 +21,10 @@ func TestLeavesAMember(t *testing.T) {
 		apart = members[1]
 	}
 	t.Run("Silent", func(t *testing.T) {
-		leavesAMember(t, apart, right, func(p *proxy) { p.silence() })
+		leavesAMember(t, apart, right, func(p *enginetest.Proxy) { p.Silence() })
 	})
 	t.Run("CutOff", func(t *testing.T) {
-		leavesAMember(t, apart, right, func(*proxy) {
+		leavesAMember(t, apart, right, func(*enginetest.Proxy) {
 			cut(apart, members)
 			eventually(t, "a member that knows it has no leader", func(context.Context) error {
 				if apart.etcd.Server.Leader() != 0 {
@@ -88,10 +42,10 @@ func TestLeavesAMember(t *testing.T) {
 
 // leavesAMember calls the function harm once a client uses the wrong member. If harm is nil, the member is
 // wrong from the beginning.
-func leavesAMember(t *testing.T, wrong, right *member, harm func(*proxy)) {
+func leavesAMember(t *testing.T, wrong, right *member, harm func(*enginetest.Proxy)) {
 	const requestTimeout = 4 * time.Second
 	p := newProxy(t, wrong.Client)
-	s := store(t, client(t, p.url), nil)
+	s := store(t, client(t, urlOf(p)), nil)
 	try := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 		defer cancel()
@@ -112,7 +66,7 @@ func leavesAMember(t *testing.T, wrong, right *member, harm func(*proxy)) {
 	if err := try(); err == nil {
 		t.Fatal("granted by the wrong member")
 	}
-	p.to.Store(&right.Client)
+	p.Target(strings.TrimPrefix(right.Client, "http://"))
 	_ = try() // leaves the member
 	began := time.Now()
 	for n := 1; ; n++ {
@@ -128,12 +82,7 @@ func leavesAMember(t *testing.T, wrong, right *member, harm func(*proxy)) {
 		time.Sleep(20 * time.Millisecond) // a real engine: the client is connecting
 	}
 	if earlier != nil {
-		select {
-		case _, ok := <-earlier:
-			if ok {
-				<-earlier // the grant was signaled before the watch was lost
-			}
-		case <-time.After(requestTimeout):
+		if !enginetest.Within(earlier, false) {
 			t.Error("the earlier watch is not lost")
 		}
 	}

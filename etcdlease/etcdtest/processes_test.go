@@ -28,7 +28,7 @@ func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
 	p := newProxy(t, server.Client)
-	hold(t, 120, []string{p.url, p.url, server.Client}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
+	hold(t, 120, []string{urlOf(p), urlOf(p), server.Client}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
 }
 
 // SPEC G1, G2, H9: in a cluster of three members, no stale write passes the guard while the leader
@@ -52,10 +52,10 @@ func TestProcessesFindWhatIsWrong(t *testing.T) {
 			endpoints, harm := slices.Repeat([]string{shared.Client}, 3), func() {}
 			if wrong == processes.Trusting { // needs holders that get no answer while another holder does
 				p := newProxy(t, shared.Client)
-				endpoints, harm = []string{p.url, p.url, shared.Client}, func() {
-					p.silence()
+				endpoints, harm = []string{urlOf(p), urlOf(p), shared.Client}, func() {
+					p.Silence()
 					time.Sleep(2 * term) // real processes
-					p.cut()              // so that the clients connect again
+					p.Cut()              // so that the clients connect again
 				}
 			}
 			seed := rand.Uint64()

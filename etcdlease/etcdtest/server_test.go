@@ -5,12 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -22,12 +19,20 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/fencedlease/lease/etcdlease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/processes"
 )
 
 // asServer is an environment variable. If it is set, the test binary runs as a server. The value is
 // a member as JSON.
 const asServer = "ETCDTEST_MEMBER"
+
+var (
+	idA, idB                = enginetest.IDA, enginetest.IDB
+	acquire, renew, release = enginetest.Acquire, enginetest.Renew, enginetest.Release
+	do, eventually          = enginetest.Do, enginetest.Eventually
+	says                    = enginetest.Says
+)
 
 // shared is the server of all tests that do not harm their server.
 var shared *member
@@ -43,7 +48,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(func() int {
-		lastPort.Store(rand.Uint32()) // other tests may run on this machine
 		dir, err := os.MkdirTemp("", "etcdtest")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -82,23 +86,6 @@ type member struct {
 	etcd *embed.Etcd
 }
 
-// lastPort is the port that freeAddress returned last, counted from the first port that it can
-// return.
-var lastPort atomic.Uint32
-
-// freeAddress returns an address that is free, and stays free while its member is down. It returns
-// each port only once, and no port that the system uses for outgoing connections.
-func freeAddress() (string, error) {
-	const first, ports = 15_000, 15_000
-	for range ports {
-		address := fmt.Sprint("127.0.0.1:", first+lastPort.Add(1)%ports)
-		if l, err := net.Listen("tcp", address); err == nil {
-			return address, l.Close()
-		}
-	}
-	return "", errors.New("there is no free port")
-}
-
 // newMembers prepares a cluster on free ports of the loopback interface.
 func newMembers(dir string, n int) ([]*member, error) {
 	members := make([]*member, n)
@@ -106,7 +93,7 @@ func newMembers(dir string, n int) ([]*member, error) {
 	for i := range members {
 		m := &member{Name: fmt.Sprint("n", i), Dir: filepath.Join(dir, fmt.Sprint("n", i))}
 		for _, address := range []*string{&m.Client, &m.Peer} {
-			free, err := freeAddress()
+			free, err := processes.FreeAddress()
 			if err != nil {
 				return nil, err
 			}
@@ -210,18 +197,6 @@ func (c *child) start(t *testing.T) {
 	}
 }
 
-// pause pauses the child for the time d.
-func (c *child) pause(t *testing.T, d time.Duration) {
-	t.Helper()
-	if err := c.Stop(); err != nil {
-		t.Error(err)
-	}
-	time.Sleep(d) // a real engine
-	if err := c.Continue(); err != nil {
-		t.Error(err)
-	}
-}
-
 // client makes a client that is closed at the end of the test.
 func client(t testing.TB, endpoint string, o ...grpc.DialOption) *clientv3.Client {
 	t.Helper()
@@ -249,27 +224,18 @@ func store(t testing.TB, c *clientv3.Client, o *etcdlease.Options) *etcdlease.St
 }
 
 // A meter counts the exchanges of a client.
-type meter struct {
-	mu sync.Mutex
-	n  int
-}
+type meter struct{ n atomic.Int64 }
 
 func (m *meter) option() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
-		m.mu.Lock()
-		m.n++
-		m.mu.Unlock()
+		m.n.Add(1)
 		return invoke(ctx, method, req, reply, cc, o...)
 	})
 }
 
 // count returns the number of exchanges of f.
 func (m *meter) count(f func()) int {
-	m.mu.Lock()
-	before := m.n
-	m.mu.Unlock()
+	before := m.n.Load()
 	f()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.n - before
+	return int(m.n.Load() - before)
 }

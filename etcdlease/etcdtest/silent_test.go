@@ -3,7 +3,6 @@ package etcdtest
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -18,15 +17,6 @@ import (
 
 	"github.com/fencedlease/lease/etcdlease"
 )
-
-// dumb returns a dialer to a server that accepts connections and never sends anything.
-func dumb() grpc.DialOption {
-	return grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
-		near, far := net.Pipe()
-		go func() { _, _ = io.Copy(io.Discard, far) }()
-		return near, nil
-	})
-}
 
 // serveInMemory starts a server without a network, and returns a dialer to it. The server stops at the
 // end of the test.
@@ -69,34 +59,6 @@ func (l *logged) warns(t *testing.T, when string, want int) {
 	}
 }
 
-// A store warns while a request under a context without a deadline is still under way.
-func TestWarningBeforeTheRequestEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log, said := logger()
-		a := store(t, client(t, "http://silent", dumb()), &etcdlease.Options{SilenceWarning: 10 * time.Second, Logger: log}).Authority()
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan error)
-		go func() {
-			_, err := a.Do(ctx, t.Name(), acquire(idA, time.Minute))
-			ended <- err
-		}()
-		time.Sleep(10*time.Second - 1)
-		said.warns(t, "before 10 s", 0)
-		time.Sleep(time.Nanosecond)
-		said.warns(t, "after 10 s", 1)
-		if text := said.String(); !strings.Contains(text, "for=10s") || !strings.Contains(text, "http://silent") {
-			t.Errorf("the store said %q", text)
-		}
-		time.Sleep(time.Minute)
-		said.warns(t, "a minute later", 1)
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		said.warns(t, "after the request", 1)
-	})
-}
-
 // A store warns once for each silence. A silence begins with the first request that gets no answer.
 // If requests are still under way when etcd answers, a silence begins with that answer.
 func TestOneWarningForEachSilence(t *testing.T) {
@@ -128,6 +90,9 @@ func TestOneWarningForEachSilence(t *testing.T) {
 			said.warns(t, "before 10 s", silence)
 			time.Sleep(time.Nanosecond)
 			said.warns(t, "10 s after the first request", silence+1)
+			if text := said.String(); !strings.Contains(text, "for=10s") || !strings.Contains(text, "http://mute") {
+				t.Errorf("the store said %q", text)
+			}
 			for range 30 {
 				shortly()
 			}
@@ -164,7 +129,9 @@ func TestOneWarningForEachSilence(t *testing.T) {
 func TestNoWarningAfterACanceledRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, said := logger()
-		a := store(t, client(t, "http://silent", dumb()), &etcdlease.Options{SilenceWarning: 10 * time.Second, Logger: log}).Authority()
+		var server mute
+		server.silent.Store(true)
+		a := store(t, client(t, "http://mute", serveInMemory(t, func(s *grpc.Server) { etcdserverpb.RegisterKVServer(s, &server) })), &etcdlease.Options{SilenceWarning: 10 * time.Second, Logger: log}).Authority()
 		for range 3 {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)

@@ -13,31 +13,8 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/etcdlease"
-	"github.com/fencedlease/lease/session"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 )
-
-var (
-	idA = lease.MustParseID("aaaaaaaa-0000-4000-8000-000000000001")
-	idB = lease.MustParseID("bbbbbbbb-0000-4000-8000-000000000002")
-)
-
-func acquire(id lease.ID, d time.Duration) lease.Request {
-	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: d}
-}
-
-func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
-func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
-
-// do sends a request. The request must be granted if want is 0, and refused with the code want if
-// not.
-func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
-	t.Helper()
-	res, err := a.Do(t.Context(), name, req)
-	if lease.CodeOf(err) != want || want == 0 && err != nil {
-		t.Fatalf("%v: %v, want code %v", req.Action, err, want)
-	}
-	return res
-}
 
 // aboutLeft matches what is left of a lease of 15 s when it is written. A client may need some time
 // between its read and its write.
@@ -138,37 +115,9 @@ func TestTokensOutliveTheKey(t *testing.T) {
 	granted("above a floor, after a deletion", floored)
 }
 
-// A holder whose key is deleted notices at its next renewal.
-func TestDeletedKeyIsALoss(t *testing.T) {
+func TestDeletionIsSeen(t *testing.T) {
 	c := client(t, shared.Client)
-	a := store(t, c, nil).Authority()
-	do(t, a, t.Name(), acquire(idA, time.Minute), 0)
-	if _, err := c.Delete(t.Context(), "lease/"+t.Name()); err != nil {
-		t.Fatal(err)
-	}
-	do(t, a, t.Name(), renew(idA), lease.ErrIDMismatch)
-}
-
-// A deletion by hand is signaled, so that a holder with Watch notices it at once.
-func TestDeletionReachesAWatch(t *testing.T) {
-	c := client(t, shared.Client)
-	s := store(t, c, nil)
-	do(t, s.Authority(), t.Name(), acquire(idA, time.Minute), 0)
-	signals, err := s.Watch(t.Context(), t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Delete(t.Context(), "lease/"+t.Name()); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case _, ok := <-signals:
-		if !ok {
-			t.Error("the watch is lost")
-		}
-	case <-time.After(30 * time.Second):
-		t.Error("no signal of the deletion")
-	}
+	enginetest.DeletionIsSeen(t, store(t, c, nil), t.Name(), func() error { return second(c.Delete(t.Context(), "lease/"+t.Name())) })
 }
 
 // SPEC S6: stores with different prefixes have different leases of the same name.
@@ -183,82 +132,10 @@ func TestPrefix(t *testing.T) {
 	do(t, mine, long, acquire(idB, time.Minute), lease.ErrHeldByOther)
 }
 
-// A watch wakes contenders, so the number of their requests does not depend on how long they wait.
 func TestWaitingCostsNothing(t *testing.T) {
 	var m meter
-	s := store(t, client(t, shared.Client, m.option()), nil)
 	holder := store(t, client(t, shared.Client), nil).Authority()
-	do(t, holder, t.Name(), acquire(idA, time.Hour), 0)
-	waiter, err := s.Lease(t.Name(), &session.Options{Duration: 3 * time.Second, RenewInterval: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer waiter.Close(context.Background())
-	woken := make(chan time.Time, 1)
-	n := m.count(func() {
-		go func() {
-			if err := waiter.Wait(t.Context()); err != nil {
-				t.Error(err)
-			}
-			woken <- time.Now()
-		}()
-		select {
-		case <-woken:
-			t.Error("woken while the lease is held")
-		case <-time.After(time.Second):
-		}
-	})
-	if n > 2 {
-		t.Errorf("waiting for a second took %d exchanges", n)
-	}
-	released := time.Now()
-	do(t, holder, t.Name(), release(idA), 0)
-	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
-}
-
-// SPEC S7: a watch still sends signals after a restart of the server.
-func TestWatchOutlivesARestart(t *testing.T) {
-	server := newChild(t)
-	c := client(t, server.Client)
-	s := store(t, c, nil)
-	do(t, s.Authority(), t.Name(), acquire(idA, time.Minute), 0)
-	signals, err := s.Watch(t.Context(), t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Kill()
-	server.start(t)
-	eventually(t, "renewal after the restart", func(ctx context.Context) error {
-		_, err := s.Authority().Do(ctx, t.Name(), renew(idA))
-		return err
-	})
-	select {
-	case _, open := <-signals:
-		if !open { // a watch may be lost; the test then starts another watch
-			if _, err := s.Watch(t.Context(), t.Name()); err != nil {
-				t.Error(err)
-			}
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("neither a signal nor a loss")
-	}
-}
-
-// eventually calls f, with a time limit of one second for each call, until f succeeds.
-func eventually(t testing.TB, what string, f func(context.Context) error) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		err := f(ctx)
-		cancel()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-	}
+	enginetest.WaitingCostsNothing(t, store(t, client(t, shared.Client, m.option()), nil), holder, t.Name(), 2, func() int { return int(m.n.Load()) })
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {
@@ -273,7 +150,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		defer cancel()
 		_, err = s.Authority().Do(ctx, "jobs/nightly", acquire(idA, time.Minute))
 		says(t, err, context.DeadlineExceeded, "jobs/nightly", members[0].Client, "majority")
-		if errors.As(err, new(*lease.PermanentError)) {
+		if enginetest.Permanent(err) {
 			t.Errorf("it may come back: %v", err)
 		}
 	})
@@ -303,7 +180,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		}
 		_, err := store(t, root, nil).Load(ctx, "jobs/nightly")
 		says(t, err, nil, "user and a password")
-		if !errors.As(err, new(*lease.PermanentError)) {
+		if !enginetest.Permanent(err) {
 			t.Errorf("without a user it is not permanent: %v", err)
 		}
 		worker, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Client}, Username: "worker", Password: "secret"})
@@ -313,27 +190,13 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		defer worker.Close()
 		_, err = store(t, worker, nil).Load(ctx, "jobs/nightly")
 		says(t, err, nil, "jobs/nightly", "etcdctl role grant-permission ROLE readwrite lease/ --prefix")
-		if !errors.As(err, new(*lease.PermanentError)) {
+		if !enginetest.Permanent(err) {
 			t.Errorf("without a role it is not permanent: %v", err)
 		}
 	})
 }
 
 func second[T any](_ T, err error) error { return err }
-
-// says requires that err wraps cause, and that the text of err contains the words.
-func says(t *testing.T, err, cause error, words ...string) {
-	t.Helper()
-	if err == nil || cause != nil && !strings.Contains(err.Error(), cause.Error()) && lease.CodeOf(err) != cause {
-		t.Errorf("%v, want one because of %v", err, cause)
-		return
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%q does not say %q", err, word)
-		}
-	}
-}
 
 func TestOptions(t *testing.T) {
 	c := client(t, shared.Client)

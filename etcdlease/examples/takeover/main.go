@@ -6,13 +6,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"flag"
 	"fmt"
 	"log"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strings"
 	"time"
@@ -21,6 +19,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/etcdlease"
+	"github.com/fencedlease/lease/internal/takeover"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -40,7 +39,7 @@ func main() {
 	case *process != "":
 		err = work(store)
 	default:
-		err = watch()
+		err = takeover.Watch(*duration / 2)
 	}
 	if err != nil {
 		log.Fatal(err)
@@ -81,68 +80,4 @@ func work(store *etcdlease.Store) error {
 		return nil
 	}
 	return err
-}
-
-// watch starts the processes, and kills the first process.
-func watch() error {
-	first, err := startProcess("first")
-	if err != nil {
-		return err
-	}
-	defer first.Process.Kill()
-	before, err := first.line()
-	if err != nil {
-		return err
-	}
-	fmt.Println("first  holds it with token ", before)
-	second, err := startProcess("second")
-	if err != nil {
-		return err
-	}
-	defer second.Process.Kill()
-	time.Sleep(*duration / 2)
-	killed := time.Now()
-	if err := first.Process.Kill(); err != nil {
-		return err
-	}
-	fmt.Println("first  is killed")
-	after, err := second.line()
-	if err != nil {
-		return err
-	}
-	fmt.Printf("second holds it with token  %s after %v\n", after, time.Since(killed).Round(10*time.Millisecond))
-	if lease.Token(after).Compare(lease.Token(before)) <= 0 {
-		return fmt.Errorf("token %s is not newer than %s", after, before)
-	}
-	return nil
-}
-
-// A child is a running process and its output.
-type child struct {
-	*exec.Cmd
-	out *bufio.Scanner
-}
-
-// startProcess starts this program again, as another process. startProcess returns when the new
-// process waits for the lease.
-func startProcess(name string) (*child, error) {
-	cmd := exec.Command(os.Args[0], append(os.Args[1:], "-process", name)...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c := &child{cmd, bufio.NewScanner(out)}
-	_, err = c.line()
-	return c, err
-}
-
-func (c *child) line() (string, error) {
-	if !c.out.Scan() {
-		return "", fmt.Errorf("a process ended: %w", c.Wait())
-	}
-	return c.out.Text(), nil
 }
