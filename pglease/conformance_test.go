@@ -10,47 +10,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/pglease"
-	"github.com/fencedlease/lease/session"
 )
 
-// unit is the Unit of the suites. A Session waits two Units for an answer, so a server on a busy
-// machine may stall for a second.
-const unit = 500 * time.Millisecond
-
-// A suited store is a Store or an SQLStore.
-type suited interface {
-	lease.Store
-	Authority() lease.Authority
-	Close()
-}
-
-// suites returns the options of the suites, and runs those for stores and for authorities. The function
-// open returns a store. If connect is not nil, it returns a store whose statements go through transmit.
-func suites(t *testing.T, database string, open func(testing.TB) suited, connect func(testing.TB, leasetest.Transmit) suited) *leasetest.Options {
-	corrupt := func(t testing.TB, name string) { // as an operator can do by hand
-		shared.Exec(t, database, "update lease set id = null where name = $1", name)
-	}
-	o := &leasetest.Options{
-		Unit: unit,
+// suites describes the suites for stores that open makes. If connect is not nil, it makes a store whose
+// statements go through transmit.
+func suites(t *testing.T, database string, open func(testing.TB) enginetest.Store, connect func(testing.TB, leasetest.Transmit) enginetest.Store) enginetest.Suites {
+	o := leasetest.Options{
+		Unit: 500 * time.Millisecond, // a Session waits two Units for an answer, so a server may stall for a second
 		Can:  leasetest.Everything,
 		Lacks: []string{"CanServeOldVersions", "exact time", "Options.Store.Forget", "Options.Store.LoseWatches",
 			"Options.Store.StepClock", "Options.Authority.Put"},
-		Store: leasetest.StoreHooks{
-			Reopen: func(t testing.TB, s lease.Store) lease.Store {
-				s.(suited).Close()
-				return open(t)
-			},
-			Another: func(t testing.TB, _ lease.Store) lease.Store { return open(t) },
-			Corrupt: func(t testing.TB, _ lease.Store, name string) { corrupt(t, name) },
-		},
-		Authority: leasetest.AuthorityHooks{
-			Reopen:  func(t testing.TB, _ lease.Authority) lease.Authority { return open(t).Authority() },
-			Another: func(t testing.TB, _ lease.Authority) lease.Authority { return open(t).Authority() },
-			Corrupt: func(t testing.TB, _ lease.Authority, name string) { corrupt(t, name) },
-		},
 	}
 	if testing.Short() {
 		o.Can &^= leasetest.CanServeOldVersions // in old versions, every lease lasts a minute
@@ -59,46 +31,33 @@ func suites(t *testing.T, database string, open func(testing.TB) suited, connect
 		o.Lacks = append(o.Lacks, "Options.Store.Connect", "Options.Authority.Connect") // TestSQLConformance sets them
 	} else {
 		o.Lacks = append(o.Lacks, "a method Watch")
-		o.Store.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Store { return connect(t, transmit) }
-		o.Authority.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
-			return connect(t, transmit).Authority()
-		}
 	}
-	t.Run("Store", func(t *testing.T) {
-		t.Parallel()
-		leasetest.TestStore(t, func(t testing.TB) lease.Store { return open(t) }, o)
-	})
-	if testing.Short() && connect != nil {
-		return o // the statements are those of the other test
-	}
-	t.Run("Authority", func(t *testing.T) {
-		t.Parallel()
-		leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return open(t).Authority() }, o)
-	})
-	return o
+	return enginetest.Suites{Options: o, Open: open, Connect: connect, Corrupt: func(t testing.TB, name string) { // as an operator can do by hand
+		shared.Exec(t, database, "update lease set id = null where name = $1", name)
+	}}
 }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	names := []string{"Store", "Authority", "Lease"}
+	if testing.Short() {
+		names = names[:2] // the behavior of holders depends little on the store
+	}
 	database := shared.Database(t)
 	p := pool(t, shared.URL(database), func(c *pgxpool.Config) { c.MaxConns = 64 }) // enough for all tests at once
-	o := *suites(t, database, func(t testing.TB) suited { return store(t, p, nil) }, nil)
-	if testing.Short() {
-		return // the behavior of holders depends little on the store
-	}
-	o.Lease.Authority = func(t testing.TB) lease.Authority { return store(t, p, nil).Authority() }
-	t.Run("Lease", func(t *testing.T) {
-		t.Parallel()
-		leasetest.TestLease(t, newLease, &o)
-	})
+	suites(t, database, func(t testing.TB) enginetest.Store { return store(t, p, nil) }, nil).Run(t, names...)
 }
 
 // The suites also run over database/sql, which cannot watch. With -short, these two tests run the suites
 // that take less than a minute.
 func TestSQLConformance(t *testing.T) {
 	t.Parallel()
+	names := []string{"Store", "Authority"}
+	if testing.Short() {
+		names = names[:1] // the statements are those of the other test
+	}
 	database := shared.Database(t)
-	open := func(t testing.TB, db *sql.DB) suited {
+	open := func(t testing.TB, db *sql.DB) enginetest.Store {
 		s, err := pglease.NewSQL(db, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -110,11 +69,11 @@ func TestSQLConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	suites(t, database, func(t testing.TB) suited { return open(t, db) }, func(t testing.TB, transmit leasetest.Transmit) suited {
+	suites(t, database, func(t testing.TB) enginetest.Store { return open(t, db) }, func(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
 		db := sql.OpenDB(linkedConnector{shared.URL(database), transmit})
 		t.Cleanup(func() { db.Close() })
 		return open(t, db)
-	})
+	}).Run(t, names...)
 }
 
 // A linkedConnector makes connections whose statements go through transmit.
@@ -151,18 +110,4 @@ func (c linkedConn) QueryContext(ctx context.Context, query string, args []drive
 		return nil, lost
 	}
 	return rows, err
-}
-
-// newLease makes a holder for the suite.
-func newLease(t testing.TB, h leasetest.Holder) lease.Lease {
-	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = l.Close(ctx)
-	})
-	return l
 }

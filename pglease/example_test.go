@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,16 +20,14 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/pglease"
 )
 
 // build compiles an example, and returns a function that starts it with the URL of a database.
 func build(t *testing.T, name string) (start func(url string) *exec.Cmd) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), name)
-	if out, err := exec.Command("go", "build", "-o", program, "./examples/"+name).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := enginetest.Build(t, ".", name)
 	return func(url string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), program)
 		cmd.Env = append(os.Environ(), "DATABASE_URL="+url)

@@ -175,13 +175,3 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 		says(t, ask(t, a, renew(idA)), "all 1 connections of the pool are in use", "a pool of their own")
 	})
 }
-
-// says fails the test if the text of err lacks one of the words.
-func says(t *testing.T, err error, words ...string) {
-	t.Helper()
-	for _, word := range words {
-		if err == nil || !strings.Contains(err.Error(), word) {
-			t.Errorf("%v\ndoes not say %q", err, word)
-		}
-	}
-}

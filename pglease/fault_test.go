@@ -3,7 +3,6 @@ package pglease_test
 import (
 	"context"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -12,22 +11,6 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/pglease/internal/pgserver"
 )
-
-// ownServer starts a server for a test that harms the server.
-func ownServer(t *testing.T) *pgserver.Server {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "pglease") // other users must be able to enter the directory
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	s, err := pgserver.New(dir, "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Stop)
-	return s
-}
 
 // harm injects a random fault into a server, and returns the name of the fault.
 func harm(s *pgserver.Server, t *testing.T, r *rand.Rand) string {
@@ -96,20 +79,4 @@ func TestWatchIsLostAndFound(t *testing.T) {
 		t.Errorf("a watch of a closed Store: %v", err)
 	}
 	do(t, s.Authority(), "x", acquire(idB, time.Minute), 0)
-}
-
-// within receives from the channel of a watch until it has a signal or, if open is false, until it is
-// closed. It returns false if the channel is closed first, or after 10 s.
-func within(signals <-chan struct{}, open bool) bool {
-	deadline := time.After(10 * time.Second)
-	for {
-		select {
-		case _, isOpen := <-signals:
-			if isOpen == open || !isOpen {
-				return isOpen == open
-			}
-		case <-deadline:
-			return false
-		}
-	}
 }

@@ -4,52 +4,46 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/histories"
+	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/pglease"
 )
 
-// A kind runs random requests of several clients, and returns their history. The second result is the
-// number of renewals that took one exchange or, of clients that do not remember records, of requests.
-type kind func(t *testing.T, seed uint64, name string, stores []*pglease.Store, requests int, d, patience time.Duration) (h *histories.History, renewals int)
-
-// kinds are the two kinds of clients: those that load the record before each request, and those that
-// start from the record that they remember.
-var kinds = map[string]kind{
-	"loading": func(t *testing.T, seed uint64, name string, stores []*pglease.Store, requests int, d, patience time.Duration) (*histories.History, int) {
-		bounded := make([]lease.Store, len(stores))
-		for i, s := range stores {
-			bounded[i] = impatient{s, patience}
-		}
-		return histories.Run(t.Context(), seed, name, bounded, requests, d), requests
-	},
-	"remembering": func(t *testing.T, seed uint64, name string, stores []*pglease.Store, requests int, d, patience time.Duration) (h *histories.History, renewals int) {
-		h = new(histories.History)
-		exchanges := func(s lease.Store) lease.Store { return h.Store(impatient{s, patience}) }
-		authorities, counts := make([]lease.Authority, len(stores)), make([]int, len(stores))
-		for i, s := range stores {
-			authorities[i] = whole{s.Through(exchanges, func(s lease.Store) lease.Store { return exact{exchanges(s), t, &counts[i]} })}
-		}
-		h.Run(t.Context(), seed, name, authorities, requests, d)
-		for _, n := range counts {
-			renewals += n
-		}
-		return h, renewals
-	},
-}
-
-// clients returns a store for each of four clients.
-func clients(t *testing.T, url string) []*pglease.Store {
-	stores := make([]*pglease.Store, 4)
-	for i := range stores {
-		stores[i] = store(t, pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 2 }), nil)
+// checkHistories checks histories of four clients, whether requests first load the record or start from a
+// remembered record. A client gives up a request when its patience is over.
+func checkHistories(t *testing.T, url string, runs, requests int, d, patience time.Duration, harm func(*rand.Rand) string) {
+	var loading []lease.Store
+	var through []enginetest.Through
+	for range 4 {
+		s := store(t, pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 2 }), nil)
+		loading = append(loading, enginetest.Impatient(s, patience))
+		through = append(through, func(exchanges, renewals func(lease.Store) lease.Store) lease.Authority {
+			return whole{s.Through(exchanges, renewals)}
+		})
 	}
-	return stores
+	clock := histories.Options{OwnClock: true}
+	t.Run("loading", func(t *testing.T) {
+		enginetest.Histories(t, runs, clock, func(seed uint64, i int) *histories.History {
+			return histories.Run(t.Context(), seed, fmt.Sprint("loading-", i), loading, requests, d)
+		}, harm)
+	})
+	t.Run("remembering", func(t *testing.T) {
+		var renewals atomic.Int64
+		enginetest.Histories(t, runs, clock, func(seed uint64, i int) *histories.History {
+			return enginetest.Remembering(t, seed, fmt.Sprint("remembering-", i), through, requests, d, patience, &renewals)
+		}, harm)
+		if n := renewals.Load(); n < int64(runs)/2 {
+			t.Errorf("%d renewals in one exchange prove nothing", n)
+		}
+	})
 }
 
 // SPEC A2: every history is linearizable in the time of the server.
@@ -58,25 +52,7 @@ func TestHistories(t *testing.T) {
 	if testing.Short() {
 		runs = 50
 	}
-	stores := clients(t, shared.URL(shared.Database(t)))
-	for what, run := range kinds {
-		t.Run(what, func(t *testing.T) {
-			first, exchanges, renewals, n := rand.Uint64(), 0, 0, 0
-			// If the server stalls, leases end before they are renewed, so a run can have few renewals.
-			for ; n < runs || renewals < runs && n < 10*runs; n++ {
-				seed := first + uint64(n)
-				h, renewed := run(t, seed, fmt.Sprint(what, "-", n), stores, 15, 6*time.Millisecond, time.Minute)
-				if err := h.Check(histories.Options{OwnClock: true}); err != nil {
-					t.Fatalf("seed %d: %v", seed, err)
-				}
-				exchanges, renewals = exchanges+h.Len(), renewals+renewed
-			}
-			t.Logf("%d histories of %d exchanges are linearizable", n, exchanges)
-			if renewals < runs {
-				t.Errorf("%d renewals in one exchange prove nothing", renewals)
-			}
-		})
-	}
+	checkHistories(t, shared.URL(shared.Database(t)), runs, 15, 6*time.Millisecond, time.Minute, nil)
 }
 
 // A whole authority rounds three of four durations so that the server can count them.
@@ -96,49 +72,28 @@ func TestHistoriesUnderFaults(t *testing.T) {
 	if testing.Short() {
 		runs = 3
 	}
-	server := ownServer(t)
-	stores := clients(t, server.URL(server.Database(t)))
-	for what, run := range kinds {
-		t.Run(what, func(t *testing.T) {
-			seed := rand.Uint64()
-			r := rand.New(rand.NewPCG(seed, 0))
-			exchanges, faults := 0, map[string]int{}
-			for i := range runs {
-				done := make(chan *histories.History, 1)
-				go func() {
-					h, _ := run(t, seed+uint64(i), fmt.Sprint(what, "-", i), stores, 450, 100*time.Millisecond, 200*time.Millisecond)
-					done <- h
-				}()
-				for range 4 {
-					time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond) // a real engine
-					faults[harm(server, t, r)]++
-				}
-				h := <-done
-				if err := h.Check(histories.Options{OwnClock: true}); err != nil {
-					t.Fatalf("seed %d: %v", seed, err)
-				}
-				exchanges += h.Len()
-			}
-			t.Logf("%d histories of %d exchanges are linearizable under %v", runs, exchanges, faults)
-		})
+	server := ownServer(t, "fsync=off")
+	checkHistories(t, server.URL(server.Database(t)), runs, 450, 100*time.Millisecond, 200*time.Millisecond, func(r *rand.Rand) string { return harm(server, t, r) })
+}
+
+// openStore makes the store of a process that holds a lease.
+func openStore(url string) (processes.Store, error) {
+	p, err := pgxpool.New(context.Background(), url)
+	if err != nil {
+		return nil, err
 	}
+	return pglease.New(p, nil)
 }
 
-// An impatient store gives up a request after a while, without knowing whether the server carried
-// it out.
-type impatient struct {
-	lease.Store
-	patience time.Duration
-}
-
-func (s impatient) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
-	defer cancel()
-	return s.Store.Load(ctx, name)
-}
-
-func (s impatient) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
-	defer cancel()
-	return s.Store.Swap(ctx, name, old, next)
+// SPEC G1, G2, H9: under the same faults, while holders are paused, resumed and killed, no stale write
+// passes the guard, and no holder believes that it holds the lease while another holder has it.
+func TestHoldersAtAServerUnderFaults(t *testing.T) {
+	rounds := 60
+	if testing.Short() {
+		rounds = 8
+	}
+	server := ownServer(t, "fsync=off")
+	url := server.URL(server.Database(t))
+	processes.Prove(t, processes.Options{Name: t.Name(), Endpoints: []string{url, url, url}, Duration: time.Second}, rounds,
+		func(r *rand.Rand) string { return harm(server, t, r) })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/pglease"
-	"github.com/fencedlease/lease/pglease/internal/pgserver"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -30,16 +29,7 @@ var (
 //	go test -run TestLoad -v -timeout 30m -load.leases 10000 -load.hold 25s -load.rate 400
 func TestLoad(t *testing.T) {
 	const pooled, workers = 16, 64
-	dir, err := os.MkdirTemp("", "pglease")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	server, err := pgserver.New(dir, "fsync=on")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Stop)
+	server := ownServer(t, "fsync=on")
 	s := store(t, pool(t, server.URL(server.Database(t)), func(c *pgxpool.Config) { c.MaxConns = pooled }), nil)
 	var lost, failed atomic.Int64
 	leases := make([]*session.Session, *loadLeases)
@@ -52,11 +42,11 @@ func TestLoad(t *testing.T) {
 		leases[i] = l
 	}
 	t.Cleanup(func() {
-		together(workers, len(leases), func(i int) { _ = leases[i].Close(context.Background()) })
+		enginetest.Together(workers, len(leases), func(i int) { _ = leases[i].Close(context.Background()) })
 	})
 	rate := func(f func(i int) (bool, error)) float64 {
 		began := time.Now()
-		together(workers, len(leases), func(i int) {
+		enginetest.Together(workers, len(leases), func(i int) {
 			if ok, err := f(i); err != nil || !ok {
 				failed.Add(1)
 			}
@@ -77,20 +67,6 @@ func TestLoad(t *testing.T) {
 	if both := 2 / (1/acquires + 1/releases); both < *loadRate {
 		t.Errorf("%.0f acquires and releases a second, want %.0f", both, *loadRate)
 	}
-}
-
-// together calls f with each number below n. The given number of goroutines share the calls.
-func together(workers, n int, f func(i int)) {
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range workers {
-		all.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				f(int(i))
-			}
-		})
-	}
-	all.Wait()
 }
 
 // churn acquires and releases leases until stop is called. The result done counts the granted requests.

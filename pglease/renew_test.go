@@ -1,22 +1,23 @@
 package pglease_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 )
 
 // For every duration, a renewal stores the same until that the state machine computes from the
 // server's time, even if an operator has rounded the end of the lease.
 func TestRenewalIsExact(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
-	renewals := 0
+	var renewals atomic.Int64
 	s := store(t, p, nil)
-	a := s.Through(func(s lease.Store) lease.Store { return s }, func(s lease.Store) lease.Store { return exact{s, t, &renewals} })
+	a := s.Through(func(s lease.Store) lease.Store { return s }, func(s lease.Store) lease.Store { return enginetest.Exact{Store: s, T: t, N: &renewals} })
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -48,26 +49,7 @@ func TestRenewalIsExact(t *testing.T) {
 			last = res
 		}
 	}
-	if renewals < 100 {
-		t.Errorf("%d renewals in one exchange prove nothing", renewals)
+	if n := renewals.Load(); n < 100 {
+		t.Errorf("%d renewals in one exchange prove nothing", n)
 	}
-}
-
-// An exact store checks renewals: it must commit the record that the state machine computes for the
-// time that the store returns.
-type exact struct {
-	lease.Store
-	t *testing.T
-	n *int
-}
-
-func (s exact) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	snap, err := s.Store.Swap(ctx, name, old, next)
-	if err == nil {
-		*s.n++
-		if want, refusal := lease.Step(old.Record, renew(old.Record.ID), snap.Now); refusal != nil || snap.Record != want || old.Record.At(snap.Now) != old.Record {
-			s.t.Errorf("%v was renewed at %v to %v, want %v, %v", old.Record, snap.Now, snap.Record, want, refusal)
-		}
-	}
-	return snap, err
 }

@@ -8,10 +8,24 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/pglease"
 	"github.com/fencedlease/lease/pglease/internal/pgserver"
 )
+
+var (
+	idA, idB                = enginetest.IDA, enginetest.IDB
+	acquire, renew, release = enginetest.Acquire, enginetest.Renew, enginetest.Release
+	do, eventually, within  = enginetest.Do, enginetest.Eventually, enginetest.Within
+	ownServer               = pgserver.NewFor
+)
+
+// says fails the test if the text of err lacks one of the words.
+func says(t *testing.T, err error, words ...string) {
+	t.Helper()
+	enginetest.Says(t, err, nil, words...)
+}
 
 // shared is the server of all tests that do not harm their server.
 var shared *pgserver.Server
@@ -22,12 +36,11 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "pglease")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+		if err == nil {
+			defer os.RemoveAll(dir)
+			shared, err = pgserver.New(dir, "fsync=off")
 		}
-		defer os.RemoveAll(dir)
-		if shared, err = pgserver.New(dir, "fsync=off"); err != nil {
+		if err != nil {
 			fmt.Fprintln(os.Stderr, "these tests need PostgreSQL 14 or newer: ", err)
 			return 1
 		}

@@ -16,29 +16,6 @@ import (
 	"github.com/fencedlease/lease/pglease"
 )
 
-var (
-	idA = lease.MustParseID("aaaaaaaa-0000-4000-8000-000000000001")
-	idB = lease.MustParseID("bbbbbbbb-0000-4000-8000-000000000002")
-)
-
-func acquire(id lease.ID, d time.Duration) lease.Request {
-	return lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: d}
-}
-
-func renew(id lease.ID) lease.Request   { return lease.Request{Action: lease.ActionRenew, ID: id} }
-func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
-
-// do sends a request. The request must be granted if want is 0, and refused with the code want if
-// not.
-func do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
-	t.Helper()
-	res, err := a.Do(t.Context(), name, req)
-	if lease.CodeOf(err) != want || want == 0 && err != nil {
-		t.Fatalf("%v: %v, want code %v", req.Action, err, want)
-	}
-	return res
-}
-
 // A meter counts the statements of a pool, and its notifications. A statement takes one exchange after it
 // is prepared.
 type meter struct{ n, notified atomic.Int64 }
@@ -191,24 +168,6 @@ func waitFor(t *testing.T, p *pgxpool.Pool, words string) {
 		}
 		return err
 	})
-}
-
-// eventually calls f, with a time limit of one second for each call, until f succeeds.
-func eventually(t testing.TB, what string, f func(context.Context) error) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		err := f(ctx)
-		cancel()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(time.Millisecond) // a real engine
-	}
 }
 
 // Options.Floor is older than every token of a Store, also of a name that has a record already, and the

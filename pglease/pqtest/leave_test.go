@@ -3,12 +3,13 @@ package pqtest
 import (
 	"context"
 	"fmt"
-	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/pglease/internal/pgserver"
 )
 
@@ -29,15 +30,7 @@ func TestStoreLeavesAReadOnlyServer(t *testing.T) {
 	}
 	servers := [2]*pgserver.Server{}
 	for i := range servers {
-		dir, err := os.MkdirTemp("", "pqtest")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		if servers[i], err = pgserver.New(dir, "fsync=off"); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(servers[i].Stop)
+		servers[i] = pgserver.NewFor(t, "fsync=off")
 	}
 	for what, open := range map[string]func(t *testing.T, url string) opened{
 		"pgx":    func(t *testing.T, url string) opened { return openPgx(t, url, nil) },
@@ -48,8 +41,8 @@ func TestStoreLeavesAReadOnlyServer(t *testing.T) {
 			if same := servers[1].Database(t); same != database {
 				t.Fatalf("databases %s and %s", database, same)
 			}
-			to := pgserver.NewRedirect(t, servers[0])
-			s := open(t, to.URL(database))
+			to := enginetest.NewProxy(t, servers[0].Address(), nil)
+			s := open(t, strings.Replace(servers[0].URL(database), servers[0].Address(), to.Addr(), 1))
 			a := s.Authority()
 			var longest time.Duration
 			for n := range switches {
@@ -72,7 +65,7 @@ func TestStoreLeavesAReadOnlyServer(t *testing.T) {
 					}
 				}
 				after.SetReadOnly(t, false)
-				to.To(after)
+				to.Target(after.Address())
 				before.SetReadOnly(t, true)
 				began := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
@@ -96,12 +89,8 @@ func TestStoreLeavesAReadOnlyServer(t *testing.T) {
 				if signals == nil {
 					continue
 				}
-				for open := true; open; {
-					select {
-					case _, open = <-signals:
-					case <-time.After(10 * time.Second):
-						t.Fatal("the watch does not end")
-					}
+				if !enginetest.Within(signals, false) {
+					t.Fatal("the watch does not end")
 				}
 			}
 			t.Logf("%d switches: the next request took at most %v", switches, longest)

@@ -4,17 +4,17 @@ package pgserver
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/pglease"
 )
 
@@ -22,10 +22,10 @@ import (
 // temporary folder. A Server ends when the tests end.
 type Server struct {
 	dir, data string
-	port      int
+	address   string // host and port
 	settings  []string
-	child     *exec.Cmd
-	ended     chan struct{}
+	child     *processes.Process
+	pid       int
 	databases atomic.Int64
 }
 
@@ -63,10 +63,26 @@ func New(dir string, settings ...string) (*Server, error) {
 	if out, err := init.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %v\n%s", err, out)
 	}
-	if s.port, err = freePort(); err != nil {
+	if s.address, err = processes.FreeAddress(); err != nil {
 		return nil, err
 	}
 	return s, s.Start()
+}
+
+// NewFor starts a server that ends with the test.
+func NewFor(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pglease") // other users must be able to enter the directory
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s, err := New(dir, settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
 }
 
 // Start starts the server, and returns when the server answers. Start may be called again after
@@ -76,7 +92,7 @@ func (s *Server) Start() error {
 	if err != nil {
 		return err
 	}
-	args := []string{"-D", s.data, "-k", s.dir, "-p", strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=400"}
+	args := []string{"-D", s.data, "-k", s.dir, "-p", port(s.address), "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=400"}
 	for _, set := range s.settings {
 		args = append(args, "-c", set)
 	}
@@ -85,16 +101,14 @@ func (s *Server) Start() error {
 		return err
 	}
 	defer log.Close()
-	s.child = exec.Command(filepath.Join(bin, "postgres"), args...)
-	s.child.SysProcAttr, _, _ = unprivileged()
-	s.child.Dir, s.child.Stdout, s.child.Stderr = s.dir, log, log
-	s.ended = make(chan struct{})
-	started := make(chan error)
-	go startAndWait(s.child, started, s.ended)
-	if err := <-started; err != nil {
+	cmd := exec.Command(filepath.Join(bin, "postgres"), args...)
+	cmd.SysProcAttr, _, _ = unprivileged()
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
+	if s.child, err = processes.Run(cmd); err != nil {
 		return err
 	}
-	return await("postgres", s.ended, filepath.Join(s.dir, "log"), func(ctx context.Context) error {
+	s.pid = cmd.Process.Pid
+	return await("postgres", s.child.Ended(), filepath.Join(s.dir, "log"), func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, s.URL("postgres"))
 		if err == nil {
 			conn.Close(ctx)
@@ -126,13 +140,22 @@ func await(program string, ended <-chan struct{}, log string, try func(context.C
 
 // URL returns the connection string of a database.
 func (s *Server) URL(database string) string {
-	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
+	return connString(s.address, database)
+}
+
+func connString(address, database string) string {
+	return "postgres://postgres@" + address + "/" + database + "?sslmode=disable"
+}
+
+func port(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
 }
 
 // Kill ends the server like a crash.
 func (s *Server) Kill() {
 	s.killAll()
-	<-s.ended
+	s.child.Kill()
 }
 
 // Restart starts a server that was killed. Processes of the old server may still hold its port and
@@ -149,7 +172,7 @@ func (s *Server) Restart() error {
 // Stop ends the server.
 func (s *Server) Stop() {
 	s.quit()
-	<-s.ended
+	<-s.child.Ended()
 }
 
 // Name returns an unused name for a database.
@@ -176,17 +199,4 @@ func (s *Server) Exec(t testing.TB, database, sql string, args ...any) {
 	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
-}
-
-// startAndWait runs a child process until it ends. startAndWait locks its goroutine to an OS
-// thread, because Linux kills the child when the thread that started the child ends.
-func startAndWait(child *exec.Cmd, started chan<- error, ended chan<- struct{}) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := child.Start()
-	started <- err
-	if err == nil {
-		_ = child.Wait()
-	}
-	close(ended)
 }

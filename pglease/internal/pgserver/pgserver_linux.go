@@ -28,7 +28,7 @@ func unprivileged() (*syscall.SysProcAttr, int, error) {
 
 // signal sends a signal to every process of the server.
 func (s *Server) signal(sig syscall.Signal) {
-	for _, pid := range append(children(s.child.Process.Pid), s.child.Process.Pid) {
+	for _, pid := range append(children(s.pid), s.pid) {
 		_ = syscall.Kill(pid, sig)
 	}
 }
@@ -56,5 +56,5 @@ func (s *Server) killAll() { s.signal(syscall.SIGKILL) }
 // quit asks the server to end at once, even if it is paused.
 func (s *Server) quit() {
 	s.Resume()
-	_ = s.child.Process.Signal(syscall.SIGQUIT)
+	_ = syscall.Kill(s.pid, syscall.SIGQUIT)
 }

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/fencedlease/lease/internal/check/processes"
 )
 
 // Pooler starts pgbouncer in front of the server. pgbouncer shares a few connections between
@@ -22,7 +24,7 @@ func (s *Server) Pooler(t testing.TB) (url func(database string) string) {
 	if _, err := os.Stat(program); err != nil {
 		t.Fatal("this test needs pgbouncer: apt-get install pgbouncer")
 	}
-	port, err := freePort()
+	address, err := processes.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,17 +40,17 @@ func (s *Server) Pooler(t testing.TB) (url func(database string) string) {
 	for file, text := range map[string]string{
 		users: "\"postgres\" \"\"\n",
 		settings: fmt.Sprintf(`[databases]
-* = host=127.0.0.1 port=%d
+* = host=127.0.0.1 port=%s
 [pgbouncer]
 listen_addr = 127.0.0.1
-listen_port = %d
+listen_port = %s
 unix_socket_dir =
 auth_type = trust
 auth_file = %s
 pool_mode = transaction
 default_pool_size = 4
 logfile = %s
-`, s.port, port, users, filepath.Join(dir, "log")),
+`, port(s.address), port(address), users, filepath.Join(dir, "log")),
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -57,19 +59,15 @@ logfile = %s
 	if err := os.Chown(dir, uid, -1); err != nil {
 		t.Fatal(err)
 	}
-	child := exec.Command(program, settings)
-	child.SysProcAttr, child.Dir = attr, dir
-	started, ended := make(chan error), make(chan struct{})
-	go startAndWait(child, started, ended)
-	if err := <-started; err != nil {
+	cmd := exec.Command(program, settings)
+	cmd.SysProcAttr, cmd.Dir = attr, dir
+	child, err := processes.Run(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = child.Process.Kill()
-		<-ended
-	})
-	err = await("pgbouncer", ended, filepath.Join(dir, "log"), func(ctx context.Context) error {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprint("127.0.0.1:", port))
+	t.Cleanup(func() { child.Kill() })
+	err = await("pgbouncer", child.Ended(), filepath.Join(dir, "log"), func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err == nil {
 			conn.Close()
 		}
@@ -78,16 +76,5 @@ logfile = %s
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(database string) string {
-		return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", port, database)
-	}
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return func(database string) string { return connString(address, database) }
 }
