@@ -20,6 +20,7 @@ var matrixBugs = []plantedBug{
 	{"store/breaking x operation/has its epoch for a version", "S2/no-version-recurs-in-any-state"},
 	{"store/breaking x second client/is shown as it was", "S8/no-load-is-stale-for-another-client-in-any-state"},
 	{"store/broken x reopen/is lost", "S3/reopening-keeps-every-state"},
+	{"store/available x forget/is forgotten without its epoch", "S3/each-forgotten-state-raises-the-epoch"},
 	{"store/leased x operation/is loaded as free", "S1/it-works-at-all"},
 	{"store/leased x operation/is written with a lower epoch", "S1/swap-commits-in-every-state"},
 	{"store/leased x operation/is written without its owner", "S1/swap-commits"},

@@ -141,11 +141,15 @@ var storeStateRules = []rule{
 		}
 		epochs := map[string]uint64{}
 		forget := func(name string, snap lease.Snapshot, next lease.Record, what string) {
-			if put := s.put(name, snap, next); !next.ID.IsZero() { // without an ID, the rule cannot see whether the name is known
-				epochs[name] = put.Record.Epoch
+			s.put(name, snap, next)
+			if !next.ID.IsZero() { // without an ID, the rule cannot see whether the name is known
+				epochs[name] = next.Epoch
 			}
 			s.pass(2*after + s.Unit)
 			s.forget()
+			if seen := s.load(name).Record; seen.Epoch < next.Epoch {
+				s.Errorf("%q had epoch %d, and has %d since the store was to forget it, %s", name, next.Epoch, seen.Epoch, what)
+			}
 			s.requireMinEpoch(epochs, ", "+what)
 			if s.can(hasReopen) {
 				s.reopen()
