@@ -22,10 +22,6 @@ type user struct {
 // If the cache lacks a module, the module comes from the computer's module proxy.
 func newUser(t *testing.T, r *tree) *user {
 	t.Helper()
-	proxy := t.TempDir()
-	if err := r.proxy(proxy); err != nil {
-		t.Fatal(err)
-	}
 	settings, err := exec.Command("go", "env", "GOMODCACHE", "GOPROXY").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +29,7 @@ func newUser(t *testing.T, r *tree) *user {
 	cache, others, _ := strings.Cut(strings.TrimSpace(string(settings)), "\n")
 	u := &user{t, append(os.Environ(),
 		"GOPATH="+t.TempDir(), "GOMODCACHE=", "GOBIN=", "GOWORK=off",
-		"GOPROXY="+strings.Join([]string{"file://" + filepath.ToSlash(proxy), "file://" + filepath.ToSlash(cache) + "/cache/download", others}, ","),
+		"GOPROXY="+strings.Join([]string{"file://" + filepath.ToSlash(r.proxy), "file://" + filepath.ToSlash(cache) + "/cache/download", others}, ","),
 		"GONOSUMDB="+rootPath+","+rootPath+"/*",
 		"GOFLAGS=-modcacherw -trimpath", // so that the test can remove folders, and can reuse compiled packages
 	)}
@@ -57,7 +53,11 @@ func (u *user) program(r *tree, example string, files ...string) (own string) {
 	u.Helper()
 	own = u.TempDir()
 	for _, file := range files {
-		if err := copyFile(filepath.Join(r.folder, "examples", example, file), filepath.Join(own, file)); err != nil {
+		data, err := os.ReadFile(filepath.Join(r.folder, "examples", example, file))
+		if err == nil {
+			err = write(own, map[string][]byte{file: data})
+		}
+		if err != nil {
 			u.Fatal(err)
 		}
 	}
@@ -71,14 +71,19 @@ func (u *user) program(r *tree, example string, files ...string) (own string) {
 // examples. The go.sum of the release has what the module needs. With -short, the test covers only the
 // root module.
 func TestRehearsal(t *testing.T) {
-	r, err := makeTree(root, filepath.Join(t.TempDir(), "tree"), version)
+	r, err := release(checkout(t), t.TempDir(), version)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u := newUser(t, r)
 	commands := 0
-	for _, m := range r.modules {
-		if !m.published() || testing.Short() && m.folder != "." {
+	for _, folder := range append(unpublished, "pglease", "leasetest/linearize") {
+		if r.modules[rootPath+"/"+folder] == nil {
+			t.Errorf("there is no module %s", folder)
+		}
+	}
+	for _, m := range r.published() {
+		if testing.Short() && m.folder != "." {
 			continue
 		}
 		t.Run("get/"+m.path, func(t *testing.T) {
@@ -108,7 +113,9 @@ func TestRehearsal(t *testing.T) {
 				}
 			}
 			if imports != "" {
-				write(t, filepath.Join(own, "main.go"), "package main\n\n"+imports+"\nfunc main() {}\n")
+				if err := write(own, map[string][]byte{"main.go": []byte("package main\n\n" + imports + "\nfunc main() {}\n")}); err != nil {
+					t.Fatal(err)
+				}
 				u.run(own, "go", "get", ".")
 				u.run(own, "go", "build", ".")
 			}
