@@ -93,9 +93,9 @@ func (c config) make() *config {
 	}
 	if c.states == 0 {
 		c.states = 30_000
-		if underRace {
-			c.states = 2_000
-		}
+	}
+	if underRace {
+		c.states = 2_000
 	}
 	if c.deep == 0 {
 		c.deep = 500_000
@@ -369,6 +369,7 @@ var configs = []*config{
 		calls:   [2]kinds{of(evAcquire, evRelease, evCancel)},
 		world:   of(evGarble, evCorrupt, evRefuse, evBlank, evDelay),
 		bounds:  bounds{calls: [2]uint8{4}, faults: 3, ticks: 3},
+		states:  15_000, // each costs several times as much as elsewhere
 	}.make(),
 	config{
 		name:   "wrong-renewals",
@@ -376,6 +377,7 @@ var configs = []*config{
 		calls:  [2]kinds{always},
 		world:  of(evGarble, evCorrupt, evRefuse, evSilence, evDeliver),
 		bounds: bounds{calls: [2]uint8{2}, faults: 3, ticks: 8},
+		states: 15_000, // each costs several times as much as elsewhere
 	}.make(),
 	config{
 		name:    "pauses",

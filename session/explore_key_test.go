@@ -272,7 +272,7 @@ func (s set) has(h uint64) bool { _, ok := s[h]; return ok }
 // TestKeyIsEnough checks that the same event leads from worlds with equal keys to worlds with equal
 // keys. It also checks that an event in a copy of a world does not change the original.
 func TestKeyIsEnough(t *testing.T) {
-	limit := 1000 // of the worlds in each configuration
+	limit := 300 // of the worlds in each configuration
 	if *deep {
 		limit = 4000
 	}
