@@ -26,9 +26,10 @@ text{fill:var(--fg)}
 .breaking{fill:url(#breaking)}
 .stopping{fill:url(#stopping)}
 .believes{fill:var(--bg)}
-.leased+.in,.works+.in{fill:var(--bg)}
-.breaking+.in,.stopping+.in{stroke:var(--bg);stroke-width:4;paint-order:stroke}
+.leased~.in,.works~.in{fill:var(--bg)}
+.mark,.breaking~.in,.stopping~.in{stroke:var(--bg);stroke-width:4;paint-order:stroke}
 @media(max-width:1000px){.narrow{display:none}}
+@media(min-width:1001px){.short{display:none}}
 </style>
 <defs>
 <pattern id="breaking" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path class="leased" d="M0 0V6"/></pattern>
@@ -121,12 +122,16 @@ func (b *brush) lane(l *lane, events []event) {
 				b.printf(`<text class="in" x="4" y="14">%s</text>`, p.text)
 			case 700*n < 1600*width:
 				b.printf(`<text class="in narrow" x="4" y="14">%s</text>`, p.text)
+				if short := p.text[strings.LastIndexByte(p.text, ' ')+1:]; float64(700*len(short)+800) < 400*width {
+					b.printf(`<text class="in short" x="4" y="14">%s</text>`, short) // the number of a token
+				}
 			}
 			b.printf(`</svg>`)
 		}
 	}
 	rows := []float64{-10, -10, -10} // where the last number of each row is
 	used := 0
+	labels := &brush{} // above all lines
 	for i := range events {
 		e := &events[i]
 		if e.lane != l.name {
@@ -145,8 +150,9 @@ func (b *brush) lane(l *lane, events []event) {
 			anchor = "end"
 		}
 		b.printf(`<line class="event" x1="%.2f%%" x2="%.2f%%" y1="%d" y2="%d"/>`, x, x, bar-3, bar+24+14*row)
-		b.printf(`<text text-anchor="%s" x="%.2f%%" y="%d">%c%d</text>`, anchor, x, bar+35+14*row, e.symbol, b.number[e])
+		labels.printf(`<text class="mark" text-anchor="%s" x="%.2f%%" y="%d">%c%d</text>`, anchor, x, bar+35+14*row, e.symbol, b.number[e])
 	}
+	b.out.Write(labels.out.Bytes())
 	b.y = bar + 26 + 14*used
 }
 
