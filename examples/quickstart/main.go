@@ -29,7 +29,7 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout, rand.Reader); err != nil {
+	if err := run(context.Background(), memory.New(nil), os.Stdout, rand.Reader); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -40,7 +40,7 @@ type sharedState struct {
 	guard fencing.Guard // The guard is part of the resource.
 	began time.Time
 	out   *log.Logger
-	rand  io.Reader     // The times of renewals depend on this source.
+	rand  io.Reader     // The times of renewals and attempts depend on this source.
 	leads chan struct{} // When a machine begins to lead, it sends a value here.
 }
 
@@ -69,7 +69,7 @@ func (m *machine) lead(ctx context.Context) error {
 		return err
 	}
 	defer l.Close(context.WithoutCancel(ctx))
-	err = session.Run(ctx, l, m.work, nil)
+	err = session.Run(ctx, l, m.work, &session.RunOptions{Rand: m.rand})
 	if session.AfterLoss(err) || session.Stopped(ctx, err) {
 		return nil // This example expects the loss, and the end of ctx.
 	}
@@ -107,8 +107,8 @@ func short(tok lease.Token) string {
 }
 
 // run starts and stops the machines alice and bob, and returns when both have stopped.
-func run(ctx context.Context, out io.Writer, rand io.Reader) error {
-	s := &sharedState{store: memory.New(nil), began: time.Now(), out: log.New(out, "", 0), rand: rand, leads: make(chan struct{}, 3)}
+func run(ctx context.Context, store *memory.Store, out io.Writer, rand io.Reader) error {
+	s := &sharedState{store: store, began: time.Now(), out: log.New(out, "", 0), rand: rand, leads: make(chan struct{}, 3)}
 	alice, bob := &machine{sharedState: s, name: "alice"}, &machine{sharedState: s, name: "bob"}
 	ended := make(chan error, 3)
 	start := func(m *machine) (stop func()) {

@@ -20,6 +20,7 @@ text{fill:var(--fg)}
 .head{font-size:14px}
 .grid{stroke:var(--dim);stroke-width:1;stroke-dasharray:1 4}
 .base{stroke:var(--dim);stroke-width:1}
+.edge{stroke:var(--bg);stroke-width:2}
 .event{stroke:var(--fg);stroke-width:1.5}
 .leased,.breaking{stroke:var(--lease);fill:var(--lease)}
 .believes,.works,.stopping{stroke:var(--holder);fill:var(--holder)}
@@ -117,6 +118,9 @@ func (b *brush) lane(l *lane, events []event) {
 		if width := b.x(end) - b.x(p.at); p.kind != None && width > 0 {
 			b.used[p.kind] = true
 			b.printf(`<svg x="%.2f%%" y="%d" width="%.2f%%" height="20"><rect class="%s" width="100%%" height="20"/>`, b.x(p.at), bar, width, kinds[p.kind])
+			if i > 0 && l.parts[i-1].kind == p.kind {
+				b.printf(`<path class="edge" d="M0 0V20"/>`)
+			}
 			switch n := float64(len(p.text) + 2); { // a character is 7 pixels wide
 			case 700*n < 400*width:
 				b.printf(`<text class="in" x="4" y="14">%s</text>`, p.text)
