@@ -398,14 +398,18 @@ func (p *probe) callConcurrently(n int, f func(i int)) {
 // through the clients in turn. At the end, each epoch must have increased by the number of swaps
 // that succeeded.
 func (s storeProbe) increment(clients []storeProbe, names ...string) {
-	const workers, each = 6, 10
+	const workers, each, most = 6, 10, 1000
 	var mu sync.Mutex
 	// The epochs before the first swap. Before the first swap, an epoch may increase by itself.
 	began := map[string]uint64{}
 	s.callConcurrently(workers, func(i int) {
 		c, name := clients[i%len(clients)], names[i%len(names)]
 		for range each {
-			for {
+			for n := 0; ; n++ {
+				if n == most { // a client that shows an old record would try forever
+					s.Errorf("%d swaps in a row conflict", n)
+					return
+				}
 				old, err := c.Load(s.ctx, name)
 				if err != nil {
 					s.Errorf("load: %v", err)
