@@ -800,10 +800,13 @@ func (w *world) checkWaiting(who int) {
 	}
 }
 
+// keeps reports whether the holder was closed while it kept the lease, which then ends by itself.
+func (h *holder) keeps(id lease.ID) bool { return h.closed && *h.flag(id)&keeping != 0 }
+
 // checkReleased checks that no ID of the holder is in force when a Release returns nil.
 func (w *world) checkReleased(who int) {
 	rec := w.rec.At(w.authorityNow())
-	if w.cfg.world.has(evDuplicate) {
+	if w.cfg.world.has(evDuplicate) || w.h[who].keeps(rec.ID) {
 		return
 	}
 	if rec.State.Locked() && ours(rec.ID, who) && *w.h[who].flag(rec.ID)&(doubt|disclosed) == 0 && !w.justBroken(rec) {
@@ -835,7 +838,7 @@ func (w *world) checkTime(who int) {
 	h, now := &w.h[who], w.now(who)
 	for i := 0; i < int(h.guarded.n); i++ {
 		if g := h.guarded.all[i]; !g.due.IsZero() && now.After(g.due.Add(2)) {
-			if c := h.m.ledger.find(g.id); c != nil && c.phase == deferred {
+			if c := h.m.ledger.find(g.id); c != nil && (c.phase == deferred || c.phase == kept) {
 				w.fail("deferral", "%s is due and not released", idName(g.id))
 			}
 			h.guarded.remove(i)

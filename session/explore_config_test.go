@@ -190,6 +190,13 @@ var configs = []*config{
 		bounds:  bounds{calls: [2]uint8{4}, faults: 3, ticks: 9, others: 1},
 	}.make(),
 	config{
+		name:   "kept",
+		about:  "a lease that stays locked after its work",
+		calls:  [2]kinds{of(evAcquire, evRelease, evSettle, evClose, evKeep)},
+		world:  lossy | of(evRival),
+		bounds: bounds{calls: [2]uint8{4}, faults: 2, ticks: 7, others: 1},
+	}.make(),
+	config{
 		name:    "late-work",
 		about:   "the same, from the moment at which a holder with work out has lost its lease",
 		options: both(window),

@@ -89,8 +89,8 @@ type bound struct {
 // A loss is reported by the call of Release with this number.
 type loss struct{ call, token uint64 }
 
-// A guarded ID was lost while work under its contexts was running. The machine must not send a
-// release of a guarded ID until the work has stopped, or until the time due.
+// A guarded ID was lost while work under its contexts was running, or is kept. The machine must not send
+// a release of a guarded ID until the work has stopped, or until the time due.
 type guarded struct {
 	id  lease.ID
 	due time.Time // if zero, the time never comes
@@ -306,6 +306,9 @@ func (w *world) release(who int, shut bool) {
 		if h.flags[i]&doubt != 0 {
 			h.flags[i] |= retired
 		}
+		if !h.closed {
+			h.flags[i] &^= keeping
+		}
 	}
 	out := w.after(who)
 	h.lifting, h.releaser = false, 0
@@ -452,9 +455,10 @@ func (w *world) stall(who int) {
 
 // keep ends the incarnation, and keeps the lease for two seconds.
 func (w *world) keep(who int) {
-	h := &w.h[who]
+	h, due := &w.h[who], w.now(who).Add(2*time.Second)
 	*h.flag(h.inc.id) |= keeping
-	h.m.keep(w.now(who), lease.TokenOf(h.inc.token), w.now(who).Add(2*time.Second))
+	h.guarded.add(guarded{id: h.inc.id, due: due})
+	h.m.keep(w.now(who), lease.TokenOf(h.inc.token), due)
 	if w.after(who); h.inc.alive {
 		w.fail("keep", "the lease is kept, and still believed")
 	}

@@ -293,7 +293,9 @@ var plants = []plant{
 
 	// --- The shortest hold
 	{"a lease is released although it is kept", "end.go", "endsByKeeping:  {kept, false}", "endsByKeeping:  {pending, false}",
-		"TestMinHold", "ends", false},
+		"kept", "deferral", false},
+	{"a kept lease is never released", "ledger.go", "return (c.phase == deferred || c.phase == kept) && ", "return c.phase == deferred && ",
+		"kept", "deferral|sleep", false},
 	{"Close releases a kept lease", "machine.go", "c != nil; c = m.ledger.newest(kept) {", "false; {",
 		"TestMinHoldEnds", "ends", false},
 	{"an Acquire releases the kept lease", "command.go", "case c.phase == kept:\n\t\treturn notGranted(res)\n", "",
