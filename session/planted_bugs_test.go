@@ -324,7 +324,7 @@ var plants = []plant{
 		"TestFollow", "ends", false},
 	{"Follow hides errors", "follow.go", "(changed || !known) && !yield", "changed && !yield",
 		"TestFollow", "ends", false},
-	{"Follow reads at every signal", "follow.go", "if !changed && !passed {", "if false {",
+	{"Follow reads at every signal", "follow.go", "if !changed && !passed {", "if false && !passed {",
 		"TestFollowWithBadWatches", "ends", false},
 
 	// --- What the Session does with the effects, in order
