@@ -24,13 +24,13 @@ type ledgerOf struct {
 	mu     sync.Mutex
 	list   []string
 	silent string
-	slow   time.Duration
+	slow   atomic.Int64 // a time.Duration
 }
 
 func (a *ledgerOf) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	if req.Action == lease.ActionRelease {
 		select {
-		case <-time.After(a.slow):
+		case <-time.After(time.Duration(a.slow.Load())):
 		case <-ctx.Done():
 			return lease.Result{}, ctx.Err()
 		}
@@ -97,7 +97,8 @@ func TestRunAll(t *testing.T) {
 			slow, took time.Duration
 			panics     bool
 		}{{took: 0, panics: true}, {3 * time.Second, 3 * time.Second, true}, {time.Hour, 4 * time.Second, false}} {
-			a.list, a.slow = nil, c.slow
+			a.list = nil
+			a.slow.Store(int64(c.slow))
 			began, want := time.Now(), []string{"acquire a", "acquire b", "acquire c"}
 			func() {
 				defer func() { _ = recover() }()
@@ -123,7 +124,7 @@ func TestRunAll(t *testing.T) {
 			slices.Sort(a.list[3:])
 			a.check(t, want...)
 		}
-		a.slow = 0
+		a.slow.Store(0)
 	})
 }
 
