@@ -218,7 +218,7 @@ func TestReadsAreFresh(t *testing.T) {
 func TestWaitingCostsNothing(t *testing.T) {
 	var m meter
 	s := store(t, client(t, shared.Address, m.wrap), nil)
-	enginetest.WaitingCostsNothing(t, s, newStore(t).Authority(), objectOf(t), 3, func() int { return int(m.n.Load()) })
+	enginetest.WaitingCostsNothing(t, s, newStore(t).Authority(), objectOf(t), 5, 3, func() int { return int(m.n.Load()) })
 }
 
 // Renewals do not wake a contender. The contender still replaces a dead holder a duration after the

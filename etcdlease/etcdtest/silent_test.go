@@ -131,11 +131,11 @@ func TestNoWarningAfterACanceledRequest(t *testing.T) {
 		log, said := logger()
 		var server mute
 		server.silent.Store(true)
-		a := store(t, client(t, "http://mute", serveInMemory(t, func(s *grpc.Server) { etcdserverpb.RegisterKVServer(s, &server) })), &etcdlease.Options{SilenceWarning: 10 * time.Second, Logger: log}).Authority()
+		s := store(t, client(t, "http://mute", serveInMemory(t, func(s *grpc.Server) { etcdserverpb.RegisterKVServer(s, &server) })), &etcdlease.Options{SilenceWarning: 10 * time.Second, Logger: log})
 		for range 3 {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
-			if _, err := a.Do(ctx, t.Name(), acquire(idA, time.Minute)); !errors.Is(err, context.Canceled) {
+			if _, err := s.Load(ctx, t.Name()); !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 			time.Sleep(time.Minute)

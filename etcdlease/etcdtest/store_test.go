@@ -135,7 +135,7 @@ func TestPrefix(t *testing.T) {
 func TestWaitingCostsNothing(t *testing.T) {
 	var m meter
 	holder := store(t, client(t, shared.Client), nil).Authority()
-	enginetest.WaitingCostsNothing(t, store(t, client(t, shared.Client, m.option()), nil), holder, t.Name(), 2, func() int { return int(m.n.Load()) })
+	enginetest.WaitingCostsNothing(t, store(t, client(t, shared.Client, m.option()), nil), holder, t.Name(), 0, 2, func() int { return int(m.n.Load()) })
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {

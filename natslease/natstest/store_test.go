@@ -376,7 +376,7 @@ func TestWaitingCostsNothing(t *testing.T) {
 	js := client(t, shared.url())
 	holder := store(t, client(t, shared.url()), nil).Authority()
 	// The watch, a read and its confirmation are three exchanges.
-	enginetest.WaitingCostsNothing(t, store(t, js, nil), holder, t.Name(), 3, func() int { return int(js.Conn().Stats().OutMsgs) })
+	enginetest.WaitingCostsNothing(t, store(t, js, nil), holder, t.Name(), 0, 3, func() int { return int(js.Conn().Stats().OutMsgs) })
 }
 
 // SPEC S10: each renewal moves a lease to the end of the stream. Even if a lease is renewed all the
