@@ -172,7 +172,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 					counted.Add(1)
 				case errors.Is(err, fencing.ErrStale):
 					stale.Add(1)
-					time.Sleep(50 * time.Millisecond) // a real engine: the others count
+					time.Sleep(500 * time.Millisecond) // a real engine: the others count
 					tok = lease.TokenOf(newest.Add(1))
 				default:
 					unknown.Add(1)
