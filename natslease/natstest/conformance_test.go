@@ -29,7 +29,7 @@ func TestConformanceOfACluster(t *testing.T) {
 	if !testing.Short() {
 		suites = append(suites, "Authority", "Lease")
 	}
-	conform(t, c.members[(c.leader(t)+1)%3].url(), 1500*time.Millisecond, suites...)
+	conform(t, c.members[(c.leader(t)+1)%3].url(), time.Second, suites...)
 }
 
 func conform(t *testing.T, endpoint string, unit time.Duration, suites ...string) {

@@ -190,10 +190,13 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
+// stopped maps a tool to the migrations that it has carried out when it is stopped within the second.
+var stopped = map[string]string{"goose": "1", "golang-migrate": "1 2"}
+
 // If the connection to the store is lost within the second migration, goose rolls that back, and
 // golang-migrate stops after it. Both return why.
 func TestStopWindow(t *testing.T) {
-	for tool, want := range map[string]string{"goose": "1", "golang-migrate": "1 2"} {
+	for tool, want := range stopped {
 		t.Run(tool, func(t *testing.T) {
 			folder := t.TempDir()
 			var cut atomic.Bool
