@@ -226,4 +226,8 @@ func (s *side) do(ctx context.Context, o op) (answer, error) {
 }
 
 // client keeps enough connections for all sequences that run at the same time.
-var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 2 * time.Minute}
+var client = &http.Client{
+	// Azurite closes a connection that was idle for 5 s, and a request that is then under way is lost.
+	Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 2 * time.Second},
+	Timeout:   2 * time.Minute,
+}
