@@ -125,9 +125,10 @@ var lastPort atomic.Uint32
 
 // FreeAddress returns an unused address of the loopback interface. The address stays unused while
 // its process is down, because each port is returned only once, and systems do not use these ports
-// for outgoing connections.
+// for outgoing connections. Neither do they use the port above it by 10,000, on which a Redis server of a
+// cluster listens too.
 func FreeAddress() (string, error) {
-	const first, ports = 15_000, 15_000
+	const first, ports = 15_000, 7_500
 	lastPort.CompareAndSwap(0, rand.Uint32()) // the first port is random, because other processes may start servers, too
 	for range ports {
 		address := fmt.Sprint("127.0.0.1:", first+lastPort.Add(1)%ports)
