@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/tasks"
+	"github.com/fencedlease/lease/internal/timing"
 	"github.com/fencedlease/lease/internal/urgent"
 )
 
@@ -16,8 +17,9 @@ import (
 // can the function that sets the alarm, if the method After of the Clock blocks. No other function
 // blocks.
 type plan struct {
-	acts    []func() // in order of urgency
+	acts    []func() // before the requests, such as the end of contexts
 	sends   []*sending
+	later   []func() // the alarm, and handlers
 	hooks   []func()
 	answers []answer // for callers that wait
 }
@@ -49,13 +51,14 @@ func (p *plan) perform() {
 	for _, w := range p.sends {
 		go w.send()
 	}
+	callAll(p.later)
 	callAll(p.hooks)
 }
 
 // performHere is perform for a goroutine that may wait for the answer to a request. If the plan is just to
-// send one, that is done on this goroutine.
+// send one, and the Clock cannot block, that is done on this goroutine.
 func (p *plan) performHere() {
-	if len(p.sends) != 1 || len(p.hooks) > 0 || len(p.answers) > 0 {
+	if len(p.sends) != 1 || len(p.hooks)+len(p.answers) > 0 || !p.sends[0].s.onSystemClock() {
 		p.perform()
 		return
 	}
@@ -70,7 +73,7 @@ func (p *plan) done() {
 	for _, a := range p.answers {
 		a.to.answer(a.o)
 	}
-	*p = plan{none(p.acts), none(p.sends), none(p.hooks), none(p.answers)}
+	*p = plan{none(p.acts), none(p.sends), none(p.later), none(p.hooks), none(p.answers)}
 	plans.Put(p)
 }
 
@@ -84,6 +87,11 @@ func callAll(all []func()) {
 func none[T any](all []T) []T {
 	clear(all)
 	return all[:0]
+}
+
+func (s *Session) onSystemClock() bool {
+	_, ok := s.o.Clock.(timing.System)
+	return ok
 }
 
 // take makes a plan of the effects of one input. The caller holds mu, and must unlock mu before it
@@ -124,11 +132,11 @@ func (s *Session) take(now time.Time) *plan {
 		id := s.machine.term.belief.id
 		p.do(s.tasks.Start(func() { s.watchHeld(ctx, id) }))
 	}
-	p.do(s.alarm.Set(s.o.Clock, now, s.machine.sleep(now)))
+	p.later = append(p.later, s.alarm.Set(s.o.Clock, now, s.machine.sleep(now)))
 	for _, event := range out.report {
 		handlers, hook := s.report(event)
 		for _, call := range handlers {
-			p.do(func() { go call() })
+			p.later = append(p.later, func() { go call() })
 		}
 		p.hook(hook)
 	}
