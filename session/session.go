@@ -79,7 +79,10 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	if o.Owner == "" {
 		s.machine.unique, o.Owner = true, defaultOwner(s.machine.random.ID())
 	}
-	s.alarm.Ring = func() { s.tasks.Run(func() { s.plan((*machine).advance).performHere() }) } // runs as a task, so that Close waits for the hooks that the alarm calls
+	s.alarm.Ring = func() {
+		growStack(0)
+		s.tasks.Run(func() { s.plan((*machine).advance).performHere() }) // as a task, so that Close waits for the hooks that the alarm calls
+	}
 	s.log.To = o.Logger
 	return s, nil
 }

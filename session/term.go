@@ -119,9 +119,17 @@ func (m *machine) canRenew() bool {
 // If half of the time for which the belief lasts is shorter than one Margin, the method pace uses
 // the Margin instead. If the delay had no minimum, a store that assumes a larger clock drift than
 // the Session could make the delays shorter and shorter.
+//
+// The time is rounded down, to at most 1/500 of the delay, so that a process with thousands of leases
+// wakes up once for several renewals.
 func (m *machine) pace(sentAt time.Time, shorten float64) time.Time {
 	d := min(m.o.RenewInterval, max(m.term.belief.budget/2, m.o.Margin))
-	return sentAt.Add(m.random.Shorten(d, shorten))
+	drawn := m.random.Shorten(d, shorten)
+	at := sentAt.Add(drawn)
+	if tick := d / 500; drawn < d && tick > 0 {
+		at = at.Add(-time.Duration(at.Nanosecond()) % tick)
+	}
+	return at
 }
 
 // renewalAnswered handles the answer to a renewal.
