@@ -1,7 +1,6 @@
 package fencing_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/fencedlease/lease"
@@ -124,74 +123,5 @@ func TestEveryInterleavingOfHolders(t *testing.T) {
 			}
 			t.Logf("%d of %d interleavings lost an update", lost, all)
 		})
-	}
-}
-
-// Without Advance, this order loses an update: the new holder reads, the old holder writes, and the
-// new holder overwrites the old holder's write.
-//
-// SPEC G2.
-func TestLostUpdateWithoutAdvance(t *testing.T) {
-	for _, advance := range []bool{false, true} {
-		c := &counter{guard: newGuard()}
-		older := &holder{token: tok(1), sections: 1}
-		newer := &holder{token: tok(2), sections: 1, advances: advance}
-		older.step(c) // reads 0
-		if advance {
-			newer.step(c)
-		}
-		newer.step(c) // reads 0
-		older.step(c) // writes 1, if the guard admits the write
-		newer.step(c) // writes 1
-		if lost := c.value != c.admitted; lost == advance || older.out != advance {
-			t.Errorf("advance %v: %d writes admitted, value %d, older refused: %v", advance, c.admitted, c.value, older.out)
-		}
-	}
-}
-
-// The test with all orders finds a guard whose Advance does nothing, and a missing guard.
-func TestInterleavingsFindBrokenGuards(t *testing.T) {
-	holders := []holder{{token: tok(9), advances: true, sections: 1}, {token: tok(10), advances: true, sections: 1}}
-	for name, broken := range map[string]func() guard{
-		"Advance does nothing": brokenGuards["Advance does nothing"].make,
-		"no guard":             func() guard { return unguarded{} },
-	} {
-		if all, lost := interleavings(broken, holders); lost == 0 {
-			t.Errorf("%s: none of %d interleavings lost an update", name, all)
-		}
-	}
-}
-
-type unguarded struct{}
-
-func (unguarded) Advance(lease.Token) error              { return nil }
-func (unguarded) Do(_ lease.Token, f func() error) error { return f() }
-func (unguarded) Seen() lease.Token                      { return "" }
-
-// After a new holder has called Advance, the guard refuses the earlier holder, and the mark never
-// falls.
-//
-// SPEC G1.
-func TestNewTermFencesOutTheOneBefore(t *testing.T) {
-	var g fencing.Guard
-	var record lease.Record
-	var before lease.Token
-	now := record.Until
-	for term := range 20 {
-		var err error
-		record, err = lease.Step(record, lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{1}, Owner: "worker", Duration: 1}, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Advance(record.Token()); err != nil {
-			t.Fatalf("term %d: %v", term, err)
-		}
-		if err := g.Do(before, func() error { return nil }); term > 0 && !errors.Is(err, fencing.ErrStale) {
-			t.Errorf("term %d: a write of the term before: %v, want ErrStale", term, err)
-		}
-		if g.Seen() != record.Token() {
-			t.Errorf("term %d: Seen() = %q, want %q", term, g.Seen(), record.Token())
-		}
-		before, now = record.Token(), now.Add(1)
 	}
 }
