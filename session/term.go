@@ -120,7 +120,7 @@ func (m *machine) canRenew() bool {
 // the Margin instead. If the delay had no minimum, a store that assumes a larger clock drift than
 // the Session could make the delays shorter and shorter.
 //
-// The time is rounded down, to at most 1/500 of the delay, so that a process with thousands of leases
+// The time is rounded down by less than 1/500 of the delay, so that a process with thousands of leases
 // wakes up once for several renewals.
 func (m *machine) pace(sentAt time.Time, shorten float64) time.Time {
 	d := min(m.o.RenewInterval, max(m.term.belief.budget/2, m.o.Margin))
