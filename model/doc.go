@@ -38,17 +38,7 @@
 // holders come from package time. The resolution of a trace is one microsecond. A trace cannot
 // contain requests of a version of the Azure protocol before 2012-02-12.
 //
-// The simulator in internal/check can add twenty kinds of faults to a run. For thirteen of these
-// kinds, the model can replay the runs without any [Departure]. Four kinds need a departure:
-//
-//   - A break without a grace period needs [Excluded], because promise 2 does not cover it.
-//   - A store clock that is set forward needs [Excluded], because promise 2 does not cover it.
-//   - A restart of the store needs [Lengthened] if the full duration of each lease begins again,
-//     because the leases then last longer than granted.
-//   - A store clock that is set back needs [Lengthened], because the leases then last longer than
-//     granted.
-//
-// The model does not cover three kinds of faults, and rejects runs with faults of these kinds:
+// The model does not cover these faults:
 //
 //   - a store that loses its memory, because a token can then be less than an earlier token (SPEC
 //     S3)

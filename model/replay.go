@@ -12,30 +12,9 @@ import (
 // concurrent use by multiple goroutines.
 type Replayer struct{ dir, pan string }
 
-// A Departure is a kind of event that the model rejects by default. An argument of [NewReplayer]
-// can allow a Departure.
-type Departure string
-
-const (
-	// Excluded allows events that promise 2 does not cover, such as a break that ends the lease
-	// early. Promise 2 says that CheckAlive returns true only while the holder has the lease. The
-	// departure Excluded turns off the check of promise 2.
-	Excluded Departure = "EXCLUDED"
-
-	// Lengthened allows a store whose leases last longer than the granted duration. A lease lasts
-	// longer than granted if the store restarts and the full duration begins again, or if the clock of
-	// the store is set back. Promise 2 is still checked in full.
-	Lengthened Departure = "LENGTHENS"
-)
-
-// NewReplayer returns a Replayer that also allows the given departures. NewReplayer compiles a
-// verifier in the directory dir, which must be empty.
-func NewReplayer(ctx context.Context, dir string, departures ...Departure) (*Replayer, error) {
-	var switches []string
-	for _, d := range departures {
-		switches = append(switches, "-D"+string(d))
-	}
-	pan, err := build(ctx, dir, "-O1", "replay.pml", switches...)
+// NewReplayer compiles a verifier in the directory dir, which must be empty, and returns its Replayer.
+func NewReplayer(ctx context.Context, dir string) (*Replayer, error) {
+	pan, err := build(ctx, dir, "-O1", "replay.pml")
 	return &Replayer{dir, pan}, err
 }
 

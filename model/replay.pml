@@ -101,15 +101,6 @@ inline copy(to, from) {
 	to.state = from.state; to.id = from.id; to.dur = from.dur; to.left = from.left; to.epoch = from.epoch
 }
 
-/* A store that gives more than it granted: as lease.pml has it with the same switch. */
-#ifdef LENGTHENS
-#define RUNS_ON(s) (s == leased || s == expired -> leased : breaking)
-#define LONGER(r, s) (r.state != available && s.state == RUNS_ON(r.state) && r.id == s.id && r.dur == s.dur && \
-	r.epoch == s.epoch && s.left != NEVER && (!LOCKED(r) || s.left > r.left))
-#else
-#define LONGER(r, s) false
-#endif
-
 #define DIFF(a, b) (a > b -> a - b : b - a)
 #define SAME(r, s) (r.state == s.state && r.id == s.id && r.dur == s.dur && r.epoch == s.epoch && \
 	(r.left == NEVER || s.left == NEVER -> r.left == s.left : DIFF(r.left, s.left) <= 1))
@@ -146,10 +137,7 @@ inline beliefs() {
 	for (i : 0 .. HOLDERS-1) {
 		if
 		:: alive & (1 << i) -> (h[i].holds && h[i].bel > 0) ->
-#ifndef EXCLUDED
-			(LOCKED(record) && record.id == h[i].id) ->
-#endif
-			skip
+			(LOCKED(record) && record.id == h[i].id) -> skip
 		:: else
 		fi
 	}
@@ -171,9 +159,7 @@ init {
 	:: c_expr { now.at_event == events } -> atomic { c_code { furthest = events; }; assert(false) }
 	:: c_expr { now.at_event < events } -> atomic {
 		fetch();
-#ifndef LENGTHENS	/* time passes */
-		dt >= 0 -> skip;
-#endif
+		dt >= 0 -> skip;	/* time passes */
 		changed = record.state;
 		elapse(record);
 		if :: changed != record.state -> all_moved() :: else fi;
@@ -184,10 +170,6 @@ init {
 			h[i].age = (h[i].age > NEVER - lt -> NEVER : h[i].age + lt)
 		};
 		if :: kind == ANSWERED -> beliefs() :: else fi;	/* the holder has not seen it yet */
-		if
-		:: (kind == LOAD || kind == DECIDE) && LONGER(record, want) -> copy(record, want)
-		:: else
-		fi;
 		if
 		:: kind == LOAD ->
 			if

@@ -64,9 +64,9 @@ func (a *account) replay(t *testing.T, p *Replayer, r *Recorder, rate float64, m
 	}
 }
 
-func replayer(t *testing.T, departures ...Departure) *Replayer {
+func replayer(t *testing.T) *Replayer {
 	t.Helper()
-	p, err := NewReplayer(t.Context(), t.TempDir(), departures...)
+	p, err := NewReplayer(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
