@@ -1,225 +1,302 @@
+// Package simulate runs three Sessions over one store in fake time, under drawn faults, and compares
+// what the holders believe with the store at random instants.
 package simulate
 
 import (
 	"context"
 	"flag"
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
 )
 
 var (
-	seed  = flag.Uint64("seed", 1, "of the first run; run n has seed+n")
-	held  = flag.Duration("held", 24*time.Hour, "how long leases are held in TestYear")
-	seeds = flag.Int("seeds", 1, "runs a schedule")
-	long  = flag.Duration("for", 10*time.Minute, "how long there are faults in a run")
+	seed = flag.Uint64("seed", 0, "of the first run; 0 draws one")
+	held = flag.Duration("held", 24*time.Hour, "how long leases are held in TestYear")
 )
 
-// run runs one simulation in a synctest bubble of its own.
-func run(t *testing.T, c Config) (r Report) {
-	synctest.Test(t, func(t *testing.T) { r = Run(t, c) })
-	return r
+// The clocks of the store and of the holders are wrong by up to half of the drift that the holders allow.
+const (
+	name     = "simulated"
+	duration = 30 * time.Second
+	drift    = 0.001
+	latency  = 20 * time.Millisecond // the longest time that a call takes, and that its answer takes
+	stopTime = 2 * time.Second       // the longest time until the work of a holder stops, well within the StopWindow
+)
+
+// A world has three holders of one lease, and a resource behind a guard.
+type world struct {
+	t               testing.TB
+	bug             string
+	clock           *leasefault.Clock // of the store
+	store           lease.Store       // without the faults of loads
+	restart, forget func()
+	stale, hostile  atomic.Bool // loads return old records, or records that claim to last for years
+	voids, pauses   bool        // whether a fault of the run has them
+	holders         []*holder
+	guard           fencing.Guard
+
+	mu      sync.Mutex
+	rng     *rand.Rand
+	value   int         // of the resource
+	last    lease.Token // of the last write
+	working int
+	report
 }
 
-// checked runs a simulation that must not violate a promise. If the simulation violates a promise,
-// checked logs a command that repeats the run.
-func checked(t *testing.T, c Config) Report {
-	r := run(t, c)
-	for _, v := range r.Violations {
-		t.Error(v)
-	}
-	if len(r.Violations) > 0 {
-		t.Logf("go test -run 'Faults/^%s$' ./internal/check/simulate -seed %d -for %v",
-			strings.ReplaceAll(title(c.Faults), " ", "_"), c.Seed, c.For)
-	}
-	return r
+// A report is what a run has seen.
+type report struct {
+	grants, writes, samples int
+	held                    time.Duration
+	bad                     []string
 }
 
-func title(faults []*Fault) (s string) {
-	for i, f := range faults {
-		if i > 0 {
-			s += " and "
-		}
-		s += f.Name
-	}
-	return s
+func (w *world) bads(format string, args ...any) {
+	w.bad = append(w.bad, fmt.Sprintf(format, args...))
 }
 
-// schedules returns every single fault and every pair of faults.
-func schedules() (s [][]*Fault) {
-	for i, f := range Faults {
-		s = append(s, []*Fault{f})
-		for _, g := range Faults[:i] {
-			s = append(s, []*Fault{f, g})
-		}
-	}
-	return s
+func (w *world) float() float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rng.Float64()
 }
 
-// TestFaults runs simulations with every single fault and with every pair of faults. No run may
-// violate a promise that its faults do not exclude.
-//
-// SPEC A2, H1, H3, H9, H11, H12, H13, H15, H19, G1, G2, M4.
-func TestFaults(t *testing.T) {
-	schedules := schedules()
-	if len(Faults) != 20 || len(schedules) != 20+190 {
-		t.Fatalf("%d faults in %d schedules", len(Faults), len(schedules))
+func (w *world) upTo(most time.Duration) time.Duration {
+	return time.Duration(w.float() * float64(most))
+}
+
+func (w *world) rate(most float64) float64 { return 1 + most*(2*w.float()-1) }
+
+// A holder works under the lease, over a network and with a clock of its own.
+type holder struct {
+	*world
+	*session.Session
+	clock *leasefault.Clock
+	fault atomic.Pointer[leasefault.Fault] // of the network
+}
+
+func (w *world) open(i int, store lease.Store) *holder {
+	h := &holder{world: w, clock: leasefault.NewClock()}
+	h.clock.Rate(w.rate(drift / 2))
+	slow := leasefault.ScriptStore(store, leasefault.Always(leasefault.LoadOrSwap, func(ctx context.Context, c *leasefault.Call) error {
+		return leasefault.DelayRequest(w.upTo(latency/4))(ctx, c) // so that other requests come between a load and its swap
+	}))
+	a := leasefault.Script(lease.NewAuthority(slow), leasefault.Always(leasefault.Any, h.transport))
+	o := &session.Options{Owner: fmt.Sprint("holder ", i), Duration: duration, MaxClockDrift: drift, Clock: h.clock,
+		Watch: w.float() < 0.5, Logger: slog.New(slog.DiscardHandler)}
+	if w.bug == "no stop window" {
+		o.StopWindow = -1
 	}
-	var total Report
-	for _, faults := range schedules {
-		t.Run(title(faults), func(t *testing.T) {
-			for n := range *seeds {
-				r := checked(t, Config{Seed: *seed + uint64(n), For: *long, Faults: faults})
-				if r.Acquired == 0 || r.Written == 0 {
-					t.Errorf("seed %d: nothing happened: %v", *seed+uint64(n), r)
-				}
-				total.Add(r)
+	var err error
+	if h.Session, err = session.New(leasefault.Lossy(a, leasefault.LoseSignals(uint64(i), 0.5)), name, o); err != nil {
+		w.t.Fatal(err)
+	}
+	return h
+}
+
+// transport carries a call. If the network of the holder has a fault, it meets half of the calls.
+func (h *holder) transport(ctx context.Context, c *leasefault.Call) (err error) {
+	time.Sleep(h.upTo(latency))
+	if f := h.fault.Load(); f != nil && h.float() < 0.5 {
+		err = (*f)(ctx, c)
+	} else {
+		_ = c.Send(ctx)
+	}
+	time.Sleep(h.upTo(latency))
+	return err
+}
+
+// run acquires the lease, works and releases it, again and again.
+func (h *holder) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		time.Sleep(h.upTo(5 * time.Second))
+		if tok, err := session.AcquireWait(ctx, h, &session.RunOptions{Logger: slog.New(slog.DiscardHandler)}); err == nil {
+			work, done := h.WhileHeld(ctx)
+			h.work(work, tok)
+			done()
+			within, cancel := context.WithTimeout(context.Background(), duration)
+			_ = h.Release(within) // even if the outcome is unknown, the belief is over
+			cancel()
+			if h.CheckAlive() {
+				h.mu.Lock()
+				h.bads("%s believes after a release", h.Owner())
+				h.mu.Unlock()
 			}
-		})
-	}
-	t.Logf("%d schedules, %d seeds each from %d: %v", len(schedules), *seeds, *seed, total)
-}
-
-// The same seed gives the same run, so that a violation can be repeated. A run in which a holder is
-// paused cannot be repeated, because all events that the pause delays happen at one instant, in no
-// fixed order.
-func TestRepeated(t *testing.T) {
-	for i, f := range Faults {
-		pair := []*Fault{f, Faults[(i+1)%len(Faults)]}
-		if strings.Contains(title(pair), "holder paused") {
-			continue
 		}
-		t.Run(title(pair), func(t *testing.T) {
-			c := Config{Seed: *seed + uint64(i), For: *long, Faults: pair}
-			if first, second := run(t, c).String(), run(t, c).String(); first != second {
-				t.Errorf("seed %d:\n%s\n%s", c.Seed, first, second)
-			}
-		})
 	}
 }
 
-// TestYear runs simulations with random faults and pairs of faults until holders have held leases
-// for a given time in total. Each core makes one series of runs. The default time is a day. The
-// following command runs a year:
-//
-//	go test -run Year ./internal/check/simulate -held 8760h
-//
-// SPEC A2, H9, H15, G1.
-func TestYear(t *testing.T) {
-	var mu sync.Mutex
-	var total Report
-	runs := 0
-	t.Run("series", func(t *testing.T) {
-		series := runtime.GOMAXPROCS(0)
-		for i := range series {
-			t.Run(strconv.Itoa(i), func(t *testing.T) {
-				t.Parallel()
-				rng, schedules := rand.New(rand.NewPCG(*seed, uint64(i))), schedules()
-				for left := *held / time.Duration(series); left > 0 && !t.Failed(); {
-					r := checked(t, Config{Seed: rng.Uint64(), For: 24 * *long, Faults: schedules[rng.IntN(len(schedules))]})
-					left -= r.Held
-					mu.Lock()
-					total.Add(r)
-					runs++
-					mu.Unlock()
+// work reads and writes the resource, and does not look at the lease before a write. Half of the works are
+// prompt: they stop soon after their context has ended, before the work of another holder begins, unless
+// processes are paused. The others do not notice the end.
+func (h *holder) work(ctx context.Context, tok lease.Token) {
+	ended, prompt := ctx.Done(), 1
+	if h.float() < 0.5 {
+		ended, prompt = nil, 0
+	}
+	h.mu.Lock()
+	h.grants++
+	if h.working > 0 && !h.voids && !h.pauses {
+		h.bads("%s begins to work, and another holder has not stopped", h.Owner())
+	}
+	h.working += prompt
+	h.mu.Unlock()
+	admitted := h.guard.Advance(tok) == nil
+	for range int(10 * h.float()) {
+		h.mu.Lock()
+		seen := h.value
+		h.mu.Unlock()
+		select {
+		case <-ended:
+		case <-h.clock.After(h.upTo(duration / 2)):
+		}
+		if admitted {
+			h.write(tok, seen)
+		}
+	}
+	if ctx.Err() != nil {
+		time.Sleep(h.upTo(stopTime))
+	}
+	h.mu.Lock()
+	h.working -= prompt
+	h.mu.Unlock()
+}
+
+// write replaces the value that was seen. What the guard admits must be of the newest holder.
+func (h *holder) write(tok lease.Token, seen int) {
+	write := func() error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.value != seen && h.last != tok || h.last.Compare(tok) > 0 {
+			h.bads("a write with %s replaced one with %s", tok, h.last)
+		}
+		h.value, h.last = seen+1, tok
+		h.writes++
+		return nil
+	}
+	if h.bug == "no guard" {
+		_ = write()
+		return
+	}
+	_ = h.guard.Do(tok, write)
+}
+
+// sample compares the beliefs of all holders with the store at random instants. A holder whose belief
+// changes at the same instant does not count.
+func (w *world) sample(ctx context.Context) {
+	for ctx.Err() == nil {
+		step := w.upTo(time.Second)
+		time.Sleep(step)
+		believers := 0
+		for _, h := range w.holders {
+			id := h.ID()
+			if !h.CheckAlive() {
+				continue
+			}
+			snap, err := w.store.Load(ctx, name)
+			if err != nil || !h.CheckAlive() || h.ID() != id {
+				continue
+			}
+			w.mu.Lock()
+			if believers++; !w.voids && (snap.Record.At(snap.Now).ID != id || !snap.Record.At(snap.Now).State.Locked() || believers > 1) {
+				w.bads("%s believes in %s; the store has %v at %v", h.Owner(), id, snap.Record, snap.Now)
+			}
+			w.held += step
+			w.mu.Unlock()
+		}
+		w.mu.Lock()
+		w.samples++
+		w.mu.Unlock()
+	}
+}
+
+// run runs a world with faults for the given time. Without faults, it must then recover.
+func run(t *testing.T, seed uint64, d time.Duration, bug string, faults ...fault) report {
+	w := &world{bug: bug, clock: leasefault.NewClock(), rng: rand.New(rand.NewPCG(seed, 0))}
+	synctest.Test(t, func(t *testing.T) {
+		w.t = t
+		for _, f := range faults {
+			w.voids, w.pauses = w.voids || f.voids && bug != "a break counts", w.pauses || f.pauses
+		}
+		store := leasefault.Skew(memory.New(&memory.Options{Limits: lease.Limits{MaxDuration: time.Minute}}), w.clock)
+		store, w.forget = leasefault.Restartable(store, leasefault.LoseMemory)
+		w.store, w.restart = leasefault.Restartable(store, leasefault.ResetTerm)
+		if bug == "a swap that does not compare" {
+			w.store = blind{w.store}
+		}
+		seen := leasefault.ScriptStore(leasefault.Tamper(w.store, w.tamper), leasefault.Always(leasefault.Load, leasefault.If(w.stale.Load, leasefault.Stale)))
+		usual := w.rate(drift / 2)
+		if bug == "a clock that drifts too much" {
+			usual = 1.1
+		}
+		w.clock.Rate(usual)
+		ctx, cancel := context.WithCancel(context.Background())
+		var all, begun sync.WaitGroup
+		for i := range 3 {
+			w.holders = append(w.holders, w.open(i, seen))
+		}
+		for _, h := range w.holders {
+			all.Go(func() { h.run(ctx) })
+		}
+		all.Go(func() { w.sample(ctx) })
+		end := time.Now().Add(d)
+		for _, f := range faults {
+			begun.Go(func() {
+				for time.Now().Before(end) {
+					time.Sleep(w.upTo(2 * duration))
+					over := f.begin(w)
+					time.Sleep(w.upTo(2 * duration))
+					over()
 				}
 			})
 		}
-	})
-	t.Logf("%d runs from seed %d: %v", runs, *seed, total)
-}
-
-// A check that finds no error proves something only if it finds planted bugs. The simulation must find
-// each of these bugs within a few runs.
-func TestPlantedBugs(t *testing.T) {
-	for _, bug := range []struct {
-		name   string
-		faults []string
-		plant  func(*Config)
-		belief bool // the bug must violate the promise belief; if false, any violation counts
-	}{
-		{"belief is longer than the grant", []string{"holder paused"}, func(c *Config) { c.Authority = overstate }, true},
-		{"a swap that does not compare", []string{"request delayed"}, func(c *Config) { c.Store = blind }, true},
-		{"a loss told twice", []string{"request lost"}, func(c *Config) { c.Holder = twice }, false},
-		{"a context that outlives its lease", []string{"break at once"}, func(c *Config) { c.Holder = unbound }, false},
-		{"no stop window", []string{"request lost"}, func(c *Config) { c.StopWindow, c.For = -1, time.Hour }, true},
-		{"a loss never told", []string{"request lost"}, func(c *Config) { c.Holder = never }, false},
-		{"no guard", []string{"holder paused"}, func(c *Config) { c.Unguarded = true }, false},
-		{"a guard without Advance", []string{"break at once"}, func(c *Config) { c.NoAdvance = true }, false},
-		{"a break that is not excluded", []string{"break at once"}, include, true},
-		{"a stepped clock that is not excluded", []string{"store clock forward"}, include, true},
-		{"a lost memory that is not excluded", []string{"store restarted, memory lost"}, include, true},
-	} {
-		t.Run(bug.name, func(t *testing.T) {
-			const most = 20
-			for n := range uint64(most) {
-				c := Config{Seed: *seed + n, For: *long, Faults: named(t, bug.faults...)}
-				bug.plant(&c)
-				r := run(t, c)
-				if bug.belief && r.ViolationsOfBelief > 0 || !bug.belief && r.Others > 0 {
-					t.Logf("found in run %d: %s", n+1, r.Violations[0])
-					return
-				}
-			}
-			t.Errorf("not found in %d runs", most)
-		})
-	}
-}
-
-func named(t *testing.T, names ...string) (faults []*Fault) {
-	for _, name := range names {
-		for _, f := range Faults {
-			if f.Name == name {
-				copied := *f
-				faults = append(faults, &copied)
+		begun.Wait()
+		time.Sleep(time.Until(end))
+		w.clock.Rate(usual)
+		for range 2 { // before the second acquire, no fault has an effect any more
+			before := w.acquired()
+			time.Sleep(10 * duration)
+			if w.acquired() == before {
+				w.bads("no holder has acquired for %v without a fault", 10*duration)
 			}
 		}
-	}
-	if len(faults) != len(names) {
-		t.Fatalf("not all of %q are faults", names)
-	}
-	return faults
+		cancel()
+		all.Wait()
+		for _, h := range w.holders {
+			_ = h.Close(context.Background())
+		}
+	})
+	return w.report
 }
 
-// include makes the faults of a Config exclude no promise.
-func include(c *Config) {
-	for _, f := range c.Faults {
-		f.Excludes = 0
+func (w *world) acquired() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.grants
+}
+
+func (w *world) tamper(_ string, r *lease.Record) {
+	if w.hostile.Load() && r.State == lease.Leased && !r.Until.IsZero() {
+		r.Until = r.Until.AddDate(3, 0, 0)
 	}
 }
 
-// overstate returns an authority that grants a shorter duration than its answers say.
-func overstate(a lease.Authority) lease.Authority { return overstating{a} }
+// blind is a store whose Swap does not compare versions.
+type blind struct{ lease.Store }
 
-type overstating struct{ lease.Authority }
-
-func (a overstating) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	asked := req.Duration
-	req.Duration -= req.Duration / 4
-	res, err := a.Authority.Do(ctx, name, req)
-	if req.Action == lease.ActionAcquire && err == nil {
-		res.MinRemaining = asked
-	}
-	if req.Action == lease.ActionRenew && err == nil {
-		res.MinRemaining = duration
-	}
-	return res, err
-}
-
-// blind returns a store whose Swap takes some time, and does not compare versions.
-func blind(s lease.Store) lease.Store { return blindStore{s} }
-
-type blindStore struct{ lease.Store }
-
-func (s blindStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	time.Sleep(duration / 10)
+func (s blind) Swap(ctx context.Context, name string, _ lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	now, err := s.Load(ctx, name)
 	if err != nil {
 		return now, err
@@ -228,28 +305,69 @@ func (s blindStore) Swap(ctx context.Context, name string, old lease.Snapshot, n
 	return s.Store.Swap(ctx, name, now, next)
 }
 
-func twice(h Holder) Holder { return telling{h, 2} }
-func never(h Holder) Holder { return telling{h, 0} }
-
-// telling is a holder that reports each loss as often as times says.
-type telling struct {
-	Holder
-	times int
+func draw() uint64 {
+	if *seed == 0 {
+		return rand.Uint64()
+	}
+	return *seed
 }
 
-func (h telling) OnLost(f func(error)) func() bool {
-	return h.Holder.OnLost(func(err error) {
-		for range h.times {
-			f(err)
+// TestYear runs worlds, each for an hour under a drawn pair of faults, until leases have been held for
+// the given time in total.
+//
+//	go test -run Year ./internal/check/simulate -held 8760h -timeout 0
+//
+// SPEC A2, H1, H9, H11, H12, H13, H15, H19, G1, G2, M4.
+func TestYear(t *testing.T) {
+	first := draw()
+	var next atomic.Uint64
+	var mu sync.Mutex
+	var total report
+	t.Run("all", func(t *testing.T) {
+		for i := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				for all := time.Duration(0); all < *held && !t.Failed(); {
+					s := first + next.Add(1) - 1
+					rng := rand.New(rand.NewPCG(s, 1))
+					f, g := faults[rng.IntN(len(faults))], faults[rng.IntN(len(faults))]
+					r := run(t, s, time.Hour, "", f, g)
+					for _, bad := range r.bad[:min(len(r.bad), 10)] {
+						t.Errorf("%s and %s: %s: repeat it with -seed %d -held 1ns", f.name, g.name, bad, s)
+					}
+					mu.Lock()
+					total.grants, total.writes, total.samples, total.held = total.grants+r.grants, total.writes+r.writes, total.samples+r.samples, total.held+r.held
+					all = total.held
+					mu.Unlock()
+				}
+			})
 		}
 	})
+	t.Logf("%d runs from seed %d: %d grants, %d writes, %d samples, %v held", next.Load(), first, total.grants, total.writes, total.samples, total.held.Round(time.Second))
+	if total.writes < total.grants {
+		t.Error("that proves little")
+	}
 }
 
-// unbound returns a holder whose WhileHeld returns a context that does not end with the lease.
-func unbound(h Holder) Holder { return free{h} }
-
-type free struct{ Holder }
-
-func (h free) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithCancel(ctx)
+// A check that finds no error proves something only if it finds planted bugs.
+func TestPlantedBugs(t *testing.T) {
+	for bug, under := range map[string]string{
+		"a clock that drifts too much": "request lost", "a swap that does not compare": "request delayed",
+		"no guard": "holder paused", "no stop window": "request lost", "a break counts": "break at once",
+	} {
+		t.Run(bug, func(t *testing.T) {
+			for _, f := range faults {
+				for n := uint64(0); f.name == under; n++ {
+					if r := run(t, draw()+n, time.Hour, bug, f); len(r.bad) > 0 {
+						t.Logf("found in run %d: %s", n+1, r.bad[0])
+						return
+					}
+					if n == 20 {
+						t.Fatalf("not found in %d runs", n)
+					}
+				}
+			}
+			t.Errorf("there is no fault %q", under)
+		})
+	}
 }
