@@ -27,12 +27,11 @@ type plainStore struct {
 	now     time.Time     // the latest time that was shown
 	set     time.Duration // by which the clock was moved
 	watches map[string][]plainWatch
-	first   map[string]lease.Snapshot // the first answer to a Load
-	spoilt  map[string]bool           // by name
-	opened  time.Time                 // again; zero: never
-	listed  []string                  // the names of the list before
-	form    func(name string) string  // in which names are kept; nil: as they are
-	gone    uint64                    // the highest epoch that the last forgetting forgot
+	spoilt  map[string]bool          // by name
+	opened  time.Time                // again; zero: never
+	listed  []string                 // the names of the list before
+	form    func(name string) string // in which names are kept; nil: as they are
+	gone    uint64                   // the highest epoch that the last forgetting forgot
 }
 
 type plainRecord struct {
@@ -51,7 +50,7 @@ type plainWatch struct {
 }
 
 func newPlainStore(bug string) *plainStore {
-	return &plainStore{bug: bug, records: map[string]plainRecord{}, watches: map[string][]plainWatch{}, first: map[string]lease.Snapshot{}, spoilt: map[string]bool{}}
+	return &plainStore{bug: bug, records: map[string]plainRecord{}, watches: map[string][]plainWatch{}, spoilt: map[string]bool{}}
 }
 
 func (s *plainStore) key(name string) (string, error) {
@@ -70,8 +69,6 @@ func (s *plainStore) time() time.Time {
 		return s.now
 	case s.bug == "its clock restarts when it is opened" && !s.opened.IsZero():
 		return time.Unix(0, 0).UTC().Add(now.Sub(s.opened))
-	case s.bug == "its clock goes back" && s.swaps%2 == 1:
-		return now.Add(-time.Minute)
 	}
 	s.now = now
 	return now
@@ -109,12 +106,7 @@ func (s *plainStore) Load(ctx context.Context, name string) (lease.Snapshot, err
 			return lease.Snapshot{}, fmt.Errorf("%w: the record of %q", lease.ErrCorrupt, name)
 		}
 	}
-	snap := s.current(name)
-	if first, ok := s.first[name]; ok && s.bug == "answers from a cache" && s.swaps%3 != 0 {
-		return first, nil
-	}
-	s.first[name] = snap
-	return snap, ctx.Err()
+	return s.current(name), ctx.Err()
 }
 
 func (s *plainStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
@@ -351,18 +343,13 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 			idle = idle || !r.ends.IsZero() && now.Sub(r.ends) > 2*plainRetention
 		case "forgets what expired and was written":
 			idle = idle || r.State == lease.Expired
-		case "forgets what never ends":
-			idle = idle || r.State == lease.Leased && r.Until.IsZero()
 		case "forgets what never ends after the stated time":
 			idle = idle || r.State == lease.Leased && r.Until.IsZero() && now.Sub(r.changed) > 2*plainRetention
 		case "forgets the watches too":
 			delete(s.watches, name)
 		}
 		if idle {
-			s.gone = max(s.gone, r.Epoch)
-		}
-		if idle && s.bug != "forgets the epoch too" {
-			s.floor = max(s.floor, r.Epoch)
+			s.gone, s.floor = max(s.gone, r.Epoch), max(s.floor, r.Epoch)
 		}
 		return idle
 	})

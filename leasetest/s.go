@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,21 +153,6 @@ var swapRules = []rule{
 			s.Errorf("the version of an absent record is empty")
 		}
 	}},
-	{"S1/swap-commits", "a swap of the version that was loaded commits, and returns what it committed", 0, func(p *probe) {
-		s := p.store()
-		old := s.load(s.name)
-		next := s.leased(old, 100*s.D)
-		put := s.put(s.name, old, next)
-		if !s.sameRecords(next, put.Record) {
-			s.Errorf("the swap returned %s, and not %s", recordText(put.Record), recordText(next))
-		}
-		if seen := s.requireRecord(s.name, next); seen.Version != put.Version {
-			s.Errorf("the swap returned version %q, and a load %q", put.Version, seen.Version)
-		}
-		// Swap must accept snapshots that Load has returned, and also snapshots that Swap itself
-		// has returned.
-		s.put(s.name, put, s.leased(put, 100*s.D))
-	}},
 	{"S1/stale-swap-conflicts", "a swap of a version that is no longer the current one is a conflict, and certainly not applied", 0, func(p *probe) {
 		s := p.store()
 		for _, what := range []string{"absence", "a record"} {
@@ -304,71 +288,6 @@ var swapRules = []rule{
 			seen[snap.Version] = true
 		}
 	}},
-	{"S2/no-version-recurs-after-forgetting", "no version is used again after a name was forgotten, not even the version of its absence", hasForget, func(p *probe) {
-		s := p.store()
-		seen := map[string]bool{}
-		for range 3 {
-			snap := s.load(s.name)
-			if seen[snap.Version] {
-				s.Fatalf("the version %q of the absence recurred", snap.Version)
-			}
-			for range 4 {
-				seen[snap.Version] = true
-				snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
-				if seen[snap.Version] {
-					s.Fatalf("version %q recurred", snap.Version)
-				}
-			}
-			seen[snap.Version] = true
-			s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
-			s.forget()
-		}
-		for range 3 { // a record that grants nothing is kept and forgotten
-			snap := s.load(s.name)
-			if seen[snap.Version] {
-				s.Fatalf("the version %q of the absence recurred, and no epoch has risen meanwhile", snap.Version)
-			}
-			seen[snap.Version] = true
-			snap = s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
-			if seen[snap.Version] {
-				s.Fatalf("version %q recurred", snap.Version)
-			}
-			seen[snap.Version] = true
-			s.forget()
-		}
-	}},
-	{"S8/load-is-never-stale", "a load that begins after the answer to a swap returns the new record", 0, func(p *probe) {
-		s := p.store()
-		old := s.putLeased(s.name, 100*s.D)
-		var committed atomic.Uint64
-		committed.Store(old.Record.Epoch)
-		var done atomic.Bool
-		s.callConcurrently(4, func(i int) {
-			if i == 0 {
-				defer done.Store(true)
-				for range 50 {
-					var err error
-					if old, err = s.swap(s.name, old, s.leased(old, 100*s.D)); err != nil {
-						s.Errorf("swap by the only writer: %v", err)
-						return
-					}
-					committed.Store(old.Record.Epoch)
-					if seen, err := s.Load(s.ctx, s.name); err != nil || seen.Version != old.Version {
-						s.Errorf("load after the swap of version %q: version %q, %v", old.Version, seen.Version, err)
-					}
-				}
-				return
-			}
-			for n := 0; !done.Load(); n++ {
-				s.pauseNowAndThen(n) // loads may be much faster than swaps
-				least := committed.Load()
-				if seen, err := s.Load(s.ctx, s.name); err != nil || seen.Record.Epoch < least {
-					s.Errorf("after epoch %d was committed, a load shows %d, %v", least, seen.Record.Epoch, err)
-					return
-				}
-			}
-		})
-	}},
 	{"S8/a-done-context-shows-no-old-record", "a load whose context is already done returns an error, or the record as it is, and not what this client saw before another replaced it", 0, func(p *probe) {
 		s := p.store()
 		clients := s.clients()
@@ -439,13 +358,6 @@ func (s storeProbe) increment(clients []storeProbe, names ...string) {
 		if got := s.load(name).Record.Epoch - began[name]; got != want {
 			s.Errorf("%d increments were acknowledged, and %d are there", want, got)
 		}
-	}
-}
-
-// pauseNowAndThen sleeps in every fiftieth round n of a loop, each time longer, to save processor time.
-func (p *probe) pauseNowAndThen(n int) {
-	if n%50 == 49 {
-		p.Sleep(time.Duration(1+n/50) * p.Unit / 1000)
 	}
 }
 

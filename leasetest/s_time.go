@@ -199,20 +199,6 @@ var timeRules = []rule{
 			s.Errorf("%v passed, and %v by the store's time", real, passed)
 		}
 	}},
-	{"S4/no-time-before-the-record", "the time that comes with a record is not before the one on which the record was decided", 0, func(p *probe) {
-		s := p.store()
-		old := s.load(s.name)
-		for range 20 {
-			next := s.leased(old, s.D)
-			decided := next.Until.Add(-s.D)
-			if put := s.put(s.name, old, next); put.Now.Before(decided) {
-				s.Errorf("decided at %s, committed at %s", timeText(decided), timeText(put.Now))
-			}
-			if old = s.load(s.name); s.can(CanTellTime) && old.Now.Before(decided) {
-				s.Errorf("decided at %s, loaded at %s", timeText(decided), timeText(old.Now))
-			}
-		}
-	}},
 	{"S4/time-outlives-reopening", "the store's time does not decrease when it is opened again", hasReopen | CanTellTime, func(p *probe) {
 		s := p.store()
 		for range 3 {
