@@ -190,6 +190,20 @@ func wrappedStores(of func() (state string, bug *storeBug)) *suite {
 	return s
 }
 
+// matrixStates are the states of the matrix.
+var matrixStates = []string{"available", "released", "leased", "infinite", "breaking", "broken", "expired"}
+
+// stateName names the state of a record, as the matrix does.
+func stateName(r lease.Record) string {
+	switch {
+	case r.State == lease.Available && !r.ID.IsZero():
+		return "released"
+	case r.State == lease.Leased && r.Until.IsZero():
+		return "infinite"
+	}
+	return r.State.String()
+}
+
 // storeFaults are what may go wrong with a record in a state. The states are those that the fault needs; none
 // stands for all.
 var storeFaults = []struct {
@@ -244,15 +258,15 @@ var storeFaults = []struct {
 	{"cancelled context", "is replaced under a done context, and a conflict", "", storeBug{done: true}},
 }
 
-// storeCellBugs are a bug for each state and each fault.
-func storeCellBugs() (all []cellBug) {
+// cellBugs are a bug for each state and each fault. They follow from the matrix, and not from the rules.
+func cellBugs() (all []cellBug) {
 	for _, state := range matrixStates {
 		for _, fault := range storeFaults {
 			if fault.states != "" && !strings.Contains(" "+fault.states+" ", " "+state+" ") {
 				continue
 			}
 			bug := fault.bug
-			all = append(all, cellBug{"store", state + " x " + fault.event, fault.what, func() *suite {
+			all = append(all, cellBug{state + " x " + fault.event + "/" + fault.what, func() *suite {
 				return wrappedStores(func() (string, *storeBug) { return state, &bug })
 			}})
 		}

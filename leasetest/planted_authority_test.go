@@ -31,8 +31,11 @@ func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request)
 		return lease.Result{}, fail(fmt.Errorf("no connection"))
 	}
 	if err := ctx.Err(); err != nil {
-		if a.bug == "answers with the cause of a done context" {
+		switch a.bug {
+		case "answers with the cause of a done context":
 			err = context.Cause(ctx)
+		case "carries a request out under a done context":
+			_, _ = a.Do(context.WithoutCancel(ctx), name, req)
 		}
 		return lease.Result{}, fail(err)
 	}
@@ -87,6 +90,9 @@ func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request)
 	}
 	cut := a.cut(&r, now)
 	next, err := lease.Step(r, req, now)
+	if err == nil {
+		a.spoil(&next)
+	}
 	if a.writes(req, cut, err) {
 		a.signal(name, req, next != r)
 		a.records[name] = next
@@ -100,11 +106,37 @@ func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request)
 		res.MinRemaining *= 2
 	case "is sure of what is over":
 		res.MinRemaining = time.Second
+	case "says a time before":
+		if r.At(now).State == lease.Broken {
+			res.Now = now.Add(-time.Hour)
+		}
+	case "refuses everything as already broken":
+		if lease.CodeOf(err).Refusal() {
+			err = lease.ErrAlreadyBroken
+		}
 	}
 	if err != nil {
 		err = fail(err)
 	}
 	return res, err
+}
+
+// spoil changes the record that a granted request leaves.
+func (a *plainAuthority) spoil(r *lease.Record) {
+	switch a.bug {
+	case "raises the epoch":
+		r.Epoch++
+	case "lowers the epoch":
+		r.Epoch -= min(r.Epoch, 1)
+	case "changes the owner":
+		if !r.ID.IsZero() {
+			r.Owner += "x"
+		}
+	case "ends what it grants early":
+		if !r.Until.IsZero() {
+			r.Until = r.Until.Add(-time.Second / 2)
+		}
+	}
 }
 
 // cut shortens a record that claims more than the limits, and reports whether it did.

@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -55,6 +56,26 @@ var ruleBugs = []namedBug{
 			}
 		})
 	}), "A5/another-client-is-told-what-is-left-of-a-renewed-lease"},
+	{"tells the end of an earlier break", anotherClient(func(a lease.Authority) lease.Authority {
+		var first time.Time
+		return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) {
+			if res.Record.State == lease.Breaking {
+				first = cmp.Or(first, res.Record.Until)
+				res.Record.Until = first
+			}
+		})
+	}), "A5/a-later-break-has-its-own-end"},
+	{"grants uses of what it has seen granted", anotherClient(func(a lease.Authority) lease.Authority {
+		var seen lease.Record
+		return leasefault.Answer(a, func(req lease.Request, res *lease.Result, err *error) {
+			switch {
+			case *err == nil:
+				seen = res.Record
+			case req.Action == lease.ActionWrite && req.ID == seen.ID:
+				*err = nil
+			}
+		})
+	}), "A4/a-grant-that-writes-nothing-is-decided-on-what-another-client-left"},
 	{"keeps the version when its authority writes", storeOver(func(s *plainStore) lease.Store { return writesInPlace{s} }), "S1/a-swap-conflicts-after-the-store's-authority"},
 	{"waits for a release whatever the context", sessionsAs(func(s *session.Session) lease.Lease { return patientRelease{s} }), "H17/a-release-ends-with-its-context"},
 	{"asks long after a signal", watchingSessions(func(ctx context.Context, signals <-chan struct{}, out chan<- struct{}) {
@@ -222,7 +243,7 @@ func (l *tellsLater) OnLost(f func(error)) (stop func() bool) {
 // cellNamed returns the suite with the bug of that cell.
 func cellNamed(name string) func() *suite {
 	all := cellBugs()
-	i := slices.IndexFunc(all, func(b cellBug) bool { return b.name() == name })
+	i := slices.IndexFunc(all, func(b cellBug) bool { return b.name == name })
 	if i < 0 {
 		panic("there is no bug " + name)
 	}
