@@ -163,12 +163,6 @@ func loseRequest(ctx context.Context, _ func(context.Context) (lease.Result, err
 	return lease.Result{}, ctx.Err()
 }
 
-func loseAnswer(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-	_, _ = send(ctx)
-	<-ctx.Done()
-	return lease.Result{}, ctx.Err()
-}
-
 func failRequest(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
 	return lease.Result{}, errNet
 }
@@ -176,14 +170,6 @@ func failRequest(context.Context, func(context.Context) (lease.Result, error)) (
 func failAnswer(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
 	_, _ = send(ctx)
 	return lease.Result{}, errNet
-}
-
-// The fault late fails at once, and carries out the request after the time d.
-func late(d time.Duration) fault {
-	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-		time.AfterFunc(d, func() { _, _ = send(context.WithoutCancel(ctx)) })
-		return lease.Result{}, errNet
-	}
 }
 
 // The fault slow waits for the first duration, carries out the request, waits for the second

@@ -7,9 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -59,46 +57,6 @@ func TestPanics(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A hook panics on the goroutine of a Release, and the caller recovers. The step that calls the
-// hook also ends a Wait of another goroutine, and the Wait returns.
-func TestPanicOfAHookAnswersOtherCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := overMemory()
-		other := n.open(t, nil)
-		other.acquire(t)
-		var armed atomic.Bool
-		h := n.open(t, &session.Options{Trace: &session.Trace{Released: func(session.ReleaseInfo) {
-			if armed.CompareAndSwap(true, false) {
-				panic("brittle hook")
-			}
-		}}})
-		n.keep(lease.ActionAcquire, n.hang)
-		for range 2 {
-			h.unknown(t, errNoAnswer)
-		}
-		waited := make(chan error, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		go func() { waited <- h.Wait(ctx) }()
-		synctest.Wait()
-		armed.Store(true)
-		func() { // two requests are stuck, so the release fails within the call of Release
-			defer func() {
-				if p := recover(); p != "brittle hook" {
-					t.Errorf("recovered: %v", p)
-				}
-			}()
-			_ = h.Release(t.Context())
-		}()
-		if err := <-waited; err != nil {
-			t.Errorf("wait: %v", err)
-		}
-		n.heal()
-		synctest.Wait()
-		h.release(t)
-	})
 }
 
 // lines is a Writer that sends each line to a channel.

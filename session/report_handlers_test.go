@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"context"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -24,58 +22,6 @@ func (n *network) lose(t *testing.T, h *holder) {
 		}
 	}
 	synctest.Wait()
-}
-
-// A handler may call every method of the Session. SPEC H16.
-func TestHandlersMayCallAnything(t *testing.T) {
-	ctx := context.Background()
-	for _, c := range []struct {
-		name string
-		call func(t *testing.T, h *holder)
-	}{
-		{"Acquire", func(t *testing.T, h *holder) {
-			if _, err := h.Acquire(ctx); err != nil {
-				t.Errorf("acquire: %v", err)
-			}
-		}},
-		{"Release", func(t *testing.T, h *holder) { h.release(t) }},
-		{"CheckAlive", func(t *testing.T, h *holder) { h.CheckAlive() }},
-		{"Token", func(t *testing.T, h *holder) { h.Token() }},
-		{"ID", func(t *testing.T, h *holder) { h.ID() }},
-		{"Until", func(t *testing.T, h *holder) { h.Until() }},
-		{"LastConfirmed", func(t *testing.T, h *holder) { h.LastConfirmed() }},
-		{"Wait", func(t *testing.T, h *holder) { _ = h.Wait(ctx) }},
-		{"HandOver", func(t *testing.T, h *holder) { _ = h.HandOver(ctx, lease.ID{9}) }},
-		{"OnLost", func(t *testing.T, h *holder) { h.OnLost(func(error) {})() }},
-		{"OnBreaking", func(t *testing.T, h *holder) { h.OnBreaking(func(time.Time) {})() }},
-		{"WhileHeld", func(t *testing.T, h *holder) { _, cancel := h.WhileHeld(ctx); cancel() }},
-		{"Close", func(t *testing.T, h *holder) {
-			if err := h.Close(ctx); err != nil {
-				t.Errorf("close: %v", err)
-			}
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := overMemory()
-				h := n.open(t, nil)
-				var calls atomic.Int32
-				for range 3 { // the three calls run at the same time
-					h.OnLost(func(error) { c.call(t, h); calls.Add(1) })
-				}
-				h.OnBreaking(func(time.Time) { c.call(t, h); calls.Add(1) })
-				h.acquire(t)
-				n.breaks(t, 15*time.Second)
-				time.Sleep(30 * time.Second)
-				if synctest.Wait(); calls.Load() < 1 {
-					t.Error("no call came to its end")
-				}
-				if c.name != "Release" && c.name != "HandOver" && c.name != "Close" && calls.Load() != 4 {
-					t.Errorf("%d calls came to their end", calls.Load())
-				}
-			})
-		})
-	}
 }
 
 // If one handler panics, the other handlers are still called, and the Session logs the panic.

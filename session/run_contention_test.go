@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -147,53 +146,6 @@ func TestRunOfAWaiterThatFails(t *testing.T) {
 			}
 		})
 	}
-}
-
-// If many Sessions wait for one lease, they do not all send a request at the moment of the release.
-// Each Session sends at most two requests, spread over the WakeJitter, and one acquire is granted.
-// SPEC N4.
-func TestCrowd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const crowd = 100
-		n := overMemory()
-		holding := n.open(t, nil)
-		holding.acquire(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		var wg sync.WaitGroup
-		var acquired atomic.Int32
-		for i := range crowd {
-			h := n.open(t, nil)
-			wg.Go(func() {
-				o := &session.RunOptions{Rand: rand.NewChaCha8([32]byte{byte(i)})}
-				if _, err := session.AcquireWait(ctx, h, o); err == nil {
-					acquired.Add(1)
-				}
-			})
-		}
-		time.Sleep(5 * time.Second)
-		before := n.count(lease.ActionAcquire, lease.ActionRead)
-		released := time.Now()
-		holding.release(t)
-		time.Sleep(time.Second)
-		if acquired.Load() != 1 {
-			t.Errorf("%d hold", acquired.Load())
-		}
-		after := n.requests(lease.ActionAcquire, lease.ActionRead)[before:]
-		if len(after) > 2*crowd {
-			t.Errorf("%d requests for one release", len(after))
-		}
-		slots := map[time.Duration]int{}
-		for _, r := range after {
-			slots[r.at.Sub(released)/(10*time.Millisecond)]++
-		}
-		for slot, sent := range slots {
-			if slot > 10 || sent > crowd/4 {
-				t.Errorf("%d requests within 10 ms, %v after the release", sent, slot*10*time.Millisecond)
-			}
-		}
-		cancel()
-		wg.Wait()
-	})
 }
 
 // If RunOptions are out of range, the error names the field, its value and the bound. SPEC H22.

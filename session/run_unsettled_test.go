@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/session"
@@ -20,39 +19,6 @@ var contenders = map[string]func(context.Context, lease.Lease, *session.RunOptio
 		_, err := session.AcquireWait(ctx, l, o)
 		return err
 	},
-}
-
-// If the outcome of an attempt is unknown when the context ends, the contender releases the lease in
-// case the attempt was granted. SPEC N3, H3.
-func TestContextEndsAfterAnUnknownTry(t *testing.T) {
-	unknown := []struct {
-		name  string
-		fault fault
-	}{{"lost answer", loseAnswer}, {"failed answer", failAnswer}, {"late request", late(time.Second)}}
-	for how, contend := range contenders {
-		for i, c := range unknown {
-			t.Run(how+"/"+c.name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					n := overMemory()
-					h := n.open(t, &session.Options{Duration: lease.Infinite})
-					if i == 1 { // also if Session.ID has returned the ID
-						h.ID()
-					}
-					n.meet(lease.ActionAcquire, c.fault)
-					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-					defer cancel()
-					began := time.Now()
-					if err := contend(ctx, h, &session.RunOptions{AcquireInterval: time.Hour}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 20*time.Second {
-						t.Errorf("%v after %v", err, time.Since(began))
-					}
-					synctest.Wait()
-					if r := n.record(t); r.State != lease.Available || h.CheckAlive() {
-						t.Errorf("the record is %+v, alive: %v", r, h.CheckAlive())
-					}
-				})
-			})
-		}
-	}
 }
 
 // One attempt has an unknown outcome, and an error of the next attempt shows that no attempt can
