@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -172,27 +171,4 @@ func TestSeedOfTheEnvironment(t *testing.T) {
 	}()
 	t.Setenv(seedVariable, "-1")
 	(*Options)(nil).withDefaults()
-}
-
-// The command of a replay chooses the rule and no other, whatever the name of the test is, and a shell passes
-// it on.
-func TestReplayChoosesTheRule(t *testing.T) {
-	for _, r := range leaseRules {
-		name := "TestMine/a_(b)_[c]+'d'/" + r.name
-		s := &suite{rules: leaseRules, options: Options{Seed: 7}}
-		seed, quoted, _ := strings.Cut(s.replay(name), " go test github.com/fencedlease/lease/leasetest -run ")
-		chosen := strings.TrimSuffix(strings.TrimPrefix(quoted, "'"), "'")
-		if seed != "LEASETEST_SEED=7" || quoted != "'"+chosen+"'" || strings.Contains(chosen, "'") {
-			t.Fatalf("%s: the replay is %s", r.name, s.replay(name))
-		}
-		patterns, names := strings.Split(chosen, "/"), strings.Split(name, "/")
-		for i, p := range patterns {
-			if len(names) != len(patterns) || !regexp.MustCompile(p).MatchString(names[i]) {
-				t.Errorf("%s does not choose %s", chosen, name)
-			}
-		}
-		if other := name + "-more"; regexp.MustCompile(patterns[len(patterns)-1]).MatchString(other[strings.LastIndex(other, "/")+1:]) {
-			t.Errorf("%s chooses %s", chosen, other)
-		}
-	}
 }

@@ -208,37 +208,6 @@ func TestFakeNextRelease(t *testing.T) {
 	}
 }
 
-// After EndWork, no work begins until the next grant.
-func TestFakeBeginsNoWorkInTheStopWindow(t *testing.T) {
-	var f leasetest.Fake
-	work := func(when string, want lease.Code) {
-		t.Helper()
-		held, giveBack := f.WhileHeld(t.Context())
-		defer giveBack()
-		cause := context.Cause(held)
-		if got := lease.CodeOf(cause); got != want {
-			t.Errorf("%s: the cause of the context is %v, want %v", when, cause, want)
-		}
-		if broken := errors.Is(cause, lease.ErrBroken); broken != (when == "in a break") {
-			t.Errorf("%s: the cause of the context is %v", when, cause)
-		}
-	}
-	for range 2 {
-		_, _ = f.Acquire(t.Context())
-		work("after the grant", 0)
-		f.EndWork()
-		work("after EndWork", lease.ErrStopWindow)
-		if ok, err := f.Acquire(t.Context()); !ok || !f.CheckAlive() {
-			t.Errorf("the lease is no longer held: %v", err)
-		}
-		work("after a second Acquire", lease.ErrStopWindow)
-		f.Break(time.Hour)
-		work("in a break", lease.ErrStopWindow)
-		_ = f.Release(t.Context())
-		work("after Release", lease.ErrNotHeld)
-	}
-}
-
 // A slow Acquire ends with its context, and with Release. It is never granted later.
 func TestFakeSlowAcquireEnds(t *testing.T) {
 	for what, want := range map[string]error{"context": context.DeadlineExceeded, "release": lease.ErrReleased} {
@@ -309,6 +278,11 @@ func TestFakeEnds(t *testing.T) {
 				if got := lease.CodeOf(context.Cause(held)); got != c.cause {
 					t.Errorf("the cause of the context is %v, want %v", got, c.cause)
 				}
+				again, giveBack := f.WhileHeld(t.Context())
+				if begins := again.Err() == nil; begins != (c.cause == 0) {
+					t.Errorf("new work begins: %v", begins)
+				}
+				giveBack()
 				switch {
 				case c.lost == 0 && len(lost) > 0:
 					t.Errorf("OnLost was called with %v, want no call", lost)

@@ -226,18 +226,6 @@ var breakRules = []rule{
 		a.requireNotAlive("after it handed over")
 		a.requireLosses(0)
 	}},
-	{"H14/a-refused-hand-over-is-an-error", "a hand-over that the authority refuses is an error, and no holder gets the lease", hasHandOver | CanChange | canRevoke, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
-		a.acquire()
-		w.revoke(0) // the holder a has not noticed the break yet
-		to := b.giver().ID()
-		if err := a.giver().HandOver(p.ctx, to); err == nil {
-			p.Errorf("a hand-over of a lease that was broken returned nil")
-		}
-		a.requireNotAliveFor(p.D, "after its lease was broken")
-		w.requireFree("after a hand-over that was refused")
-	}},
 	{"H14/a-done-context-hands-nothing-over", "a hand-over under a context that is done makes no request and returns the context's error: the giver goes on holding, or has released", hasHandOver | CanChange, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})

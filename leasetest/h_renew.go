@@ -387,35 +387,4 @@ var renewalRules = []rule{
 		p.pass(p.D - time.Since(sent))
 		a.requireNotAlive("a duration after it was acquired, with no renewal since")
 	}},
-	{"H19/calls-at-once-leave-nothing-behind", "after concurrent calls of all methods and a last release, the lease is not held", 0, func(p *probe) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, p.slow()), w.join(Holder{Owner: "b"})
-		var plan [6][12]int
-		for i := range plan {
-			for n := range plan[i] {
-				plan[i][n] = p.rand.IntN(8)
-			}
-		}
-		p.callConcurrently(len(plan), func(i int) {
-			for _, what := range plan[i] {
-				switch what {
-				case 0, 1, 2, 3, 4:
-					if _, ok, err := a.tryAcquire(p.ctx); !ok && err == nil {
-						p.Errorf("Acquire returned false, nil, but no other holder has the lease")
-					}
-				case 5:
-					_ = a.release()
-				default:
-					p.Sleep(p.Unit / 100)
-					a.OnLost(func(error) {})()
-					_ = a.CheckAlive()
-				}
-			}
-		})
-		p.need(a.release(), "a release after which nothing was called")
-		b.acquire()
-		a.requireNotAliveFor(p.D, "after a last release")
-		b.requireAlive("after it followed")
-		a.requireLosses(0)
-	}},
 }

@@ -17,11 +17,6 @@ var errPlanted = errors.New("failed")
 
 // wrongAnswers change the answers that a holder gets.
 var wrongAnswers = map[string]func(req lease.Request, res *lease.Result, err *error){
-	"takes a refusal for a grant": func(req lease.Request, res *lease.Result, err *error) {
-		if req.Action == lease.ActionAcquire && lease.CodeOf(*err).Refusal() {
-			res.MinRemaining, *err = max(res.MinRemaining, time.Minute), nil
-		}
-	},
 	"takes a refusal for an error": func(_ lease.Request, res *lease.Result, err *error) {
 		if lease.CodeOf(*err).Refusal() {
 			*res, *err = lease.Result{}, errPlanted
@@ -111,14 +106,13 @@ func (a wrongAuthority) Do(ctx context.Context, name string, req lease.Request) 
 // A wrongHolder is a session with a wrong method. Some are wrong only in one state.
 type wrongHolder struct {
 	*session.Session
-	bug                    string
-	released, lost, breaks atomic.Bool // since the last grant
+	bug            string
+	released, lost atomic.Bool // since the last grant
 }
 
 func (w *wrongHolder) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	switch {
-	case w.bug == "grants nothing", w.bug == "errs if it holds" && w.CheckAlive(), w.bug == "errs after a loss" && w.lost.Load(),
-		w.bug == "errs if its lease is breaking" && w.breaks.Load():
+	case w.bug == "grants nothing", w.bug == "errs if it holds" && w.CheckAlive(), w.bug == "errs after a loss" && w.lost.Load():
 		return "", false, errPlanted
 	case w.bug == "waits after a release" && w.released.Load():
 		time.Sleep(time.Minute)
@@ -209,9 +203,7 @@ func wrongHolders(bug string) *suite {
 		if f := wrongRequests[bug]; f != nil {
 			h.Authority = passon.Authority(wrongAuthority{h.Authority, f}, h.Authority)
 		}
-		w := &wrongHolder{Session: newBuggySession(t, h, "").(*buggySession).Session, bug: bug}
-		w.OnBreaking(func(time.Time) { w.breaks.Store(true) })
-		return w
+		return &wrongHolder{Session: newBuggySession(t, h, "").(*buggySession).Session, bug: bug}
 	}
 	return s
 }

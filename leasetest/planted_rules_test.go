@@ -41,7 +41,6 @@ var ruleBugs = []namedBug{
 			clear(s.records)
 		}
 	}), "S9/what-is-locked-is-never-forgotten"},
-	{"does not warn", sessionsAs(func(s *session.Session) lease.Lease { return warnsNobody{s} }), "H13/handlers-are-called-at-a-break"},
 	{"lists nothing infinite after it was opened again", storeWith(func(s *plainStore, _ uint64) { s.bug = "lists what is leased only" }, nil), "S10/a-reopened-store-lists-what-is-held"},
 	{"reopening forgets expired leases", reopening(func(r lease.Record, now time.Time) lease.Record {
 		if r.At(now).State == lease.Expired {
@@ -167,10 +166,6 @@ func (a countsFromAnswer) Do(ctx context.Context, name string, req lease.Request
 	}
 	return res, err
 }
-
-type warnsNobody struct{ *session.Session }
-
-func (warnsNobody) OnBreaking(func(time.Time)) (stop func() bool) { return func() bool { return true } }
 
 type patientAcquire struct{ *session.Session }
 

@@ -33,38 +33,22 @@ func TestSoundThoughUnusual(t *testing.T) {
 		}, late},
 		"opaque versions, a local zone, wrapped errors, bare conflicts": {func() lease.Store {
 			m := memory.New(nil)
-			return struct {
-				lease.Store
-				lease.Watcher
-				lease.Lister
-			}{&opaque{Store: m}, m, m}
+			return listed{&opaque{Store: m}, m, m}
 		}, 0},
 		"a watch is lost after each signal": {func() lease.Store {
 			m := memory.New(nil)
-			return struct {
-				lease.Store
-				lease.Watcher
-				lease.Lister
-			}{m, brief{m}, m}
+			return listed{m, brief{m}, m}
 		}, 0},
 		"the epochs of unknown names rise by themselves": {func() lease.Store {
 			m := memory.New(nil)
-			return struct {
-				lease.Store
-				lease.Watcher
-				lease.Lister
-			}{&rising{Store: m}, m, m}
+			return listed{&rising{Store: m}, m, m}
 		}, 0},
 		"the names share one counter of versions": {func() lease.Store {
 			return counted{&Shelf{start: time.Now(), snaps: map[string]lease.Snapshot{}}}
 		}, 0},
 		"a clock of 1 s, which is its uncertainty": {func() lease.Store {
 			m := memory.New(&memory.Options{Clock: coarse{leasefault.NewClock(), time.Second}})
-			return struct {
-				lease.Store
-				lease.Watcher
-				lease.Lister
-			}{lagging{m, time.Second}, m, m}
+			return listed{lagging{m, time.Second}, m, m}
 		}, time.Second},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -79,6 +63,13 @@ func TestSoundThoughUnusual(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A listed store takes its watches and lists from elsewhere.
+type listed struct {
+	lease.Store
+	lease.Watcher
+	lease.Lister
 }
 
 // A maxSpurious store answers every third swap with a conflict, even if the version is current.

@@ -37,44 +37,31 @@ func TestMemoryInRealTime(t *testing.T) {
 	})
 }
 
-// Limits that are those of the service leave the suite enough room.
-func TestMemoryWithLimits(t *testing.T) { testMemoryWithin(t, lease.AzureLimits) }
-
-// So do limits whose longest period is not the longest duration.
-func TestMemoryWithLongerPeriod(t *testing.T) {
-	limits := lease.AzureLimits
-	limits.MaxPeriod = 90 * time.Second
-	testMemoryWithin(t, limits)
-}
-
-// And so do limits whose longest period is shorter than the longest duration.
-func TestMemoryWithShorterPeriod(t *testing.T) {
-	limits := lease.AzureLimits
-	limits.MaxPeriod = 20 * time.Second
-	testMemoryWithin(t, limits)
-}
-
-// And so do limits that exclude the 60 seconds of an acquire of an old version.
-func TestMemoryWithShortLeases(t *testing.T) {
-	testMemoryInUnits(t, 250*time.Millisecond, lease.Limits{MaxDuration: 30 * time.Second})
-}
-
-func testMemoryWithin(t *testing.T, limits lease.Limits) { testMemoryInUnits(t, 0, limits) }
-
-func testMemoryInUnits(t *testing.T, unit time.Duration, limits lease.Limits) {
-	leasetest.TestAuthority(t, func(testing.TB) lease.Authority {
-		return storedAuthority(memory.New(&memory.Options{Limits: limits}))
-	}, &leasetest.Options{
-		Bubble: true,
-		Unit:   unit,
-		Limits: limits,
-		Authority: leasetest.AuthorityHooks{
-			Put: put,
-			Connect: func(_ testing.TB, transmit leasetest.Transmit) lease.Authority {
-				return lease.NewAuthority(linked.Store(memory.New(&memory.Options{Limits: limits}), transmit))
-			},
-		},
-	})
+// Limits leave the suite enough room: those of the service, a longest period above and below the longest
+// duration, and a longest duration below the 60 seconds of an acquire of an old version.
+func TestMemoryWithLimits(t *testing.T) {
+	for what, limits := range map[string]lease.Limits{
+		"service":        lease.AzureLimits,
+		"longer period":  {MinDuration: lease.AzureLimits.MinDuration, MaxDuration: lease.AzureLimits.MaxDuration, MaxPeriod: 90 * time.Second},
+		"shorter period": {MinDuration: lease.AzureLimits.MinDuration, MaxDuration: lease.AzureLimits.MaxDuration, MaxPeriod: 20 * time.Second},
+		"short leases":   {MaxDuration: 30 * time.Second},
+	} {
+		t.Run(what, func(t *testing.T) {
+			o := &leasetest.Options{Bubble: true, Limits: limits}
+			if what == "short leases" {
+				o.Unit = 250 * time.Millisecond
+			}
+			o.Authority = leasetest.AuthorityHooks{
+				Put: put,
+				Connect: func(_ testing.TB, transmit leasetest.Transmit) lease.Authority {
+					return lease.NewAuthority(linked.Store(memory.New(&memory.Options{Limits: limits}), transmit))
+				},
+			}
+			leasetest.TestAuthority(t, func(testing.TB) lease.Authority {
+				return storedAuthority(memory.New(&memory.Options{Limits: limits}))
+			}, o)
+		})
+	}
 }
 
 // An overStore is an authority that shows its store to Options.Authority.Put.
