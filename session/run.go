@@ -164,52 +164,48 @@ func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 	return &c, nil
 }
 
-// Run contends for the lease until an attempt is granted, and then calls f. The context that Run
-// passes to f ends before another holder can have the lease (see [lease.WhileHeld]). The section
-// Conditions of the package documentation lists the exceptions. The lease is renewed until f has
-// returned. Run then releases the lease. After the release, Run returns, or contends again if Again
-// returns true. Run works with any [lease.Lease]. If the Lease issues no tokens, tok is empty.
+// Run contends for the lease until an attempt is granted, and calls f. When f has returned, Run releases
+// the lease and returns, or contends again if Again returns true. The lease is renewed until f has
+// returned, even if f takes a long time. The context of f ends before another holder can have the lease
+// (see [lease.WhileHeld], and the exceptions in the section Conditions of the package documentation). If
+// f returns within one StopWindow after that, no other holder can have the lease before f has returned.
+// If f starts goroutines for the work, give them the context of f, and wait for them before f returns.
 //
-// The function f should return soon after its context has ended. If f returns within one StopWindow
-// after its context has ended, no other holder can have the lease before f has returned, with the
-// same exceptions. Run waits until f has returned, even if f takes a long time. If f starts
-// goroutines for the work, give them the context of f, and wait for them before f returns.
+// Run works with any [lease.Lease]. If the Lease issues no tokens, tok is empty. If f panics, Run releases
+// the lease, and the panic continues.
 //
-// Run returns the error of f. If the context of f has ended because the lease was lost or was about
-// to end, Run adds a [*lease.LostError] to the error of f. Run adds the LostError even if f
-// returned nil. If the error has a LostError, errors.Is(err, lease.ErrLost) is true. If the release
-// fails, Run adds the error of the release. If f panics, Run releases the lease, and the panic
-// continues.
+// Run returns the error of f, to which it adds
 //
-// If f returns the Err of its context after a loss, the error of Run matches both context.Canceled
-// and lease.ErrLost. Test for lease.ErrLost before you test for context.Canceled. After its context
-// has ended, f should return nil or the [context.Cause] of its context. Run then returns
+//   - a [*lease.LostError], which matches lease.ErrLost, if the context of f has ended because the lease
+//     was lost or was about to end, even if f returned nil;
+//   - the error of the release, if that has failed.
+//
+// After its context has ended, f should return nil or the [context.Cause] of its context. Run then returns
 //
 //   - after a loss, the LostError, whether f returns nil or the cause;
 //   - after ctx has ended, nil if f returns nil, and otherwise the cause of ctx;
 //   - after f has called HandOver or Release, nil if f returns nil, and otherwise [lease.ErrReleased].
 //
-// If ctx ends while f runs, Run returns the error of f, which may be nil. If ctx ends while Run
-// contends, Run returns an error that matches both ctx.Err() and context.Cause(ctx). If the last
-// attempt was refused because the lease was locked, the error of Run also matches
-// [lease.ErrHeldByOther]. If the last attempt failed, the error of Run also matches the error of
-// the attempt. Run drops every error for which Again has returned true.
+// If f returns the Err of its context after a loss, the error of Run matches both context.Canceled and
+// lease.ErrLost, so test for lease.ErrLost first.
 //
-// While Run contends for the lease, Run retries after a temporary error. Run returns an error at
-// once if no Acquire can ever be granted, for example because the owner is malformed. A store can
-// mark an error as permanent with [lease.Permanent], for example because a table is missing. If all
-// attempts fail with permanent errors for 30 s, Run returns the last of them, even if their texts
-// differ. While the lease is held, renewals continue even after a permanent error.
+// If ctx ends while f runs, Run returns the error of f, which may be nil. If ctx ends while Run contends,
+// the error matches ctx.Err(), context.Cause(ctx) and the error of the last attempt, which is
+// [lease.ErrHeldByOther] if the lease was locked. Run drops every error for which Again has returned true.
 //
-// The context of f also ends if f itself gives the lease up. The function f may call HandOver or
-// Release with its context, although each of them ends the context. To call Close, f needs a
-// context that does not end with the lease, such as one from context.WithoutCancel.
+// While Run contends, it retries after a temporary error. It returns an error at once if no Acquire can
+// ever be granted, for example because the owner is malformed. If all attempts fail for 30 s with errors
+// that the store has marked with [lease.Permanent], for example because a table is missing, Run returns
+// the last of them. While the lease is held, renewals continue even after a permanent error.
 //
-// A Session serves one call of Run or TryRun at a time. If another call is using l, Run returns a
-// [*lease.FieldError] with the code [lease.ErrOption], and does not call f. Run cannot detect this
-// for a Lease that is not a [Session] and does not embed one. Two calls of Run with such a Lease act
-// as one holder, and the first call that ends releases the lease for both. Use a separate Lease for
-// each call of Run. If l or f is nil, Run also returns a FieldError with the code ErrOption.
+// The function f may call HandOver or Release with its context, although each of them ends the context.
+// To call Close, f needs a context that does not end with the lease, such as one from
+// context.WithoutCancel.
+//
+// A Session serves one call of Run or TryRun at a time. If another call is using l, or if l or f is nil,
+// Run returns a [*lease.FieldError] with the code [lease.ErrOption], and does not call f. For a Lease that
+// is not a [Session] and does not embed one, Run cannot detect another call: both act as one holder, and
+// the first that ends releases the lease for both. Use a separate Lease for each call of Run.
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
 	r, err := newRunner(ctx, "Run", l, f, o)
 	if err != nil {

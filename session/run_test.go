@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -147,51 +146,4 @@ func TestRunAgain(t *testing.T) {
 			t.Errorf("run: %v, after %d calls", err, l.calls.Load())
 		}
 	})
-}
-
-// If work stops within its stop window, it has stopped before the work of another holder begins,
-// whether or not the release arrives. If the last renewal was granted without an answer, even work
-// that takes longer has stopped in time, because the release is deferred.
-func TestNoOverlap(t *testing.T) {
-	for _, c := range []struct {
-		stops   time.Duration
-		renewal fault
-		overlap bool
-	}{
-		{5 * time.Second, failRequest, false},
-		{5 * time.Second, failAnswer, false},
-		{15 * time.Second, failAnswer, false}, // the lease was renewed, and is in force until the work stops
-		{40 * time.Second, failRequest, true}, // only the guard can help
-	} {
-		t.Run(fmt.Sprint(c.stops), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memory.New(nil)
-				first, second := over(lease.NewAuthority(store)), over(lease.NewAuthority(store))
-				a, b := first.open(t, nil), second.open(t, &session.Options{Owner: "b"})
-				var stopped, began time.Time
-				done := make(chan error, 2)
-				go func() {
-					done <- session.Run(t.Context(), a, func(ctx context.Context, _ lease.Token) error {
-						first.keep(lease.ActionRenew, c.renewal)
-						<-ctx.Done()
-						time.Sleep(c.stops)
-						stopped = time.Now()
-						return nil
-					}, nil)
-				}()
-				synctest.Wait()
-				go func() {
-					done <- session.Run(t.Context(), b, func(context.Context, lease.Token) error {
-						began = time.Now()
-						return nil
-					}, nil)
-				}()
-				<-done
-				<-done
-				if overlap := began.Before(stopped); overlap != c.overlap {
-					t.Errorf("the second began %v after the first had stopped", began.Sub(stopped))
-				}
-			})
-		})
-	}
 }

@@ -128,38 +128,6 @@ func TestRunAll(t *testing.T) {
 	})
 }
 
-// Two callers with opposite orders, many times: both always finish, and never work together.
-func TestRunAllInOppositeOrders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newLedger()
-		var callers sync.WaitGroup
-		var working, done atomic.Int32
-		for _, names := range [][]string{{"a", "b", "c"}, {"c", "b", "a"}, {"b", "c", "a"}} {
-			ls := a.all(t, names...)
-			callers.Go(func() {
-				for range 20 {
-					err := session.RunAll(t.Context(), ls, func(context.Context, []lease.Token) error {
-						if working.Add(1) > 1 {
-							t.Error("two callers have all leases")
-						}
-						time.Sleep(time.Second)
-						working.Add(-1)
-						done.Add(1)
-						return nil
-					}, nil)
-					if err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		callers.Wait()
-		if done.Load() != 60 {
-			t.Errorf("f was called %d times", done.Load())
-		}
-	})
-}
-
 // If one lease cannot be had or is lost, f is not called or its context ends, the error says which lease
 // it was, and all leases are released.
 func TestRunAllOrNone(t *testing.T) {
