@@ -478,7 +478,7 @@ func TestReports(t *testing.T) {
 		}
 		var text strings.Builder
 		p := c.start(0, func(o *Options) {
-			o.Logger = slog.New(slog.NewTextHandler(&lines{to: &text}, nil))
+			o.Logger = slog.New(slog.NewTextHandler(&lines{to: &text}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			o.Trace = &Trace{
 				Taken:    func(string, lease.Token) { note("taken") },
 				Given:    func(_ string, _ lease.Token, cause error, _ time.Duration) { note(cause.Error()) },
@@ -507,8 +507,10 @@ func TestReports(t *testing.T) {
 		if !maps.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
-		for what, n := range map[string]int{"shards: taken": 5, "shards: given": 3, "shards: lost": 2, "shards: balanced": 4} {
-			if m := strings.Count(text.String(), `msg="`+what+`"`); m != n {
+		for what, n := range map[string]int{
+			`DEBUG msg="shards: taken"`: 5, `DEBUG msg="shards: given"`: 3, `WARN msg="shards: lost"`: 2, `INFO msg="shards: balanced"`: 4,
+		} {
+			if m := strings.Count(text.String(), "level="+what); m != n {
 				t.Errorf("%d records %q, want %d", m, what, n)
 			}
 		}

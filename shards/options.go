@@ -36,10 +36,10 @@ type Options struct {
 	// Trace is a set of hooks. Default: none.
 	Trace *Trace
 
-	// Logger receives a record for each shard that is taken or given (Info) and that is lost or
-	// failed (Warn), a record when all shares are balanced (Info), and one for the 1st, 2nd, 4th, 8th
-	// and so on of a series of failed lists or failed calls of the function names (Warn). Default:
-	// slog.Default() at the time of each record.
+	// Logger receives a record for each shard that is taken or given (Debug) and that is lost or
+	// failed (Warn), one with the number of this process's shards when all shares are balanced (Info),
+	// and one for the 1st, 2nd, 4th, 8th and so on of a series of failed lists or failed calls of the
+	// function names (Warn). Default: slog.Default() at the time of each record.
 	Logger *slog.Logger
 }
 

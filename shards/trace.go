@@ -44,14 +44,14 @@ func (g *Group) log(level slog.Level, text string, args ...any) {
 }
 
 func (g *Group) reportTaken(name string, tok lease.Token) {
-	g.log(slog.LevelInfo, "taken", "name", name, "token", tok)
+	g.log(slog.LevelDebug, "taken", "name", name, "token", tok)
 	if f := g.o.Trace.Taken; f != nil {
 		f(name, tok)
 	}
 }
 
 func (g *Group) reportGiven(name string, tok lease.Token, cause error, took time.Duration) {
-	g.log(slog.LevelInfo, "given", "name", name, "token", tok, "cause", cause, "took", took)
+	g.log(slog.LevelDebug, "given", "name", name, "token", tok, "cause", cause, "took", took)
 	if f := g.o.Trace.Given; f != nil {
 		f(name, tok, cause, took)
 	}
