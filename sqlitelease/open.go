@@ -108,6 +108,8 @@ func (s *Store) prepare(path string, network bool) error {
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("%w: the file and its folder must be writable for this user", err)
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w: the folder must exist", err)
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():

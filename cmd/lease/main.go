@@ -183,7 +183,7 @@ func (c *call) open(ctx context.Context) (open.Leases, func(), error) {
 	if u := (*open.URLError)(nil); errors.As(err, &u) {
 		return nil, nil, fail(exitUsage, "%v", err)
 	} else if err != nil {
-		return nil, nil, unreachable(err)
+		return nil, nil, c.unreachable(err)
 	}
 	return s, end, nil
 }
@@ -200,12 +200,16 @@ func (c *call) one(what string) (string, error) {
 }
 
 // unreachable is the failure of a request to the store. A bad argument is a failure of usage.
-func unreachable(err error) error {
+func (c *call) unreachable(err error) error {
 	var field *lease.FieldError
 	if errors.As(err, &field) {
 		return fail(exitUsage, "%v", err)
 	}
-	return fail(exitUnavailable, "the store does not answer as it should; check its URL, its server and the credentials: %s", oneLine(err))
+	what := "the store does not answer as it should; check its URL, its server and the credentials"
+	if strings.HasPrefix(c.store, "file:") {
+		what = "the store cannot be used; check its file and its folder"
+	}
+	return fail(exitUnavailable, "%s: %s", what, oneLine(err))
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

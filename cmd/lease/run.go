@@ -127,11 +127,11 @@ func runCommand(ctx context.Context, c *call) error {
 	} else {
 		ran, err = session.TryRun(ctx, s, f, nil)
 	}
-	return outcome(ctx, store, name, ran, code, err)
+	return outcome(ctx, c, store, name, ran, code, err)
 }
 
 // outcome says how lease run ends.
-func outcome(ctx context.Context, store open.Leases, name string, ran bool, code int, err error) error {
+func outcome(ctx context.Context, c *call, store open.Leases, name string, ran bool, code int, err error) error {
 	var sig errSignal
 	var start *failure
 	switch {
@@ -151,7 +151,7 @@ func outcome(ctx context.Context, store open.Leases, name string, ran bool, code
 		defer cancel()
 		return fail(exitHeld, "%s; try again later, or set a longer -wait", holderOf(ctx, store, name))
 	}
-	return unreachable(err)
+	return c.unreachable(err)
 }
 
 // holderOf says who has a lease, as far as the store answers.

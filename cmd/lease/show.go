@@ -137,7 +137,7 @@ func list(ctx context.Context, c *call) error {
 	for e, err := range store.List(ctx, strings.Join(c.args, "")) {
 		switch {
 		case err != nil && e.Name == "":
-			return unreachable(err)
+			return c.unreachable(err)
 		case err != nil:
 			rows, bad = append(rows, row{Name: e.Name, Error: oneLine(err)}), bad+1
 		default:
@@ -169,7 +169,7 @@ func show(ctx context.Context, c *call) error {
 	defer cancel()
 	res, err := lease.Inspect(ctx, store.Authority(), name)
 	if err != nil {
-		return unreachable(err)
+		return c.unreachable(err)
 	}
 	return output(c, []row{newRow(name, res.Record, res.Now)})
 }
@@ -197,7 +197,7 @@ func breakLease(ctx context.Context, c *call) error {
 		cancel()
 		switch {
 		case err != nil:
-			return unreachable(err)
+			return c.unreachable(err)
 		case !res.Record.State.Locked():
 			return notHeld(name)
 		}
@@ -222,7 +222,7 @@ func breakLease(ctx context.Context, c *call) error {
 	case code.Refusal():
 		return fail(1, "%s", oneLine(err))
 	}
-	return unreachable(err)
+	return c.unreachable(err)
 }
 
 func notHeld(name string) error {

@@ -42,7 +42,7 @@ func watch(ctx context.Context, c *call) error {
 		now, err := look(ctx, store, name)
 		switch {
 		case err != nil && first:
-			return unreachable(err)
+			return c.unreachable(err)
 		case err != nil && !silent:
 			fmt.Fprintf(os.Stderr, "lease: no answer, trying again: %s\n", oneLine(err))
 		case err == nil:
