@@ -49,12 +49,12 @@ func bench(ctx context.Context, c *call) error {
 		for _, r := range turn {
 			d, err := request(prefix, r)
 			if err != nil {
-				return unreachable(err)
+				return c.unreachable(err)
 			}
 			took[r.Action] = append(took[r.Action], d)
 		}
 	}
-	fmt.Printf("one at a time%8s %10s %10s\n", "requests", "median", "99%")
+	fmt.Printf("one at a time %7s %10s %10s\n", "requests", "median", "99%")
 	for _, r := range turn {
 		all := took[r.Action]
 		slices.Sort(all)
@@ -85,7 +85,7 @@ func bench(ctx context.Context, c *call) error {
 	}
 	workers.Wait()
 	if failed != nil {
-		return unreachable(failed)
+		return c.unreachable(failed)
 	}
 	rate := float64(renewals) / time.Since(began).Seconds()
 	fmt.Printf("\n%d leases at a time: %.0f renewals a second.\n", c.parallel, rate)
