@@ -270,7 +270,7 @@ func do(args []string) int {
 		if i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] }); i >= 0 {
 			var c *call
 			if c, err = parse(commands[i], args[1:]); err == nil {
-				if commands[i].name != "run" { // the warnings of a store matter to holders
+				if !c.warns(commands[i].name) {
 					slog.SetDefault(slog.New(slog.DiscardHandler))
 				}
 				err = commands[i].do(context.Background(), c)
@@ -291,6 +291,12 @@ func do(args []string) int {
 		fmt.Fprintln(os.Stderr, "lease: "+f.text)
 	}
 	return f.code
+}
+
+// warns reports whether the warnings of a store are printed: if a person or the log of a service reads
+// them, and not in each run that cron starts.
+func (c *call) warns(command string) bool {
+	return command == "bench" || command == "run" && (time.Duration(c.wait) == lease.Infinite || isTerminal(os.Stderr))
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -70,6 +70,18 @@ func start(t *testing.T, store string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// The Redis server of the tests keeps no append-only file. The store warns of it where a person or the log of
+// a service reads the warning, and not in each run that cron starts.
+func TestWarnings(t *testing.T) {
+	for args, want := range map[string]bool{
+		"run warn -- true": false, "run -wait 9s warn -- true": false, "run -wait forever warn -- true": true, "ls": false, "bench -time 10ms": true,
+	} {
+		if _, stderr, code := run(t, url, strings.Fields(args)...); code != 0 || strings.Contains(stderr, "append-only") != want {
+			t.Errorf("%s: %d, %q, want a warning: %v", args, code, stderr, want)
+		}
+	}
+}
+
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, limit time.Duration, ok func() bool) {
 	t.Helper()
