@@ -52,3 +52,57 @@ func TestExample(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 }
+
+// The example program shares the twelve names among two processes. When one is killed, the other takes its
+// names, and can be stopped.
+func TestShardsExample(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "shards")
+	if out, err := exec.Command("go", "build", "-o", program, "./examples/shards").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	path := newPath(t)
+	begin := func() (*exec.Cmd, *bufio.Scanner) {
+		cmd := exec.CommandContext(t.Context(), program, "-file", path, "-duration", "3s")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd, bufio.NewScanner(out)
+	}
+	// until reads what a process says until it works on n names.
+	until := func(lines *bufio.Scanner, names map[string]bool, n int) {
+		t.Helper()
+		for len(names) != n {
+			if !lines.Scan() {
+				t.Fatalf("it ended, and worked on %v", names)
+			}
+			if name, leaves := strings.CutPrefix(lines.Text(), "leaves "); leaves {
+				delete(names, name)
+			} else {
+				names[strings.Fields(lines.Text())[2]] = true
+			}
+		}
+	}
+	one, oneLines := begin()
+	had, has := map[string]bool{}, map[string]bool{}
+	until(oneLines, had, 12)
+	two, twoLines := begin()
+	until(twoLines, has, 6)
+	until(oneLines, had, 6)
+	for name := range had {
+		if has[name] {
+			t.Errorf("both work on %s", name)
+		}
+	}
+	_ = one.Process.Kill()
+	_ = one.Wait()
+	until(twoLines, has, 12)
+	_ = two.Process.Signal(syscall.SIGTERM)
+	until(twoLines, has, 0)
+	if err := two.Wait(); err != nil {
+		t.Error(err)
+	}
+}
