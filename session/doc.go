@@ -7,11 +7,9 @@
 //	defer s.Close(context.WithoutCancel(ctx)) // releases the lease
 //	... while s.CheckAlive() ...
 //
-// [Run] does everything that a holder needs in one call. Run waits until it has acquired the lease,
-// and then calls a function. The context that Run passes to the function ends before another holder
-// can have the lease. The section Conditions lists the exceptions. Run renews the lease until the
-// function has returned, and then releases the lease. By default, Run then returns. To contend again
-// after a loss of the lease, set [RunOptions].Again:
+// [Run] does everything that a holder needs in one call: it acquires the lease, renews it while a function
+// works, and then releases it. The context of the function ends before another holder can have the lease;
+// the section Conditions lists the exceptions. To contend again after a loss, set [RunOptions].Again:
 //
 //	err := session.Run(ctx, s, lead, &session.RunOptions{
 //		Again: session.AfterLoss,
@@ -24,11 +22,7 @@
 //
 // The directory "examples" of this module contains complete programs. To write a leader, copy the
 // program leader. To write a scheduled job, copy examples/job of module pglease. The programs cron,
-// daemon and quickstart show behavior within one process. In the program cron, one of several
-// machines does a job. The program daemon runs two daemons, and only one of them works at a time.
-// If the working daemon loses its lease, it waits for the lease again. If the working daemon is
-// asked to stop, it finishes its current work and releases the lease. In the program quickstart,
-// one holder loses its lease, and another holder takes its place.
+// daemon and quickstart show behavior within one process.
 //
 // # Belief
 //
@@ -123,23 +117,16 @@
 // requests are stuck, the Session sends only reads, and no renewal. A call that needs another request
 // fails at once.
 //
-// When Release or Run returns, some requests and handlers may still be running. The running
-// requests and handlers end by themselves. [Session.Close] waits for running requests, but not for
-// running handlers. A program that keeps running need not call Close. Before a program exits, the
-// program should call Close, because the Session may still have to release a lease that was granted
-// too late. A lease that is not released stays locked for its whole Duration.
-//
-// A test in a bubble of testing/synctest should call Close. Without Close, the test fails if a
-// goroutine of the Session is still waiting when the test ends. A goroutine can wait for the answer
-// to a request. While the lease is held, a goroutine can also wait for a watch, or for the Clock if
-// [Options.Clock] is set.
+// When Release or Run returns, some requests and handlers may still be running. They end by themselves.
+// [Session.Close] waits for the requests, but not for the handlers. Before a program exits, it should call
+// Close, because the Session may still have to release a lease that was granted too late, and a lease that
+// is not released stays locked for its whole Duration. A test in a bubble of testing/synctest should call
+// Close too: it fails if a goroutine of the Session is still waiting when it ends.
 //
 // # Panics
 //
 // If a handler of OnLost or OnBreaking panics, the Session logs the panic with its stack
-// ([Options.Logger]), and still calls every other handler. The Session recovers from no other
-// panic. The Session calls the Authority on goroutines of its own, so a panic in the Authority ends
-// the process. A panic in most hooks of a [Trace] ends the process too. If the function passed to
-// [Run] panics, Run first releases the lease. After the release, the panic continues on the
-// goroutine that called Run.
+// ([Options.Logger]), and still calls every other handler. It recovers from no other panic: one in the
+// Authority or in most hooks of a [Trace] ends the process. If the function passed to [Run] panics, Run
+// first releases the lease, and the panic then continues.
 package session

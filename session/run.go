@@ -35,29 +35,25 @@ type RunOptions struct {
 	// AcquireInterval/10.
 	WakeJitter time.Duration
 
-	// ReleaseTimeout is the time limit of the Release that Run calls after its function has
-	// returned. If Run gives up after an attempt with an unknown outcome, Run sends a release.
-	// ReleaseTimeout also limits the time of this release. The limit works only if the Lease
-	// respects its context. If ReleaseTimeout ends a release, the error of the release does not
-	// match context.DeadlineExceeded. Default: 10 s.
+	// ReleaseTimeout is the time limit of the Release that Run calls after its function has returned, and
+	// of the release that it sends if it gives up after an attempt with an unknown outcome. The limit
+	// works only if the Lease respects its context. The error of a release that it ends does not match
+	// context.DeadlineExceeded. Default: 10 s.
 	ReleaseTimeout time.Duration
 
-	// Again reports whether Run contends for the lease again after a term. A term is the time from
-	// a grant to the release of the granted lease. Run calls Again with the error of the term,
-	// which can be nil. If Again returns false, Run returns the error of the term. If Again returns
-	// true, Run waits for one AcquireInterval, so that other holders get their turn, and contends
-	// again. Run drops every error for which Again has returned true.
+	// Again reports whether Run contends for the lease again after a term, the time from a grant to its
+	// release. Run calls Again with the error of the term, which can be nil, and returns that error if
+	// Again returns false. If Again returns true, Run drops the error, waits for one AcquireInterval, so
+	// that other holders get their turn, and contends again.
 	//
-	// To stop contending after a break, let Again return false if the error matches
-	// [lease.ErrBroken] or [lease.ErrIDMismatch]. If another holder has acquired the lease before
-	// the next renewal of this holder, the error matches ErrIDMismatch and not ErrBroken. If this
+	// To stop contending after a break, let Again return false if the error matches [lease.ErrBroken] or
+	// [lease.ErrIDMismatch], which it matches if another holder has acquired the lease meanwhile. If this
 	// holder could not reach the authority after the break, the error matches neither, as
 	// [lease.LostError] describes. If Run must stop even then, end its ctx.
 	//
-	// Run does not call Again if the context is done, or if the Reason of the loss is
-	// [lease.ErrTakenOver]. After a loss by a take-over, Run does not contend again, because two
-	// processes could otherwise take the lease from each other forever. TryRun and AcquireWait do
-	// not use Again. By default, Run does not contend again.
+	// Run does not call Again if the context is done, or after a loss with the Reason
+	// [lease.ErrTakenOver], because two processes could otherwise take the lease from each other forever.
+	// TryRun and AcquireWait do not use Again. By default, Run does not contend again.
 	Again func(err error) bool
 
 	// MinHold is how long the lease stays locked after the grant, even if the function of Run or TryRun
