@@ -7,10 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/memory"
 )
 
 // A corruption is a kind of false trace. The function lie changes event i to something that cannot
@@ -188,103 +186,6 @@ func TestReplayRejects(t *testing.T) {
 		}
 	})
 	t.Logf("%d lies of %d kinds about %d runs, from seed %d", lies.Load(), len(corruptions), len(runs), *seed)
-}
-
-// A broken authority decides requests over a correct store with the function step, which has one
-// bug.
-type broken struct {
-	lease.Store
-	step func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)
-}
-
-func (b broken) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	for {
-		snap, err := b.Load(ctx, name)
-		if err != nil {
-			return lease.Result{}, err
-		}
-		next, err := b.step(snap.Record.At(snap.Now), req, snap.Now)
-		if err == nil && next != snap.Record.At(snap.Now) {
-			if snap, err = b.Swap(ctx, name, snap, next); errors.Is(err, lease.ErrConflict) {
-				continue
-			}
-		}
-		return lease.Result{Record: next.At(snap.Now), Now: snap.Now, MinRemaining: next.Remaining(snap.Now)}, err
-	}
-}
-
-var brokenSteps = []struct {
-	name string
-	step func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)
-}{
-	{"release without comparing", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
-		if req.Action == lease.ActionRelease {
-			req.ID = r.ID
-		}
-		return lease.Step(r, req, now)
-	}},
-	{"renew without comparing", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
-		if req.Action == lease.ActionRenew && r.State != lease.Available {
-			r.ID = req.ID
-		}
-		return lease.Step(r, req, now)
-	}},
-	{"acquire while another holds", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
-		if req.Action == lease.ActionAcquire {
-			r = lease.Record{Epoch: r.Epoch}
-		}
-		return lease.Step(r, req, now)
-	}},
-	{"a change under the same token", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
-		next, err := lease.Step(r, req, now)
-		if req.Action == lease.ActionChange {
-			next.Epoch = r.Epoch
-		}
-		return next, err
-	}},
-	{"a break that is ignored", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
-		if req.Action == lease.ActionBreak {
-			return r, nil
-		}
-		return lease.Step(r, req, now)
-	}},
-	{"a lease that ends early", func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
-		next, err := lease.Step(r, req, now)
-		if req.Action == lease.ActionAcquire && err == nil && !next.Until.IsZero() {
-			next.Until = next.Until.Add(-10 * time.Millisecond)
-		}
-		return next, err
-	}},
-}
-
-// TestReplayFindsBrokenAuthorities records the traces of broken authorities. For each of them, the
-// model must reject at least one of 20 traces.
-func TestReplayFindsBrokenAuthorities(t *testing.T) {
-	p := replayer(t)
-	for _, b := range brokenSteps {
-		t.Run(b.name, func(t *testing.T) {
-			for n := range uint64(20) {
-				r := new(Recorder)
-				a := r.Authority(NotAHolder, broken{r.Store(memory.New(nil)), b.step})
-				rng := rand.New(rand.NewPCG(*seed+n, 4))
-				for range 40 {
-					_, _ = a.Do(t.Context(), "broken", draw(rng))
-				}
-				trace, err := r.Trace("broken", 0, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				var rejected *RejectedError
-				if err := p.Replay(t.Context(), trace); errors.As(err, &rejected) {
-					t.Logf("rejected in run %d: %v", n+1, rejected.Event)
-					return
-				} else if err != nil {
-					t.Fatal(err)
-				}
-			}
-			t.Error("20 runs were accepted")
-		})
-	}
 }
 
 // overstating is an authority whose answers promise twice the time that it granted.

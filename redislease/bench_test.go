@@ -36,7 +36,7 @@ func TestRenewalCost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			our, their, _ := enginetest.Compare(enginetest.Rounds(2000), func() {
+			our, their := enginetest.Compare(enginetest.Rounds(2000), func() {
 				if _, err := a.Do(ctx, "x", renew(idA)); err != nil {
 					t.Error(err)
 				}

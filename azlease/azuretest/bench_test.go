@@ -46,7 +46,7 @@ func TestCosts(t *testing.T) {
 	record.put(ctx)
 
 	compare := func(rounds int, ours, theirs func()) (our, their time.Duration) {
-		our, their, _ = enginetest.Compare(enginetest.Rounds(rounds), ours, theirs)
+		our, their = enginetest.Compare(enginetest.Rounds(rounds), ours, theirs)
 		return our, their
 	}
 	rounds := 1000
