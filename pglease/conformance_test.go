@@ -41,15 +41,15 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	names := []string{"Store", "Authority", "Lease"}
 	if testing.Short() {
-		names = names[:2] // the behavior of holders depends little on the store
+		names = names[:1] // authorities and holders depend little on the store
 	}
 	database := shared.Database(t)
 	p := pool(t, shared.URL(database), func(c *pgxpool.Config) { c.MaxConns = 64 }) // enough for all tests at once
 	suites(t, database, func(t testing.TB) enginetest.Store { return store(t, p, nil) }, nil).Run(t, names...)
 }
 
-// The suites also run over database/sql, which cannot watch. With -short, these two tests run the suites
-// that take less than a minute.
+// The suites also run over database/sql, which cannot watch. With -short, these two tests run only the
+// suite of the store.
 func TestSQLConformance(t *testing.T) {
 	t.Parallel()
 	names := []string{"Store", "Authority"}
