@@ -152,6 +152,9 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 // the belief, and can settle an ID that is unsettled. If the request may have put an ID in force after
 // a release of the ID, the machine releases the ID once more. If a command that clears the ID is still
 // in flight, the machine does so when the answer to the command arrives.
+//
+// The claim of an ID that a late answer settles is kept until the next grant: the answer to an Acquire in
+// flight may still show the ID in force.
 func (m *machine) noteReturn(now time.Time, r request, res lease.Result, err error) {
 	m.tick(now)
 	m.commands.stuck--
@@ -164,14 +167,14 @@ func (m *machine) noteReturn(now time.Time, r request, res lease.Result, err err
 		m.renewalReturned(r, now, res, err)
 	case r.aim == aimRelease:
 		if c := m.ledger.find(r.ID); (err == nil || refused) && c != nil && m.settles(c) {
-			m.ledger.clear(c)
+			c.phase = cleared
 			m.report(ReleaseInfo{ID: r.ID})
 		}
 	case r.aim == aimHandOver:
 		switch c := m.ledger.find(r.ID); {
 		case c == nil || c.phase != given:
 		case err == nil:
-			m.ledger.clear(c)
+			c.phase = cleared
 			m.report(ReleaseInfo{ID: r.ID, To: r.Proposed})
 		case refused:
 			m.markPending(c)
