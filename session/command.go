@@ -41,7 +41,7 @@ func (m *machine) sendCommand(now time.Time, a aim, req lease.Request) {
 		return
 	}
 	if c := m.ledger.find(r.clears()); c != nil {
-		c.again = false
+		c.again, c.unsent = false, false
 	}
 	m.commands.inFlight = &r
 	m.effects().send = append(m.effects().send, r)
@@ -200,7 +200,7 @@ func (m *machine) settles(c *claim) bool {
 	if f := m.commands.inFlight; f != nil && f.clears() == c.id || c.inDoubt && m.o.Duration == lease.Infinite {
 		return false
 	}
-	return c.phase == unsettled || c.phase == pending && !c.again
+	return !c.unsent && (c.phase == unsettled || c.phase == pending && !c.again)
 }
 
 // clears returns the ID that the command r puts out of force, or the zero ID if r puts no ID out

@@ -137,7 +137,7 @@ func (k *key) holder(w *world, who int) {
 		c := &m.ledger[i]
 		k.id(c.id)
 		k.word(uint64(c.phase) | uint64(c.contexts)<<8)
-		k.bools(c.inDoubt, c.disclosed, c.probed, c.again)
+		k.bools(c.inDoubt, c.disclosed, c.probed, c.again, c.unsent)
 		k.time(c.due, now)
 	}
 	if b := m.term.belief; b != nil {

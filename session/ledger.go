@@ -35,6 +35,10 @@ type claim struct {
 	// the ID became pending after that command was sent, or a late request may have put it in force.
 	again bool
 
+	// unsent is true if no release of the ID was sent since it became pending. Until then, the late answer
+	// to an earlier release does not settle the ID: it may have come into force again.
+	unsent bool
+
 	// The field due is the time at which the machine sends the release of a kept ID. It sends a
 	// deferred release then too, even if the work has not stopped. If the field due is zero, the
 	// release waits until the work has stopped.

@@ -358,7 +358,7 @@ func (m *machine) proposal() *claim {
 // markPending changes the phase of an ID to pending. The machine releases all pending IDs, one
 // after the other.
 func (m *machine) markPending(c *claim) {
-	c.phase, c.again = pending, true
+	c.phase, c.again, c.unsent = pending, true, true
 }
 
 // supersede ends every Acquire and every Wait.

@@ -63,7 +63,7 @@ var plants = []plant{
 		"late-work", "deferral|sleep", false},
 	{"the machine sleeps through what is due", "machine.go", "wait = min(wait, c.due.Sub(now))", "_ = c",
 		"late-work", "sleep|deferral", false},
-	{"a release that becomes due during another is forgotten if that one fails", "machine.go", "c.phase, c.again = pending, true", "c.phase = pending",
+	{"a release that becomes due during another is forgotten if that one fails", "machine.go", "c.phase, c.again, c.unsent = pending, true, true", "c.phase = pending",
 		"late-work|work|infinite-work", "unreleased", false},
 	{"a clean-up is not deferred", "end.go", "case c.contexts > 0:", "case c.contexts > 99:",
 		"work", "deferral", true},
