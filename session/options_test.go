@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
+	"pgregory.net/rapid"
 )
 
 // fields returns every FieldError in the tree of an error.
@@ -41,30 +43,44 @@ func TestOptionsOutOfRange(t *testing.T) {
 		bound  string
 	}{
 		{"negative duration", session.Options{Duration: -time.Second}, "Duration=-1s", "must not be negative"},
+		{"negative interval", session.Options{RenewInterval: -time.Second}, "RenewInterval=-1s", "must not be negative"},
 		{"negative timeout", session.Options{RequestTimeout: -1}, "RequestTimeout=-1ns", "must not be negative"},
+		{"negative retry", session.Options{RetryDelay: -1}, "RetryDelay=-1ns", "must not be negative"},
 		{"negative margin", session.Options{Margin: -1}, "Margin=-1ns", "must not be negative"},
 		{"an interval without a unit", session.Options{RenewInterval: 10}, "RenewInterval=10ns", "must be at least 1ms; did you forget the unit?"},
+		{"a timeout without a unit", session.Options{RequestTimeout: time.Millisecond - 1}, "RequestTimeout=999.999µs", "must be at least 1ms; did you forget the unit?"},
+		{"a retry without a unit", session.Options{RetryDelay: 1}, "RetryDelay=1ns", "must be at least 1ms; did you forget the unit?"},
 		{"negative pause", session.Options{MaxClockJump: -1}, "MaxClockJump=-1ns", "must not be negative"},
+		{"negative rate", session.Options{MaxClockDrift: -0.001}, "MaxClockDrift=-0.001", "from 0 to below 1"},
 		{"rate of one", session.Options{MaxClockDrift: 1}, "MaxClockDrift=1", "from 0 to below 1"},
+		{"rate that is no number", session.Options{MaxClockDrift: math.NaN()}, "MaxClockDrift=NaN", "from 0 to below 1"},
+		{"infinite rate", session.Options{MaxClockDrift: math.Inf(1)}, "MaxClockDrift=+Inf", "from 0 to below 1"},
 		{"long interval", session.Options{Duration: lease.Infinite, RenewInterval: lease.Infinite/8 + 1}, "RenewInterval=320255h58m24.606846976s", "at most"},
 		{"long timeout", session.Options{Duration: lease.Infinite, RequestTimeout: math.MaxInt64}, "RequestTimeout=infinite", "must be finite"},
+		{"long retry", session.Options{Duration: lease.Infinite, RetryDelay: math.MaxInt64}, "RetryDelay=infinite", "must be finite"},
+		{"long margin", session.Options{Margin: math.MaxInt64}, "Margin=infinite", "must be finite"},
 		{"long pause", session.Options{MaxClockJump: math.MaxInt64}, "MaxClockJump=infinite", "must be finite"},
 		{"several", session.Options{Duration: -1, MaxClockDrift: 2, Margin: -1}, "Duration=-1ns Margin=-1ns MaxClockDrift=2", ""},
 		{"owner with a zero byte", session.Options{Owner: "a\x00"}, `Owner="a\x00"`, "NUL"},
+		{"owner that is no text", session.Options{Owner: "\xff"}, `Owner="\xff"`, "UTF-8"},
 		{"take-over without an owner", session.Options{TakeOver: true}, `Owner=""`, "TakeOver"},
 		{"margin of all", session.Options{Duration: time.Second, Margin: time.Second}, "Margin=1s", "must be at most 164.668667ms, so that a failed renewal can be tried again: RenewInterval 333.333333ms, twice RequestTimeout 166.666666ms, RetryDelay 83.333333ms and StopWindow 83.333333ms (the shortest default; set StopWindow to allow less) are together 833.333331ms, but a grant gives 0s (Duration 1s less MaxClockDrift 0.001 and Margin 1s)"},
 		{"rate of all", session.Options{Duration: time.Second, MaxClockDrift: 0.9999}, "Duration=1s", "MaxClockDrift 0.9999"},
 		{"a nanosecond", session.Options{Duration: 1, RenewInterval: ms, RequestTimeout: ms, RetryDelay: ms}, "Duration=1ns", "must be at least 1ms; did you forget the unit?"},
 		{"an interval of all", session.Options{RenewInterval: 30 * time.Second}, "RenewInterval=30s", "must be at most 14.93"},
 		{"a window of its own", session.Options{Duration: 10 * time.Second, StopWindow: 7 * time.Second}, "StopWindow=7s", "StopWindow 7s are together 14.49"},
+		{"timeouts of all", session.Options{RequestTimeout: 15 * time.Second}, "RequestTimeout=15s", "must be at most 6.975623976s"},
 		{"a timeout of half", session.Options{RequestTimeout: 14 * time.Second, RetryDelay: 2 * time.Second}, "RequestTimeout=14s", "must be at most 7.71952997s"},
 		{"a retry of all", session.Options{RetryDelay: 30 * time.Second}, "RetryDelay=30s", "must be at most 7.43905994s"},
+		{"a retry of nearly all", session.Options{RetryDelay: 10 * year}, "RetryDelay=87600h0m0s", "must be at most 7.43905994s"},
 		{"nothing believed", session.Options{Duration: time.Second, MaxClockDrift: 1e-10, Margin: time.Second - 1}, "Margin=999.999999ms", "must be at most 166.666668ms"},
 		{"a short duration", session.Options{Duration: 2 * time.Millisecond}, "Duration=2ms", "must be at least 9ms, so that"},
 		{"numbers without a unit", session.Options{Duration: 30, StopWindow: 5}, "Duration=30ns StopWindow=5ns", "must be at least 1ms; did you forget the unit?"},
 		{"a rate that leaves half", session.Options{MaxClockDrift: 1. / 3}, "MaxClockDrift=0.3333333333333333", "must be lower, or Duration at least 1m30.007s, so that"},
+		{"a margin of the default duration", session.Options{Margin: time.Minute}, "Margin=1m0s", "must be at most 4.94005994s"},
 		{"an interval and a timeout that cannot be mended alone", session.Options{RenewInterval: time.Minute, RequestTimeout: time.Minute}, "RenewInterval=1m0s", "must be shorter, or Duration at least 3m32.927s"},
 		{"of an interval and a timeout the one that can", session.Options{RenewInterval: time.Second, RequestTimeout: time.Minute}, "RequestTimeout=1m0s", "must be at most 10.575623976s"},
+		{"timeouts of 36 years", session.Options{RequestTimeout: lease.Infinite / 8}, "RequestTimeout=320255h58m24.606846975s", "must be at most 6.975623976s"},
 	} {
 		s, err := session.New(lease.NewAuthority(memory.New(nil)), name, &c.o)
 		if s != nil || err == nil {
@@ -206,6 +222,37 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("the Logger is %v, the Trace %v, and the Owner %q", o.Logger, o.Trace, o.Owner)
 		}
 	}
+}
+
+// All Options that New accepts leave time for a failed renewal and its retry. If every other
+// renewal fails, a Session therefore never loses its lease. SPEC H22, H11.
+func TestAdmittedOptionsLeaveTimeToRetry(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		d := rapid.Int64Range(int64(10*time.Millisecond), int64(time.Hour)).Draw(rt, "duration")
+		part := func(label string) time.Duration { return time.Duration(rapid.Int64Range(d/50, d).Draw(rt, label)) }
+		o := &session.Options{
+			Duration: time.Duration(d), RenewInterval: part("interval"), RequestTimeout: part("timeout"), RetryDelay: part("retry"),
+			MaxClockDrift: rapid.Float64Range(0, 0.3).Draw(rt, "rate"), Margin: part("margin") / 4,
+		}
+		bubble(t, func() {
+			n := overMemory()
+			s, err := session.New(n, name, o)
+			if err != nil {
+				return
+			}
+			defer s.Close(context.Background())
+			n.keep(lease.ActionRenew, everyOther(loseRequest))
+			if ok, err := s.Acquire(context.Background()); !ok {
+				rt.Fatal(err)
+			}
+			for range 20 {
+				time.Sleep(time.Duration(d) / 3)
+				if !s.CheckAlive() {
+					rt.Fatalf("lost, with %+v", o)
+				}
+			}
+		})
+	})
 }
 
 // New and the functions refuse arguments that are missing or malformed. SPEC H22, R6.
