@@ -225,6 +225,9 @@ func TestClockSetBack(t *testing.T) {
 			t.Fatalf("%+v, %v", res, err)
 		}
 	}
+	if res, err := lease.Inspect(t.Context(), other, "crashed"); err != nil || res.Record.Until.Sub(res.Now) > 2*time.Second {
+		t.Errorf("the new lease of 2s ends in %v, %v", res.Record.Until.Sub(res.Now), err)
+	}
 	if took := time.Since(began); took < 2*time.Second {
 		t.Errorf("a lease of 2s was taken over after %v", took)
 	}

@@ -15,12 +15,14 @@ import (
 
 // putSQL is the SQL with which [Store.Swap] replaces an existing row. It makes the version itself, so that
 // no trigger runs. It reads the clock once, after it has locked the row, and changes the row only if the
-// clock has not yet reached the time that [swapDeadline] returns. It returns the time that it has read.
+// clock has not yet reached the time that [swapDeadline] returns. If that is null, the lease has ended, and
+// the change is not before its end even if the clock was set back. It returns the time of the change.
 const putSQL = `
 with old as materialized (
-	select l.name, l.changed from {row} l where l.name = $1 and l.version = $2 for update
+	select l.name, l.changed, l.until from {row} l where l.name = $1 and l.version = $2 for update
 ), at as materialized (
-	select old.name, greatest(clock_timestamp(), old.changed) as now from old
+	select old.name, greatest(clock_timestamp(), old.changed, case when $10::timestamptz is null then old.until end) as now
+	from old
 )
 update {row} l set state = $3, epoch = $4, id = $5, owner = $6, duration = $7, until = $8, nanos = $9, changed = at.now,
 	version = l.version + 1,
