@@ -43,6 +43,7 @@ func newService(t *testing.T, guard *fencing.Guard) *service {
 // One of two machines works. When the first machine has stopped, the second machine works with a
 // newer token.
 func TestOneAfterTheOther(t *testing.T) {
+	t.Parallel()
 	s := newService(t, new(fencing.Guard))
 	store := memory.New(nil)
 	ended := make(chan error, 2)
@@ -82,6 +83,7 @@ func TestMain(m *testing.M) {
 // The program says that its leases are in memory. It exits with 1 after an error, and with 0 if it was
 // stopped.
 func TestExitCode(t *testing.T) {
+	t.Parallel()
 	s := newService(t, new(fencing.Guard))
 	var said strings.Builder
 	start := func(url string) *exec.Cmd {
@@ -151,6 +153,7 @@ func (w writer) Write(p []byte) (int, error) {
 // If the service refuses a request of the leader, the leader contends again, and works with its
 // next token.
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	guard := new(fencing.Guard)
 	s := newService(t, guard)
 	if err := guard.Advance(lease.TokenOf(2)); err != nil {
