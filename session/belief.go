@@ -7,9 +7,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A belief is what a Session knows about the lease that it holds. A belief is never modified. To
-// change what the Session knows, the machine replaces the belief by a new belief. CheckAlive can
-// therefore load a pointer to the belief, and then read the belief without a lock.
+// A belief is what a Session knows about the lease that it holds. It is never modified, but replaced,
+// so that CheckAlive can read it without a lock.
 type belief struct {
 	id     lease.ID
 	token  lease.Token
@@ -17,8 +16,7 @@ type belief struct {
 	budget time.Duration // how long after sent the belief lasts; lease.Infinite if no end is known
 }
 
-// left returns how much longer the belief lasts. If the result is not positive, the belief has
-// ended.
+// left returns how much longer the belief lasts. It has ended if the result is not positive.
 func (b *belief) left(o *Options, now time.Time) time.Duration {
 	if b.budget == lease.Infinite {
 		return lease.Infinite
@@ -26,8 +24,7 @@ func (b *belief) left(o *Options, now time.Time) time.Duration {
 	return b.budget - o.elapsed(b.sent, now)
 }
 
-// until returns U, the time at which the belief ends. If no end is known, until returns the zero
-// time.
+// until returns U, the time at which the belief ends, or the zero time if no end is known.
 func (b *belief) until() time.Time {
 	if b.budget == lease.Infinite {
 		return time.Time{}
@@ -47,9 +44,8 @@ func (o *Options) budget(d time.Duration) time.Duration {
 	return d - time.Duration(drift) - o.Margin
 }
 
-// maxElsewhere returns the longest time that can pass on one clock while the duration d passes on
-// another clock. The result is d(1+e)/(1-e), rounded up. If the result does not fit in a
-// time.Duration, maxElsewhere returns lease.Infinite.
+// maxElsewhere returns the longest time that can pass on one clock while d passes on another,
+// d(1+e)/(1-e) rounded up, or lease.Infinite if it does not fit in a time.Duration.
 func (o *Options) maxElsewhere(d time.Duration) time.Duration {
 	more := math.Ceil(float64(d) * ((1+o.MaxClockDrift)/(1-o.MaxClockDrift) - 1))
 	if float64(d)+more >= math.MaxInt64 {
@@ -58,11 +54,9 @@ func (o *Options) maxElsewhere(d time.Duration) time.Duration {
 	return d + time.Duration(more) + 1 // add 1 ns, because two results were rounded
 }
 
-// elapsed returns the time that has passed between two readings of the clock. The monotonic clock
-// can stop while the computer is suspended, so elapsed also measures the time with the wall clock.
-// If the wall clock has advanced further than the monotonic clock, and the difference is more than
-// MaxClockJump, elapsed returns the time on the wall clock. If the difference is at most
-// MaxClockJump, elapsed returns the time on the monotonic clock.
+// elapsed returns the time between two readings of the clock. The monotonic clock can stop while the
+// computer is suspended, so if the wall clock has advanced further than it by more than MaxClockJump,
+// the time on the wall clock counts.
 func (o *Options) elapsed(from, to time.Time) time.Duration {
 	mono, wall := to.Sub(from), to.Round(0).Sub(from.Round(0))
 	if wall-mono > o.MaxClockJump {

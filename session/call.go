@@ -19,15 +19,14 @@ type receiver interface{ answer(outcome) }
 // An input passes the call with number n to the machine.
 type input func(m *machine, now time.Time, n uint64)
 
-// needContext panics if ctx is nil. A method calls needContext before the method changes anything.
+// needContext panics if ctx is nil. A method calls it before it changes anything.
 func needContext(ctx context.Context, call string) {
 	if ctx == nil {
 		panic("session: " + call + ": the context must not be nil")
 	}
 }
 
-// begin chooses a number for a new call, passes the call to the state machine, and returns the
-// number.
+// begin passes a new call to the machine, and returns its number.
 func (s *Session) begin(c replyTo, input input) (n uint64) {
 	s.step(func(m *machine, now time.Time) {
 		n = s.calls.Put(c)
@@ -36,8 +35,7 @@ func (s *Session) begin(c replyTo, input input) (n uint64) {
 	return n
 }
 
-// cancel ends the call with the number n, with the outcome err. If the call already has an outcome,
-// cancel does not change the outcome.
+// cancel ends the call with the number n with the outcome err, unless it already has an outcome.
 func (s *Session) cancel(n uint64, err error) {
 	s.step(func(m *machine, now time.Time) { m.cancel(now, n, err) })
 }
@@ -73,18 +71,17 @@ func (c *begun) await(ctx context.Context) outcome {
 	return c.outcome
 }
 
-// Acquire tries once to acquire the lease. Acquire does not wait until the lease is free. It returns
+// Acquire tries once to acquire the lease, and does not wait until it is free. It returns
 //
 //   - (true, nil) if the Session holds the lease now;
 //   - (false, nil) if the lease was certainly not granted, because it is locked;
-//   - (false, err) in every other case: ctx has ended, Release or Close was called, an argument is
-//     bad, or the outcome is unknown. A failed call never makes the Session hold the lease. If no
-//     other Acquire follows a failed call, call Settle, because the authority might have granted
-//     the request.
+//   - (false, err) in every other case: ctx has ended, Release or Close was called, an argument is bad,
+//     or the outcome is unknown. A failed call never makes the Session hold the lease. If no other
+//     Acquire follows it, call Settle, because the authority might have granted the request.
 //
 // If the Session already holds the lease, Acquire sends no request and returns true, even if another
-// goroutine has acquired the lease. Acquire also returns true after the stop window has begun, until
-// Release is called or the lease is lost. Call Release before Acquire to begin a new incarnation.
+// goroutine has acquired it, and even after the stop window has begun. Call Release first to begin a
+// new incarnation.
 //
 // Acquire usually sends one request. If the Session still has to release an old ID, it sends the
 // release first. A take-over needs two more requests. The context of each request ends after
@@ -94,12 +91,12 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 	return ok, err
 }
 
-// AcquireWithToken is like Acquire, but also returns the fencing token of the lease. The token is
-// empty unless AcquireWithToken returns true.
+// AcquireWithToken is like Acquire, but also returns the fencing token of the lease, which is empty
+// unless it returns true.
 //
-// Concurrent calls are served one after the other. If ctx ends, AcquireWithToken returns the error of
-// ctx at once, and if Release or Close is called, [lease.ErrReleased]. If the authority grants the
-// request after such a return, the Session releases the lease before it serves the next call.
+// Concurrent calls are served one after the other. If ctx ends, it returns the error of ctx at once,
+// and if Release or Close is called, [lease.ErrReleased]. What the authority grants after that is
+// released before the next call is served.
 //
 // A release that the authority did not answer is sent again by the next call of Release or Close, and
 // by an Acquire that is refused because the lease is still locked. A finite lease ends by itself, even
@@ -131,14 +128,13 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 }
 
 // AcquireUnlessHeld is like [Session.AcquireWithToken], but it returns (false, nil) only if another
-// holder is certainly alive. Over an authority with a clock, AcquireUnlessHeld sends one Acquire and
-// returns.
+// holder is certainly alive. Over an authority with a clock, it sends one Acquire and returns.
 //
-// When an authority without a clock, such as that of etcdlease, reads a record for the first time,
-// it cannot know how old the record is. Over such an authority, AcquireUnlessHeld waits for at most
-// the duration that the record states. If the holder renews the lease in this time, AcquireUnlessHeld
-// returns false. If the record expires without a renewal, the holder is dead, and AcquireUnlessHeld
-// acquires the lease. If ctx ends during the wait, AcquireUnlessHeld returns its error.
+// An authority without a clock, such as that of etcdlease, cannot know how old a record is that it
+// reads for the first time. Over such an authority, AcquireUnlessHeld waits for at most the duration
+// that the record states. If the holder renews the lease in this time, it returns false, and if ctx
+// ends, its error. If the record expires without a renewal, the holder is dead, and AcquireUnlessHeld
+// acquires the lease.
 func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error) {
 	for {
 		o := s.acquire(ctx)
@@ -223,8 +219,8 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	return s.relinquish(ctx, "hand over", func(m *machine, now time.Time, n uint64) { m.handOver(now, n, to) })
 }
 
-// relinquish makes a call that may end the incarnation. If ctx is a context of WhileHeld, the call
-// may end ctx too. Even if ctx ends in this way, relinquish waits for the answer.
+// relinquish makes a call that may end the incarnation. It waits for the answer even if ctx is a
+// context of WhileHeld, which the call itself may end.
 func (s *Session) relinquish(ctx context.Context, op string, input input) error {
 	needContext(ctx, op)
 	over := ctx.Err() != nil

@@ -8,8 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// sendNext sends the next command if no command is in flight. The comment of the type machine describes
-// the order of the commands.
+// sendNext sends the next command if none is in flight, in the order that type machine describes.
 func (m *machine) sendNext(now time.Time) {
 	q := &m.commands
 	for q.inFlight == nil {
@@ -28,8 +27,8 @@ func (m *machine) sendNext(now time.Time) {
 	}
 }
 
-// sendCommand sends a request as the command in flight. If too many requests are stuck, sendCommand
-// sends nothing, and the command fails at once.
+// sendCommand sends a request as the command in flight. If too many requests are stuck, the command
+// fails at once instead.
 func (m *machine) sendCommand(now time.Time, a aim, req lease.Request) {
 	call := m.commands.serving.number
 	if a == aimRelease || a == aimProbe {
@@ -51,8 +50,8 @@ func (m *machine) tryRequest() lease.Request {
 	return lease.Request{Action: lease.ActionAcquire, Proposed: m.proposal().id, Owner: m.o.Owner, Duration: m.o.Duration}
 }
 
-// sendHandOver sends the request of a HandOver. If an earlier call has already handed over or
-// released the lease, the HandOver fails and sends nothing.
+// sendHandOver sends the request of a HandOver, which fails at once if an earlier call has already
+// handed the lease over or released it.
 func (m *machine) sendHandOver(waiting call, now time.Time) {
 	from := m.ledger.newest(given)
 	if from == nil {
@@ -67,8 +66,8 @@ func (m *machine) sendHandOver(waiting call, now time.Time) {
 	m.sendCommand(now, aimHandOver, lease.Request{Action: lease.ActionChange, ID: from.id, Proposed: waiting.to})
 }
 
-// sendRelease releases the newest pending ID. If no ID is left to release, sendRelease ends the
-// method calls that wait for releases.
+// sendRelease releases the newest pending ID. If there is none, it answers the calls that wait for
+// releases.
 func (m *machine) sendRelease(now time.Time) {
 	for _, waiting := range m.commands.waiting {
 		if c := m.ledger.newest(proposed); waiting.op == opSettle && c != nil && c.inDoubt {
@@ -85,8 +84,7 @@ func (m *machine) sendRelease(now time.Time) {
 	m.answerReleases(m.commands.last(), nil)
 }
 
-// answerReleases answers the calls that wait for releases, from the oldest call to the call with
-// the number upTo.
+// answerReleases answers the calls that wait for releases, up to the one with the number upTo.
 func (m *machine) answerReleases(upTo uint64, err error) {
 	q := &m.commands
 	rest := q.waiting[:0:0]
@@ -103,9 +101,8 @@ func (m *machine) answerReleases(upTo uint64, err error) {
 	q.waiting = rest
 }
 
-// answered handles the answer to a request. If the parameter stuck is true, the Session no longer
-// waits for the request, and its outcome is unknown. When the authority returns from a stuck
-// request, the Session calls m.noteReturn.
+// answered handles the answer to a request. If stuck is true, the Session has given the request up with
+// an unknown outcome, and calls noteReturn when it returns.
 func (m *machine) answered(r request, now time.Time, res lease.Result, err error, stuck bool) {
 	m.tick(now)
 	if stuck {
@@ -148,13 +145,12 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 	}
 }
 
-// noteReturn records that a request that was given up as stuck has returned. Its late answer can end
-// the belief, and can settle an ID that is unsettled. If the request may have put an ID in force after
-// a release of the ID, the machine releases the ID once more. If a command that clears the ID is still
-// in flight, the machine does so when the answer to the command arrives.
+// noteReturn records that a stuck request has returned. Its late answer can end the belief, and can
+// settle an unsettled ID. If the request may have put an ID in force after a release of it, the ID is
+// released once more, after the answer to any command in flight that clears it.
 //
-// The claim of an ID that a late answer settles is kept until the next grant: the answer to an Acquire in
-// flight may still show the ID in force.
+// The claim of an ID that a late answer settles is kept until the next grant: the answer to an Acquire
+// in flight may still show the ID in force.
 func (m *machine) noteReturn(now time.Time, r request, res lease.Result, err error) {
 	m.tick(now)
 	m.commands.stuck--
@@ -194,8 +190,8 @@ func (m *machine) noteReturn(now time.Time, r request, res lease.Result, err err
 	m.advance(now)
 }
 
-// settles reports whether the late answer to a release of the ID of c shows that the ID is not in force.
-// It does not if another request may put the ID in force later.
+// settles reports whether the late answer to a release of the ID of c shows that it is not in force. It
+// does not if another request may put the ID in force later.
 func (m *machine) settles(c *claim) bool {
 	if f := m.commands.inFlight; f != nil && f.clears() == c.id || c.inDoubt && m.o.Duration == lease.Infinite {
 		return false
@@ -203,8 +199,7 @@ func (m *machine) settles(c *claim) bool {
 	return !c.unsent && (c.phase == unsettled || c.phase == pending && !c.again)
 }
 
-// clears returns the ID that the command r puts out of force, or the zero ID if r puts no ID out
-// of force.
+// clears returns the ID that the command r puts out of force, or the zero ID.
 func (r *request) clears() lease.ID {
 	switch r.aim {
 	case aimRelease, aimHandOver:
@@ -215,24 +210,22 @@ func (r *request) clears() lease.ID {
 	return lease.ID{}
 }
 
-// releaseStrayID releases an old ID of this machine if the authority's answer shows that the lease
-// is locked under the old ID. An old ID can be in force for three reasons: a late request was
-// carried out, a release was lost, or another holder has handed the lease over to the ID.
+// releaseStrayID releases an old ID of this machine under which, by an answer, the lease is locked.
+// Either a late request was carried out, or a release was lost, or another holder has handed the lease
+// over to the ID.
 func (m *machine) releaseStrayID(res lease.Result) {
 	if c := m.ledger.find(res.Record.ID); c != nil && (c.phase == cleared || c.phase == unsettled) && res.Record.State.Locked() {
 		m.markPending(c)
 	}
 }
 
-// provesNoChange reports whether the error err of a request proves that the request has changed
-// nothing.
+// provesNoChange reports whether the error of a request proves that it has changed nothing.
 func provesNoChange(err error) bool {
 	code := lease.CodeOf(err)
 	return errors.Is(err, errStuck) || code != 0 && code != lease.ErrConflict && code != lease.ErrCorrupt
 }
 
-// countFailure counts a failed request. In a series of failed requests, countFailure reports only the
-// 1st, the 2nd, the 4th, the 8th and so on.
+// countFailure counts a failed request, and reports the 1st, 2nd, 4th, 8th and so on of a series.
 func (m *machine) countFailure(what string, err error) {
 	if m.failures++; m.failures&(m.failures-1) == 0 { // a power of two
 		m.report(failure{what: what, err: err, count: m.failures})
@@ -241,8 +234,8 @@ func (m *machine) countFailure(what string, err error) {
 
 // --- Acquire
 
-// acquireAnswered handles the authority's answer to the request of an Acquire. The caller of the
-// Acquire may have stopped waiting.
+// acquireAnswered handles the answer to the request of an Acquire, whose caller may have stopped
+// waiting.
 func (m *machine) acquireAnswered(r request, now time.Time, res lease.Result, err error) {
 	c, took := m.ledger.find(r.Proposed), now.Sub(r.sent)
 	if m.commands.serving.op == 0 {
@@ -298,7 +291,7 @@ func notGranted(res lease.Result) error {
 	return errNotGranted
 }
 
-// finishAcquire ends the Acquire that the machine is serving, with the outcome err.
+// finishAcquire ends the Acquire in service with the outcome err.
 func (m *machine) finishAcquire(took time.Duration, err error) {
 	asker := m.commands.serving
 	m.commands.serving = ticket{}
@@ -315,8 +308,8 @@ func (m *machine) finishAcquire(took time.Duration, err error) {
 	m.answer(asker, err)
 }
 
-// abandoned handles the answer to an Acquire whose caller no longer waits. If the Acquire was
-// certainly not granted, its ID need not be released.
+// abandoned handles the answer to an Acquire whose caller no longer waits. If it was certainly not
+// granted, its ID need not be released.
 func (m *machine) abandoned(c *claim, err error) {
 	switch {
 	case c == nil || err == nil:
@@ -327,9 +320,8 @@ func (m *machine) abandoned(c *claim, err error) {
 	}
 }
 
-// The method refused returns the error of an Acquire that the authority has refused because the
-// lease is locked. An old ID of this machine under which the lease is locked becomes pending, so
-// that the machine releases the ID again. However, a deferred or a kept ID stays what it is.
+// refused returns the error of an Acquire that was refused because the lease is locked. An old ID of
+// this machine that locks it is released again, unless its release is deferred or kept.
 func (m *machine) refused(res lease.Result) error {
 	rec, c := res.Record, m.lockingClaim(res.Record)
 	switch {
@@ -348,22 +340,21 @@ func (m *machine) refused(res lease.Result) error {
 	return errUnsettled
 }
 
-// takesOver reports whether the lease belongs to an earlier holder with the same owner and can be
-// taken over. Each Acquire tries a take-over at most once.
+// takesOver reports whether the lease belongs to an earlier holder with the same owner and can be taken
+// over, which each Acquire tries at most once.
 func (m *machine) takesOver(rec lease.Record) bool {
 	return m.o.TakeOver && !m.commands.triedTakeOver && m.hasOwner(rec) && m.ledger.find(rec.ID) == nil
 }
 
-// hasOwner reports whether the lease is held by a holder with the Owner of this machine, under an ID
-// that the record contains.
+// hasOwner reports whether a holder with the Owner of this machine holds the lease, under an ID that
+// the record contains.
 func (m *machine) hasOwner(rec lease.Record) bool {
 	return rec.State == lease.Leased && rec.Owner == m.o.Owner && !rec.ID.IsZero()
 }
 
-// takeOverAnswered handles the answer to a take-over, which is a part of an Acquire. If the take-over
-// was granted or refused, and the caller of the Acquire still waits, the machine sends the acquire
-// request again. If the authority refuses a take-over, the lease has changed since the authority
-// refused the Acquire, and may be free.
+// takeOverAnswered handles the answer to a take-over, which is a part of an Acquire. If it was granted
+// or refused, and the caller still waits, the acquire request is sent again: after a refusal, the lease
+// has changed and may be free.
 func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 	c, took := m.ledger.find(r.Proposed), now.Sub(r.sent)
 	if !provesNoChange(err) && err != nil && c != nil {
@@ -383,18 +374,14 @@ func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 
 // --- Release
 
-// releaseAnswered handles the answer to a release. If the release is refused, its ID is not in
-// force. But if an earlier Acquire with the released ID had an unknown outcome, the request of the
-// Acquire may still reach the authority. If the authority grants the late request for a finite
-// Duration, the lease ends by itself.
+// releaseAnswered handles the answer to a release. After a refusal, the ID is not in force. But if an
+// earlier Acquire with it had an unknown outcome, the request of that Acquire may still reach the
+// authority. A finite lease that it acquires ends by itself.
 //
-// If the Duration is infinite, the machine sends one probe: it acquires the lease under the ID of
-// the earlier Acquire, and releases it again. The acquire and the release of a probe both change
-// the record. To grant the earlier Acquire, the authority reads the record and then writes it. If
-// the authority has read the record before the probe, the write fails, because the probe has
-// changed the record. If the authority reads the record after the probe, the authority can still
-// grant the earlier Acquire. The machine releases a lease that was granted after the probe in two
-// cases: at the next Release, or when an Acquire is refused because the lease is locked under the
+// For an infinite lease, the machine sends one probe: it acquires the lease under the ID, and releases
+// it again. Both change the record, so a grant of the earlier Acquire for which the authority had read
+// the record before the probe fails at its write. A read after the probe can still lead to a grant.
+// What is granted then is released at the next Release, or when an Acquire is refused because of the
 // old ID.
 func (m *machine) releaseAnswered(r request, now time.Time, res lease.Result, err error) {
 	c, refused := m.ledger.find(r.ID), lease.CodeOf(err).Refusal()
@@ -411,8 +398,7 @@ func (m *machine) releaseAnswered(r request, now time.Time, res lease.Result, er
 	}
 }
 
-// probeAnswered handles the answer to the Acquire of a probe. The comment of releaseAnswered
-// explains probes.
+// probeAnswered handles the answer to the Acquire of a probe, which releaseAnswered explains.
 func (m *machine) probeAnswered(r request, now time.Time, err error) {
 	c, code := m.ledger.find(r.Proposed), lease.CodeOf(err)
 	switch {
@@ -431,10 +417,10 @@ func (m *machine) probeAnswered(r request, now time.Time, err error) {
 }
 
 // releaseFailed handles a release whose outcome is unknown, or that was not sent because too many
-// requests are stuck. The parameter upTo is the number of the newest call that began before the
-// release was sent. releaseFailed answers this call and all older calls that wait for releases. IDs
-// that were pending when the release was sent become unsettled, unless a newer call waits for
-// releases. If the release was not sent, they stay pending until a stuck request returns.
+// requests are stuck. It answers the calls that wait for releases, up to the one with the number upTo,
+// the newest that began before the release was sent. The IDs that were pending then become unsettled,
+// unless a newer call waits for releases. If the release was not sent, they stay pending until a stuck
+// request returns.
 func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	what := "release"
 	if c := m.ledger.find(id); c != nil && c.inDoubt {
@@ -453,9 +439,8 @@ func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	}
 }
 
-// handOverAnswered handles the answer to a hand-over. If the authority refused the hand-over, the
-// machine releases the lease. For example, a lease that is breaking cannot be handed over, but is
-// still locked.
+// handOverAnswered handles the answer to a hand-over. After a refusal, for example because the lease is
+// breaking but still locked, the machine releases the lease.
 func (m *machine) handOverAnswered(r request, now time.Time, err error) {
 	from, asker := m.ledger.find(r.ID), m.commands.serving
 	m.commands.serving = ticket{}

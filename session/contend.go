@@ -28,9 +28,8 @@ func (r *runner) reportContention(info ContendInfo) {
 	}
 }
 
-// tryUntilGranted tries to acquire the lease until an attempt is granted. If the second result is true, the
-// outcome of an attempt is unknown, and the caller must call the method settle. The authority might
-// have granted an attempt with an unknown outcome, or might still grant it.
+// tryUntilGranted tries to acquire the lease until an attempt is granted. If unknown is true, an
+// attempt may have been granted, or may still be, and the caller must call the method settle.
 func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.Token, unknown bool, err error) {
 	for {
 		c.attempts++
@@ -74,8 +73,8 @@ func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.
 	}
 }
 
-// refusal returns the error of an attempt that was refused because the lease is locked. The error
-// contains the name of the lease if the Lease has a method Name, as a Session has.
+// refusal returns the error of an attempt that was refused because the lease is locked, with the name
+// of the lease if the Lease has a method Name.
 func (r *runner) refusal() error {
 	if name := r.name(); name != "" {
 		return &lease.OpError{Op: "acquire", Name: name, Err: lease.ErrHeldByOther}
@@ -83,10 +82,8 @@ func (r *runner) refusal() error {
 	return lease.ErrHeldByOther
 }
 
-// reportAttempt logs the result of an attempt. If err is nil, the authority has answered. If err is
-// not nil, the attempt has failed with err. For a series of failures, reportAttempt writes the same
-// log records as a Session. If the Lease is a Session, reportAttempt logs nothing, because a
-// Session logs its failures itself.
+// reportAttempt logs an attempt that has failed with err, or that the authority has answered, with the
+// records of a Session. A Session logs them itself.
 func (r *runner) reportAttempt(c *contention, err error) {
 	if _, logs := r.lease.(likeSession); logs {
 		return
@@ -102,8 +99,7 @@ func (r *runner) reportAttempt(c *contention, err error) {
 	}
 }
 
-// waitForTurn waits until another attempt may succeed. waitForTurn returns an error if no attempt
-// can ever succeed.
+// waitForTurn waits until another attempt may succeed. It returns an error if none can ever succeed.
 func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) error {
 	if l, ok := r.lease.(lease.Waiter); ok && locked {
 		spreads := 0
@@ -131,8 +127,7 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 	return nil
 }
 
-// pause waits for the duration d, shortened at random by up to half. If ctx ends before the wait
-// ends, pause returns the error of ctx.
+// pause waits for d, shortened at random by up to half, or until ctx ends, and then returns its error.
 func (r *runner) pause(ctx context.Context, d time.Duration) error {
 	return timing.Sleep(ctx, r.Clock, dice.Dice{Reader: &r.Rand}.Shorten(d, 0.5))
 }
@@ -155,9 +150,8 @@ const (
 	permanentTime = 30 * time.Second // if all attempts have failed with permanent errors for this long, Run returns the last error
 )
 
-// noteAttempt records the error of an attempt that was not granted. If the parameter err is nil,
-// the attempt was refused because the lease is locked. noteAttempt reports whether every later
-// attempt would fail too.
+// noteAttempt records the error of an attempt that was not granted, nil if it was refused because the
+// lease is locked. It reports whether every later attempt would fail too.
 func (c *contention) noteAttempt(now time.Time, err error) (over bool) {
 	switch {
 	case err == nil:
@@ -180,9 +174,8 @@ func (c *contention) noteAttempt(now time.Time, err error) (over bool) {
 	return hopeless(err)
 }
 
-// stopped returns the error of a contention that has ended because ctx is done. The returned error
-// matches ctx.Err() and context.Cause(ctx). If there was an attempt, the returned error also
-// matches the error of the last attempt.
+// stopped returns the error of a contention that has ended because ctx is done. It matches ctx.Err(),
+// context.Cause(ctx), and the error of the last attempt if there was one.
 func (c *contention) stopped(ctx context.Context) error {
 	if c.last == nil {
 		return stopped(ctx)
@@ -190,8 +183,8 @@ func (c *contention) stopped(ctx context.Context) error {
 	return fmt.Errorf("%w; the last attempt: %w", stopped(ctx), c.last)
 }
 
-// mayBeGranted reports whether the authority might have granted an attempt to acquire that failed
-// with err. If err is ErrExpired, the authority has granted the attempt, but the grant came too late.
+// mayBeGranted reports whether an attempt that failed with err may have been granted. After ErrExpired
+// it was, but too late.
 func mayBeGranted(err error) bool {
 	return !provesNoChange(err) || lease.CodeOf(err) == lease.ErrExpired
 }

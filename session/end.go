@@ -49,15 +49,14 @@ func (m *machine) end(how ending, reason lease.Code, err error) {
 	}
 }
 
-// lose ends the incarnation with a loss. The lease can still be locked under the ID in three cases:
-// no answer has extended the belief before its end, the work made no progress, or an earlier Acquire
-// with the ID is in doubt.
-// In these cases, the machine releases the ID, so that the lease does not stay locked for a whole
-// Duration. If work under a context of WhileHeld is still running, the release is deferred. The
-// machine sends a deferred release when all work under the contexts of WhileHeld has stopped. Once
-// a finite lease has certainly expired, the machine sends the deferred release even if the work has
-// not stopped. To compute when the lease has certainly expired, the machine assumes that the last
-// request was granted at the end of its RequestTimeout.
+// lose ends the incarnation with a loss. The lease can still be locked under the ID if no answer has
+// extended the belief before its end, if the work made no progress, or if an earlier Acquire with the
+// ID is in doubt. The machine then releases the ID, so that the lease does not stay locked for a whole
+// Duration.
+//
+// If work under a context of WhileHeld is still running, the release is deferred until it has stopped,
+// or until a finite lease has certainly expired, even if its last request was granted only at the end
+// of its RequestTimeout.
 func (m *machine) lose(reason lease.Code, err error) {
 	how, c := endsUnknown, m.ledger.newest(held)
 	switch {
@@ -76,14 +75,9 @@ func (m *machine) lossError(reason lease.Code, err error) *lease.LostError {
 	return &lease.LostError{Name: m.name, Token: m.term.belief.token, Reason: reason, Err: err}
 }
 
-// stopReason returns the error that tells the work why it must stop in the stop window. The error
-// wraps these causes:
-//
-//   - [lease.ErrBroken], if the lease is breaking;
-//   - the error of the last answered renewal, if that renewal has failed.
-//
-// If neither cause applies, the error wraps nothing. For example, neither cause applies if the stop
-// window begins because the process was suspended.
+// stopReason returns the error that tells the work why it must stop in the stop window. It wraps
+// [lease.ErrBroken] if the lease is breaking, and the error of the last answered renewal if that has
+// failed. If neither is the case, for example because the process was suspended, it wraps nothing.
 func (m *machine) stopReason() *lease.LostError {
 	err := m.term.failed
 	if m.term.notice != nil {

@@ -7,28 +7,26 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A claim describes one ID that this holder has made. Each claim is in exactly one phase. An ID is in
-// force while the lease is locked under this ID.
+// A claim describes one ID that this holder has made. The ID is in force while the lease is locked
+// under it.
 type claim struct {
 	id    lease.ID
 	phase phase
 
-	// inDoubt is true if an Acquire or a take-over with this ID has an unknown outcome. A request
-	// with an unknown outcome can still reach the authority at any time, and lock the lease under
-	// the ID.
+	// inDoubt is true if an Acquire or a take-over with this ID has an unknown outcome. The request can
+	// still reach the authority at any time, and lock the lease under the ID.
 	inDoubt bool
 
-	// disclosed is true once Session.ID has returned the ID. Once the ID is disclosed, another
-	// holder can hand the lease over to it.
+	// disclosed is true once Session.ID has returned the ID, to which another holder can then hand the
+	// lease over.
 	disclosed bool
 
-	// probed is true once the authority has granted a probe with this ID, or has refused it because
-	// the lease is breaking. A probe is an Acquire that serves only to change the record. The comment
-	// of machine.releaseAnswered explains probes.
+	// probed is true once the authority has granted a probe with this ID, or refused it because the
+	// lease is breaking. The comment of machine.releaseAnswered explains probes.
 	probed bool
 
-	// The field contexts is the number of WhileHeld contexts that belong to the incarnation with
-	// the ID. A context counts until its work has stopped.
+	// contexts is the number of WhileHeld contexts of the incarnation with the ID whose work has not
+	// stopped.
 	contexts int32
 
 	// again is true if the ID has to be released even after the command in flight was answered:
@@ -39,9 +37,8 @@ type claim struct {
 	// to an earlier release does not settle the ID: it may have come into force again.
 	unsent bool
 
-	// The field due is the time at which the machine sends the release of a kept ID. It sends a
-	// deferred release then too, even if the work has not stopped. If the field due is zero, the
-	// release waits until the work has stopped.
+	// due is when a kept ID is released, and a deferred one even if the work has not stopped. If it is
+	// zero, the release waits until the work has stopped.
 	due time.Time
 }
 
@@ -79,16 +76,15 @@ const (
 	cleared                    // not in force now; the ID is in doubt or disclosed, so it may come into force later
 )
 
-// mostClaims is the largest number of claims in a ledger. Without a limit, a holder that never
-// reaches its authority could need more and more memory.
+// mostClaims bounds the memory of a holder that never reaches its authority.
 const mostClaims = 256
 
-// A ledger is the list of the claims, oldest first. In a ledger, at most one claim has the phase
-// "proposed" or "held", and at most one claim has the phase "given".
+// A ledger is the list of the claims, oldest first. At most one is proposed or held, and at most one is
+// given.
 type ledger []claim
 
-// find returns the claim of an ID, or nil if the ledger has no claim of the ID. A full ledger drops
-// claims, so a request may be answered whose claim is gone.
+// find returns the claim of an ID, or nil. A full ledger drops claims, so a request may be answered
+// whose claim is gone.
 func (l ledger) find(id lease.ID) *claim {
 	for i := range l {
 		if l[i].id == id {
@@ -98,7 +94,7 @@ func (l ledger) find(id lease.ID) *claim {
 	return nil
 }
 
-// newest returns the newest claim in phase p, or nil if no claim is in phase p.
+// newest returns the newest claim in phase p, or nil.
 func (l ledger) newest(p phase) *claim {
 	for i := range slices.Backward(l) {
 		if l[i].phase == p {
@@ -108,8 +104,8 @@ func (l ledger) newest(p phase) *claim {
 	return nil
 }
 
-// propose adds a claim. If the ledger is full, propose drops the oldest cleared claim. If the
-// ledger is full and no claim is cleared, propose drops the oldest claim.
+// propose adds a claim. A full ledger drops its oldest cleared claim for it, or its oldest claim if
+// none is cleared.
 func (l *ledger) propose(id lease.ID) *claim {
 	if len(*l) == mostClaims {
 		i := max(0, slices.IndexFunc(*l, func(c claim) bool { return c.phase == cleared }))
@@ -119,9 +115,8 @@ func (l *ledger) propose(id lease.ID) *claim {
 	return &(*l)[len(*l)-1]
 }
 
-// clear records that the ID of the claim c is certainly not in force. If the ID is in doubt or
-// disclosed, the ID can come into force later, so clear keeps the claim and changes its phase to
-// cleared. If the ID is neither in doubt nor disclosed, clear drops the claim.
+// clear records that the ID of the claim c is certainly not in force. It keeps the claim, as cleared,
+// only if the ID is in doubt or disclosed, and so can come into force later.
 func (l *ledger) clear(c *claim) {
 	if c == nil {
 		return
@@ -153,7 +148,7 @@ func (c *claim) waits() bool {
 	return (c.phase == deferred || c.phase == kept) && !c.due.IsZero()
 }
 
-// retry changes the phase of every unsettled ID to pending.
+// retry makes every unsettled ID pending.
 func (l ledger) retry() {
 	for i := range l {
 		if l[i].phase == unsettled {
@@ -162,14 +157,12 @@ func (l ledger) retry() {
 	}
 }
 
-// releaseAll changes the phase of every ID that has to be released to pending. These IDs are the
-// unsettled, deferred, given and kept IDs, and a proposed ID that is in doubt or disclosed. The caller has
-// ended the incarnation that was held.
+// releaseAll makes every ID pending that has to be released: the unsettled, deferred, given and kept
+// IDs, and a proposed ID that is in doubt or disclosed. The caller has ended the incarnation that was
+// held.
 //
-// A cleared ID is not in force now, but a late request can still lock the lease under a cleared ID
-// that is in doubt. A finite lease ends by itself, so releaseAll does not change the cleared IDs of
-// a finite lease. For an infinite lease, releaseAll changes the phase of every cleared ID that is
-// in doubt to pending.
+// A late request can still lock the lease under a cleared ID that is in doubt. A finite lease ends by
+// itself then, but for an infinite one these IDs become pending too.
 func (l ledger) releaseAll(infinite bool) {
 	for i := range l {
 		switch c := &l[i]; c.phase {

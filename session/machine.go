@@ -10,34 +10,31 @@ import (
 	"github.com/fencedlease/lease/internal/dice"
 )
 
-// A machine makes all decisions of a Session. It has no clock, no lock and no goroutine. The
-// machine decides which request the Session sends next, and what follows from the answer. The
-// machine decides which method calls are answered and which handlers are called. The machine also
-// decides when a lease is released, and when the Session must call the machine again.
+// A machine makes all decisions of a Session: which request is sent next, what follows from an answer,
+// which calls are answered and which handlers called, when a lease is released, and when it must be
+// called again. It has no clock, no lock and no goroutine.
 //
-// Each input is a method that gets the current time. An input sends no requests and calls no
-// handlers. An input lists its requests and its calls of handlers in the struct effects, and the
-// Session performs them after the input. The Session is called the shell of the machine.
+// Each input is a method that gets the current time. It sends nothing and calls no handler, but lists
+// both in the struct effects, which the Session, the shell of the machine, performs afterwards.
 //
-// TestExplore tries many orders of inputs, in a breadth-first search with a limited number of
-// states. TestPlantedBugs plants bugs: it replaces pieces of the source code of this package. Each
-// piece that TestPlantedBugs replaces must occur exactly once in its file. If you change the
-// machine, look in CONTRIBUTING.md for what else you must change.
+// TestExplore tries many orders of inputs, breadth-first. TestPlantedBugs replaces pieces of the source
+// code of this package, each of which must occur exactly once in its file. If you change the machine,
+// look in CONTRIBUTING.md for what else you must change.
 //
 // # Order of commands
 //
 // At most one command is in flight at any time. Each incarnation can also have one renewal in flight,
-// and all incarnations together two. While no command is in flight, each input sends the first of the
-// following commands that the machine finds:
+// and all together two. While no command is in flight, each input sends the first of these that it
+// finds:
 //
 //  1. the hand-over that was called first;
 //  2. the release of the newest pending ID;
 //  3. the Acquire that was called first.
 //
-// While an ID is pending, the machine sends no Acquire. A deferred release does not delay an Acquire.
-// If the outcome of a release is unknown, all IDs that were pending when it was sent become
-// unsettled. The machine does not release an unsettled ID by itself, and still sends Acquires. The next
-// Release, Close or Settle releases it, and so does an answer that shows it in force.
+// While an ID is pending, no Acquire is sent; a deferred release does not delay one. If the outcome of
+// a release is unknown, all IDs that were pending when it was sent become unsettled. They do not delay
+// an Acquire, and are released by the next Release, Close or Settle, or after an answer that shows them
+// in force.
 type machine struct {
 	o        *Options // complete
 	name     string   // of the lease
@@ -53,7 +50,7 @@ type machine struct {
 	out      *effects         // nil if there are no effects
 }
 
-// A commands value contains the calls that have no answer yet, and the command that is in flight.
+// A commands value contains the calls that have no answer yet, and the command in flight.
 type commands struct {
 	inFlight *request // nil if no command is in flight
 	serving  ticket   // the Acquire or HandOver to which inFlight belongs; zero for a release or a probe, and after an Acquire was abandoned
@@ -64,11 +61,9 @@ type commands struct {
 	tookOver      bool // whether the take-over has put the ID of this Session in force
 }
 
-// A request is stuck if the Session has given it up and the request has not returned yet. While
-// mostStuck or more requests are stuck, the machine sends no request. The number of stuck requests
-// can exceed mostStuck, because requests that are already in flight can get stuck. For example,
-// assume that one request is stuck while a command and a renewal are in flight. If the command and
-// the renewal get stuck, three requests are stuck.
+// A request is stuck if the Session has given it up and it has not returned yet. While mostStuck or
+// more are stuck, no request is sent. Their number can exceed mostStuck by one, because a command and a
+// renewal that are in flight beside a stuck request can get stuck too.
 const mostStuck = 2
 
 var (
@@ -95,8 +90,8 @@ func (m *machine) acquire(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// release begins a call of Release. A Release ends every unanswered Acquire, and releases every ID
-// that may be in force.
+// release begins a Release, which ends every unanswered Acquire and releases every ID that may be in
+// force.
 func (m *machine) release(now time.Time, n uint64) {
 	m.tick(now)
 	m.relinquish(call{ticket: ticket{n, opRelease}, lost: m.lost})
@@ -127,9 +122,8 @@ func (m *machine) relinquish(c call) {
 	m.enqueue(c)
 }
 
-// settle begins a call of Settle. The machine releases the lease that an Acquire with an unknown
-// outcome might have acquired. Unlike Release, Settle does not end a held incarnation, and does not
-// cancel an Acquire that waits for its answer.
+// settle begins a Settle, which releases what an Acquire with an unknown outcome may have acquired.
+// Unlike Release, it neither ends a held incarnation nor cancels an Acquire that waits for its answer.
 func (m *machine) settle(now time.Time, n uint64) {
 	m.tick(now)
 	m.ledger.retry()
@@ -137,8 +131,8 @@ func (m *machine) settle(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// handOver begins a HandOver. The machine ends the sender's incarnation before it sends the
-// request. Once the authority has carried out the request, the receiver may hold the lease.
+// handOver begins a HandOver. It ends the sender's incarnation before the request is sent, because the
+// receiver may hold the lease as soon as the authority has carried it out.
 func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	m.tick(now)
 	waiting := call{ticket: ticket{n, opHandOver}, to: to}
@@ -160,9 +154,8 @@ func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 	m.advance(now)
 }
 
-// await begins a Wait. While a call of Wait is unanswered, the Session keeps reading the record.
-// The call of Wait returns when Release or Close is called, or when a HandOver ends the
-// incarnation.
+// await begins a Wait, during which the Session keeps reading the record. Release and Close answer it,
+// and so does a HandOver that ends the incarnation.
 func (m *machine) await(now time.Time, n uint64) {
 	m.tick(now)
 	waiting := call{ticket: ticket{n, opWait}}
@@ -174,8 +167,8 @@ func (m *machine) await(now time.Time, n uint64) {
 	m.advance(now)
 }
 
-// cancel answers a call whose caller no longer waits. If the call is an Acquire, the machine undoes
-// its request. The request of a call that is not an Acquire continues.
+// cancel answers a call whose caller no longer waits. The request of an Acquire is undone, and that of
+// any other call continues.
 func (m *machine) cancel(now time.Time, n uint64, err error) {
 	m.tick(now)
 	q := &m.commands
@@ -201,10 +194,9 @@ func (m *machine) cancel(now time.Time, n uint64, err error) {
 	m.advance(now)
 }
 
-// disclose returns the ID under which the lease is held. If the lease is not held, disclose returns
-// the ID that the next Acquire proposes. disclose marks the returned ID as disclosed, because another
-// holder that learns the ID can hand the lease over to it. For a closed machine, disclose returns the
-// zero ID.
+// disclose returns the ID under which the lease is held, or that the next Acquire proposes, and the
+// zero ID for a closed machine. It marks the ID as disclosed: another holder that learns it can hand
+// the lease over to it.
 func (m *machine) disclose(now time.Time) lease.ID {
 	m.tick(now)
 	defer m.advance(now)
@@ -218,9 +210,8 @@ func (m *machine) disclose(now time.Time) lease.ID {
 
 // --- Work
 
-// bind adds one to the number of contexts that WhileHeld has made for the held incarnation, and
-// returns the ID of the incarnation. If the lease is not held, or if the stop window has begun,
-// bind returns an error and leaves the number unchanged.
+// bind counts one more context of WhileHeld for the held incarnation, and returns its ID. If the lease
+// is not held, or the stop window has begun, it returns an error and counts nothing.
 func (m *machine) bind(now time.Time) (lease.ID, error) {
 	m.tick(now)
 	defer m.advance(now)
@@ -235,8 +226,8 @@ func (m *machine) bind(now time.Time) (lease.ID, error) {
 	return c.id, nil
 }
 
-// unbind records that the work under a context has stopped. If no work of the incarnation is
-// running any more, and the release of its ID was deferred, the machine sends the release.
+// unbind records that the work under a context has stopped. If it was the last of its incarnation, a
+// deferred release of the ID is sent.
 func (m *machine) unbind(now time.Time, id lease.ID) {
 	m.tick(now)
 	if c := m.ledger.find(id); c != nil {
@@ -273,16 +264,14 @@ func (m *machine) stall(now time.Time, tok lease.Token, why error) {
 
 // --- Time
 
-// advance handles everything that is due by the current time, and then sends the next requests.
-// Every input ends with a call of advance.
+// advance handles everything that is due, and sends the next requests. Every input ends with it.
 func (m *machine) advance(now time.Time) {
 	m.tick(now)
 	m.sendNext(now)
 }
 
-// tick handles everything that is due by the current time. If the belief has ended, tick drops the
-// belief. Every input begins with a call of tick, so a late answer cannot extend a belief that has
-// ended.
+// tick handles everything that is due, and drops a belief that has ended. Every input begins with it,
+// so a late answer cannot extend a belief that has ended.
 func (m *machine) tick(now time.Time) {
 	m.tickTerm(now)
 	for i := range m.ledger {
@@ -292,8 +281,7 @@ func (m *machine) tick(now time.Time) {
 	}
 }
 
-// sleep returns the time after which the Session must call advance at the latest. If the result is
-// lease.Infinite, the Session need not call advance.
+// sleep returns the time after which advance must be called at the latest, or lease.Infinite if never.
 func (m *machine) sleep(now time.Time) time.Duration {
 	wait := m.sleepTerm(now)
 	for i := range m.ledger {
@@ -304,16 +292,14 @@ func (m *machine) sleep(now time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// take returns the effects of all inputs since the previous call of take, and removes the returned
-// effects from the machine.
+// take returns the effects of all inputs since its last call, and removes them from the machine.
 func (m *machine) take() *effects {
 	out := m.effects()
 	m.out = nil
 	return out
 }
 
-// effects returns the struct to which each input adds its effects. The method take empties the
-// struct that effects returns.
+// effects returns the struct to which inputs add their effects, until take empties it.
 func (m *machine) effects() *effects {
 	if m.out == nil {
 		m.out = spare.Get().(*effects)
@@ -321,10 +307,8 @@ func (m *machine) effects() *effects {
 	return m.out
 }
 
-// canAcquire reports whether an Acquire of this Session can succeed although the lease is locked.
-// The argument rec is the record of the lease. An Acquire can succeed in two cases: the Session
-// takes the lease over, or the lease is locked under an ID of this Session. If the release of the
-// locking ID is deferred or kept, the Acquire cannot be granted yet.
+// canAcquire reports whether an Acquire of this Session can succeed although rec is locked: by a take-
+// over, or because it is locked under an ID of this Session whose release is neither deferred nor kept.
 func (m *machine) canAcquire(rec lease.Record) bool {
 	if c := m.lockingClaim(rec); c != nil {
 		return c.phase != deferred && c.phase != kept
@@ -332,9 +316,9 @@ func (m *machine) canAcquire(rec lease.Record) bool {
 	return m.o.TakeOver && rec.Owner == m.o.Owner && rec.State == lease.Leased
 }
 
-// lockingClaim returns the claim under whose ID the lease is locked, or nil if the lease is locked
-// under no ID of this machine. Some authorities do not disclose the locking ID. In this case,
-// lockingClaim assumes the newest pending, unsettled, deferred or kept ID, in this order.
+// lockingClaim returns the claim under whose ID the lease is locked, or nil if it is none of this
+// machine. If the authority does not disclose the ID, lockingClaim assumes the newest pending,
+// unsettled, deferred or kept one, in this order.
 func (m *machine) lockingClaim(rec lease.Record) *claim {
 	if !rec.ID.IsZero() {
 		return m.ledger.find(rec.ID)
@@ -344,8 +328,7 @@ func (m *machine) lockingClaim(rec lease.Record) *claim {
 
 // --- The parts of decisions
 
-// proposal returns the claim that is held or proposed. If no claim is held or proposed, proposal
-// proposes a new ID.
+// proposal returns the claim that is held or proposed, and otherwise proposes a new ID.
 func (m *machine) proposal() *claim {
 	for _, p := range []phase{held, proposed} {
 		if c := m.ledger.newest(p); c != nil {
@@ -355,8 +338,7 @@ func (m *machine) proposal() *claim {
 	return m.ledger.propose(m.random.ID())
 }
 
-// markPending changes the phase of an ID to pending. The machine releases all pending IDs, one
-// after the other.
+// markPending makes an ID pending. All pending IDs are released, one after the other.
 func (m *machine) markPending(c *claim) {
 	c.phase, c.again, c.unsent = pending, true, true
 }
@@ -374,9 +356,8 @@ func (m *machine) answerAll(o op, err error) {
 	}
 }
 
-// abandon ends the Acquire in service. The machine releases the ID of the abandoned Acquire only
-// after the authority has answered its request. If the machine sent the release earlier, the
-// release could reach the authority before the acquire request, and would release nothing.
+// abandon ends the Acquire in service. Its ID is released only after its request was answered, because
+// an earlier release could reach the authority before the request, and would release nothing.
 func (m *machine) abandon(err error) {
 	asker := m.commands.serving
 	if asker.op != opAcquire {
@@ -390,7 +371,7 @@ func (m *machine) abandon(err error) {
 // enqueue puts a call at the end of the queue.
 func (m *machine) enqueue(waiting call) { m.commands.waiting = append(m.commands.waiting, waiting) }
 
-// answer ends a call. If an Acquire succeeds, its answer has the token of the held incarnation.
+// answer ends a call. The answer to an Acquire that succeeds has the token of the held incarnation.
 func (m *machine) answer(asker ticket, err error) {
 	if asker.number == 0 {
 		return
@@ -405,8 +386,8 @@ func (m *machine) answer(asker ticket, err error) {
 // report adds an event to the effects.
 func (m *machine) report(event any) { m.effects().report = append(m.effects().report, event) }
 
-// pop removes the first call with the operation o from the queue, and returns the removed call. A
-// refused hand-over stays in the queue until the lease is released.
+// pop removes and returns the first call with the operation o. A refused hand-over stays in the queue
+// until the lease is released.
 func (q *commands) pop(o op) (call, bool) {
 	for i, waiting := range q.waiting {
 		if waiting.op == o && waiting.refused == nil {
@@ -417,8 +398,7 @@ func (q *commands) pop(o op) (call, bool) {
 	return call{}, false
 }
 
-// The method last returns the number of the newest call that waits for releases, or 0 if no call
-// waits for releases.
+// last returns the number of the newest call that waits for releases, or 0 if none does.
 func (q *commands) last() (number uint64) {
 	for _, waiting := range q.waiting {
 		if waiting.isCleanup() {

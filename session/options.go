@@ -37,10 +37,9 @@ type Options struct {
 	// report the ID of the earlier holder, Acquire fails with errors.ErrUnsupported.
 	TakeOver bool
 
-	// Duration is the duration to request, or lease.Infinite. Default: 30 s. Prefer a finite
-	// duration, because a finite lease ends by itself. If the holder of an infinite lease crashes,
-	// no other holder can acquire the lease until it is broken. An infinite lease also stays locked
-	// if a late request acquires it after Close.
+	// Duration is the duration to request, or lease.Infinite. Default: 30 s. Prefer a finite duration:
+	// an infinite lease stays locked until it is broken if its holder crashes, or if a late request
+	// acquires it after Close.
 	Duration time.Duration
 
 	// RenewInterval is the time from one renewal to the next, but at most half of the time U - sent
@@ -50,14 +49,13 @@ type Options struct {
 	// find out whether it was broken. Default: Duration/3, or 10 s for an infinite lease.
 	RenewInterval time.Duration
 
-	// RequestTimeout is the time limit of one request to the authority. If RequestTimeout ends a
-	// request, the error says that RequestTimeout has ended it. The error does not match
-	// context.DeadlineExceeded, which stands for the deadline of the caller's own context. Default:
-	// Duration/6, but at most 5 s.
+	// RequestTimeout is the time limit of one request to the authority. The error of a request that it
+	// ends says so, and does not match context.DeadlineExceeded, which stands for the deadline of the
+	// caller's own context. Default: Duration/6, but at most 5 s.
 	RequestTimeout time.Duration
 
-	// RetryDelay is the time from a failed renewal to its retry. The Session shortens every delay
-	// at random by up to half. Default: RequestTimeout/2.
+	// RetryDelay is the time from a failed renewal to its retry, shortened at random by up to half.
+	// Default: RequestTimeout/2.
 	RetryDelay time.Duration
 
 	// StopWindow is how long the work may take to stop after its context has ended. The contexts of
@@ -143,22 +141,20 @@ const (
 	defaultMaxClockJump   = time.Second
 	defaultStopWindow     = 5 * time.Second // at most
 
-	// The constant shortest is the lower limit of the durations in Options and RunOptions. Margin,
-	// MaxClockJump and WakeJitter are allowed to be shorter. A duration below the constant shortest
-	// is nearly always a number without a unit. An interval below the constant shortest would make
-	// the Session send requests without a pause.
+	// shortest is the lower limit of the durations in Options and RunOptions, except Margin,
+	// MaxClockJump and WakeJitter. A shorter one is nearly always a number without a unit, and as an
+	// interval would make the Session send requests without a pause.
 	shortest = time.Millisecond
 	tooShort = "must be at least 1ms; did you forget the unit?"
 
 	longest = lease.Infinite / 8 // largest value of every field except Duration, so that multiples do not overflow
 )
 
-// Complete returns a copy of o with the defaults filled in. Complete does not fill in the Owner,
-// because New chooses a different Owner for each Session. The receiver o may be nil.
+// Complete returns a copy of o, which may be nil, with the defaults filled in, except for the Owner:
+// New chooses a different one for each Session.
 //
-// For a bad option, Complete returns the same error as New. The error wraps a [*lease.FieldError]
-// for each violated rule. A FieldError of Complete names a field that the caller should change, and
-// never a field that Complete has filled in.
+// For a bad option, it returns the error of New, which wraps a [*lease.FieldError] for each violated
+// rule. That names a field that the caller should change, and never one that Complete has filled in.
 func (o *Options) Complete() (*Options, error) {
 	var given Options
 	if o != nil {
@@ -319,8 +315,7 @@ func (o *Options) leaveTime(given *Options) error {
 }
 
 // leastDuration returns the shortest Duration, in whole milliseconds, that leaves enough time if no
-// other field of o changes. The Duration below is too short. If no Duration leaves enough time,
-// leastDuration returns 0.
+// other field of o changes, or 0 if none does. The Duration below is too short.
 func (o *Options) leastDuration(below time.Duration) time.Duration {
 	enough := func(d time.Duration) bool {
 		c := *o
@@ -342,9 +337,8 @@ func (o *Options) leastDuration(below time.Duration) time.Duration {
 	return high * time.Millisecond
 }
 
-// timeLeft returns the time from the end of a failed retry to U, the end of the belief. timeLeft
-// assumes that a renewal has timed out, and that its retry has timed out too. The StopWindow must
-// fit into the time that timeLeft returns.
+// timeLeft returns the time from the end of a retry to U, if a renewal has timed out and its retry has
+// timed out too. The StopWindow must fit into it.
 func (o *Options) timeLeft() time.Duration {
 	return o.budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay
 }

@@ -11,18 +11,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Trace is a set of hooks for the events of a [Session], for metrics and tests. Any hook may be
-// nil. The Session calls a hook after the event, and holds no lock during the call. Several hooks of
-// one Session may run at the same time.
+// A Trace is a set of hooks for the events of a [Session], for metrics and tests. Any hook may be nil.
+// A hook is called after its event, without a lock, and several may run at the same time.
 //
-// A slow hook delays the method call whose event it reports. A hook must not block, and must not
-// make the Session send a request. To send a request after an event, use the handlers of OnLost and
-// OnBreaking. The Session does not recover from a panic in a hook. Most hooks run on goroutines of
-// the Session, and a panic on a goroutine of the Session ends the process.
+// A slow hook delays the method call whose event it reports. A hook must not block, and must not make
+// the Session send a request; use the handlers of OnLost and OnBreaking for that. The Session does not
+// recover from a panic in a hook, which ends the process if the hook runs on a goroutine of the
+// Session, as most do.
 type Trace struct {
-	// Acquire is called after an attempt to acquire the lease. The hook is not called for a call of
-	// Acquire that returns before its attempt begins. A take-over is one attempt with several
-	// requests.
+	// Acquire is called after an attempt to acquire the lease, which with a take-over takes several
+	// requests. It is not called for a call of Acquire that returns before its attempt begins.
 	Acquire func(AcquireInfo)
 
 	// Renew is called after every renewal.
@@ -32,20 +30,19 @@ type Trace struct {
 	// again if the grace period is shortened.
 	Breaking func(BreakInfo)
 
-	// Stopping is called when the stop window of an incarnation begins. The contexts of WhileHeld
-	// have ended, and the LostError is their cause. Its Reason is [lease.ErrStopWindow]. The lease is
-	// still held, and is lost one StopWindow later unless a renewal is granted. Such a renewal ends
-	// the stop window, so an incarnation can have several. Stopping is not called if the lease is lost
-	// without a stop window, for example after a suspension of the process.
+	// Stopping is called when the stop window of an incarnation begins. The contexts of WhileHeld have
+	// ended, with the LostError as their cause, whose Reason is [lease.ErrStopWindow]. The lease is
+	// lost one StopWindow later unless a renewal is granted, which ends the stop window, so an
+	// incarnation can have several. A loss without a stop window, for example after a suspension of the
+	// process, does not call Stopping.
 	Stopping func(*lease.LostError)
 
-	// Lost is called once for every incarnation that ends by a loss. If the work stops in the stop
-	// window, [Run] releases the lease before it is lost. In this case, Stopping is called, but Lost
-	// is not.
+	// Lost is called once for every incarnation that ends by a loss, but not if the work stops in the
+	// stop window, because [Run] then releases the lease before it is lost.
 	Lost func(*lease.LostError)
 
-	// Released is called after every release and after every hand-over, with its outcome. Released
-	// is also called if a release undoes an Acquire or a renewal that was granted too late.
+	// Released is called after every release and every hand-over, with its outcome, and also if the
+	// release undoes an Acquire or a renewal that was granted too late.
 	Released func(ReleaseInfo)
 
 	// Ended is called once for every incarnation, when CheckAlive has turned false for it. Its Reason
@@ -117,16 +114,14 @@ type ContendInfo struct {
 // *lease.LostError, BreakInfo, failure and recovery. The Session adds the Name, and the Token of a
 // ReleaseInfo.
 
-// A failure reports a failed request. A failure contains the number of requests that have failed in
-// a row.
+// A failure reports a failed request, and how many have failed in a row.
 type failure struct {
 	what  string
 	err   error
 	count int
 }
 
-// A recovery reports the first request that was answered after one or more failed requests. A
-// recovery contains the number of requests that had failed in a row.
+// A recovery reports the first request that was answered after failed requests, and their number.
 type recovery struct{ count int }
 
 // OnLost registers f to be called when the lease is lost, as [lease.Lease] describes. If the work in

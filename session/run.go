@@ -21,17 +21,16 @@ import (
 // the code [lease.ErrOption] if a time is negative, or if AcquireInterval or ReleaseTimeout is
 // shorter than 1 ms. MinHold and ProgressTimeout must be at least 1 ms too, unless they are zero.
 type RunOptions struct {
-	// AcquireInterval is the time from one attempt to acquire the lease to the next. Run shortens
-	// every interval at random by up to half. Run waits for the interval before the next attempt if
-	// the Lease is not a [lease.Waiter], or if the last attempt failed. While attempts
-	// fail, Run doubles the interval, up to 10 s. If AcquireInterval itself is longer than 10 s,
-	// the time between attempts does not double. Default: 1 s.
+	// AcquireInterval is the time from one attempt to acquire the lease to the next, shortened at
+	// random by up to half. Run waits for it if the Lease is not a [lease.Waiter], or if the last
+	// attempt failed. While attempts fail, it is doubled up to 10 s, if it is not longer itself.
+	// Default: 1 s.
 	AcquireInterval time.Duration
 
 	// WakeJitter spreads the requests of several processes that learn at the same time that the lease
 	// may be free. A [Session] sleeps for a random time of at most WakeJitter, reads the record, and
-	// tries to acquire the lease if it is free. One release therefore costs each waiting Session at
-	// most two requests. For any other [lease.Waiter], Run sleeps after Wait has returned. Default:
+	// tries to acquire the lease if it is free, so that one release costs each waiting Session at most
+	// two requests. For any other [lease.Waiter], Run sleeps after Wait has returned. Default:
 	// AcquireInterval/10.
 	WakeJitter time.Duration
 
@@ -62,18 +61,17 @@ type RunOptions struct {
 	// returned; its Session then sends no renewal, and releases the lease when MinHold has passed.
 	//
 	// If the process crashes, or the Session is closed after Run, the lease stays locked until its
-	// Duration ends. MinHold must therefore not be longer than the Duration, which must be finite.
-	// Release, or a break, ends the lease at once. The Lease must be a [Session] or a type that embeds a
-	// Session. Default: 0.
+	// Duration ends, so that must be finite and at least MinHold. Release, or a break, ends the lease
+	// at once. The Lease must be a [Session] or a type that embeds a Session. Default: 0.
 	MinHold time.Duration
 
 	// ProgressTimeout is the longest time that the function of Run or TryRun may take without a call of
 	// [Progress], until it has returned, even if its context has ended. After that time, the lease is
-	// lost with the Reason [lease.ErrNoProgress], and no renewal is sent. Another holder can have it when
+	// lost with the Reason [lease.ErrNoProgress], and is not renewed. Another holder can have it when
 	// the function has returned, or when the last granted renewal ends: at most one Duration later, or
 	// RequestTimeout more if a renewal was in flight. Only the fencing token stops a function that
-	// ignores its context. The Lease must be a [Session] or a type that embeds a Session. Default: 0, no
-	// limit.
+	// ignores its context. The Lease must be a [Session] or a type that embeds a Session. Default: 0,
+	// no limit.
 	ProgressTimeout time.Duration
 
 	// Logger receives these records:
@@ -245,26 +243,22 @@ func (r *runner) repeat(ctx context.Context, once func() (granted, takenOver boo
 	}
 }
 
-// TryRun is like Run, but it does not wait while another holder has the lease. If TryRun acquires
-// the lease, it calls f and returns true. Use TryRun for a job that a scheduler starts on many
-// machines, but that only one machine should do. On the other machines, TryRun returns (false,
-// nil). If TryRun returns false and an error, TryRun does not know whether the lease can be
-// acquired. If the authority might have granted the lease, TryRun releases the lease before it
-// returns the error.
+// TryRun is like Run, but does not wait while another holder has the lease. It calls f and returns true
+// if it acquires the lease, and returns (false, nil) as soon as it knows that another holder has it.
+// Use it for a job that a scheduler starts on many machines, but that only one should do. If it returns
+// false and an error, it does not know whether the lease can be acquired, and has released what the
+// authority might have granted.
 //
-// TryRun returns (false, nil) as soon as it knows that another holder has the lease. If the
-// authority has a clock, TryRun returns (false, nil) at the first refusal. If the authority has no
-// clock, TryRun waits until it sees a renewal, because only a renewal shows that the other holder
-// is alive (see [Session.AcquireUnlessHeld]).
+// If the authority has no clock, TryRun waits for a renewal of the other holder, because only that
+// shows that it is alive (see [Session.AcquireUnlessHeld]).
 //
 // If another call of Run or TryRun is using the same [Session], TryRun also returns (false, nil), even
 // if that call waits for the lease or for the answer to its release. For example, a job may still be
 // running when its scheduler starts it again.
 //
-// A lease alone does not make a job run once. A process that starts after the job is finished
-// acquires the lease and runs the job again. To run a job only once, record in the job's own data
-// that the job is finished. Protect the write of that record with the same guard as every other write
-// to the data.
+// A lease alone does not make a job run once: a process that starts after the job is finished runs it
+// again. Record in the job's own data that the job is finished, and protect that write with the same
+// guard as every other write to the data.
 func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) (ran bool, err error) {
 	r, err := newRunner(ctx, "TryRun", l, f, o)
 	if err != nil {
@@ -310,20 +304,18 @@ func acquireUnlessHeld(ctx context.Context, l lease.Lease) (lease.Token, bool, e
 	return lease.AcquireWithToken(ctx, l)
 }
 
-// AcquireWait tries to acquire the lease until an attempt is granted, and returns the fencing
-// token. If l is a [Session] that already holds the lease, AcquireWait returns its token at once.
+// AcquireWait tries to acquire the lease until an attempt is granted, and returns the fencing token. If
+// l is a [Session] that already holds the lease, it returns its token at once.
 //
-// The lease is renewed from the grant on, even after ctx has ended. Do the work under the context of
-// [lease.WhileHeld]. When the work is done, call the function that WhileHeld has returned, and then
-// call Release. Do not call Run or TryRun with the same Lease meanwhile, because each of them releases
-// the lease at its end. Without a call of Release, the lease is renewed for as long as the process runs.
+// The lease is renewed from the grant on, even after ctx has ended, until Release is called. Do the
+// work under the context of [lease.WhileHeld], and when it is done, call the function that WhileHeld
+// has returned, and then Release. Do not call Run or TryRun with the same Lease meanwhile, because each
+// of them releases it at its end.
 //
-// If AcquireWait fails, it returns the error that Run returns when Run cannot acquire the lease. If
-// AcquireWait fails after an attempt with an unknown outcome, AcquireWait also releases the lease,
-// because the attempt might have acquired it. If the Lease is a [Session], AcquireWait calls the
-// method Settle to release the lease. If the Lease is not a Session, AcquireWait calls the method
-// Release. Unlike Settle, Release also affects other callers that use the same Lease, because
-// Release ends their lease and their attempts.
+// If AcquireWait fails, it returns the error that Run returns when it cannot acquire the lease. After
+// an attempt with an unknown outcome it also releases what the attempt might have acquired, by the
+// method Settle of a [Session]. For any other Lease it calls Release, which also ends the lease and the
+// attempts of others that use the same Lease.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {
@@ -382,9 +374,8 @@ func (r *runner) name() string {
 	return ""
 }
 
-// begin reports whether the function of Run or TryRun may use the Lease. A Session serves one
-// function at a time, because the first function that ended would release the lease of the others.
-// The caller must call end when it no longer uses the Lease.
+// begin reports whether Run or TryRun may use the Lease, until it calls end. A Session serves one at a
+// time, because the first function that ended would release the lease of the others.
 func (r *runner) begin() (end func(), ok bool) {
 	if l, ok := r.lease.(likeSession); ok {
 		return l.beginRun()
@@ -397,9 +388,9 @@ func (r *runner) inUse(field string) error {
 	return &lease.FieldError{Field: field, Value: strconv.Quote(r.name()), Bound: "must not be in use by another call of Run or TryRun", Code: lease.ErrOption}
 }
 
-// term calls f while the lease is held, and then releases the lease. The result takenOver reports
-// whether another Session with the same owner took over the lease before f returned. The error of f
-// cannot show whether the lease was taken over, because f might return the error of another lease.
+// term calls f while the lease is held, and then releases it. The result takenOver reports whether
+// another Session with the same owner took it over before f returned; the error of f cannot show that,
+// because it might be the error of another lease.
 func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Context, lease.Token) error) (takenOver bool, err error) {
 	granted := r.Clock.Now()
 	held, cancel := lease.WhileHeld(ctx, r.lease)
@@ -466,8 +457,8 @@ func mustReport(ctx context.Context, cause error, ended bool) bool {
 	return errors.As(cause, new(*lease.LostError)) || ended && !errors.Is(cause, lease.ErrReleased)
 }
 
-// record adds a record to the queue of the Logger. The record contains the name and the owner of
-// the Lease if the Lease has the methods Name and Owner, as a Session has.
+// record queues a record for the Logger, with the name and the owner of the Lease if it has such
+// methods.
 func (r *runner) record(level slog.Level, text string, args ...any) {
 	if l, ok := r.lease.(interface{ Owner() string }); ok {
 		args = append(args, "owner", l.Owner())
@@ -479,22 +470,21 @@ func (r *runner) record(level slog.Level, text string, args ...any) {
 	r.log.Log(level, text, args...)
 }
 
-// callWithTimeout calls f with a context that lasts for the ReleaseTimeout, even if ctx ends
-// earlier.
+// callWithTimeout calls f with a context that lasts for the ReleaseTimeout, even if ctx ends earlier.
 func (r *runner) callWithTimeout(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := timing.WithTimeout(context.WithoutCancel(ctx), r.Clock, r.ReleaseTimeout)
 	defer cancel()
 	return timedOut(ctx, "ReleaseTimeout", r.ReleaseTimeout, f(ctx))
 }
 
-// settleAfter calls settle after an attempt to acquire has failed with err. settleAfter returns
-// err, joined with the error of settle if settle fails too.
+// settleAfter settles after an attempt that failed with err, which it returns, joined with an error of
+// settle.
 func (r *runner) settleAfter(ctx context.Context, err error) error {
 	return joinUnlessSame(err, r.callWithTimeout(ctx, r.settle))
 }
 
-// settle releases the lease that an attempt with an unknown outcome might have acquired. If the
-// Lease is a Session, settle neither ends a held lease nor stops a running call of Acquire.
+// settle releases what an attempt with an unknown outcome may have acquired. For a Session, it neither
+// ends a held lease nor stops a running Acquire.
 func (r *runner) settle(ctx context.Context) error {
 	if l, ok := r.lease.(interface{ Settle(context.Context) error }); ok { // a Session, or a type that embeds one
 		return l.Settle(ctx)

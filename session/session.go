@@ -90,8 +90,7 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 // Name returns the name of the lease.
 func (s *Session) Name() string { return s.machine.name }
 
-// Owner returns the owner under which the Session acquires the lease. The record of the lease
-// contains the owner.
+// Owner returns the owner that the record of the lease shows while the Session holds it.
 func (s *Session) Owner() string { return s.checkedOptions().Owner }
 
 // checkedOptions returns the Options, and panics if New did not make the Session.
@@ -102,26 +101,23 @@ func (s *Session) checkedOptions() *Options {
 	return s.o
 }
 
-// CheckAlive reports whether the lease is certainly still held. CheckAlive compares the clock with
-// U, the time until which the Session may rely on the lease. CheckAlive takes no lock, does not
-// block and allocates nothing. For an infinite lease, the time U exists only after the Session has
-// learned of a break. Use [Session.LastConfirmed] to find out when an infinite lease was last
-// confirmed.
+// CheckAlive reports whether the lease is certainly still held: whether the clock has not reached U,
+// the time until which the Session may rely on it. It takes no lock, does not block and allocates
+// nothing. An infinite lease has a U only after the Session has learned of a break;
+// [Session.LastConfirmed] says when it was last confirmed.
 func (s *Session) CheckAlive() bool {
 	_, held := s.current()
 	return held
 }
 
-// Token returns the fencing token of the held incarnation. If nothing is held, Token returns the
-// empty Token.
+// Token returns the fencing token of the held incarnation, and the empty Token if nothing is held.
 func (s *Session) Token() lease.Token {
 	b, _ := s.current()
 	return b.token
 }
 
-// Until returns U, the time on the Session's clock at which CheckAlive turns false. If nothing is
-// held, Until returns false. For an infinite lease, the returned time is zero until the Session
-// learns of a break.
+// Until returns U, the time on the Session's clock at which CheckAlive turns false, and false if
+// nothing is held. For an infinite lease, the time is zero until the Session learns of a break.
 func (s *Session) Until() (time.Time, bool) {
 	b, held := s.current()
 	return b.until(), held
@@ -136,8 +132,7 @@ func (s *Session) LastConfirmed() (time.Time, bool) {
 	return b.sent, held
 }
 
-// current returns the belief if it has not ended. If the belief has ended, current returns the zero
-// belief.
+// current returns the belief if it has not ended, and otherwise the zero belief.
 func (s *Session) current() (b belief, held bool) {
 	p := s.belief.Load()
 	if p == nil || p.left(s.o, s.o.Clock.Now()) <= 0 {
@@ -146,8 +141,8 @@ func (s *Session) current() (b belief, held bool) {
 	return *p, true
 }
 
-// step gives the machine one input and performs the effects. Every change of the machine goes
-// through step. The caller must hold no lock.
+// step gives the machine one input and performs the effects. Every change of the machine goes through
+// it. The caller must hold no lock.
 func (s *Session) step(input func(m *machine, now time.Time)) { s.plan(input).perform() }
 
 // plan gives the machine one input and returns the plan of its effects.
@@ -161,16 +156,15 @@ func (s *Session) plan(input func(m *machine, now time.Time)) *plan {
 	return p
 }
 
-// jitter shortens a duration at random by up to half. jitter locks mu, which guards the source of
-// the random numbers, so the caller must not hold mu.
+// jitter shortens a duration at random by up to half. It locks mu, which guards the source of the
+// random numbers.
 func (s *Session) jitter(d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.machine.random.Shorten(d, 0.5)
 }
 
-// beginRun reports whether a call of Run or TryRun may use the Session. If beginRun returns true, the
-// caller must call end when it no longer uses the Session.
+// beginRun reports whether a call of Run or TryRun may use the Session, until it calls end.
 func (s *Session) beginRun() (end func(), ok bool) {
 	return func() { s.running.Store(false) }, s.running.CompareAndSwap(false, true)
 }
@@ -184,16 +178,15 @@ func (s *Session) trace() *Trace { return s.checkedOptions().Trace }
 // logQueue returns the queue of the log records of the Session.
 func (s *Session) logQueue() *logqueue.Queue { return &s.log }
 
-// lastHolder returns the owner in the answer to the last Acquire that was not granted. If the answer
-// had no owner, lastHolder returns the empty string.
+// lastHolder returns the owner in the answer to the last Acquire that was not granted, if it had one.
 func (s *Session) lastHolder() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lockedBy
 }
 
-// takeOverOf returns the error of the last loss by a take-over, if the lost incarnation has the
-// given token. In every other case, takeOverOf returns nil.
+// takeOverOf returns the last loss by a take-over if the lost incarnation had the given token, and
+// otherwise nil.
 func (s *Session) takeOverOf(tok lease.Token) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,8 +216,8 @@ func (s *Session) forgetLoss() {
 	s.machine.lost = nil
 }
 
-// opError wraps err in a [lease.OpError] with the operation and the name of the lease. If err
-// already contains an OpError or is a loss, opError returns err unchanged.
+// opError wraps err in a [lease.OpError] with the operation and the name of the lease, unless it
+// contains one already or is a loss.
 func (s *Session) opError(op string, err error) error {
 	if _, isLoss := err.(*lease.LostError); isLoss || errors.As(err, new(*lease.OpError)) {
 		return err

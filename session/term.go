@@ -31,24 +31,22 @@ type renewal struct {
 	sent time.Time // when the last renewal was sent, or the Acquire if there was no renewal
 }
 
-// hasten makes a renewal due now. If a renewal is in flight, the next renewal is due as soon as the
-// answer comes. But if the renewal in flight fails, the next renewal is due after the usual
-// RetryDelay.
+// hasten makes a renewal due now, or as soon as the renewal in flight is answered. If that fails, the
+// next is due after the usual RetryDelay.
 func (r *renewal) hasten(now time.Time) { r.at, r.again = now, r.inFlight }
 
 // retry makes a renewal due after a pause.
 func (r *renewal) retry(now time.Time, pause time.Duration) { r.at, r.again = now.Add(pause), false }
 
-// A notice describes a break as the last answer of the authority reported it. The times in a notice
-// are times on the clock of the authority.
+// A notice describes a break as the last answer reported it. Its times are on the clock of the
+// authority.
 type notice struct {
 	at   time.Time     // the time of the answer
 	left time.Duration // how long the lease certainly lasts after the answer
 	end  time.Time     // the end of the break that was last reported to the handlers of OnBreaking
 }
 
-// begin begins an incarnation. While the incarnation is held, no other ID of this holder is in
-// force.
+// begin begins an incarnation, during which no other ID of this holder is in force.
 func (m *machine) begin(b *belief) {
 	m.ledger.find(b.id).phase = held
 	m.ledger.clearAllBut(b.id)
@@ -58,8 +56,8 @@ func (m *machine) begin(b *belief) {
 	m.effects().began = true
 }
 
-// tickTerm ends the incarnation if the belief has ended. If the belief has not ended, tickTerm
-// begins the stop window if the stop window is due, and sends a renewal if a renewal is due.
+// tickTerm ends the incarnation if the belief has ended, and otherwise begins the stop window and sends
+// a renewal if they are due.
 func (m *machine) tickTerm(now time.Time) {
 	t := &m.term
 	if t.belief == nil {
@@ -85,8 +83,8 @@ func (m *machine) tickTerm(now time.Time) {
 	}
 }
 
-// sleepTerm returns the time after which tickTerm must be called at the latest. If the result is
-// lease.Infinite, tickTerm need not be called.
+// sleepTerm returns the time after which tickTerm must be called at the latest, or lease.Infinite if
+// never.
 func (m *machine) sleepTerm(now time.Time) time.Duration {
 	t := &m.term
 	if t.belief == nil {
@@ -108,17 +106,14 @@ func (m *machine) canRenew() bool {
 	return !m.term.renewal.inFlight && m.renewals < mostStuck && !m.commands.tooManyStuck()
 }
 
-// pace returns when the next renewal is due. The parameter sentAt is the time at which the previous
-// Acquire or renewal was sent. The previous request was granted, or its answer reports that the
-// lease is breaking. The next renewal is due one delay after sentAt. The delay is the RenewInterval
-// or half of the time for which the belief lasts, whichever is shorter. pace shortens the delay at
-// random, by up to nine tenths before the first renewal and by up to one tenth before every later
-// renewal. The first delay varies the most, so that leases that were acquired at the same time are
-// renewed at different times.
+// pace returns when the next renewal is due after a request that was sent at sentAt and was granted, or
+// reported a break. The delay is the RenewInterval or half of the time for which the belief lasts,
+// whichever is shorter. It is shortened at random by up to nine tenths before the first renewal,
+// because leases that were acquired at the same time must be renewed at different times, and by up to
+// one tenth before every later one.
 //
-// If half of the time for which the belief lasts is shorter than one Margin, the method pace uses
-// the Margin instead. If the delay had no minimum, a store that assumes a larger clock drift than
-// the Session could make the delays shorter and shorter.
+// The delay is at least one Margin. Otherwise a store that assumes a larger clock drift than the
+// Session could make the delays shorter and shorter.
 //
 // The time is rounded down by less than 1/500 of the delay, so that a process with thousands of leases
 // wakes up once for several renewals.
@@ -205,8 +200,8 @@ func (m *machine) refusedRenewal(rec lease.Record, code lease.Code, err error) {
 	}
 }
 
-// isNewer reports whether a record under the ID of a belief has a newer token. Then another Acquire with
-// the same ID was granted: a late one of this machine, or one of a clone of its process, which was made
+// isNewer reports whether a record under the ID of a belief has a newer token. Then another Acquire
+// with the ID was granted: a late one of this machine, or one of a clone that was made of its process
 // before the Acquire.
 func isNewer(rec lease.Record, b *belief) bool { return rec.Token() > b.token }
 
@@ -220,8 +215,7 @@ func (m *machine) loseToClone(err error) {
 }
 
 // renewalReturned handles the late answer to a renewal that was given up as stuck. It can end the
-// belief or move its end to an earlier time, but never to a later one: a newer answer may have
-// shortened it.
+// belief or shorten it, but not extend it: a newer answer may have shortened it.
 func (m *machine) renewalReturned(r request, now time.Time, res lease.Result, err error) {
 	t := &m.term
 	if t.belief == nil || r.term != t.number {
@@ -251,10 +245,9 @@ func (m *machine) pastRenewal(r request, err error) {
 	}
 }
 
-// noteBreak records that the lease ends when a break is over. If several answers report different
-// ends of the lease, the belief uses the earliest end. The machine reports the break to the
-// handlers of OnBreaking at the first answer that shows the break. The machine reports the break
-// again if a later answer moves the end of the break to an earlier time, by more than Margin.
+// noteBreak records that the lease ends when a break is over, by the earliest end that any answer
+// reports. The handlers of OnBreaking are called at the first such answer, and again if a later one
+// moves the end to an earlier time by more than Margin.
 func (m *machine) noteBreak(b *belief, now time.Time, res lease.Result) {
 	t := &m.term
 	if b.left(m.o, now) < t.belief.left(m.o, now) {
@@ -276,21 +269,17 @@ func (m *machine) noteBreak(b *belief, now time.Time, res lease.Result) {
 	t.notice = &news
 }
 
-// endsEarlier reports whether a new notice (n) moves the end of the break to an earlier time than
-// the previous notice (last), by more than margin. endsEarlier compares n.end with last.end, the
-// end that was last reported to the handlers of OnBreaking. Some authorities do not report the end
-// of the break, but only how much time remains, so endsEarlier also compares n.left with last.left.
-// If the end of the break has not moved, the remaining time falls by about the elapsed time from
-// one notice to the next. Clocks can run at different rates, so endsEarlier allows the remaining
-// time to fall by elapsed + elapsed/8 + margin.
+// endsEarlier reports whether the notice n moves the end of the break to an earlier time than the
+// previous notice, last, by more than margin. It compares the ends, and, because some authorities
+// report only how much time is left, also that: it may fall by the elapsed time, an eighth of it for
+// the rates of the clocks, and margin.
 func (n *notice) endsEarlier(last *notice, margin time.Duration) bool {
 	elapsed := n.at.Sub(last.at)
 	return n.end.Before(last.end.Add(-margin)) || n.left < last.left-elapsed-elapsed/8-margin
 }
 
-// looked handles a record that watchHeld has read. If the record does not say that this Session
-// holds the lease, a renewal is due at once. The answer to the renewal decides whether the lease is
-// lost.
+// looked handles a record that watchHeld has read. If it does not say that this Session holds the
+// lease, a renewal is due at once, whose answer decides whether the lease is lost.
 func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
 	m.tick(now)
 	ours := rec.State == lease.Leased && (rec.ID == id || rec.ID.IsZero())

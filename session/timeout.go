@@ -10,18 +10,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A timeoutError reports that a time limit of the Session or of Run has ended a request. The error
-// of the request (err) matches context.DeadlineExceeded or context.Canceled, but a timeoutError
-// matches neither of them. A program that ignores the errors of package context therefore does not
-// ignore a lost lease. A timeoutError matches every other error that err matches.
+// A timeoutError reports that a time limit of the Session or of Run has ended a request. It matches
+// every error that err matches, except context.DeadlineExceeded and context.Canceled. A program that
+// ignores the errors of package context therefore does not ignore a lost lease.
 type timeoutError struct {
 	option string // the option that set the time limit
 	limit  time.Duration
 	err    error
 }
 
-// timedOut returns the error of a request with a time limit. The context ctx ends only at the time
-// limit. If err reports that ctx has ended, timedOut wraps err in a timeoutError.
+// timedOut returns the error of a request whose context, ctx, ends only at the time limit. It wraps err
+// in a timeoutError if err reports that ctx has ended.
 func timedOut(ctx context.Context, option string, limit time.Duration, err error) error {
 	if ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err
@@ -44,8 +43,8 @@ func (e *timeoutError) Error() string {
 	return text
 }
 
-// Is reports whether the wrapped error matches target. For the two errors of package context, Is
-// returns false.
+// Is reports whether the wrapped error matches target, but returns false for the two errors of package
+// context.
 func (e *timeoutError) Is(target error) bool {
 	return target != context.DeadlineExceeded && target != context.Canceled && errors.Is(e.err, target)
 }

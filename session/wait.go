@@ -9,28 +9,27 @@ import (
 	"github.com/fencedlease/lease/internal/follow"
 )
 
-// Wait blocks until it may be worth calling Acquire. Wait does not acquire the lease, so another
-// holder may acquire it first. Wait returns nil in each of these cases:
+// Wait blocks until it may be worth calling Acquire. It does not acquire the lease, so another holder
+// may be first. It returns nil if
 //
 //   - the lease is not locked;
-//   - the lease is locked, but the Session may still acquire it, because the lease is locked under
-//     an ID of the Session, or because TakeOver lets the Session take the lease over;
+//   - the lease is locked, but the Session may still acquire it, because it is locked under an ID of
+//     the Session or can be taken over;
 //   - Release or Close was called, or HandOver has ended the incarnation;
 //   - the record could not be read, and about one RetryDelay has passed since the failed read.
 //
 // If ctx ends, Wait returns an error that matches the error of ctx, even if the authority does not
-// answer. Wait returns no other error. The context of each read ends after RequestTimeout.
+// answer. It returns no other error. The context of each read ends after RequestTimeout.
 //
 // If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease expires.
-// Without a watch, Wait reads the record repeatedly. After each read, Wait sleeps for at most one
-// RenewInterval, shortened at random by up to half. After a watch is lost, Wait also reads the
-// record repeatedly, until a new watch begins.
+// Without a watch, or until a new one begins after one was lost, it reads the record repeatedly, and
+// sleeps for at most one RenewInterval in between, shortened at random by up to half.
 func (s *Session) Wait(ctx context.Context) error {
 	return s.waitSpread(ctx, nil)
 }
 
-// waitSpread is like Wait. After the lease may have ended, waitSpread sleeps for the time that spread
-// returns before it reads the record, so that many waiters do not all read it at the same time.
+// waitSpread is like Wait, but sleeps for the time that spread returns before it reads the record of a
+// lease that may have ended, so that many waiters do not all read it at the same time.
 func (s *Session) waitSpread(ctx context.Context, spread func() time.Duration) error {
 	_, err := s.wait(ctx, spread, func(lease.Result) bool { return false })
 	if err == lease.ErrReleased {
@@ -47,9 +46,9 @@ type ender context.CancelCauseFunc
 
 func (end ender) answer(outcome) { end(errAnswered) }
 
-// wait is like waitSpread, with two differences. If Release, HandOver or Close was called, wait returns
-// ErrReleased. While the lease is locked and the Session cannot acquire it, wait passes each answer
-// of the authority to the function isEnough, and returns true if isEnough returns true.
+// wait is like waitSpread, but returns ErrReleased if Release, HandOver or Close was called. While the
+// lease is locked and the Session cannot acquire it, wait returns true as soon as isEnough does for an
+// answer.
 func (s *Session) wait(ctx context.Context, spread func() time.Duration, isEnough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	n := s.begin(replyTo{ctx, ender(end)}, (*machine).await)
@@ -84,9 +83,8 @@ func (s *Session) wait(ctx context.Context, spread func() time.Duration, isEnoug
 	return false, s.opError("wait", ctx.Err())
 }
 
-// watchHeld watches the record until ctx ends. watchHeld reads the record at the beginning and
-// after each signal of the watch, and passes the record to the state machine. If the watch is lost,
-// watchHeld waits for at most one RenewInterval, and then begins a new watch.
+// watchHeld watches the record until ctx ends. At the beginning and after each signal it passes the
+// record to the machine. If the watch is lost, it begins a new one after at most one RenewInterval.
 func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	f := s.follower()
 	defer f.Unwatch()
@@ -100,9 +98,8 @@ func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	}
 }
 
-// follower returns a reader of the record. The machine does not wait for reads and watches, and
-// does not count them as stuck requests. A read or a watch that hangs therefore does not keep the
-// Session from sending commands.
+// follower returns a reader of the record. The machine neither waits for reads and watches nor counts
+// them as stuck requests, so one that hangs does not keep the Session from sending commands.
 func (s *Session) follower() *follow.Follower {
 	return &follow.Follower{
 		Authority: s.authority, Name: s.Name(), Clock: s.o.Clock, Jitter: s.jitter,
