@@ -119,7 +119,7 @@ func adviseSilence(err error) (advice string, permanent bool) {
 	case errors.As(err, &connect):
 		return "no connection: check that the server is up and that the connection string is correct", false
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time: another transaction has locked the row (in pg_stat_activity its wait_event_type is Lock), or the server is overloaded or down", false
+		return "no answer in time: another transaction has locked the row (in pg_stat_activity its wait_event_type is Lock), a commit waits for a synchronous standby (its wait_event is SyncRep), or the server is overloaded or down", false
 	}
 	return "no answer: check that the server is up", false
 }
