@@ -170,7 +170,7 @@ func simulate(t *testing.T, seed uint64, plant func(*Decider)) (runs, survived i
 }
 
 func TestNeverTwoSurvivors(t *testing.T) {
-	seeds := 100
+	seeds := 50
 	if testing.Short() {
 		seeds = 10
 	}
