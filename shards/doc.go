@@ -7,7 +7,7 @@
 //		return consume(ctx, name, tok) // ctx ends before another process works on the shard
 //	})
 //
-// Every process runs the same program. Each has a lease of its own, prefix+"members/"+ID, and one
+// Every process runs the same program. Each has a lease of its own, prefix+"members/"+number, and one
 // lease for each of its shards, prefix+"shards/"+name. Once every Interval it lists the prefix. All
 // processes compute the same moves from the list. A process that has more than its share ends the
 // context of the surplus work with the cause [ErrMoving], waits until the work has returned, and

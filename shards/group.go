@@ -14,6 +14,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/numbered"
 	"github.com/fencedlease/lease/internal/timing"
 	"github.com/fencedlease/lease/session"
 )
@@ -67,7 +68,7 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 	if err := lease.CheckName(prefix); err != nil {
 		return nil, err
 	}
-	if most := lease.MaxLabel - len(memberName("", id(lease.ID{}))); len(prefix) > most {
+	if most := lease.MaxLabel - len(memberName("", numbered.Most)); len(prefix) > most {
 		return nil, &lease.FieldError{Field: "New.prefix", Value: strconv.Itoa(len(prefix)) + " bytes", Bound: fmt.Sprintf("must have at most %d bytes", most), Code: lease.ErrName}
 	}
 	o, err := o.complete()
@@ -113,15 +114,18 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 		g.running, g.view.ID = false, ""
 	}()
 	random := dice.Dice{Reader: &g.o.Session.Rand}
+	drawn := random.ID()
 	r := &run{
-		Group: g, id: id(random.ID()), source: names, workFunc: work, clock: g.o.Session.Clock,
+		Group: g, id: id(drawn), source: names, workFunc: work, clock: g.o.Session.Clock,
 		held: map[string]*holding{}, avoid: map[string]*avoided{}, freeFor: map[string]int{}, due: map[lost]time.Time{},
 		slots: make(chan struct{}, acquiresAtOnce), interval: g.o.Interval,
 	}
 	r.label = label(g.o.Session.Owner, r.id)
 	o := *g.o.Session
 	o.Owner = memberOwner(r.label, g.o.Weight, g.o.Max)
-	self, err := session.New(g.authority, memberName(g.prefix, r.id), &o)
+	self, err := numbered.New(drawn, func(i int) (*session.Session, error) {
+		return session.New(g.authority, memberName(g.prefix, i), &o)
+	})
 	if err != nil {
 		return err
 	}
@@ -156,7 +160,7 @@ const acquiresAtOnce = 32
 type run struct {
 	*Group
 	id, label string
-	self      *session.Session // the lease with which the process announces itself
+	self      *numbered.Lease // the lease with which the process announces itself
 	source    func(context.Context) ([]string, error)
 	workFunc  Work
 	clock     lease.Clock
@@ -449,7 +453,7 @@ func (r *run) stop(ctx context.Context) {
 	for _, h := range held {
 		h.end(ErrStopping)
 	}
-	if err := r.close(context.WithoutCancel(ctx), r.self); err != nil {
+	if err := r.close(context.WithoutCancel(ctx), r.self.Session); err != nil {
 		r.reportFailed("", err, 1)
 	}
 	r.works.Wait()

@@ -28,7 +28,7 @@ var plantedBugs = []struct{ name, file, old, new string }{
 	{"the lease of hung work is not broken", "group.go", "now.Sub(since) > r.o.Grace", "now.Sub(since) > 100*r.o.Grace"},
 	{"the lease is broken at once", "group.go", "now.Sub(since) > r.o.Grace+2*r.interval", "now.Sub(since) >= 0"},
 	{"a break has no grace", "group.go", "lease.Grace(r.o.breakGrace())", "lease.Grace(0)"},
-	{"a stopping process keeps its own lease", "group.go", "	if err := r.close(context.WithoutCancel(ctx), r.self)", "	r.works.Wait()\n	if err := r.close(context.WithoutCancel(ctx), r.self)"},
+	{"a stopping process keeps its own lease", "group.go", "	if err := r.close(context.WithoutCancel(ctx), r.self.Session)", "	r.works.Wait()\n	if err := r.close(context.WithoutCancel(ctx), r.self.Session)"},
 	{"Run does not wait for the work", "group.go", "	r.works.Wait()\n", ""},
 	{"a process does not announce itself again", "group.go", "if !r.self.CheckAlive() {", "if false {"},
 	{"a failed call of names empties the list", "group.go", "	if asked != nil {\n", "	if asked != nil {\n		r.names = nil\n"},

@@ -44,8 +44,8 @@ type Shard struct {
 // The names and owners of the leases of a group. They are part of what processes of different
 // versions of the library share.
 
-func memberName(prefix, id string) string  { return prefix + "members/" + id }
-func shardName(prefix, name string) string { return prefix + "shards/" + name }
+func memberName(prefix string, i int) string { return prefix + "members/" + strconv.Itoa(i) }
+func shardName(prefix, name string) string   { return prefix + "shards/" + name }
 
 // label returns the owner of a process and its ID.
 func label(owner, id string) string {
@@ -65,12 +65,12 @@ func memberOwner(label string, weight, most int) string {
 	return fmt.Sprintf("%s weight=%d max=%d", label, weight, most)
 }
 
-func parseMember(id, owner string) (m Member, ok bool) {
+func parseMember(owner string) (m Member, ok bool) {
 	rest, most, ok1 := cutNumber(owner, " max=")
 	rest, weight, ok2 := cutNumber(rest, " weight=")
-	name, own := parseLabel(rest)
+	name, id := parseLabel(rest)
 	inRange := weight >= 1 && weight <= maxWeight
-	ok = ok1 && ok2 && own == id && inRange
+	ok = ok1 && ok2 && id != "" && inRange
 	return Member{ID: id, Owner: name, Weight: int(weight), Max: int(most)}, ok
 }
 
@@ -121,7 +121,7 @@ func read(list iter.Seq2[lease.Entry, error], prefix string, bad func(name strin
 			l.shards[name] = listed{Shard: Shard{Name: name}, foreign: true}
 		case err != nil || !e.Record.State.Locked():
 		case kind == "members":
-			if m, ok := parseMember(name, e.Record.Owner); ok {
+			if m, ok := parseMember(e.Record.Owner); ok {
 				l.members = append(l.members, m)
 			}
 		case kind == "shards":

@@ -11,8 +11,8 @@ import (
 
 // The names and owners of the leases are shared by processes of different versions of the library.
 
-func slotName(prefix string, i int) string { return prefix + "slots/" + strconv.Itoa(i) }
-func waiterName(prefix, id string) string  { return prefix + "waiting/" + id }
+func slotName(prefix string, i int) string   { return prefix + "slots/" + strconv.Itoa(i) }
+func waiterName(prefix string, i int) string { return prefix + "waiting/" + strconv.Itoa(i) }
 func ownerOf(owner string, w waiter) string {
 	return fmt.Sprintf("%s id=%s priority=%d ticket=%d", owner, w.id, w.priority, w.ticket)
 }
@@ -53,7 +53,7 @@ func (s *Slots) list(ctx context.Context) (listing, error) {
 		case err == nil && !e.Record.State.Locked():
 		case kind == "slots" && bad == nil && i >= 0:
 			l.locked[i] = holder{waiter: w, breaking: e.Record.State == lease.Breaking, foreign: err != nil || !ok}
-		case kind == "waiting" && err == nil && ok && w.id == name:
+		case kind == "waiting" && err == nil && ok:
 			l.waiters = append(l.waiters, w)
 		}
 	}

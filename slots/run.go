@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/numbered"
 	"github.com/fencedlease/lease/internal/timing"
 	"github.com/fencedlease/lease/session"
 )
@@ -15,11 +16,12 @@ type run struct {
 	*Slots
 	f       func(context.Context, lease.Token) error
 	me      waiter
-	waiting *session.Session // the place in the queue; nil if the call has not queued up
-	freeFor map[int]int      // for how many lists a slot has been free
-	watches watches          // of the slots, while this call is the first waiter
-	bad     time.Time        // since when all attempts have failed with permanent errors; zero if they have not
-	leaving chan struct{}    // closed when the lease of the queue has been released; nil if that has not begun
+	random  lease.ID        // from which me.id follows
+	waiting *numbered.Lease // the place in the queue; nil if the call has not queued up
+	freeFor map[int]int     // for how many lists a slot has been free
+	watches watches         // of the slots, while this call is the first waiter
+	bad     time.Time       // since when all attempts have failed with permanent errors; zero if they have not
+	leaving chan struct{}   // closed when the lease of the queue has been released; nil if that has not begun
 }
 
 // patience is how many lists a free slot may stay free before the next waiter tries it, in place of
@@ -92,12 +94,12 @@ func (r *run) queue(ctx context.Context) error {
 	if r.waiting != nil {
 		return nil
 	}
-	s, err := r.session(waiterName(r.prefix, r.me.id))
+	l, err := numbered.New(r.random, func(i int) (*session.Session, error) { return r.session(waiterName(r.prefix, i)) })
 	if err != nil {
 		return err
 	}
-	r.waiting = s
-	_, err = s.Acquire(ctx)
+	r.waiting = l
+	_, err = l.Acquire(ctx)
 	return err
 }
 
@@ -124,7 +126,7 @@ func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 			r.leaving = make(chan struct{})
 			go func() {
 				defer close(r.leaving)
-				_ = r.close(ctx, r.waiting)
+				_ = r.close(ctx, r.waiting.Session)
 			}()
 		}
 		return r.f(ctx, tok)
@@ -137,7 +139,7 @@ func (r *run) leave(ctx context.Context) {
 	if r.leaving != nil {
 		<-r.leaving
 	} else if r.waiting != nil {
-		_ = r.close(ctx, r.waiting)
+		_ = r.close(ctx, r.waiting.Session)
 	}
 }
 

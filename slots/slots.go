@@ -11,6 +11,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/numbered"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -104,7 +105,7 @@ func New(a lease.Authority, prefix string, n int, o *Options) (*Slots, error) {
 	if err := lease.CheckName(prefix); err != nil {
 		return nil, err
 	}
-	if most := lease.MaxLabel - len(waiterName("", id(lease.ID{}))); len(prefix) > most {
+	if most := lease.MaxLabel - len(waiterName("", numbered.Most)); len(prefix) > most {
 		return nil, &lease.FieldError{Field: "New.prefix", Value: fmt.Sprintf("%d bytes", len(prefix)), Bound: fmt.Sprintf("must have at most %d bytes", most), Code: lease.ErrName}
 	}
 	o, err := o.complete()
@@ -177,9 +178,9 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 		return lease.Missing("Run.f")
 	}
 	s.mu.Lock()
-	me := id(s.random.ID())
+	random := s.random.ID()
 	s.mu.Unlock()
-	r := &run{Slots: s, f: f, me: waiter{id: me, priority: s.o.Priority}, freeFor: map[int]int{}, watches: watches{changed: make(chan struct{}, 1)}}
+	r := &run{Slots: s, f: f, random: random, me: waiter{id: id(random), priority: s.o.Priority}, freeFor: map[int]int{}, watches: watches{changed: make(chan struct{}, 1)}}
 	defer r.leave(ctx)
 	defer r.watches.end()
 	for {
