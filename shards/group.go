@@ -75,6 +75,13 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Session.Owner == "" {
+		s, err := session.New(a, prefix, o.Session)
+		if err != nil {
+			return nil, err
+		}
+		o.Session.Owner = s.Owner() // the default, which names the host and the process
+	}
 	return &Group{authority: a, lister: lister, prefix: prefix, o: o, decide: plan}, nil
 }
 

@@ -55,13 +55,13 @@ func (o *Options) complete() (*Options, error) {
 	}
 	c.Session = s
 	if c.Interval == 0 {
-		c.Interval = max(s.Duration/6, time.Millisecond)
+		c.Interval = min(max(s.Duration/6, time.Millisecond), lease.Infinite/64)
 	}
 	if c.Weight == 0 {
 		c.Weight = 1
 	}
 	if c.Grace == 0 {
-		c.Grace = s.Duration
+		c.Grace = min(s.Duration, lease.Infinite/64)
 	}
 	if c.Trace == nil {
 		c.Trace = new(Trace)

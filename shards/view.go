@@ -26,7 +26,7 @@ type View struct {
 // A Member is a process of the group.
 type Member struct {
 	ID     string // unique, and different after each call of Run
-	Owner  string // the Owner of its [session.Options]; may be empty
+	Owner  string // the Owner of its [session.Options]
 	Weight int    // its share beside the others'
 	Max    int    // 0 means no limit
 	Shards int    // number of shards that it holds

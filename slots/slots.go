@@ -48,7 +48,7 @@ func (o *Options) complete() (*Options, error) {
 	}
 	c.Session = s
 	if c.Interval == 0 {
-		c.Interval = max(s.Duration/12, time.Millisecond)
+		c.Interval = min(max(s.Duration/12, time.Millisecond), lease.Infinite/64)
 	}
 	if c.Grace == 0 {
 		c.Grace = s.Duration
@@ -114,6 +114,13 @@ func New(a lease.Authority, prefix string, n int, o *Options) (*Slots, error) {
 	}
 	if err := checkN("New.n", n); err != nil {
 		return nil, err
+	}
+	if o.Session.Owner == "" {
+		s, err := session.New(a, prefix, o.Session)
+		if err != nil {
+			return nil, err
+		}
+		o.Session.Owner = s.Owner() // the default, which names the host and the process
 	}
 	s := &Slots{authority: a, lister: lister, prefix: prefix, o: o, decide: decide, random: dice.Dice{Reader: &o.Session.Rand}}
 	s.n.Store(int64(n))

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -460,7 +461,8 @@ func TestRunBadArgument(t *testing.T) {
 func TestLongPrefix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for length, refused := range map[int]bool{1009: false, 1010: true, 1024: true} {
-			s, err := New(memory.New(nil).Authority(), strings.Repeat("x", length), 1, nil)
+			a, prefix := memory.New(nil).Authority(), strings.Repeat("x", length)
+			s, err := New(a, prefix, 1, nil)
 			if (err != nil) != refused {
 				t.Errorf("%d bytes: %v", length, err)
 			}
@@ -468,6 +470,10 @@ func TestLongPrefix(t *testing.T) {
 				continue
 			}
 			err = s.Run(t.Context(), func(ctx context.Context, _ lease.Token) error {
+				res, err := lease.Inspect(ctx, a, slotName(prefix, 0))
+				if !strings.Contains(res.Record.Owner, fmt.Sprintf("_%d_", os.Getpid())) {
+					t.Errorf("owner %q does not name this process: %v", res.Record.Owner, err)
+				}
 				ctx, cancel := context.WithTimeout(ctx, time.Minute)
 				defer cancel()
 				if err := s.Run(ctx, func(context.Context, lease.Token) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
@@ -496,7 +502,7 @@ func TestNewErrors(t *testing.T) {
 			return New(a, "x/", 1, &Options{Session: &session.Options{Duration: lease.Infinite}})
 		},
 	} {
-		if _, err := f(); err == nil || !strings.Contains(err.Error(), text) {
+		if _, err := f(); err == nil || !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want an error with %q", err, text)
 		}
 	}
