@@ -130,6 +130,7 @@ func TestExitCodes(t *testing.T) {
 		{"signal", url, []string{"run", "x/3", "--", "sh", "-c", "kill -USR1 $$"}, 138, ""},
 		{"not found", url, []string{"run", "x/4", "--", "no-such-command"}, 127, "check its name"},
 		{"not executable", url, []string{"run", "x/5", "--", "/etc/passwd"}, 126, "executable"},
+		{"a folder", url, []string{"run", "x/5", "--", "/etc"}, 126, "executable"},
 		{"no command", url, []string{"run", "x/6"}, 64, "NAME -- COMMAND"},
 		{"no subcommand", url, nil, 64, "lease -h"},
 		{"flag first", url, []string{"-json", "ls"}, 64, `"-json": write a command first`},

@@ -41,10 +41,10 @@ func runCommand(ctx context.Context, c *call) error {
 		return fail(exitUsage, "-duration is %v: it must be at least 1s", c.duration)
 	}
 	path, err := exec.LookPath(rest[0])
-	if errors.Is(err, os.ErrPermission) {
-		return fail(126, "%v: make it executable", err)
-	} else if err != nil {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return fail(127, "%v: check its name and PATH", err)
+	} else if err != nil {
+		return fail(126, "%v: it must be an executable file", err)
 	}
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, passedSignals()...)
