@@ -1,0 +1,52 @@
+// Leader elects a leader among processes, at any store that package open can open. Run it in two
+// terminals: the second one waits. Stop the first with Ctrl-C, and the second leads at once. Kill it
+// with -9, and the second leads with a newer token when the lease has ended.
+//
+//	go run ./examples/leader -store etcd://localhost:2379
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/cmd/lease/open"
+	"github.com/fencedlease/lease/session"
+)
+
+func run(ctx context.Context, url string, duration time.Duration) error {
+	store, end, err := open.Store(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer end()
+	l, err := store.Lease("examples/leader", &session.Options{Duration: duration})
+	if err != nil {
+		return err
+	}
+	defer l.Close(context.WithoutCancel(ctx))
+	fmt.Println("waits")
+	return session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
+		fmt.Println("leads with token", tok) // Real work sends the token with each write.
+		<-ctx.Done()                         // ctx ends before another process can lead
+		return context.Cause(ctx)
+	}, &session.RunOptions{Again: session.AfterLoss})
+}
+
+func main() {
+	log.SetFlags(0)
+	url := flag.String("store", os.Getenv("LEASE_STORE"), "URL of the store, as for the command lease")
+	duration := flag.Duration("duration", 10*time.Second, "of the lease")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *url, *duration); err != nil && !session.Stopped(ctx, err) {
+		log.Fatal(err)
+	}
+}
