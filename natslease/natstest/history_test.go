@@ -1,7 +1,6 @@
 package natstest
 
 import (
-	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/histories"
@@ -84,81 +82,4 @@ func (c *cluster) proxies(t *testing.T, w *wire) (proxies []*enginetest.Proxy) {
 		proxies = append(proxies, enginetest.NewProxy(t, c.members[i%3].Client, w.connection))
 	}
 	return proxies
-}
-
-// The wire and the checker find a stale read that was confirmed, and a write that replaced another
-// revision than it should replace.
-func TestWireFindsWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	const free, held = `{"state":"available","epoch":0}`, `{"state":"leased","id":"aaaaaaaa-0000-4000-8000-000000000001","duration":"1m0s","left":"1m0s","epoch":1}`
-	for what, play := range map[string]func(w *conversation){
-		"nothing": func(w *conversation) {
-			w.swap(0, free, 1)
-			w.read(free, 1)
-			w.confirm(1)
-			w.swap(1, held, 3)
-			w.read(held, 3)
-			w.confirm(3)
-		},
-		"a stale read is confirmed": func(w *conversation) {
-			w.swap(0, free, 1)
-			w.read(free, 1)
-			w.swap(1, held, 3)
-			w.confirm(1)
-		},
-		"a write replaces what was replaced": func(w *conversation) {
-			w.swap(0, free, 1)
-			w.swap(1, held, 3)
-			w.swap(1, held, 4)
-		},
-		"a read shows what was never written": func(w *conversation) {
-			w.swap(0, free, 1)
-			w.read(held, 1)
-			w.confirm(1)
-		},
-	} {
-		h := new(histories.History)
-		w := new(wire)
-		w.begin("x", h)
-		requests, answers := w.connection()
-		play(&conversation{requests.(*protocol), answers.(*protocol), 0})
-		w.end()
-		if err := h.Check(histories.Options{}); (err != nil) != (what != "nothing") || h.Len() == 0 {
-			t.Errorf("%s: %v, after %d exchanges", what, err, h.Len())
-		}
-	}
-}
-
-// A conversation writes messages to a wire, one byte at a time.
-type conversation struct {
-	requests, answers *protocol
-	n                 int
-}
-
-func (c *conversation) exchange(subject string, header nats.Header, data, answer string) {
-	c.n++
-	reply := fmt.Sprint("_INBOX.", c.n)
-	head := "NATS/1.0\r\n"
-	for name, values := range header {
-		head += name + ": " + values[0] + "\r\n"
-	}
-	head += "\r\n"
-	for _, b := range fmt.Appendf(nil, "PING\r\nHPUB %s %s %d %d\r\n%s%s\r\n", subject, reply, len(head), len(head)+len(data), head, data) {
-		_, _ = c.requests.Write([]byte{b})
-	}
-	for _, b := range fmt.Appendf(nil, "PONG\r\nMSG %s 1 %d\r\n%s\r\n", reply, len(answer), answer) {
-		_, _ = c.answers.Write([]byte{b})
-	}
-}
-
-func (c *conversation) swap(old int, record string, revision int) {
-	c.exchange("$KV.leases.x", nats.Header{jetstream.ExpectedLastSubjSeqHeader: {fmt.Sprint(old)}}, record, fmt.Sprintf(`{"stream":"KV_leases","seq":%d}`, revision))
-}
-
-func (c *conversation) read(record string, revision int) {
-	c.exchange("$JS.API.STREAM.MSG.GET.KV_leases", nil, `{"last_by_subj":"$KV.leases.x"}`, fmt.Sprintf(`{"message":{"seq":%d,"data":"%s"}}`, revision, base64.StdEncoding.EncodeToString([]byte(record))))
-}
-
-func (c *conversation) confirm(revision int) {
-	c.exchange("$KV.leases.=confirm", nats.Header{jetstream.ExpectedLastSubjSeqHeader: {fmt.Sprint(revision)}, jetstream.ExpectedLastSubjSeqSubjHeader: {"$KV.leases.x"}}, "", `{"stream":"KV_leases","seq":9}`)
 }

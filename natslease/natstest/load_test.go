@@ -2,7 +2,6 @@ package natstest
 
 import (
 	"flag"
-	"os"
 	"testing"
 	"time"
 
@@ -46,37 +45,11 @@ func TestWall(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Sync = true
-	syncs := syncsPerSecond(t, m.Dir)
 	c := &child{member: m}
 	c.start(t)
 	t.Cleanup(func() { c.Kill() })
 	if err := makeBucket(c.url(), 1); err != nil {
 		t.Fatal(err)
 	}
-	enginetest.Load{Leases: asked, Hold: hold, Refusals: true, Held: func() {
-		t.Logf("%.0f syncs/s before, and %.0f beside the renewals", syncs, syncsPerSecond(t, m.Dir))
-	}}.Run(t, store(t, client(t, c.url()), nil))
-}
-
-// syncsPerSecond measures how often one writer can write 300 bytes to a file and sync it.
-func syncsPerSecond(t *testing.T, dir string) float64 {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.CreateTemp(dir, "sync")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	data, n, began := make([]byte, 300), 0, time.Now()
-	for ; time.Since(began) < time.Second; n++ {
-		if _, err := f.Write(data); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Sync(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return float64(n) / time.Since(began).Seconds()
+	enginetest.Load{Leases: asked, Hold: hold, Refusals: true}.Run(t, store(t, client(t, c.url()), nil))
 }

@@ -216,26 +216,6 @@ func TestTokensOutliveARestart(t *testing.T) {
 	}
 }
 
-// As the documents say, the revisions and the tokens begin again after a bucket is deleted.
-func TestTokensDoNotOutliveTheBucket(t *testing.T) {
-	t.Parallel()
-	server := newChild(t)
-	js := client(t, server.url())
-	var tokens [2]lease.Token
-	for i := range tokens {
-		tokens[i] = do(t, store(t, js, nil).Authority(), t.Name(), acquire(idA, time.Minute), 0).Record.Token()
-		if err := js.DeleteKeyValue(t.Context(), natslease.DefaultBucket); err != nil {
-			t.Fatal(err)
-		}
-		if err := makeBucket(server.url(), 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if tokens[0] != tokens[1] {
-		t.Errorf("tokens %s and %s: say so in the documents", tokens[0], tokens[1])
-	}
-}
-
 // A risings checks that tokens rise and that versions do not recur.
 type risings struct {
 	t        *testing.T
