@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +13,6 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/redislease"
 )
-
-func idOf(i int) string { return strconv.Itoa(i) }
 
 // says requires that the error contains the texts, and that the error is permanent if the parameter
 // permanent is true.

@@ -1,23 +1,15 @@
 package redislease_test
 
 import (
-	"context"
 	"errors"
-	"math/rand/v2"
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
 	"github.com/fencedlease/lease/redislease"
-	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
 var put = redislease.NewScript(`redis.call('SET', KEYS[1], ARGV[1]) return {KEYS[1], ARGV[1], #KEYS, #ARGV}`)
@@ -128,75 +120,4 @@ func TestMarkWithoutAClient(t *testing.T) {
 		}
 	}()
 	redislease.NewMark(nil, "x")
-}
-
-// increment reads the number in one request and writes it in another, as a program does.
-func increment(ctx context.Context, c *redis.Client, tok lease.Token) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	mark := redislease.NewMark(c, "{counter}:mark")
-	if err := fencing.Advance(ctx, mark, tok); err != nil {
-		return err
-	}
-	n, err := c.Get(ctx, "{counter}:n").Int64()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return err
-	}
-	_, err = put.Run(ctx, mark, tok, []string{"{counter}:n"}, n+1)
-	return err
-}
-
-// SPEC G1, G2, G3: if the mark admits an increment, the increment is not lost, even under faults of
-// the server and the connections. Each writer counts with a newer token than all others, until the guard
-// refuses it.
-func TestNoUpdateIsLost(t *testing.T) {
-	t.Parallel()
-	rounds := 24
-	if testing.Short() {
-		rounds = 4
-	}
-	server := ownServer(t, redisserver.Durable...)
-	front := proxy(t, server.Addr())
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
-	ctx, cancel := context.WithCancel(t.Context())
-	var newest atomic.Uint64
-	var counted, unknown, stale atomic.Int64
-	var all sync.WaitGroup
-	for range 3 {
-		data := client(t, front.Addr(), func(o *redis.Options) { o.MaxRetries, o.ContextTimeoutEnabled = -1, true })
-		all.Go(func() {
-			for tok := lease.TokenOf(newest.Add(1)); ctx.Err() == nil; {
-				switch err := increment(ctx, data, tok); {
-				case err == nil:
-					counted.Add(1)
-				case errors.Is(err, fencing.ErrStale):
-					stale.Add(1)
-					time.Sleep(500 * time.Millisecond) // a real engine: the others count
-					tok = lease.TokenOf(newest.Add(1))
-				default:
-					unknown.Add(1)
-				}
-			}
-		})
-	}
-	proves := func() bool { return counted.Load() > 0 && stale.Load() > 0 }
-	for round := 0; round < rounds || round < 10*rounds && !proves(); round++ { // more rounds on a busy machine
-		time.Sleep(time.Duration(500+r.IntN(700)) * time.Millisecond) // a real engine
-		harm(t, server, front, r)
-	}
-	cancel()
-	all.Wait()
-	n, err := client(t, server.Addr()).Get(t.Context(), "{counter}:n").Int64()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("seed %d: %d tokens, %d increments acknowledged, %d unknown, %d writers refused as stale, counter at %d",
-		seed, newest.Load(), counted.Load(), unknown.Load(), stale.Load(), n)
-	if n < counted.Load() || n > counted.Load()+unknown.Load() {
-		t.Errorf("the counter is at %d", n)
-	}
-	if !proves() {
-		t.Error("that proves nothing")
-	}
 }

@@ -133,9 +133,12 @@ func TestEvictionPolicyIsCheckedAgain(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond) // a real engine
 	}
-	if _, err := a.Do(t.Context(), "y", acquire(idA, time.Minute)); err == nil {
-		t.Error("an acquire succeeds at a server that evicts")
+	for _, a := range []lease.Authority{a, store(t, client(t, server.Addr()), nil).Authority()} {
+		if _, err := a.Do(t.Context(), "y", acquire(idA, time.Minute)); !errors.As(err, new(*lease.PermanentError)) {
+			t.Errorf("an acquire at a server that evicts: %v", err)
+		}
 	}
+	do(t, store(t, client(t, server.Addr()), &redislease.Options{AssumeNoEviction: true}).Authority(), "y", acquire(idA, time.Minute), 0)
 	server.Must(t, "config", "set", "maxmemory-policy", "noeviction")
 	do(t, a, "x", renew(idA), 0)
 }
