@@ -115,61 +115,32 @@ func median(d []time.Duration) float64 {
 }
 
 // BenchmarkGrant measures the first acquire of a name, and the memory that a lease needs besides
-// the text of its name and owner. For comparison, it measures a plain map of the same size under a
-// mutex.
+// the text of its name and owner. After the last name, it starts again with a new Store.
 func BenchmarkGrant(b *testing.B) {
 	all := names(1_000_000)
-	b.Run("store", func(b *testing.B) {
-		benchmarkGrant(b, all, func() func(string) {
-			a := memory.New(nil).Authority()
-			return func(name string) { do(b, a, name, acquire) }
-		})
-	})
-	b.Run("map", func(b *testing.B) {
-		type entry struct {
-			lease.Snapshot
-			name string
-		}
-		benchmarkGrant(b, all, func() func(string) {
-			var mu sync.Mutex
-			entries, version := make(map[string]*entry), make([]byte, 12)
-			return func(name string) {
-				mu.Lock()
-				defer mu.Unlock()
-				entries[name] = &entry{lease.Snapshot{Version: string(version), Now: time.Now()}, name}
-			}
-		})
-	})
-}
-
-// benchmarkGrant grants the leases of all names. After the last name, it starts again with a new
-// store.
-func benchmarkGrant(b *testing.B, all []string, store func() func(name string)) {
-	var grant func(string)
+	var a lease.Authority
 	var before uint64
 	var kept float64
-	granted := 0
+	granted := len(all)
 	b.ReportAllocs()
 	for b.Loop() {
 		if granted == len(all) {
 			b.StopTimer()
-			kept, granted = float64(heap()-before)/float64(granted), 0
-			b.StartTimer()
-		}
-		if granted == 0 {
-			b.StopTimer()
-			grant = nil
+			if a != nil {
+				kept = float64(heap()-before) / float64(granted)
+			}
+			a, granted = nil, 0
 			before = heap()
-			grant = store()
+			a = memory.New(nil).Authority()
 			b.StartTimer()
 		}
-		grant(all[granted])
+		do(b, a, all[granted], acquire)
 		granted++
 	}
 	if kept == 0 {
 		kept = float64(heap()-before) / float64(granted)
 	}
-	runtime.KeepAlive(grant)
+	runtime.KeepAlive(a)
 	runtime.KeepAlive(all)
 	b.ReportMetric(kept, "kept-B/lease")
 }
@@ -182,55 +153,22 @@ func heap() uint64 {
 }
 
 // BenchmarkCores measures renewals on all cores (-cpu 1,2) in one Store. Each core renews its own
-// names. For comparison, it measures a separate Store for each core, so that the cores share
-// nothing.
+// names.
 func BenchmarkCores(b *testing.B) {
 	const each = 1_000
-	type part struct {
-		lease.Authority
-		names []string
-	}
 	cores := runtime.GOMAXPROCS(0)
 	all := names(each * cores)
-	for _, c := range []struct {
-		name   string
-		shared lease.Authority
-	}{{"one store", held(b, all)}, {"a store each", nil}} {
-		b.Run(c.name, func(b *testing.B) {
-			parts := make(chan part, cores)
-			for names := range slices.Chunk(all, each) {
-				if c.shared != nil {
-					parts <- part{c.shared, names}
-				} else {
-					parts <- part{held(b, names), names}
-				}
-			}
-			b.ReportAllocs()
-			b.ResetTimer()
-			b.RunParallel(func(pb *testing.PB) {
-				part, ctx := <-parts, context.Background()
-				for i := 0; pb.Next(); i++ {
-					if _, err := part.Do(ctx, part.names[i%each], renew); err != nil {
-						b.Error(err)
-					}
-				}
-			})
-		})
+	a := held(b, all)
+	parts := make(chan []string, cores)
+	for part := range slices.Chunk(all, each) {
+		parts <- part
 	}
-}
-
-// BenchmarkOnce measures names that are leased once, released and forgotten, on all cores.
-func BenchmarkOnce(b *testing.B) {
-	a := memory.New(nil).Authority()
 	b.ReportAllocs()
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
-		ctx, n := context.Background(), rand.Uint64()
-		for ; pb.Next(); n++ {
-			name := strconv.FormatUint(n, 36)
-			if _, err := a.Do(ctx, name, acquire); err != nil {
-				b.Error(err)
-			}
-			if _, err := a.Do(ctx, name, release); err != nil {
+		part, ctx := <-parts, context.Background()
+		for i := 0; pb.Next(); i++ {
+			if _, err := a.Do(ctx, part[i%each], renew); err != nil {
 				b.Error(err)
 			}
 		}

@@ -57,7 +57,7 @@ func TestWatchEnds(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()
 	do(t, a, "a", acquire)
-	const n, rounds = 1_000, 100
+	const n, rounds = 1_000, 40
 	round := 0
 	end := func(t *testing.T) {
 		round++
