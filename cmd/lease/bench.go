@@ -12,7 +12,8 @@ import (
 )
 
 // bench is lease bench: one lease is acquired, renewed and released again and again, and then many
-// leases are renewed at a time. It uses names of its own, and releases them.
+// leases are renewed at a time. It releases them all. Every run uses the same names, because some stores
+// keep the record of each name, so two runs at a time are refused.
 func bench(ctx context.Context, c *call) error {
 	switch {
 	case len(c.args) > 0 || c.rest != nil:
@@ -30,7 +31,7 @@ func bench(ctx context.Context, c *call) error {
 	}
 	defer end()
 	a := store.Authority()
-	prefix := "lease-bench/" + rand.Text()
+	const prefix = "lease-bench/"
 	took := map[lease.Action][]time.Duration{}
 	request := func(name string, r lease.Request) (time.Duration, error) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -47,9 +48,9 @@ func bench(ctx context.Context, c *call) error {
 	}
 	for began := time.Now(); time.Since(began) < c.time; {
 		for _, r := range turn {
-			d, err := request(prefix, r)
+			d, err := request(prefix+"one", r)
 			if err != nil {
-				return c.unreachable(err)
+				return c.benchFailed(err)
 			}
 			took[r.Action] = append(took[r.Action], d)
 		}
@@ -66,7 +67,7 @@ func bench(ctx context.Context, c *call) error {
 	renewals, failed := 0, error(nil)
 	began := time.Now()
 	for i := range c.parallel {
-		name := fmt.Sprint(prefix, "/", i)
+		name := fmt.Sprint(prefix, i)
 		workers.Go(func() {
 			n := 0
 			_, err := request(name, turn[0])
@@ -85,10 +86,17 @@ func bench(ctx context.Context, c *call) error {
 	}
 	workers.Wait()
 	if failed != nil {
-		return c.unreachable(failed)
+		return c.benchFailed(failed)
 	}
 	rate := float64(renewals) / time.Since(began).Seconds()
 	fmt.Printf("\n%d leases at a time: %.0f renewals a second.\n", c.parallel, rate)
 	fmt.Printf("At half of that, %.0f leases of %v can be renewed from here every %v.\n", rate/2*(c.duration/3).Seconds(), c.duration, c.duration/3)
 	return nil
+}
+
+func (c *call) benchFailed(err error) error {
+	if lease.CodeOf(err) == lease.ErrHeldByOther {
+		return fail(exitHeld, "bench: another runs at this store, or was killed less than %v ago", c.duration)
+	}
+	return c.unreachable(err)
 }

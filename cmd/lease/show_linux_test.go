@@ -207,7 +207,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// lease bench measures each request, and leaves no lease held.
+// lease bench measures each request, and leaves no lease held. It refuses to run twice at a time.
 func TestBench(t *testing.T) {
 	out, stderr, code := run(t, url, "bench", "-time", "300ms", "-parallel", "4")
 	for _, want := range []string{"acquire ", "renew ", "release ", "\n4 leases at a time: ", "leases of 3s can be renewed from here every 1s."} {
@@ -220,5 +220,9 @@ func TestBench(t *testing.T) {
 		if r.State != "available" {
 			t.Errorf("left behind: %+v", r)
 		}
+	}
+	holding(t, "lease-bench/one")
+	if _, stderr, code := run(t, url, "bench", "-time", "100ms"); code != 75 || !strings.Contains(stderr, "another runs") {
+		t.Errorf("beside another: %d, %s", code, stderr)
 	}
 }
