@@ -169,6 +169,11 @@ func TestEnvironmentAndStreams(t *testing.T) {
 	if out, err := cron.Output(); err != nil || string(out) != "cron\n" {
 		t.Errorf("in the environment of cron: %q, %v", out, err)
 	}
+	nohup := exec.Command("sh", "-c", `trap "" HUP INT; exec "$0" run nohup -- grep SigIgn /proc/self/status`, binary)
+	nohup.Env = append(os.Environ(), "LEASE_STORE="+url)
+	if out, err := nohup.Output(); err != nil || string(out) != "SigIgn:\t0000000000000003\n" {
+		t.Errorf("ignored signals of the command: %q, %v", out, err)
+	}
 	in := bytes.Repeat([]byte{0, 255, '\n', 27}, 1<<21) // 8 MiB
 	cmd := exec.Command(binary, "run", "cat", "--", "cat")
 	cmd.Env, cmd.Stdin = append(os.Environ(), "LEASE_STORE="+url), bytes.NewReader(in)

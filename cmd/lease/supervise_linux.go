@@ -43,8 +43,12 @@ func supervise(args []string) int {
 	orders, reports := os.NewFile(3, "orders"), os.NewFile(4, "reports")
 	syscall.CloseOnExec(3)
 	syscall.CloseOnExec(4)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE} {
+		if !signal.Ignored(s) { // else the command would not ignore it under nohup
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 	if len(args) < 2 || unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
 		fmt.Fprintln(reports, "failed the system has no subreapers: lease run needs Linux 3.4 or newer")
 		return 1
