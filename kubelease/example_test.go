@@ -13,9 +13,9 @@ import (
 	"github.com/fencedlease/lease/internal/check/kubeserver"
 )
 
-// example builds an example program, and writes a kubeconfig for the program.
-func example(t *testing.T, which string) (program string, flags []string) {
-	t.Helper()
+// The example program moves from client-go's elector to this library, and never has two leaders.
+func TestRollingExample(t *testing.T) {
+	t.Parallel()
 	kubeconfig := filepath.Join(t.TempDir(), "config")
 	text := fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -27,21 +27,8 @@ contexts: [{name: test, context: {cluster: test, user: test}}]
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return enginetest.Build(t, ".", which), []string{"-kubeconfig", kubeconfig, "-namespace", namespace, "-name", objectOf(t)}
-}
-
-// The example program kills the process that leads, and the second process leads with a newer token.
-func TestLeaderExample(t *testing.T) {
-	t.Parallel()
-	program, flags := example(t, "leader")
-	enginetest.TakesOver(t, program, flags...)
-}
-
-// The example program moves from client-go's elector to this library, and never has two leaders.
-func TestRollingExample(t *testing.T) {
-	t.Parallel()
-	program, flags := example(t, "rolling")
-	out, err := exec.CommandContext(t.Context(), program, flags...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), enginetest.Build(t, ".", "rolling"),
+		"-kubeconfig", kubeconfig, "-namespace", namespace, "-name", objectOf(t)).CombinedOutput()
 	t.Logf("\n%s", out)
 	if err != nil {
 		t.Fatal(err)

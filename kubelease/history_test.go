@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/histories"
 )
@@ -33,24 +32,6 @@ func TestHistories(t *testing.T) {
 		runs = 40
 	}
 	checkHistories(t, runs, 10, 12*time.Millisecond, time.Minute, slices.Repeat([]string{shared.Address}, 4), nil)
-}
-
-// The histories find a client that reads from a stale cache.
-func TestHistoriesFindPlantedBugs(t *testing.T) {
-	t.Parallel()
-	stale := staleCaches()
-	for i := range 50 {
-		var stores []lease.Store
-		for range 4 {
-			stores = append(stores, store(t, client(t, shared.Address, stale), nil))
-		}
-		seed := rand.Uint64()
-		if err := histories.Run(t.Context(), seed, fmt.Sprint(objectOf(t), i), stores, 10, 12*time.Millisecond).Check(histories.Options{}); err != nil {
-			t.Logf("found in history %d: %v", i, err)
-			return
-		}
-	}
-	t.Error("not found in 50 histories")
 }
 
 // Histories are linearizable under the following faults. The API server is paused, killed and

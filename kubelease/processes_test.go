@@ -34,7 +34,7 @@ func TestHoldersUnderFaults(t *testing.T) {
 	for i := range led {
 		electors.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				// ReleaseOnCancel is off, as it is by default: see TestElectorEmptiesALivingLease.
+				// ReleaseOnCancel is off, as it is by default: else an elector that was replaced can clear the lease.
 				e := startElectorAt(t, p.Addr(), name, fmt.Sprint("elector-", i, "-", n), electorTimes{time.Second, 800 * time.Millisecond, 100 * time.Millisecond}, false)
 				select {
 				case <-e.started:

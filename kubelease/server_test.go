@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,9 +28,6 @@ const namespace = "default"
 // shared is the server of all tests that do not harm their server.
 var shared *kubeserver.Server
 
-// scratch is a folder that is deleted at the end of the tests.
-var scratch string
-
 func TestMain(m *testing.M) {
 	if processes.Hold(openStore) {
 		return
@@ -40,10 +36,6 @@ func TestMain(m *testing.M) {
 		dir, err := os.MkdirTemp("", "kubelease")
 		if err == nil {
 			defer os.RemoveAll(dir)
-			scratch = filepath.Join(dir, "scratch")
-			err = os.Mkdir(scratch, 0o755)
-		}
-		if err == nil {
 			shared, err = kubeserver.Start(context.Background(), dir)
 		}
 		if err != nil {

@@ -25,7 +25,7 @@ const rootPath = "github.com/fencedlease/lease"
 // unpublished has the folders of the modules that get no tag. They hold only tests, measurements and
 // programs to copy. A module in a folder "internal" gets none either.
 var unpublished = []string{
-	"adapters/controllerruntime/managertest", "azlease/azuretest", "blobtest/sdktest", "etcdlease/etcdtest", "kubelease/elector26",
+	"adapters/controllerruntime/managertest", "azlease/azuretest", "blobtest/sdktest", "etcdlease/etcdtest",
 	"majority/examples/memberlist", "memory/bench", "model", "natslease/natstest", "pglease/pqtest", "redislease/locktest",
 }
 
