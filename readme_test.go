@@ -64,24 +64,6 @@ func contains(text string, lines []string) bool {
 	return false
 }
 
-// The function contains returns false if a line differs or is missing.
-func TestReadmeContains(t *testing.T) {
-	const text = "func f() {\n\tif x {\n\t\treturn\n\t}\n}\n"
-	for lines, want := range map[string]bool{
-		"if x {\n\treturn\n}":           true,
-		"func f() {\n\tif x {":          true,
-		"if y {\n\treturn\n}":           false,
-		"if x {\n}":                     false,
-		"if x {":                        true,
-		"f x {":                         false,
-		"if x {\n\treturn\n}\n}\nmore,": false,
-	} {
-		if contains(text, strings.Split(lines, "\n")) != want {
-			t.Errorf("contains %q: %v, want %v", lines, !want, want)
-		}
-	}
-}
-
 // The programs that README.md offers for copying have at most 40 lines of code, besides comments
 // and imports.
 func TestProgramsAreShort(t *testing.T) {

@@ -1,13 +1,36 @@
 package lease_test
 
 import (
-	"testing"
+	"math"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/fencedlease/lease"
 )
+
+// records draws a valid record in any state. The record may end before, at or after noon.
+func records() *rapid.Generator[lease.Record] {
+	return rapid.Custom(func(t *rapid.T) lease.Record {
+		r := lease.Record{
+			State: rapid.SampledFrom(columns[:]).Draw(t, "state"),
+			Epoch: rapid.OneOf(rapid.Uint64Range(1, 9), rapid.Just(uint64(math.MaxInt64)), rapid.Just(uint64(math.MaxInt64-1))).Draw(t, "epoch"),
+		}
+		if r.State == lease.Available && rapid.Bool().Draw(t, "forgotten") {
+			return r
+		}
+		r.ID = rapid.SampledFrom([]lease.ID{ids["A"], ids["B"]}).Draw(t, "id")
+		r.Owner = rapid.OneOf(rapid.Just(""), rapid.StringN(1, 20, 200).Filter(func(s string) bool { return lease.CheckOwner(s) == nil })).Draw(t, "owner")
+		r.Duration = durations().Filter(func(d time.Duration) bool { return d > 0 }).Draw(t, "duration")
+		if r.State == lease.Expired && r.Duration == lease.Infinite {
+			r.Duration = time.Minute
+		}
+		if r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite {
+			r.Until = noon.Add(time.Duration(rapid.Int64Range(-int64(time.Minute), int64(time.Minute)).Draw(t, "until")))
+		}
+		return r
+	})
+}
 
 // requests draws any request, even a request with a missing or wrong argument.
 func requests() *rapid.Generator[lease.Request] {
@@ -34,43 +57,4 @@ func durations() *rapid.Generator[time.Duration] {
 		rapid.SampledFrom([]time.Duration{lease.Infinite, 15 * time.Second, time.Minute, 1, 0, -1}),
 		rapid.Map(rapid.Int64Range(1, int64(time.Minute)), func(n int64) time.Duration { return time.Duration(n) }),
 	)
-}
-
-// Over long histories, Step and the reference machine have equal records and return equal results.
-// A call of At between two steps does not change the outcome. SPEC M1, M4, M6, M16.
-func TestHistories(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var (
-			r       lease.Record
-			d       reference
-			now     int64
-			highest uint64
-		)
-		for range rapid.IntRange(1, 300).Draw(t, "steps") {
-			switch rapid.IntRange(0, 5).Draw(t, "time") {
-			case 0: // the time stands still
-			case 1: // the time moves to the end of the lease, or close to the end
-				if !r.Until.IsZero() {
-					now = max(now, int64(r.Until.Sub(noon))+rapid.Int64Range(-1, 1).Draw(t, "beside"))
-				}
-			default:
-				now += rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "pass")
-			}
-			at := noon.Add(time.Duration(now))
-			if rapid.Bool().Draw(t, "look") {
-				r = r.At(at)
-			}
-			req := requests().Draw(t, "request")
-			code := d.do(req, now)
-			next, err := lease.Step(r, req, at)
-			if !isExactly(err, code) || next != d.record(now) {
-				t.Fatalf("%+v\n%+v at %v\n got %+v, %v\nwant %+v, %v", r, req, at, next, err, d.record(now), code)
-			}
-			checkStep(t, r, req, at, next, err)
-			if next.Epoch < highest {
-				t.Fatalf("the epoch fell from %d to %d", highest, next.Epoch)
-			}
-			r, highest = next, next.Epoch
-		}
-	})
 }
