@@ -18,9 +18,9 @@ import (
 // A Fake is a [lease.Lease] for unit tests of code that uses a lease. A Fake has no authority.
 // [Fake.Next] and [Fake.NextAfter] set the result of the next Acquire, and [Fake.NextRelease] sets
 // the result of the next Release. [Fake.Lose] loses the lease, and [Fake.Break] breaks it.
-// [Fake.Calls] returns the method calls that the code under test has made. A Fake has no method
-// HandOver. To test a hand-over, use two Sessions over one memory.New in a bubble of
-// [testing/synctest].
+// [Fake.Calls] returns the method calls that the code under test has made. A Fake has no methods
+// HandOver and Name. To test a hand-over or session.RunAll, use Sessions over one memory.New in a
+// bubble of [testing/synctest].
 //
 // The zero Fake is ready to use. Its lease is free, and every Acquire is granted. The lease does
 // not expire by itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter]. Like a

@@ -68,6 +68,18 @@ func TestFileErrors(t *testing.T) {
 			t.Errorf("%s: %d, %s", store, code, stderr)
 		}
 	}
+	file := filepath.Join(t.TempDir(), "leases.db")
+	w := watch(t, "file:"+file, "x")
+	w.next()
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if l := w.next(); l != "" {
+		t.Errorf("line %q", l)
+	}
+	if w.end(); w.cmd.ProcessState.ExitCode() != 69 || !strings.Contains(w.stderr.String(), "open the store again") {
+		t.Errorf("%v, %s", w.cmd.ProcessState, w.stderr.String())
+	}
 	if _, stderr, code := run(t, "file://leases.db", "ls"); code != 64 || !strings.Contains(stderr, "file:PATH") {
 		t.Errorf("%d, %s", code, stderr)
 	}

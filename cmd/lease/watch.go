@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -14,7 +15,7 @@ import (
 )
 
 // watch is lease watch. It reads at every signal of the store and at every interval, and prints what
-// changed. Renewals are no change.
+// changed. Renewals are no change. It ends if the store fails with a permanent error.
 func watch(ctx context.Context, c *call) error {
 	name, err := c.one("NAME or PREFIX/")
 	if err != nil {
@@ -41,7 +42,7 @@ func watch(ctx context.Context, c *call) error {
 		}
 		now, err := look(ctx, store, name)
 		switch {
-		case err != nil && first:
+		case err != nil && (first || errors.As(err, new(*lease.PermanentError))):
 			return c.unreachable(err)
 		case err != nil && !silent:
 			fmt.Fprintf(os.Stderr, "lease: no answer, trying again: %s\n", oneLine(err))
