@@ -169,7 +169,7 @@ end;
 insert into lease_meta values (1, 1, '', '', 0, 0, 0, 0, 0, 0) on conflict do nothing`
 
 func (s *Store) connect(lowest int64) (err error) {
-	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path), RawQuery: "_pragma=busy_timeout(0)&_pragma=synchronous(full)"}
+	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path), RawQuery: "mode=rw&_pragma=busy_timeout(0)&_pragma=synchronous(full)"}
 	if s.db, err = sql.Open("sqlite", u.String()); err != nil {
 		return err
 	}

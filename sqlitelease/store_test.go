@@ -524,6 +524,10 @@ func TestTokensRiseAfterRestore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		err := s.Connect(t.Context())
+		if _, missing := os.Stat(path); (missing != nil) != (data == nil) || (err != nil) != (data == nil) {
+			t.Errorf("%s: a second connection: %v, %v", what, err, missing)
+		}
 		if _, err := s.Load(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "open the store again") {
 			t.Errorf("%s: %v", what, err)
 		}
