@@ -5,18 +5,16 @@ package sqlitelease_test
 import (
 	"bufio"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/fencedlease/lease/internal/check/enginetest"
 )
 
 // The example program leads in one process, and in the other after the first is stopped or killed.
 func TestExample(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "leader")
-	if out, err := exec.Command("go", "build", "-o", program, "./examples/leader").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := enginetest.Build(t, ".", "leader")
 	path := newPath(t)
 	begin := func() (*exec.Cmd, *bufio.Scanner) {
 		cmd := exec.CommandContext(t.Context(), program, "-file", path, "-duration", "2s")
@@ -56,10 +54,7 @@ func TestExample(t *testing.T) {
 // The example program shares the twelve names among two processes. When one is killed, the other takes its
 // names, and can be stopped.
 func TestShardsExample(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "shards")
-	if out, err := exec.Command("go", "build", "-o", program, "./examples/shards").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := enginetest.Build(t, ".", "shards")
 	path := newPath(t)
 	begin := func() (*exec.Cmd, *bufio.Scanner) {
 		cmd := exec.CommandContext(t.Context(), program, "-file", path, "-duration", "3s")

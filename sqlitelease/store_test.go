@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,11 +22,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/histories"
 	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/leasetest"
-	"github.com/fencedlease/lease/session"
 	"github.com/fencedlease/lease/sqlitelease"
 )
 
@@ -77,12 +76,6 @@ func child(task, path string) error {
 				return err
 			}
 		}
-	case "serve":
-		s, err := openStore(path)
-		if err != nil {
-			return err
-		}
-		return serve(s)
 	case "fill":
 		return fill(path)
 	}
@@ -164,77 +157,40 @@ func TestConformance(t *testing.T) {
 		return filepath.Join(dir, strings.Join(rule[1:min(4, len(rule))], "_"))
 	}
 	store := func(t testing.TB) *sqlitelease.Store { return open(t, path(t), nil) }
-	authority := func(t testing.TB) lease.Authority { return store(t).Authority() }
-	spoil := func(t testing.TB, name string) {
-		exe(t, path(t), "update lease set record = '{' where name = ?", name)
+	o := leasetest.Options{Unit: 500 * time.Millisecond}
+	o.Store.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Store { return linked.Store(store(t), transmit) }
+	o.Authority.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
+		return lease.NewAuthority(linked.Store(store(t), transmit))
 	}
-	o := &leasetest.Options{
-		Unit: 500 * time.Millisecond,
-		Store: leasetest.StoreHooks{
-			Reopen: func(t testing.TB, s lease.Store) lease.Store {
-				_ = s.(*sqlitelease.Store).Close()
-				return store(t)
-			},
-			Another: func(t testing.TB, _ lease.Store) lease.Store { return store(t) },
-			Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Store { return linked.Store(store(t), transmit) },
-			Corrupt: func(t testing.TB, _ lease.Store, name string) { spoil(t, name) },
-			Forget: func(t testing.TB, s lease.Store) time.Duration { // an operator deletes what is over
-				for e, err := range s.(*sqlitelease.Store).List(t.Context(), "") {
-					if err == nil && !e.Record.State.Locked() {
-						exe(t, path(t), "delete from lease where name = ?", e.Name)
-					}
-				}
-				return 0
-			},
-		},
-		Authority: leasetest.AuthorityHooks{
-			Reopen:  func(t testing.TB, _ lease.Authority) lease.Authority { return authority(t) },
-			Another: func(t testing.TB, _ lease.Authority) lease.Authority { return authority(t) },
-			Connect: func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
-				return lease.NewAuthority(linked.Store(store(t), transmit))
-			},
-			Corrupt: func(t testing.TB, _ lease.Authority, name string) { spoil(t, name) },
-			Put: func(t testing.TB, _ lease.Authority, name string, r lease.Record) {
-				text, err := r.MarshalJSON()
-				if err != nil {
-					t.Fatal(err)
-				}
-				exe(t, path(t), "insert into lease select ?, version + 1, ? from lease_meta on conflict (name) do update set version = excluded.version, record = excluded.record", name, string(text))
-				exe(t, path(t), "update lease_meta set version = version + 1")
-			},
-		},
+	o.Authority.Put = func(t testing.TB, _ lease.Authority, name string, r lease.Record) {
+		text, err := r.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		exe(t, path(t), "insert into lease select ?, version + 1, ? from lease_meta on conflict (name) do update set version = excluded.version, record = excluded.record", name, string(text))
+		exe(t, path(t), "update lease_meta set version = version + 1")
 	}
 	if testing.Short() {
 		o.Can = leasetest.Everything &^ leasetest.CanServeOldVersions // in old versions, every lease lasts a minute
 	}
-	held := *o
-	held.Lease.Authority = authority
-	for what, test := range map[string]func(t *testing.T){
-		"Store":     func(t *testing.T) { leasetest.TestStore(t, func(t testing.TB) lease.Store { return store(t) }, o) },
-		"Authority": func(t *testing.T) { leasetest.TestAuthority(t, authority, o) },
-		"Lease": func(t *testing.T) {
-			leasetest.TestLease(t, func(t testing.TB, h leasetest.Holder) lease.Lease {
-				l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() {
-					ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-					defer cancel()
-					_ = l.Close(ctx)
-				})
-				return l
-			}, &held)
+	enginetest.Suites{
+		Options: o,
+		Open:    func(t testing.TB) enginetest.Store { return store(t) },
+		Corrupt: func(t testing.TB, name string) {
+			exe(t, path(t), "update lease set record = '{' where name = ?", name)
 		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			test(t)
-		})
-	}
+		Forget: func(t testing.TB, s lease.Store) time.Duration { // an operator deletes what is over
+			for e, err := range s.(*sqlitelease.Store).List(t.Context(), "") {
+				if err == nil && !e.Record.State.Locked() {
+					exe(t, path(t), "delete from lease where name = ?", e.Name)
+				}
+			}
+			return 0
+		},
+	}.Run(t, "Store", "Authority", "Lease")
 }
 
-// SPEC A2: histories of eight processes are linearizable in the time of the file.
+// SPEC A2: histories of eight stores of one file are linearizable in the time of the file.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	runs := 300
@@ -244,18 +200,11 @@ func TestHistories(t *testing.T) {
 	path := newPath(t)
 	stores := make([]lease.Store, 8)
 	for i := range stores {
-		stores[i] = inProcess(t, path)
+		stores[i] = open(t, path, nil)
 	}
-	first, exchanges := rand.Uint64(), 0
-	for i := range runs {
-		seed := first + uint64(i)
-		h := histories.Run(t.Context(), seed, fmt.Sprint("history-", i), stores, 10, 20*time.Millisecond)
-		if err := h.Check(histories.Options{OwnClock: true}); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		exchanges += h.Len()
-	}
-	t.Logf("%d histories of %d exchanges of %d processes are linearizable", runs, exchanges, len(stores))
+	enginetest.Histories(t, runs, histories.Options{OwnClock: true}, func(seed uint64, i int) *histories.History {
+		return histories.Run(t.Context(), seed, fmt.Sprint("history-", i), stores, 10, 20*time.Millisecond)
+	}, nil)
 }
 
 // SPEC G1, G2, H9: holders in eight processes are paused, resumed and killed. No stale write passes
@@ -631,46 +580,11 @@ func TestClockSet(t *testing.T) {
 
 // A thousand leases in one process are renewed, and none is lost.
 func TestThousandLeases(t *testing.T) {
-	n, hold := 1000, 20*time.Second
+	l := enginetest.Load{Leases: 1000, Hold: 20 * time.Second}
 	if testing.Short() {
-		n, hold = 100, 3*time.Second
+		l = enginetest.Load{Leases: 100, Hold: 3 * time.Second}
 	}
-	s := open(t, newPath(t), nil)
-	d := 10 * time.Second
-	sessions := make([]*session.Session, n)
-	var wg sync.WaitGroup
-	began := time.Now()
-	for i := range sessions {
-		wg.Go(func() {
-			l, err := s.Lease(fmt.Sprint("lease/", i), &session.Options{Duration: d})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			l.OnLost(func(err error) { t.Error(err) })
-			if ok, err := l.Acquire(t.Context()); err != nil || !ok {
-				t.Error(ok, err)
-			}
-			sessions[i] = l
-		})
-	}
-	wg.Wait()
-	took := time.Since(began)
-	time.Sleep(hold)
-	began = time.Now()
-	for _, l := range sessions {
-		wg.Go(func() {
-			if l == nil || !l.CheckAlive() {
-				t.Error("a lease was lost")
-				return
-			}
-			if err := l.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	t.Logf("%d leases: acquired in %v, held for %v, released in %v", n, took, hold, time.Since(began))
+	l.Run(t, open(t, newPath(t), nil))
 }
 
 // A watch reports the change of another store.
@@ -696,38 +610,4 @@ func TestWatchAnotherStore(t *testing.T) {
 	if _, open := <-changed; open {
 		t.Error("the watch was not closed")
 	}
-}
-
-func Benchmark(b *testing.B) {
-	s := open(b, newPath(b), nil)
-	a, ctx := s.Authority(), b.Context()
-	do := func(name string, req lease.Request) {
-		if _, err := a.Do(ctx, name, req); err != nil {
-			b.Error(err)
-		}
-	}
-	b.Run("Renew", func(b *testing.B) {
-		_, id := acquire(b, s, "renewed", time.Hour)
-		for b.Loop() {
-			do("renewed", lease.Request{Action: lease.ActionRenew, ID: id})
-		}
-		do("renewed", lease.Request{Action: lease.ActionRelease, ID: id})
-	})
-	b.Run("AcquireRelease", func(b *testing.B) {
-		for b.Loop() {
-			id := newID()
-			do("acquired", lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Hour})
-			do("acquired", lease.Request{Action: lease.ActionRelease, ID: id})
-		}
-	})
-	b.Run("RenewParallel", func(b *testing.B) {
-		b.SetParallelism(50)
-		b.RunParallel(func(p *testing.PB) {
-			name := newID().String()
-			_, id := acquire(b, s, name, time.Hour)
-			for p.Next() {
-				do(name, lease.Request{Action: lease.ActionRenew, ID: id})
-			}
-		})
-	})
 }

@@ -46,8 +46,11 @@ func (s Suites) Run(t *testing.T, names ...string) {
 	o.Store.Forget = s.Forget
 	o.Store.Another = func(t testing.TB, _ lease.Store) lease.Store { return another(t) }
 	o.Store.Reopen = func(t testing.TB, old lease.Store) lease.Store {
-		if c, can := old.(interface{ Close() }); can {
+		switch c := old.(type) {
+		case interface{ Close() }:
 			c.Close()
+		case interface{ Close() error }:
+			_ = c.Close()
 		}
 		return another(t)
 	}
