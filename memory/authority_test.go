@@ -2,10 +2,8 @@ package memory_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -158,26 +156,4 @@ func TestAuthorityAllocates(t *testing.T) {
 			t.Errorf("%s: %v allocations, at most %v may be", what, n, c.most)
 		}
 	}
-}
-
-// A Swap can compare the version of a record that the authority wrote. A Swap of an earlier record
-// returns a conflict, even if no Snapshot with its version was ever returned.
-func TestSwapBesideTheAuthority(t *testing.T) {
-	s := memory.New(nil)
-	a := s.Authority()
-	absent := load(t, s, "a")
-	do(t, a, "a", acquire)
-	do(t, a, "a", renew) // no caller has seen the version of the grant
-	for what, old := range map[string]lease.Snapshot{"absence": absent, "nothing": {}} {
-		if _, err := s.Swap(t.Context(), "a", old, leased(absent, time.Hour)); !errors.Is(err, lease.ErrConflict) {
-			t.Errorf("swap of %s: %v", what, err)
-		}
-	}
-	seen := load(t, s, "a")
-	do(t, a, "a", renew)
-	got, err := s.Swap(t.Context(), "a", seen, leased(seen, time.Hour))
-	if !errors.Is(err, lease.ErrConflict) || got.Version == seen.Version || !strings.Contains(got.Version, ".") {
-		t.Errorf("swap of what was renewed since: %+v, %v", got, err)
-	}
-	swap(t, s, "a", got, leased(got, time.Hour))
 }

@@ -125,37 +125,24 @@ func TestLastIdleAreRemembered(t *testing.T) {
 	}
 }
 
-// The default of Retention is five minutes.
-func TestDefaultRetention(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := memory.New(nil)
-		a := s.Authority()
-		lasting(t, a, "expired-", 10, time.Second)
-		time.Sleep(time.Second + 5*time.Minute - 1)
-		once(t, a, "early-", 3*memory.Idle)
-		if n := states(t, s)[lease.Expired]; n != 10 {
-			t.Errorf("just before: %d of 10 are remembered", n)
-		}
-		time.Sleep(time.Nanosecond)
-		once(t, a, "due-", 3*memory.Idle)
-		if n := states(t, s)[lease.Expired]; n != 0 {
-			t.Errorf("after: %d are remembered", n)
-		}
-	})
-}
-
-// With the longest Retention, the Store never forgets an Expired or Broken record.
-func TestLongestRetention(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := memory.New(&memory.Options{Retention: math.MaxInt64})
-		a := s.Authority()
-		lasting(t, a, "expired-", 10, time.Second)
-		time.Sleep(365 * 24 * time.Hour)
-		once(t, a, "other-", 3*memory.Idle)
-		if n := states(t, s)[lease.Expired]; n != 10 {
-			t.Errorf("%d of 10 are remembered", n)
-		}
-	})
+// The default of Retention is five minutes. With the longest Retention, the Store never forgets an
+// Expired or Broken record.
+func TestRetention(t *testing.T) {
+	for _, c := range []struct {
+		set, after time.Duration
+		kept       int
+	}{{0, 5*time.Minute - 1, 10}, {0, 5 * time.Minute, 0}, {math.MaxInt64, 365 * 24 * time.Hour, 10}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := memory.New(&memory.Options{Retention: c.set})
+			a := s.Authority()
+			lasting(t, a, "expired-", 10, time.Second)
+			time.Sleep(time.Second + c.after)
+			once(t, a, "other-", 3*memory.Idle)
+			if n := states(t, s)[lease.Expired]; n != c.kept {
+				t.Errorf("Retention %v: %d of 10 are remembered after %v, want %d", c.set, n, c.after, c.kept)
+			}
+		})
+	}
 }
 
 // If a record ended more than the retention time before it is swapped in, the same Swap may forget
@@ -223,42 +210,6 @@ func TestMemoryOfExpired(t *testing.T) {
 		}
 		t.Logf("at most %d records, of which %d must be remembered", most, must)
 	})
-}
-
-// SPEC S2, S3: when a Store forgets a record, tokens do not decrease, and the absence gets a new
-// version. A Swap that is based on an older absence returns a conflict.
-func TestAbsence(t *testing.T) {
-	s := memory.New(nil)
-	a := s.Authority()
-	before := load(t, s, "a")
-	var token lease.Token
-	for range 5 {
-		token = do(t, a, "a", acquire).Record.Token()
-		do(t, a, "a", release)
-	}
-	known := load(t, s, "a")
-	once(t, a, "other-", 3*memory.Idle)
-	after := load(t, s, "a")
-	if after.Record != (lease.Record{Epoch: after.Record.Epoch}) || after.Record.Token().Compare(token) < 0 {
-		t.Fatalf("forgotten: %+v, after a token %s", after.Record, token)
-	}
-	if after.Version == before.Version || after.Version == known.Version {
-		t.Errorf("version %q was there before: %q, %q", after.Version, before.Version, known.Version)
-	}
-	// The Epoch of a name that was never leased is as high, because a Store cannot distinguish it
-	// from a forgotten name.
-	if got := load(t, s, "never"); got.Record.Epoch < after.Record.Epoch {
-		t.Errorf("unknown: %+v", got.Record)
-	}
-	for _, old := range []lease.Snapshot{before, known} {
-		got, err := s.Swap(t.Context(), "a", old, leased(after, time.Hour))
-		if err != lease.ErrConflict || got.Record != after.Record || got.Version != after.Version {
-			t.Errorf("swap of %q after forgetting: %+v, %v", old.Version, got, err)
-		}
-	}
-	if next := do(t, a, "a", acquire).Record.Token(); next.Compare(token) <= 0 {
-		t.Errorf("token %s after %s", next, token)
-	}
 }
 
 // A Store does not forget a locked lease, even if the clock is set forward by the longest Duration.

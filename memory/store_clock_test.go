@@ -3,7 +3,6 @@ package memory_test
 import (
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -89,20 +88,6 @@ func TestClockBackward(t *testing.T) {
 	}
 }
 
-// In a bubble, a Store without an injected clock uses the time of the bubble.
-func TestTimeOfTheBubble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := memory.New(nil)
-		began := time.Now()
-		for _, d := range []time.Duration{0, 1, time.Hour} {
-			time.Sleep(d)
-			if now := load(t, s, "a").Now; now != time.Now().Round(0).UTC() {
-				t.Errorf("%v after the beginning: %v", time.Since(began), now)
-			}
-		}
-	})
-}
-
 // The clock of a Store may advance by more than the longest Duration, and may show the year 9999.
 func TestClockAtItsEnds(t *testing.T) {
 	clock := &hand{now: time.Unix(0, 0)}
@@ -125,6 +110,9 @@ func TestClockAtItsEnds(t *testing.T) {
 func TestLeaseClock(t *testing.T) {
 	start := time.Date(2012, 1, 26, 23, 30, 18, 0, time.UTC)
 	s := memory.New(&memory.Options{Clock: fixed(start)})
+	if _, err := s.Lease("", nil); lease.CodeOf(err) != lease.ErrName {
+		t.Errorf("Lease of no name: %v", err)
+	}
 	own := start.Add(-time.Hour)
 	for _, c := range []struct {
 		o    *session.Options

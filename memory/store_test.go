@@ -14,7 +14,6 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
-	"github.com/fencedlease/lease/session"
 )
 
 var (
@@ -202,46 +201,5 @@ func TestZeroStore(t *testing.T) {
 				use()
 			}()
 		}
-	}
-}
-
-// An authority over the Store applies the Store's limits.
-func TestLimits(t *testing.T) {
-	a := memory.New(&memory.Options{Limits: lease.AzureLimits}).Authority()
-	if _, err := a.Do(t.Context(), "a", acquire); lease.CodeOf(err) != lease.ErrDuration {
-		t.Errorf("acquire for %v: %v", acquire.Duration, err)
-	}
-}
-
-func TestLease(t *testing.T) {
-	s := memory.New(nil)
-	l, err := s.Lease("a", &session.Options{Owner: "worker-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := s.Lease("a", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ok, err := l.Acquire(t.Context()); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	if ok, err := other.Acquire(t.Context()); ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	if all := list(t, s, ""); len(all) != 1 || all[0].Record.Owner != "worker-1" || all[0].Record.Token() != l.Token() {
-		t.Errorf("list: %+v", all)
-	}
-	if err := l.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if ok, err := other.Acquire(t.Context()); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	if err := other.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Lease("", nil); lease.CodeOf(err) != lease.ErrName {
-		t.Errorf("Lease of no name: %v", err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/provider"
-	"github.com/fencedlease/lease/session"
 	"pgregory.net/rapid"
 )
 
@@ -115,39 +114,4 @@ func TestSessionsAcceptTheSettings(t *testing.T) {
 			rt.Errorf("%+v: %v", r.Settings(), err)
 		}
 	})
-}
-
-// The defaults of Settings are the defaults of session.Options.
-func TestDefaultsAreThoseOfASession(t *testing.T) {
-	for _, duration := range []time.Duration{0, 60 * s, lease.Infinite} {
-		var asked [2]lease.Request
-		for i := range asked {
-			authority := recorder{lease.NewAuthority(memory.New(nil)), &asked[i]}
-			var l lease.Lease
-			var err error
-			if i == 0 {
-				l, err = session.New(authority, "name", &session.Options{Owner: "owner", Duration: duration})
-			} else {
-				r, errNew := provider.New(&provider.Settings{Duration: duration})
-				if errNew != nil {
-					t.Fatal(errNew)
-				}
-				register(t, r, "kind", provider.FromAuthority(authority, nil))
-				l, err = r.Lease("kind", "name", "owner")
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ok, err := l.Acquire(t.Context()); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
-			if err := l.(provider.Closer).Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			asked[i].Proposed = lease.ID{}
-		}
-		if asked[0] != asked[1] || asked[0].Duration == 0 || asked[0].Owner != "owner" {
-			t.Errorf("a session asked for %+v, one of the provider for %+v", asked[0], asked[1])
-		}
-	}
 }
