@@ -3,18 +3,16 @@ package main_test
 import (
 	"bufio"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/fencedlease/lease/internal/check/enginetest"
 )
 
 // The example program leads in one process, and in the other after the first is killed or stopped.
 func TestLeaderExample(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "leader")
-	if out, err := exec.Command("go", "build", "-o", program, "./examples/leader").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := enginetest.Build(t, ".", "leader")
 	begin := func() (*exec.Cmd, *bufio.Scanner) {
 		cmd := exec.CommandContext(t.Context(), program, "-store", url, "-duration", "3s")
 		out, err := cmd.StdoutPipe()

@@ -4,18 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease/cmd/lease/internal/servers"
+	"github.com/fencedlease/lease/internal/check/enginetest"
 )
 
 // binary is the program, which TestMain builds, and url the store of most tests.
@@ -208,56 +207,6 @@ func TestHeldAndBroken(t *testing.T) {
 	}
 }
 
-// A link is the network between a holder and its store. Once it is cut, it accepts everything and
-// delivers nothing.
-type link struct{ cut atomic.Bool }
-
-// newLink returns a link and the URL of the store behind it.
-func newLink(t *testing.T, url string) (*link, string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := &link{}
-	var all sync.WaitGroup
-	var conns []net.Conn
-	all.Go(func() {
-		for {
-			here, err := l.Accept()
-			if err != nil {
-				break
-			}
-			there, err := net.Dial("tcp", strings.TrimPrefix(url, "redis://"))
-			if err != nil {
-				here.Close()
-				continue
-			}
-			conns = append(conns, here, there)
-			all.Go(func() { k.carry(here, there) })
-			all.Go(func() { k.carry(there, here) })
-		}
-		for _, c := range conns {
-			c.Close()
-		}
-	})
-	t.Cleanup(func() { l.Close(); all.Wait() })
-	return k, "redis://" + l.Addr().String()
-}
-
-func (k *link) carry(from, to net.Conn) {
-	defer to.Close()
-	for buf := make([]byte, 4096); ; {
-		n, err := from.Read(buf)
-		if err != nil {
-			return
-		}
-		if !k.cut.Load() {
-			_, _ = to.Write(buf[:n])
-		}
-	}
-}
-
 // supervisor returns the process ID of the supervisor of a holder.
 func supervisor(h *os.Process) (pid int, err error) {
 	data, err := exec.Command("sh", "-c", fmt.Sprintf("cat /proc/%d/task/*/children", h.Pid)).Output()
@@ -272,27 +221,27 @@ func supervisor(h *os.Process) (pid int, err error) {
 func TestNeverAliveTogether(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		harm func(holder, server *os.Process, network *link) error
+		harm func(holder, server *os.Process, network *enginetest.Proxy) error
 		heal func(holder, server *os.Process) error
 		code int // of the holder; -1: it was killed
 	}{
-		{"killed", func(h, _ *os.Process, _ *link) error { return h.Kill() }, nil, -1},
-		{"stopped", func(h, _ *os.Process, _ *link) error { return h.Signal(syscall.SIGSTOP) },
+		{"killed", func(h, _ *os.Process, _ *enginetest.Proxy) error { return h.Kill() }, nil, -1},
+		{"stopped", func(h, _ *os.Process, _ *enginetest.Proxy) error { return h.Signal(syscall.SIGSTOP) },
 			func(h, _ *os.Process) error { return h.Signal(syscall.SIGCONT) }, 76},
-		{"store stopped", func(_, s *os.Process, _ *link) error { return s.Signal(syscall.SIGSTOP) },
+		{"store stopped", func(_, s *os.Process, _ *enginetest.Proxy) error { return s.Signal(syscall.SIGSTOP) },
 			func(_, s *os.Process) error { return s.Signal(syscall.SIGCONT) }, 76},
-		{"network cut", func(_, _ *os.Process, k *link) error { k.cut.Store(true); return nil }, nil, 76},
-		{"supervisor killed", func(h, _ *os.Process, _ *link) error {
+		{"network cut", func(_, _ *os.Process, network *enginetest.Proxy) error { network.Isolate(); return nil }, nil, 76},
+		{"supervisor killed", func(h, _ *os.Process, _ *enginetest.Proxy) error {
 			pid, err := supervisor(h)
 			return errors.Join(err, syscall.Kill(pid, syscall.SIGKILL))
 		}, nil, 137},
 		// Both are stopped first, so that neither can act when the other is dead.
-		{"killed with its supervisor", func(h, _ *os.Process, _ *link) error {
+		{"killed with its supervisor", func(h, _ *os.Process, _ *enginetest.Proxy) error {
 			pid, err := supervisor(h)
 			return errors.Join(err, h.Signal(syscall.SIGSTOP), syscall.Kill(pid, syscall.SIGSTOP),
 				h.Kill(), syscall.Kill(pid, syscall.SIGKILL))
 		}, nil, -1},
-		{"terminated", func(h, _ *os.Process, _ *link) error { return h.Signal(syscall.SIGTERM) }, nil, 0},
+		{"terminated", func(h, _ *os.Process, _ *enginetest.Proxy) error { return h.Signal(syscall.SIGTERM) }, nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -310,8 +259,8 @@ func TestNeverAliveTogether(t *testing.T) {
 			case "killed with its supervisor": // docs/command.md promises only the death of the command itself.
 				command[2] = `while echo x >>"$0"; do sleep 0.02; done`
 			}
-			network, url := newLink(t, store)
-			holder := start(t, url, append([]string{"run", "it", "--"}, command...)...)
+			network := enginetest.NewProxy(t, strings.TrimPrefix(store, "redis://"), nil)
+			holder := start(t, "redis://"+network.Addr(), append([]string{"run", "it", "--"}, command...)...)
 			eventually(t, "the command runs", 5*time.Second, func() bool { return exists(file) })
 			if err := c.harm(holder.Process, server, network); err != nil {
 				t.Fatal(err)
