@@ -1,44 +1,16 @@
 package redislease_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/redislease"
 )
-
-// A meter counts the exchanges. go-redis sends each exchange, and each pipeline, in a single write.
-type meter struct{ sent atomic.Int64 }
-
-func (m *meter) count(o *redis.Options) {
-	dial := redis.NewDialer(&redis.Options{DialTimeout: 5 * time.Second})
-	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return metered{conn, m}, nil
-	}
-}
-
-type metered struct {
-	net.Conn
-	*meter
-}
-
-func (c metered) Write(b []byte) (int, error) {
-	c.sent.Add(1)
-	return c.Conn.Write(b)
-}
 
 // An acquire takes two exchanges and a renewal takes one, whether or not replicas must acknowledge
 // them.
@@ -52,8 +24,8 @@ func TestExchanges(t *testing.T) {
 		"and a replica": {pair.primary.Addr(), redislease.Options{Prefix: prefix(t), Replicas: 1, ReplicaTimeout: 20 * time.Second}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			var m meter
-			a := store(t, client(t, c.addr, m.count), &c.o).Authority()
+			var sent atomic.Int64 // go-redis sends each exchange, and each pipeline, in a single write
+			a := store(t, client(t, c.addr, dialer{write: func([]byte) { sent.Add(1) }}.configure), &c.o).Authority()
 			for _, name := range []string{"connect and load the scripts", "x"} {
 				for _, step := range []struct {
 					req  lease.Request
@@ -64,9 +36,9 @@ func TestExchanges(t *testing.T) {
 					{change(idA, idB), 0, 1}, {renew(idB), 0, 1}, {lease.Request{Action: lease.ActionRead}, 0, 1}, {release(idB), 0, 1},
 					{acquire(idA, time.Minute), 0, 2}, {lease.Request{Action: lease.ActionBreak}, 0, 2}, {renew(idA), lease.ErrBroken, 1},
 				} {
-					before := m.sent.Load()
+					before := sent.Load()
 					do(t, a, name, step.req, step.want)
-					if n := m.sent.Load() - before; name == "x" && n != step.most {
+					if n := sent.Load() - before; name == "x" && n != step.most {
 						t.Errorf("%v of %s: %d exchanges, want %d", step.req.Action, step.req.ID, n, step.most)
 					}
 				}
