@@ -3,7 +3,6 @@ package etcdtest
 import (
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -39,36 +38,20 @@ func TestHoldersAtAClusterUnderFaults(t *testing.T) {
 	hold(t, 80, endpoints(members), func(r *rand.Rand) string { return harmCluster(t, r, members) })
 }
 
-// Groups of processes find planted bugs. With -short, the test leaves out the store that takes
-// silence for success, because the processes need 5 to 100 s to find this bug.
+// Groups of processes find planted bugs.
 func TestProcessesFindWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range processes.Wrongs() {
-		if wrong == processes.Trusting && testing.Short() {
-			continue
-		}
 		t.Run(string(wrong), func(t *testing.T) {
 			t.Parallel()
-			endpoints, harm := slices.Repeat([]string{shared.Client}, 3), func() {}
-			if wrong == processes.Trusting { // needs holders that get no answer while another holder does
-				p := newProxy(t, shared.Client)
-				endpoints, harm = []string{urlOf(p), urlOf(p), shared.Client}, func() {
-					p.Silence()
-					time.Sleep(2 * term) // real processes
-					p.Cut()              // so that the clients connect again
-				}
-			}
 			seed := rand.Uint64()
 			r := rand.New(rand.NewPCG(seed, 0))
-			c := processes.New(t, processes.Options{Name: t.Name(), Endpoints: endpoints, Duration: term, Seed: seed, Wrong: wrong})
+			c := processes.New(t, processes.Options{Name: t.Name(), Endpoints: slices.Repeat([]string{shared.Client}, 3), Duration: term, Seed: seed, Wrong: wrong})
 			const rounds = 200
 			faults := map[string]int{}
 			for range rounds {
 				time.Sleep(time.Duration(r.Int64N(int64(term) / 4))) // a real engine
-				var harmed sync.WaitGroup
-				harmed.Go(harm)
 				faults[c.Harm(r)]++
-				harmed.Wait()
 				if bad := c.Seen().Bad; len(bad) > 0 {
 					t.Logf("found under %v: %s", faults, bad[0])
 					return

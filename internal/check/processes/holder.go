@@ -18,8 +18,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Store has the authority that a store of leases recommends. A test can plant the bugs Trusting
-// and Early only if the Store is also a lease.Store.
+// A Store has the authority that a store of leases recommends. A test can plant the bug Early
+// only if the Store is also a lease.Store.
 type Store interface {
 	Authority() lease.Authority
 }
