@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	api "go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -13,26 +12,6 @@ import (
 	"github.com/fencedlease/lease/adapters/otel"
 	"github.com/fencedlease/lease/session"
 )
-
-// What the hook of a renewal costs, over a meter that does nothing and over the SDK.
-func BenchmarkRenew(b *testing.B) {
-	for name, meter := range map[string]api.Meter{
-		"noop": noop.Meter{},
-		"sdk":  metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())).Meter("bench"),
-	} {
-		b.Run(name, func(b *testing.B) {
-			trace, err := otel.Trace(meter, &otel.Options{Names: true})
-			if err != nil {
-				b.Fatal(err)
-			}
-			info := session.RenewInfo{Name: "indexer/leader", Left: 20 * time.Second}
-			b.ReportAllocs()
-			for b.Loop() {
-				trace.Renew(info)
-			}
-		})
-	}
-}
 
 // A renewal over a meter that allocates nothing allocates nothing.
 func TestRenewDoesNotAllocate(t *testing.T) {
