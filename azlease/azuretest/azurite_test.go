@@ -72,36 +72,19 @@ func startAzurite(t *testing.T) *container.Client {
 	if err != nil {
 		t.Fatal("the tests need node and npm: ", err)
 	}
-	preload, err := filepath.Abs("testdata/end-with-stdin.cjs")
-	if err != nil {
-		t.Fatal(err)
-	}
 	address, err := processes.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(address)
-	cmd := exec.Command("node", "-r", preload, filepath.Join(modules, "node_modules/azurite/dist/src/blob/main.js"),
+	cmd := exec.Command("node", filepath.Join(modules, "node_modules/azurite/dist/src/blob/main.js"),
 		"--blobHost", "127.0.0.1", "--blobPort", port, "--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck")
 	cmd.Dir, cmd.Stderr = t.TempDir(), os.Stderr
-	stdin, err := cmd.StdinPipe()
+	p, err := processes.Run(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		stdin.Close()
-		select {
-		case <-ended:
-		case <-time.After(5 * time.Second):
-			_ = cmd.Process.Kill()
-			<-ended
-		}
-	})
+	t.Cleanup(p.Kill)
 	endpoint := "http://" + address + "/" + blobtest.DefaultAccount
 	for deadline := time.Now().Add(time.Minute); ; {
 		res, err := http.Get(endpoint)
@@ -113,9 +96,8 @@ func startAzurite(t *testing.T) *container.Client {
 			t.Fatal("Azurite does not answer: ", err)
 		}
 		select {
-		case err := <-ended:
-			ended <- err
-			t.Fatal("Azurite ended: ", err)
+		case <-p.Ended():
+			t.Fatal("Azurite ended")
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
