@@ -48,25 +48,6 @@ func (u *user) run(folder string, command ...string) string {
 	return string(out)
 }
 
-// program makes a module from files of an example, and adds the modules that they require.
-func (u *user) program(r *tree, example string, files ...string) (own string) {
-	u.Helper()
-	own = u.TempDir()
-	for _, file := range files {
-		data, err := os.ReadFile(filepath.Join(r.folder, "examples", example, file))
-		if err == nil {
-			err = write(own, map[string][]byte{file: data})
-		}
-		if err != nil {
-			u.Fatal(err)
-		}
-	}
-	u.run(own, "go", "mod", "init", "example.org/program")
-	u.run(own, "go", "get", rootPath+"@"+version)
-	u.run(own, "go", "mod", "tidy")
-	return own
-}
-
 // A user with an empty GOPATH can get each module, build its packages, and install its commands and
 // examples. The go.sum of the release has what the module needs. With -short, the test covers only the
 // root module.
@@ -124,16 +105,20 @@ func TestRehearsal(t *testing.T) {
 	if least := map[bool]int{false: 5, true: 1}[testing.Short()]; commands < least {
 		t.Errorf("only %d commands were installed", commands)
 	}
-	t.Run("quickstart", func(t *testing.T) {
-		u := &user{t, u.env}
-		got := u.run(u.program(r, "quickstart", "main.go"), "go", "run", ".")
-		// On a slow computer, the times differ, but the events are the same.
-		if !strings.Contains(got, "bob leads, with token 2\n") || !strings.Contains(got, "is refused") {
-			t.Errorf("got\n%s", got)
+	t.Run("consumer", func(t *testing.T) { // a user's copy of an example, with its test
+		u, own := &user{t, u.env}, t.TempDir()
+		for _, file := range []string{"consumer.go", "consumer_test.go"} {
+			data, err := os.ReadFile(filepath.Join(r.folder, "examples/consumer", file))
+			if err == nil {
+				err = write(own, map[string][]byte{file: data})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
-	})
-	t.Run("consumer", func(t *testing.T) {
-		u := &user{t, u.env}
-		u.run(u.program(r, "consumer", "consumer.go", "consumer_test.go"), "go", "test", ".")
+		u.run(own, "go", "mod", "init", "example.org/program")
+		u.run(own, "go", "get", rootPath+"@"+version)
+		u.run(own, "go", "mod", "tidy")
+		u.run(own, "go", "test", ".")
 	})
 }
