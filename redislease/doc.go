@@ -19,8 +19,8 @@
 //   - A failover loses the writes that the promoted replica has not received, because replication
 //     is asynchronous. If the promoted replica lacks the grant of a held lease, it can grant the
 //     lease a second time. The two holders of such a lease both believe that they hold it, and both
-//     have the same token, so not even a guard can tell them apart. TestFailoverLosesAGrant shows
-//     such a failover.
+//     have the same token, so not even a guard can tell them apart. TestFailover in locktest
+//     shows such a failover.
 //   - With [Options.Replicas], every write and every load waits until that number of replicas has
 //     acknowledged it. If fewer replicas acknowledge a request, the outcome of the request is
 //     unknown, and no holder relies on the lease. A failover to a replica that has acknowledged a
