@@ -13,15 +13,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// TestAuthority tests an authority. TestAuthority checks the M, R and A clauses of SPEC.md.
-// TestAuthority runs one subtest for each rule, for each scenario in [Vectors], and for each cell
-// of the tables in Vectors. TestAuthority also checks those rules of the S clauses that apply to
-// authorities.
-//
-// Each subtest calls newAuthority to get an authority. The new authority must not have records of
-// the leases that the subtest uses. The function newAuthority may register cleanup functions on t.
-// If [Options.Bubble] is set, newAuthority runs inside the synctest bubble of the subtest. Without
-// Options.Bubble, newAuthority must be safe for concurrent use by multiple goroutines.
+// TestAuthority tests an authority: the M, R and A clauses of SPEC.md, and those rules of the S clauses that
+// apply to authorities. It runs one subtest for each rule, for each scenario in [Vectors], and for each cell
+// of the tables in Vectors. Each subtest calls newAuthority, as [TestStore] calls newStore.
 func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority, o *Options) {
 	must(newAuthority != nil, "TestAuthority: newAuthority must not be nil")
 	s := &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: newAuthority}

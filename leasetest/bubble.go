@@ -16,10 +16,9 @@ import (
 // less than a second.
 const maxRealTime = time.Minute
 
-// runInBubble tests the rule r in a synctest bubble. If all goroutines of the bubble are blocked,
-// runInBubble reports a deadlock. For example, a deadlock happens if a goroutine panics while it
-// holds a mutex, and all other goroutines wait for the mutex. After a deadlock, the goroutines of
-// the bubble stay blocked, and the other rules still run.
+// runInBubble tests the rule r in a synctest bubble. If all goroutines of the bubble are blocked, for
+// example because one has panicked while it held a mutex, runInBubble reports a deadlock. They stay
+// blocked, and the other rules still run.
 func (s *suite) runInBubble(t *testing.T, r rule) {
 	var p *probe
 	number := ""
@@ -89,11 +88,9 @@ func stacks(bubble string) string {
 }
 
 // timeLimit returns the limit of the time that a rule takes, in the fake time of its synctest
-// bubble. The limit is shorter for a test of a lease than for a test of a store or an authority,
-// because the timers of a lease fire often, and each timer takes some real time even in a bubble.
-// The fake time of a bubble begins in the year 2000. The runtime cannot count beyond the year 2262.
-// If a rule does not end, runInBubble waits for at most 2*timeLimit() + 10*year of fake time. This
-// wait must be shorter than 262 years.
+// bubble. It is shorter for leases, whose timers fire often and take real time. The fake time begins
+// in the year 2000, and the runtime cannot count beyond 2262, so the longest wait of runInBubble,
+// 2*timeLimit() + 10*year, must be shorter than 262 years.
 func (s *suite) timeLimit() time.Duration {
 	if s.newLease != nil {
 		return 2*time.Hour + 1000*s.options.leaseDuration()
@@ -103,10 +100,9 @@ func (s *suite) timeLimit() time.Duration {
 
 const year = 365 * 24 * time.Hour
 
-// startWatchdog ends the process if the rule r takes too much real time. The watchdog uses a timer
-// outside the synctest bubble, because time inside the bubble can stand still. The returned function
-// stops the watchdog. The end of the process hides the messages of the rules that failed before, so the
-// watchdog prints them.
+// startWatchdog ends the process if the rule r takes too much real time, by a timer outside the synctest
+// bubble, because time inside can stand still. It prints the messages of the rules that failed before,
+// which the end of the process hides. The returned function stops the watchdog.
 func (s *suite) startWatchdog(t *testing.T, r rule) (end func()) {
 	limit := cmp.Or(s.longest, maxRealTime)
 	if deadline, ok := t.Deadline(); ok { // go test hides those messages, too

@@ -11,10 +11,9 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A rule expects that every answer and every timer is at most [Options.Slack] late. If one comes
-// later, a correct implementation can fail, because a lease can end while the engine or the
-// computer is busy. Such a failure does not count, and the rule runs again when only a few other
-// rules are running.
+// If an answer or a timer is later than [Options.Slack], a correct implementation can fail, because a
+// lease can end while the computer is busy. Such a failure does not count, and the rule runs again when
+// only a few other rules are running.
 
 // maxRuns is the maximum number of runs of one rule. A failure of the last counts.
 const maxRuns = 4

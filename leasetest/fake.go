@@ -15,22 +15,19 @@ import (
 	"github.com/fencedlease/lease/internal/handlers"
 )
 
-// A Fake is a [lease.Lease] for unit tests of code that uses a lease. A Fake has no authority.
-// [Fake.Next] and [Fake.NextAfter] set the result of the next Acquire, and [Fake.NextRelease] sets
-// the result of the next Release. [Fake.Lose] loses the lease, and [Fake.Break] breaks it.
-// [Fake.Calls] returns the method calls that the code under test has made. A Fake has no methods
-// HandOver and Name. To test a hand-over or session.RunAll, use Sessions over one memory.New in a
+// A Fake is a [lease.Lease] for unit tests of code that uses a lease. It has no authority: the test sets the
+// results of Acquire and Release ([Fake.Next], [Fake.NextRelease]), and loses or breaks the lease ([Fake.Lose],
+// [Fake.Break]). [Fake.Calls] returns the method calls that the code under test has made. A Fake has no
+// methods HandOver and Name. To test a hand-over or session.RunAll, use Sessions over one memory.New in a
 // bubble of [testing/synctest].
 //
-// The zero Fake is ready to use. Its lease is free, and every Acquire is granted. The lease does
-// not expire by itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter]. Like a
-// session.Session, a Fake also has the methods WhileHeld and OnBreaking. [TestLease] checks that a
-// Fake conforms to [lease.Lease].
+// The zero Fake is ready to use. Its lease is free, every Acquire is granted, and the lease does not expire
+// by itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter], and has the methods WhileHeld and
+// OnBreaking of a session.Session. [TestLease] checks that it conforms to [lease.Lease].
 //
-// A Fake does not have to be closed. A Fake starts one goroutine for each handler that it calls,
-// and a timer for each break with a positive period. A Fake can be used in a [testing/synctest]
-// bubble if it was made in that bubble. The methods of a Fake are safe for concurrent use by
-// multiple goroutines, and may be called inside handlers. A Fake must not be copied.
+// A Fake does not have to be closed. It starts one goroutine for each handler that it calls, and a timer
+// for each break with a positive period, so it can be used in the bubble that it was made in. Its methods
+// are safe for concurrent use, and may be called inside handlers. A Fake must not be copied.
 type Fake struct {
 	// Name is the name of the lease in a [*lease.LostError]. Name may be empty.
 	Name string
@@ -108,18 +105,16 @@ func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 // error of the context.
 func (f *Fake) NextRelease(err error) { f.NextReleaseAfter(0, err) }
 
-// NextReleaseAfter is like NextRelease, but the Release waits for d before it returns. The lease is
-// given up at once. If the context of the Release is done during the wait, it returns the error of
-// the context.
+// NextReleaseAfter is like NextRelease, but the Release waits for d before it returns, or until its
+// context is done, whose error it then returns. The lease is given up at once.
 func (f *Fake) NextReleaseAfter(d time.Duration, err error) {
 	must(d >= 0, "Fake.NextReleaseAfter: d is %v, and must not be negative", d)
 	f.update("", func(*fakeLease) { f.releases = append(f.releases, fakeAnswer{delay: d, err: err}) })
 }
 
-// Lose ends the lease at once with the given reason, and reports whether the lease was held. It calls
-// the handlers of OnLost with a [*lease.LostError], which is also the cause of the contexts of
-// WhileHeld, and cancels these. Lose panics if no lease is ever lost with that reason, such as
-// [lease.ErrStopWindow], for which there is [Fake.EndWork].
+// Lose ends the lease at once with the given reason, and reports whether it was held. The handlers of
+// OnLost get a [*lease.LostError], which is also the cause of the contexts of WhileHeld. Lose panics if
+// no lease is ever lost with that reason, such as [lease.ErrStopWindow]; see [Fake.EndWork].
 func (f *Fake) Lose(reason lease.Code) (held bool) {
 	possible := []lease.Code{lease.ErrExpired, lease.ErrBroken, lease.ErrTakenOver, lease.ErrNoProgress}
 	must(reason.Refusal() || slices.Contains(possible, reason), "Fake.Lose: reason is %q, and must be ErrExpired, ErrBroken, ErrTakenOver, ErrNoProgress or a refusal; for ErrStopWindow call EndWork", reason.String())
@@ -131,10 +126,9 @@ func (f *Fake) Lose(reason lease.Code) (held bool) {
 	return held
 }
 
-// EndWork begins the stop window, as a session.Session does if its lease was not renewed and will
-// expire soon, and reports whether the lease was held. The lease stays held, but until it is granted
-// again, all contexts of WhileHeld are canceled. Their cause is a [*lease.LostError] with the reason
-// [lease.ErrStopWindow] and, if the lease is breaking, the field Err [lease.ErrBroken].
+// EndWork begins the stop window, as a session.Session does shortly before its lease expires, and
+// reports whether the lease was held. Until it is granted again, all contexts of WhileHeld are canceled,
+// with a [*lease.LostError] for [lease.ErrStopWindow], whose Err is [lease.ErrBroken] during a break.
 func (f *Fake) EndWork() (held bool) {
 	f.update("", func(l *fakeLease) {
 		if held = l.holder == f; held {
@@ -176,10 +170,9 @@ func (f *Fake) Rival() *Fake {
 	return &Fake{Name: f.Name, StopWindow: f.StopWindow, Logger: f.Logger, lease: f.contest()}
 }
 
-// Calls returns the names of the methods that were called so far, in their order: those of
-// [lease.Lease] and [lease.Waiter], OnBreaking and WhileHeld. AcquireWithToken is listed as
-// "Acquire", and consecutive calls of CheckAlive once. A Wait whose context is already done is not
-// listed.
+// Calls returns the names of the methods of [lease.Lease] and [lease.Waiter], OnBreaking and WhileHeld
+// that were called so far, in their order. AcquireWithToken is listed as "Acquire", consecutive calls
+// of CheckAlive once, and a Wait whose context is already done not at all.
 func (f *Fake) Calls() (calls []string) {
 	f.update("", func(*fakeLease) { calls = slices.Clone(f.calls) })
 	return calls

@@ -295,13 +295,9 @@ type Guard interface {
 	Do(tok lease.Token, f func() error) error
 }
 
-// TestGuard tests a guard. TestGuard checks the G clauses of SPEC.md, with one subtest for each
-// rule. If the guard has a method DoContext like the one of fencing.Guard, TestGuard also tests
-// DoContext.
-//
-// Each subtest calls newGuard to get a guard that has not received a token yet. If [Options.Bubble]
-// is set, newGuard runs inside the synctest bubble of the subtest. Without Options.Bubble, newGuard
-// must be safe for concurrent use by multiple goroutines.
+// TestGuard tests a guard: the G clauses of SPEC.md, with one subtest for each rule, also with the method
+// DoContext if the guard has one like that of fencing.Guard. Each subtest calls newGuard to get a guard that
+// has not received a token yet, as [TestStore] calls newStore.
 func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
 	must(newGuard != nil, "TestGuard: newGuard must not be nil")
 	s := &suite{rules: guardRules, options: o.withDefaults(), newGuard: newGuard}

@@ -16,34 +16,28 @@ type StoreHooks struct {
 	// same data, but share no memory.
 	Another func(t testing.TB, s lease.Store) lease.Store
 
-	// Connect makes a new store that calls transmit for each message that a call of Load, Swap or
-	// List waits for. A message is, for example, a request over HTTP or a statement of SQL. Each
-	// page of a list is a separate message, and so is each attempt of a client library that sends a
-	// message several times. The context of a message is the context of the call. Messages that no
-	// call waits for, such as those of watches, pings and new connections, do not go through
-	// transmit. While a message is delayed, for up to four Units, the suite makes other calls. The
-	// suite can pass a store from Connect to Another. Set Connect if the store has a server that can
-	// fail.
+	// Connect makes a new store that calls transmit, with the context of the call, for each message
+	// that a call of Load, Swap or List waits for: a request over HTTP, a statement of SQL, a page of
+	// a list, and each attempt of a client library that sends a message several times. Messages that
+	// no call waits for, such as those of watches and pings, do not go through transmit. While a
+	// message is delayed, for up to four Units, the suite makes other calls. The suite can pass a
+	// store from Connect to Another. Set Connect if the store has a server that can fail.
 	Connect func(t testing.TB, transmit Transmit) lease.Store
 
-	// LoseWatches breaks the connections that carry the signals of all watches of the store s.
-	// Requests that are sent at this time may fail. The store must close the watches, or signal
-	// changes again, within about the duration of a lease. Set LoseWatches if a watch of the store
-	// can be lost.
+	// LoseWatches breaks the connections that carry the signals of all watches of the store s, and
+	// may fail requests. The store must close the watches, or signal changes again, within about the
+	// duration of a lease. Set LoseWatches if a watch of the store can be lost.
 	LoseWatches func(t testing.TB, s lease.Store)
 
-	// Forget makes the store s forget all records that it is allowed to forget now. Forget returns
-	// the retention time of the store. After a lease has expired or its break has ended, the store
-	// must keep the record of the lease for at least this time.
+	// Forget makes the store s forget all records that it is allowed to forget now. It returns for
+	// how long the store must keep a record after its lease has expired or its break has ended.
 	Forget func(t testing.TB, s lease.Store) (after time.Duration)
 
-	// Corrupt replaces the record of the named lease with data that is not a valid record, such as
-	// an error in a manual edit.
+	// Corrupt replaces the record of the named lease with data that is no valid record.
 	Corrupt func(t testing.TB, s lease.Store, name string)
 
-	// StepClock changes the clock from which the store s computes its time. The clock must move
-	// forward by d, or backward if d is negative. Stores that Reopen returns later must use the
-	// same clock. Set StepClock if the store takes its time from a clock that the test controls.
+	// StepClock moves the clock from which the store s, and stores that Reopen returns later, compute
+	// their time: forward by d, or backward if d is negative.
 	StepClock func(t testing.TB, s lease.Store, d time.Duration)
 }
 
@@ -55,10 +49,9 @@ type AuthorityHooks struct {
 	Connect func(t testing.TB, transmit Transmit) lease.Authority // as in [StoreHooks]; a message is one that a call of Do or List waits for
 	Corrupt func(t testing.TB, a lease.Authority, name string)    // as in [StoreHooks]
 
-	// Put writes the record r under the given name. Put bypasses the authority a, so that the
-	// authority cannot apply its limits to the record. Such records exist after a manual edit, or
-	// after a change of the limits of the authority. Set Put, like Corrupt, if the authority keeps
-	// its records in a store that the test can write to.
+	// Put writes the record r under the given name without the authority a and its limits, as a
+	// manual edit does. Set Put, like Corrupt, if the authority keeps its records in a store that the
+	// test can write to.
 	Put func(t testing.TB, a lease.Authority, name string, r lease.Record)
 }
 
@@ -67,10 +60,9 @@ type LeaseHooks struct {
 	// Authority makes the authority for the leases. Default: an authority over memory.New(nil).
 	Authority func(t testing.TB) lease.Authority
 
-	// Revoke ends the named lease as an operator would, for example by deleting its key. The holder
-	// of the lease takes no part in the revocation. The lease stays locked for the given period.
-	// Without CanBreak the period is 0. Set Revoke if the lease lacks CanUseAuthority or if the
-	// authority lacks CanBreak.
+	// Revoke ends the named lease as an operator would, for example by deleting its key. The lease
+	// stays locked for the given period, which is 0 without CanBreak. Set Revoke if the lease lacks
+	// CanUseAuthority or the authority lacks CanBreak.
 	Revoke func(t testing.TB, name string, period time.Duration)
 
 	// Cut disconnects the lease l from its authority, so that the requests of l fail or block. The

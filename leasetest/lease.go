@@ -28,23 +28,17 @@ type Holder struct {
 // TestLease tests a lease. TestLease checks the H clauses and the clause M4 of SPEC.md, with one
 // subtest for each rule. TestLease also calls session.Run with the lease, to check the N clauses.
 //
-// Each subtest calls newLease to get a lease for the holder h. The lease must not be acquired yet.
-// If [Options.Bubble] is set, newLease runs inside the synctest bubble of the subtest. Without
-// Options.Bubble, newLease must be safe for concurrent use by multiple goroutines. The function
-// newLease should call t.Cleanup with a function that stops all goroutines of the lease. A cleanup
-// function must not use t.Context(), because t.Context() is canceled before cleanup functions run.
+// Each subtest calls newLease to get a lease for the holder h that is not acquired yet, as [TestStore]
+// calls newStore. The function newLease should call t.Cleanup with a function that stops all goroutines of
+// the lease, and does not use t.Context(), which is canceled before cleanup functions run.
 //
-// The suite also passes invalid holders to newLease. If the implementation rejects a holder with an
-// error, newLease must pass this error to t.Fatal.
+// The suite also passes invalid holders to newLease, which must pass the error to t.Fatal.
 //
-// If a lease uses an authority of its own, [Options.Can] must not contain CanUseAuthority. Without
-// CanUseAuthority, Holder.Authority is nil, and the suite can only call the methods of the lease.
-// To test more rules of a lease with an authority of its own, set [LeaseHooks.Revoke] and
-// [LeaseHooks.Cut].
+// For a lease that uses an authority of its own, remove CanUseAuthority from [Options.Can]. Then
+// Holder.Authority is nil. [LeaseHooks.Revoke] and [LeaseHooks.Cut] let the suite test more of its rules.
 //
-// One rule registers a handler that panics. If the lease does not recover from a panic of a
-// handler, the process ends, and its last message names the rule. In a bubble, the rule with the
-// panic runs last.
+// One rule registers a handler that panics; in a bubble it runs last. If the lease does not recover, the
+// process ends, and its last message names the rule.
 func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, o *Options) {
 	must(newLease != nil, "TestLease: newLease must not be nil")
 	s := &suite{rules: leaseRules, options: o.withDefaults(), newLease: newLease}

@@ -17,31 +17,6 @@ import (
 
 // runRules check functions that run under a lease.
 var runRules = []rule{
-	{"N1/one-function-at-a-time", "functions run under the lease only while it is held, and never two at once", 0, func(p *probe) {
-		w := p.world()
-		var running atomic.Int32
-		all := make([]*contender, 3)
-		for i := range all {
-			all[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)})
-		}
-		p.callConcurrently(len(all), func(i int) {
-			terms := 2
-			err := session.Run(p.ctx, all[i].Lease, func(context.Context, lease.Token) error {
-				if n := running.Add(1); n != 1 {
-					p.Errorf("%d functions run at once", n)
-				}
-				if !all[i].CheckAlive() {
-					p.Errorf("%s: the function runs, and CheckAlive is false", all[i].who)
-				}
-				p.Sleep(p.Unit)
-				running.Add(-1)
-				return nil
-			}, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: p.Unit, Again: func(error) bool { terms--; return terms > 0 }})
-			if err != nil {
-				p.Errorf("%s: Run: %v", all[i].who, err)
-			}
-		})
-	}},
 	{"N1/a-loss-ends-the-function", "the context of a function ends with a loss, and a run whose function was ended so returns the loss, whatever the function returns", canLose, func(p *probe) {
 		a, own := p.world().join(Holder{Owner: "a"}), errors.New("the function failed")
 		a.loseInRun(context.Cause)

@@ -17,9 +17,8 @@ import (
 
 // Options configure the test of an implementation. A nil *Options or a zero field means the default.
 type Options struct {
-	// Can contains the abilities of the implementation. If a rule needs an ability that is not in
-	// Can, the suite skips the rule. For example, if an implementation does not support
-	// lease.ActionBreak, set Can to Everything &^ CanBreak. Default: Everything.
+	// Can contains the abilities of the implementation. The suite skips a rule that needs another one.
+	// For example, without lease.ActionBreak, set Can to Everything &^ CanBreak. Default: Everything.
 	Can Ability
 
 	// Lacks contains what the implementation lacks, in the words of the log of skipped rules, such as
@@ -29,13 +28,10 @@ type Options struct {
 	Lacks []string
 
 	// Bubble runs every subtest in a synctest bubble. Set Bubble if the implementation runs in the
-	// process of the test and reads the time from package time. The time of a bubble advances only
-	// while every goroutine of the bubble waits for a channel or a timer of the bubble. For example,
-	// time in the bubble stands still while a goroutine waits for I/O, or for a sync.Mutex that
-	// another goroutine holds during a request. If a rule takes more than a minute of real time, the
-	// process ends, and its last message names the rule and contains all failures before it. If the
-	// timeout of the test is near when the rule starts, the limit is shorter than a minute: it is nine
-	// tenths of the time that is left.
+	// process of the test and reads the time from package time. The time of a bubble stands still while a
+	// goroutine waits for I/O, or for a sync.Mutex that another goroutine holds during a request. If a
+	// rule takes more than a minute of real time, or nine tenths of what is left until the timeout of
+	// the test, the process ends, and its last message names the rule and contains all failures before.
 	Bubble bool
 
 	// Unit is the shortest time that the suite distinguishes. The leases of the suite last for
@@ -45,48 +41,42 @@ type Options struct {
 	// otherwise 250 ms.
 	Unit time.Duration
 
-	// Slack is the longest delay that the suite tolerates for an answer or a timer. The tick of the
-	// clock must not be longer than Slack either. If Slack is not zero, the suite skips all rules
-	// that need exact times. On a busy machine, a rule can need a Slack that is longer than a Unit.
-	// If every answer of the implementation takes longer than a Unit, some scenarios fail, so set a
-	// longer Unit.
+	// Slack is the longest delay that the suite tolerates for an answer or a timer, and the longest
+	// tick of the clock. If Slack is not zero, the suite skips all rules that need exact times. On a
+	// busy machine, a rule can need a Slack that is longer than a Unit. If every answer takes longer
+	// than a Unit, set a longer Unit.
 	//
-	// If an answer or a timer comes later than Slack in a run of a rule, a failure of this run does
-	// not count. The suite then runs the rule again, up to three times, and the test log says why. If
-	// the last of these runs fails, the failure counts in any case. In a bubble or if Sleep is set,
-	// every failure counts. Default: 0 in a bubble, otherwise a Unit.
+	// If an answer or a timer comes later than Slack, a failure of this run of a rule does not count, and
+	// the suite runs the rule again, up to three times. A failure of the last run always counts, and so
+	// does every failure in a bubble or if Sleep is set. Default: 0 in a bubble, otherwise a Unit.
 	Slack time.Duration
 
 	// Sleep pauses the calling goroutine for d. Default: time.Sleep.
 	Sleep func(d time.Duration)
 
 	// Limits contains the bounds of the durations and periods that the implementation grants. The
-	// suite uses durations within these bounds, and requires that the implementation refuses all
-	// other durations. If the implementation is a store with a method Limits (see [lease.Limiter]),
-	// the suite calls that method, and this field need not be set. Default: no limits.
+	// suite uses durations within them, and requires that all others are refused. The limits of a
+	// store that is a [lease.Limiter] need not be set. Default: no limits.
 	Limits lease.Limits
 
-	// These are functions of the test that do what the methods of the implementation cannot do.
-	// If a function is nil, the suite skips the rules that need it. Each suite uses the hooks of
-	// its own kind.
+	// Functions that do what the methods of the implementation cannot do. If one is nil, the suite
+	// skips the rules that need it. Each suite uses the hooks of its own kind.
 
 	Store     StoreHooks     // for TestStore
 	Authority AuthorityHooks // for TestAuthority
 	Lease     LeaseHooks     // for TestLease
 	Guard     GuardHooks     // for TestGuard
 
-	// Seed is the seed of all random choices of the suite. The message of a failure contains the
-	// seed. Default: the number in the environment variable LEASETEST_SEED, or a random number if
-	// that variable is empty. The suite panics if the value of LEASETEST_SEED is not empty and not
-	// a number from 1 to 2^64-1.
+	// Seed is the seed of all random choices of the suite, which the message of a failure contains.
+	// Default: the number from 1 to 2^64-1 in the environment variable LEASETEST_SEED, or a random
+	// number if that variable is empty.
 	Seed uint64
 
 	realTime bool // the suite sleeps for real, so an answer or a timer may be late
 }
 
-// withDefaults returns a copy of o. It sets the zero fields Can, Unit, Slack, Sleep and Seed of the
-// copy to their default values. Then it adds the abilities that follow from the options to the
-// field Can of the copy. It panics if an option is invalid.
+// withDefaults returns a copy of o with the defaults, and with the abilities that follow from the
+// options. It panics if an option is invalid.
 func (o *Options) withDefaults() Options {
 	var v Options
 	if o != nil {
@@ -156,9 +146,7 @@ func must(ok bool, format string, args ...any) {
 // An Ability is a set of abilities of an implementation. A correct implementation need not have all
 // abilities.
 //
-// The suite detects which optional methods an implementation has, such as Watch or Close. The suite
-// also detects which functions are set in [Options], such as Reopen. Each exported constant of type
-// Ability, except Everything, is an ability that the suite cannot detect.
+// The exported constants are those that the suite cannot detect.
 type Ability uint64
 
 const (
@@ -261,8 +249,7 @@ func (a Ability) String() string {
 	return strings.Join(names, ", ")
 }
 
-// These interfaces contain optional methods of session.Session, of fencing.Guard and of the stores
-// of this library. No interface of package lease contains these methods.
+// These interfaces contain optional methods that no interface of package lease contains.
 type (
 	handOverer interface {
 		HandOver(ctx context.Context, to lease.ID) error

@@ -153,7 +153,7 @@ var holderBugs = []plantedBug{
 	{"hides the error of a wait", "H8/take-over-spares-a-break"},
 	{"is alive after a release", "H2/contexts-that-end-meanwhile H17/release-gives-up N2/renewed-until-the-function-returns N3/a-panic-leaves-no-lease"},
 	{"is granted after a loss", "H7/an-acquire-sends-no-deferred-release"},
-	{"is granted after a release", "H7/an-unsettled-release-is-an-error N1/one-function-at-a-time"},
+	{"is granted after a release", "H7/an-unsettled-release-is-an-error"},
 	{"loses every lease as broken", "H8/take-over H15/reported-at-the-end-though-a-request-hangs"},
 	{"loses every lease as expired", "H13/a-break-is-kept-to-its-end H13/an-immediate-break-is-a-loss"},
 	{"sends each request twice", "H3/attempts-do-not-overlap H5/acquires-at-once-are-one-incarnation H11/one-renewal-at-a-time H11/two-renewals-that-hang-stop-all-others H19/an-answer-prolongs-no-other-incarnation"},

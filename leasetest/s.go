@@ -14,10 +14,9 @@ import (
 // TestStore tests a store. TestStore checks the R and S clauses of SPEC.md, with one subtest for
 // each rule.
 //
-// Each subtest calls newStore to get a store. The new store must not have records of the leases
-// that the subtest uses. The function newStore may register cleanup functions on t. If
-// [Options.Bubble] is set, newStore runs inside the synctest bubble of the subtest. Without
-// Options.Bubble, newStore must be safe for concurrent use by multiple goroutines.
+// Each subtest calls newStore to get a store without records of the leases that the subtest uses. It may
+// register cleanup functions on t. With [Options.Bubble] it runs inside the bubble of the subtest;
+// without, it must be safe for concurrent use.
 //
 // The suite also tests the methods Watch of a [lease.Watcher] and List of a [lease.Lister], and what
 // needs the hooks in Options.Store. If the store is a [lease.Limiter], the suite uses durations within

@@ -23,11 +23,6 @@ func TestMemoryStore(t *testing.T) {
 	leasetest.TestStore(t, func(testing.TB) lease.Store { return memory.New(nil) }, &leasetest.Options{Bubble: true})
 }
 
-func TestMemoryAuthority(t *testing.T) {
-	leasetest.TestAuthority(t, func(testing.TB) lease.Authority { return lease.NewAuthority(memory.New(nil)) },
-		&leasetest.Options{Bubble: true})
-}
-
 // In real time, as against an engine.
 func TestMemoryInRealTime(t *testing.T) {
 	o := &leasetest.Options{Unit: 100 * time.Millisecond, Slack: time.Second}

@@ -16,10 +16,9 @@ import (
 //go:embed vectors
 var files embed.FS
 
-// Vectors returns a file system with test vectors, for implementations in any language. The text
-// files contain tables with the outcome of each action in each state, a list of changes, edge
-// cases, and scenarios of several steps. The file README.md describes the format. [TestAuthority]
-// and [TestStep] use the test vectors.
+// Vectors returns the test vectors, for implementations in any language: tables with the outcome of
+// each action in each state, a list of changes, edge cases, and scenarios of several steps. The file
+// README.md describes the format. [TestAuthority] and [TestStep] use them.
 func Vectors() fs.FS {
 	sub, err := fs.Sub(files, "vectors")
 	if err != nil {
@@ -69,11 +68,9 @@ func scenarios(all vectors.Vectors, forStep bool) (found []scenario) {
 	return found
 }
 
-// cell returns a scenario of one step for the table cell c. The table cell specifies the record
-// before the step. If forStep is true, the scenario contains the record itself, because a function
-// like lease.Step takes a record as an argument. If forStep is false, the scenario begins with
-// requests that produce the record, because a test cannot pass a record to an authority. If no
-// requests can produce the record, the result ok is false.
+// cell returns a scenario of one step for the table cell c, which specifies the record before the step.
+// If forStep is true, the scenario contains the record itself, for a function like lease.Step.
+// Otherwise it begins with requests that produce the record. If none can, the result ok is false.
 func cell(row vectors.Row, c vectors.Cell, forStep bool) (s scenario, ok bool) {
 	s = scenario{where: c.Where, name: strings.TrimSuffix(row.File, ".txt") + " " + row.Name + " on " + c.Record.State.String(), spec: row.Spec}
 	step := vectors.Step{Text: row.Name, At: row.Pass, Request: row.Request}

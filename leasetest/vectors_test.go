@@ -57,31 +57,27 @@ func TestVectorsAreDescribed(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
+	var words []string
 	for _, file := range files {
-		if !strings.Contains(string(readme), "| `"+file+"` |") {
-			t.Errorf("%s is not described", file)
-		}
+		words = append(words, "| `"+file+"` |")
 	}
 	for _, state := range vectors.States() {
-		if !strings.Contains(string(readme), "\n| "+state+" |") {
-			t.Errorf("the state %s is not described", state)
-		}
-	}
-	var used []string
-	for _, s := range scenarios(mustVectors(t), true) {
-		for _, step := range s.steps {
-			used = append(used, step.Want.Code.String())
-		}
-	}
-	slices.Sort(used)
-	for _, code := range slices.Compact(used) {
-		if code != "Code(0)" && !strings.Contains(string(readme), "`"+code+"`") {
-			t.Errorf("the code %v is not described", code)
-		}
+		words = append(words, "\n| "+state+" |")
 	}
 	for need := range needs {
-		if !strings.Contains(string(readme), "`"+need+"`") {
-			t.Errorf("the need %s is not described", need)
+		words = append(words, "`"+need+"`")
+	}
+	for _, s := range scenarios(mustVectors(t), true) {
+		for _, step := range s.steps {
+			if step.Want.Code != 0 {
+				words = append(words, "`"+step.Want.Code.String()+"`")
+			}
+		}
+	}
+	slices.Sort(words)
+	for _, word := range slices.Compact(words) {
+		if !strings.Contains(string(readme), word) {
+			t.Errorf("README.md does not describe %q", word)
 		}
 	}
 }

@@ -20,28 +20,22 @@ type Workload struct {
 	Term     time.Duration // the longest finite duration, at least 1 µs. Default: 1 s
 	Seed     uint64        // the seed of all random choices
 
-	// Delay is the upper bound of the delays in ContendStore. ContendStore waits for a random time
-	// of up to Delay after each load and before each swap. Before each load and after each swap,
-	// ContendStore waits for up to a quarter of Delay. The delays of every fourth client are ten
-	// times shorter, so that it can write several times between the load and the swap of another
-	// client. Without delays, the requests of clients in one process do not overlap.
-	// Without overlaps, the check cannot find an error that occurs only if another client writes
-	// between a load and a swap. Longer delays make the search slower. If Delay is negative, there
-	// are no delays. Default: a thirtieth of Term.
+	// Delay is the longest time that ContendStore waits after each load and before each swap. Before
+	// each load and after each swap, it waits for up to a quarter of Delay. The delays of every
+	// fourth client are ten times shorter, so that it can write several times between the load and
+	// the swap of another client, which clients in one process without delays never do. Longer delays
+	// make the search slower. If Delay is negative, there are none. Default: a thirtieth of Term.
 	Delay time.Duration
 }
 
-// Contend runs several clients concurrently and records their requests as one history. The clients
-// make random requests, in the newest version of the protocol. A request contains the ID that was
-// last granted to any client, the ID that was last granted to its own client, or a random ID.
-// Before each request, a client pauses for a random time. Most pauses are at most a fortieth of
-// [Workload.Term], and some are up to a quarter of the Term. If the lease ends within half of the
-// Term, some pauses last until shortly before the end of the lease. The timeout of each request is
-// a tenth of the Term. Contend returns when all clients have made their requests. If ctx is done
-// before all requests are made, the clients still make the other requests, but with contexts that
-// are already done. Contend calls authorityFor with the number of each client, to get the authority
-// for the client. The function authorityFor is allowed to return the same authority for all
-// clients.
+// Contend runs several clients concurrently and records their requests as one history. It calls
+// authorityFor with the number of each client to get its authority, which may be the same for all.
+//
+// A request contains the ID that was last granted to any client, the ID that was last granted to its
+// own client, or a random ID. It ends after a tenth of [Workload.Term]. Before each request, a client
+// pauses for a random time: mostly up to a fortieth of the Term, sometimes up to a quarter of it or,
+// if the lease ends within half of the Term, until shortly before its end. If ctx is done, the
+// clients make their other requests with contexts that are already done.
 //
 // The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest
 // bubble, the same Seed always leads to the same history, unless the code under test makes random
@@ -87,16 +81,14 @@ func (r *Recorder) ContendStore(ctx context.Context, s lease.Store, w *Workload)
 	}, &c)
 }
 
-// A delayed store simulates the network between one client and a store. A delayed store delays
-// every load and swap.
+// A delayed store simulates the network between one client and a store.
 type delayed struct {
 	lease.Store
 	longest time.Duration
 	rng     *rand.Rand // needs no mutex, because a client makes one request at a time
 }
 
-// pause waits for a random time up to longest. If ctx is done first, pause returns the error of
-// ctx.
+// pause waits for a random time up to longest, or until ctx is done.
 func (d *delayed) pause(ctx context.Context, longest time.Duration) error {
 	timer := time.NewTimer(time.Duration(d.rng.Int64N(int64(longest) + 1)))
 	defer timer.Stop()

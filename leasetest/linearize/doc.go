@@ -14,13 +14,11 @@
 //	}
 //
 // [Recorder.ContendStore] runs clients that make random requests, in the newest version of the
-// protocol. The clients use a store whose loads and swaps are delayed. [Recorder.Contend] runs the
-// same clients with any authority. If the authority is in the same process, its requests must take
-// some time, because requests that take no time do not overlap. To record your own clients, use
-// [Recorder.Authority]. If the history is not linearizable, [Recorder.Check] returns an error that
-// contains the Seed, and writes a drawing of the history to the named file. Check the histories of
-// many seeds, because some errors can be found in only a few percent of the histories. In synctest
-// bubbles, the check of a thousand seeds takes about a second.
+// protocol, over a store whose loads and swaps are delayed. [Recorder.Contend] runs the same clients
+// with any authority. Its requests must take some time, because requests that take no time do not
+// overlap. To record your own clients, use [Recorder.Authority]. Check the histories of many seeds,
+// because some errors can be found in only a few percent of the histories. In synctest bubbles, the
+// check of a thousand seeds takes about a second.
 //
 // # Time
 //
@@ -28,22 +26,17 @@
 // Each answer must also be possible at the time when the authority executed the request.
 //
 // If the authority has a clock of its own, each of its answers contains the time of that clock in
-// [lease.Result.Now]. In a valid order, the times in the answers do not decrease. If an answer
-// contains the end of a lease, the lease must end at exactly that nanosecond. An authority can
-// decide about a request before it commits the result. The duration of a granted lease is counted
-// from the time of the decision. The decision is made between the previous write of the lease and
-// the time in the answer.
+// [lease.Result.Now]. In a valid order, these times do not decrease, and a lease ends at exactly the
+// nanosecond that an answer contains. The duration of a granted lease is counted from the decision,
+// which is made between the previous write of the lease and the time in the answer.
 //
 // If the authority has no clock of its own, set [Options.Observed]. The recorder then takes all
-// times from time.Now. The recorder assumes that each request was executed between the call of Do
-// and the return of Do. The recorder extends this interval by [Options.Epsilon] at both ends. The
-// recorder therefore knows only the earliest and the latest time at which a lease can have ended.
-// If a request was executed between these two times, the check accepts two answers: the answer for
-// a lease that is held, and the answer for a lease that has ended. The check therefore does not
-// find an early or late end of a lease between the earliest and the latest time. Epsilon should be
-// less than a hundredth of the durations.
+// times from time.Now, and assumes that each request was executed between the call of Do and its
+// return, or up to [Options.Epsilon] before or after. So it knows only the earliest and the latest
+// time at which a lease can have ended. For a request between them, the check accepts the answer for
+// a lease that is held and the answer for a lease that has ended. Epsilon should be less than a
+// hundredth of the durations.
 //
-// If the outcome of a request is unknown, the check considers two cases: the authority never
-// executed the request, or it executed the request once, at any time after the client sent the
-// request.
+// If the outcome of a request is unknown, the authority may have executed it once, at any time after
+// the client sent it, or never.
 package linearize

@@ -55,11 +55,10 @@ func NewRecorder(o *Options) (*Recorder, error) {
 }
 
 // Authority returns an authority that passes requests on to the authority a and records them with
-// their answers. The returned authority is for one client, and that client must make one request at
-// a time. The number of the client identifies it in the history. If a is a [lease.Watcher] or a
-// [lease.Lister], the returned authority is one too. Watches and lists are not recorded. The
-// Recorder does not record a request that the authority refuses in every state of the lease, for
-// example because an argument is invalid or outside the limits of the authority.
+// their answers. It is for the client with the given number, which must make one request at a time.
+// If a is a [lease.Watcher] or a [lease.Lister], the returned authority is one too. The Recorder
+// records no watches, no lists, and no requests that the authority refuses in every state of the
+// lease, for example because an argument is outside its limits.
 func (r *Recorder) Authority(client int, a lease.Authority) lease.Authority {
 	return passon.Authority(recorded{r, client, a}, a)
 }
@@ -147,10 +146,9 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: in, Call: in.order, Output: out, Return: r.order})
 }
 
-// history returns the recorded requests for porcupine. If the outcome of a request is unknown, the
-// authority can execute this request after later requests of the same client. The later requests
-// get another client number, because porcupine assumes that the requests of one client do not
-// overlap.
+// history returns the recorded requests for porcupine, which assumes that the requests of one client do
+// not overlap. The authority can execute a request with an unknown outcome after later requests of its
+// client, so these get another client number.
 func (r *Recorder) history() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,11 +197,9 @@ func (r *Recorder) historyError(requests int, file string) error {
 // Check returns ErrTimeout, it is unknown whether the history is linearizable.
 var ErrTimeout = errors.New("linearize: the search took too long")
 
-// Check returns nil if the history is linearizable. If the history is not linearizable, Check
-// returns an error, and writes an HTML page with a drawing of the history to the named file. If the
-// file name is empty, Check writes no page. If Check cannot write the file, the returned error also
-// wraps the error of the write. If the search takes longer than the given time, Check returns
-// [ErrTimeout]. If the given time is 0, the search has no time limit.
+// Check returns nil if the history is linearizable. Otherwise it returns an error, and writes an HTML
+// page with a drawing of the history to the named file, if the name is not empty. If the search takes
+// longer than the given time, Check returns [ErrTimeout]. If that time is 0, there is no limit.
 func (r *Recorder) Check(within time.Duration, file string) error {
 	ops := r.history()
 	model := r.model()
