@@ -99,29 +99,6 @@ func TestTryRunAfterACrash(t *testing.T) {
 	}
 }
 
-// A new process calls AcquireWait for the lease of a process that has died. The new process
-// acquires the lease after the lease has expired.
-func TestAcquireWaitAfterACrash(t *testing.T) {
-	for _, c := range stores {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				process := c.open(t)
-				crash(t, process())
-				crashed := time.Now()
-				time.Sleep(10 * time.Second)
-				tok, err := session.AcquireWait(t.Context(), newSession(t, process(), session.Options{}), nil)
-				most := 31 * time.Second // over a store without a clock, AcquireWait can wait for up to twice as long
-				if !c.clock {
-					most += 10 * time.Second
-				}
-				if took := time.Since(crashed); tok == "" || err != nil || took < 30*time.Second || took > most {
-					t.Errorf("%q, %v, %v after the crash", tok, err, took)
-				}
-			})
-		})
-	}
-}
-
 // If another holder is alive, TryRun gives up. Over a store with a clock, TryRun gives up at once.
 // Over a store without a clock, TryRun gives up after it has seen a renewal. SPEC H1.
 func TestTryRunBesideALivingHolder(t *testing.T) {
@@ -152,29 +129,6 @@ func TestTryRunBesideALivingHolder(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-// If a TryRun waits, a Release of its Session ends the TryRun, and TryRun does not acquire the
-// lease. SPEC H17.
-func TestReleaseEndsATryRun(t *testing.T) {
-	for _, c := range stores {
-		if c.clock {
-			continue // TryRun does not wait over this store
-		}
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				process := c.open(t)
-				crash(t, process())
-				s := newSession(t, process(), session.Options{})
-				time.AfterFunc(time.Second, func() { _ = s.Release(context.Background()) })
-				began := time.Now()
-				ran, err := tryRun(t, s, nothing)
-				if ran || !errors.Is(err, lease.ErrReleased) || time.Since(began) != time.Second {
-					t.Errorf("%v, %v after %v", ran, err, time.Since(began))
-				}
-			})
-		})
 	}
 }
 

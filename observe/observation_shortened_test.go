@@ -70,28 +70,3 @@ func TestShortenedBreakThatIsSeenLate(t *testing.T) {
 		}
 	})
 }
-
-// If an observer sees the same break several times, the Session reports the break once. SPEC H13.
-func TestBreakThatIsSeenAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newEngine()
-		s, err := session.New(newStore(t, e, observe.Options{}).Authority(), name, &session.Options{Duration: lease.Infinite, RenewInterval: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		notified := 0
-		s.OnBreaking(func(time.Time) { notified++ })
-		if ok, err := s.Acquire(t.Context()); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-		do(t, newStore(t, e, observe.Options{}).Authority(), breaks(time.Hour), 0)
-		time.Sleep(59 * time.Minute)
-		synctest.Wait()
-		if notified != 1 || !s.CheckAlive() {
-			t.Errorf("told %d times; alive: %v", notified, s.CheckAlive())
-		}
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}

@@ -348,26 +348,6 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
-// SPEC A7, R2.
-func TestClaimsTooMuch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newEngine()
-		hostile := lease.Record{State: lease.Leased, ID: idA, Duration: 1000 * time.Hour, Epoch: 7}
-		e.put(name, observe.Kept{Record: hostile, Left: 1000 * time.Hour})
-		limits := lease.Limits{MaxDuration: time.Minute}
-		a := newStore(t, e, observe.Options{Limits: limits}).Authority()
-		res := do(t, a, acquire(idB, time.Minute), lease.ErrHeldByOther)
-		if res.MaxRemaining() != time.Minute || res.Record.Duration != time.Minute {
-			t.Errorf("remaining %v of %v, want the longest duration", res.MaxRemaining(), res.Record.Duration)
-		}
-		time.Sleep(59 * time.Second)
-		do(t, a, acquire(idB, time.Minute), lease.ErrHeldByOther)
-		time.Sleep(time.Second)
-		do(t, a, acquire(idB, time.Minute), 0)
-		do(t, a, acquire(idB, time.Hour), lease.ErrDuration)
-	})
-}
-
 // An answer that arrives after a newer answer does not restore the older entry.
 func TestOvertakenAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
