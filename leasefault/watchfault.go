@@ -105,10 +105,8 @@ func DelaySignals(d time.Duration) WatchFault {
 	})
 }
 
-// relay returns a WatchFault that starts one goroutine for each watch, to forward the signals of
-// the watch. The goroutine ends with the watch. For each watch, relay calls newFilter to get a
-// filter. The goroutine calls the filter for each signal, and forwards the signal if the filter
-// returns true.
+// relay returns a WatchFault that starts a goroutine for each watch, which ends with the watch. It
+// forwards the signals for which a filter from newFilter returns true.
 func relay(newFilter func() func(context.Context) bool) WatchFault {
 	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 		in, err := watch(ctx)

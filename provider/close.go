@@ -11,12 +11,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Drop removes the lease with the given kind, name and owner from the Registry. If the removed
-// lease is a [Closer], Drop calls its Close method. If the removed lease is not a Closer, Drop
-// calls its Release method. If Close or Release fails, Drop returns an error that wraps the error
-// of Close or Release. Even after an error, the lease stays removed, and the next call of
-// [Registry.Lease] makes a new lease. If the Registry does not contain the lease, or if a Provider
-// is still making the lease, Drop does nothing and returns nil.
+// Drop removes the lease with the given kind, name and owner from the Registry, and closes it if it is a
+// [Closer], or else releases it. The error wraps that of Close or Release. Even after an error, the
+// lease stays removed, and the next call of [Registry.Lease] makes a new one. If the Registry does not
+// contain the lease, or if a Provider is still making it, Drop does nothing and returns nil.
 func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 	k := key{kind, name, owner}
 	r.mu.Lock()
@@ -30,24 +28,16 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 	return k.closeLease(ctx, e.lease)
 }
 
-// Close removes all leases from the Registry. For each removed lease that is a [Closer],
-// Registry.Close calls the method Close. For every other lease, it calls the method Release.
-// Registry.Close calls the methods Close and Release of all leases concurrently, and waits until
-// all of them have returned. If some leases return errors, Registry.Close returns an error that
-// wraps all errors of the leases. Registry.Close passes ctx to the methods of the leases, so that
-// they can return early when ctx is done.
+// Close removes all leases from the Registry, and closes or releases them as [Registry.Drop] does, all at
+// the same time. It passes ctx to them, waits until all have returned, and joins their errors. A second
+// call of Close does nothing and returns nil.
 //
-// Once Registry.Close is called, [Registry.Lease] returns an error that wraps [lease.ErrClosed]. If
-// a call of Registry.Lease is waiting for a Provider when Registry.Close is called, the waiting
-// call also returns an error that wraps lease.ErrClosed. Registry.Close does not wait for a
-// Provider that is running. If a Provider returns a lease after Registry.Close was called, the
-// Registry closes or releases the lease. A second call of Registry.Close does nothing and returns
-// nil.
+// Once Close is called, [Registry.Lease] returns an error that wraps [lease.ErrClosed], even to callers
+// that are already waiting for a Provider. Close does not wait for a Provider that is running. If it
+// returns a lease later, the Registry closes or releases that lease.
 //
-// If a handler of one of the leases calls Registry.Close, the handler must pass a ctx that has a
-// deadline or will be canceled. With a ctx that never ends, a deadlock is possible: the handler
-// waits for Registry.Close, Registry.Close waits for the lease, and the lease waits for the
-// handler.
+// A handler of one of the leases that calls Close must pass a ctx that ends. Otherwise a deadlock is
+// possible: the handler waits for Close, Close waits for the lease, and the lease waits for the handler.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true

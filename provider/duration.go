@@ -78,13 +78,11 @@ func (s *Settings) fields() map[string]*time.Duration {
 // leaves out the fields that are zero, because a zero field stands for its default.
 func (s Settings) MarshalJSON() ([]byte, error) { return json.Marshal(s.texts()) }
 
-// UnmarshalJSON decodes an object of the form that MarshalJSON returns. If a member is missing or
-// null, UnmarshalJSON does not change the corresponding field. If a member is unknown or given
-// twice, or if its value is not the text of a [Duration], UnmarshalJSON returns a
-// [*lease.FieldError] with the code [lease.ErrOption], and leaves *s unchanged. If data is not a
-// JSON object, UnmarshalJSON returns the error of package encoding/json, and leaves *s unchanged.
-// UnmarshalJSON does not check whether the times in the object are consistent with each other.
-// [New] and [Settings.Validate] check whether the times are consistent.
+// UnmarshalJSON decodes an object of the form that MarshalJSON returns. A member that is missing or null
+// does not change its field. After an error, *s is unchanged: a [*lease.FieldError] with the code
+// [lease.ErrOption] if a member is unknown, given twice or not the text of a [Duration], and the error
+// of package encoding/json if data is not a JSON object. [New] and [Settings.Validate] check whether the
+// times are consistent with each other.
 func (s *Settings) UnmarshalJSON(data []byte) error {
 	return s.decode(func(v any) error {
 		if err := json.Unmarshal(data, v); err != nil {

@@ -108,21 +108,18 @@ func (r *Registry) Register(kind string, p Provider) error {
 	return nil
 }
 
-// Lease returns the lease with the given kind, name and owner. Calls of Lease with equal arguments
-// return the same instance. Calls of Lease with a different kind, name or owner return different
-// instances. If one caller of Lease releases the lease, the lease is released for all callers that
-// share the instance.
+// Lease returns the lease with the given kind, name and owner: the same instance for equal arguments, and
+// another one if any of them differs. If one caller releases the lease, it is released for all callers
+// that share the instance.
 //
-// The first call of Lease for a kind, name and owner runs the [Provider]. Concurrent calls with the
-// same arguments wait until the Provider returns. If the Provider returns an error, the first call
-// and the waiting calls return an error that names the kind and wraps the error of the Provider. If
-// the Provider panics, the first call panics too, and the waiting calls return an error. After an
-// error or a panic of the Provider, the next call of Lease runs the Provider again.
+// The first call with these arguments runs the [Provider], and concurrent ones wait for it. If the
+// Provider returns an error, all of them return an error that names the kind and wraps it. If the
+// Provider panics, the first call panics too, and the others return an error. After an error or a panic,
+// the next call of Lease runs the Provider again.
 //
 // If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered kinds.
-// If the name is malformed, Lease returns an error that wraps the error of [lease.CheckName]. If the
-// owner is malformed, Lease returns an error that wraps the error of [lease.CheckOwner]. After Close,
-// Lease returns an error that wraps [lease.ErrClosed].
+// For a malformed name or owner, it wraps the error of [lease.CheckName] or [lease.CheckOwner], and
+// after Close [lease.ErrClosed].
 func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	if err := errors.Join(lease.CheckName(name), lease.CheckOwner(owner)); err != nil {
 		return nil, err
@@ -155,9 +152,8 @@ var errClosed = fmt.Errorf("provider: the Registry is %w", lease.ErrClosed)
 // errPanicked is the error that the waiting calls of Registry.Lease wrap if the Provider panics.
 var errPanicked = errors.New("the provider panicked")
 
-// makeLease runs the Provider p and stores its result in the entry e. If the Provider returns an
-// error or panics, makeLease removes the entry from the Registry. If the Registry was closed while
-// the Provider ran, makeLease calls closeLease for the new lease.
+// makeLease runs the Provider p and stores its result in the entry e, which it removes after an error or
+// a panic. If the Registry was closed in the meantime, it closes the new lease.
 func (r *Registry) makeLease(k key, e *entry, p Provider) {
 	var made lease.Lease
 	err := errPanicked
