@@ -333,7 +333,7 @@ var plants = []plant{
 	{"CheckAlive is true in a hook", "perform.go", "\ts.belief.Store(s.machine.term.belief)\n\ts.last", "\tif b := s.machine.term.belief; b != nil {\n\t\ts.belief.Store(b)\n\t} else {\n\t\tdefer func() { p.hooks = append(p.hooks, func() { s.belief.Store(nil) }) }()\n\t}\n\ts.last",
 		"TestEnds", "ends", false},
 	{"requests are no tasks", "perform.go", "\t\ts.tasks.Begin()\n", "\t\ts.tasks.Begin()\n\t\ts.tasks.End()\n",
-		"TestClose", "ends", false},
+		"TestCloseWaitsForTheTimer", "ends", false},
 	{"the watch of an earlier incarnation goes on", "perform.go", "p.do(s.watching)\n", "",
 		"TestEnds", "ends", false},
 }
