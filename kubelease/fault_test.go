@@ -96,12 +96,3 @@ func TestGraceWithAWatch(t *testing.T) {
 	t.Parallel()
 	enginetest.GraceWithAWatch(t, newStore(t), newStore(t).Authority(), objectOf(t))
 }
-
-// One process holds a thousand leases over one client, and loses none.
-func TestThousandLeases(t *testing.T) {
-	l := enginetest.Load{Leases: 1000, Duration: 15 * time.Second, Hold: 20 * time.Second}
-	if testing.Short() {
-		l.Leases, l.Hold = 100, 2*time.Second
-	}
-	l.Run(t, newStore(t))
-}

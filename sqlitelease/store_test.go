@@ -611,3 +611,37 @@ func TestWatchAnotherStore(t *testing.T) {
 		t.Error("the watch was not closed")
 	}
 }
+
+func Benchmark(b *testing.B) {
+	s := open(b, newPath(b), nil)
+	a, ctx := s.Authority(), b.Context()
+	do := func(name string, req lease.Request) {
+		if _, err := a.Do(ctx, name, req); err != nil {
+			b.Error(err)
+		}
+	}
+	b.Run("Renew", func(b *testing.B) {
+		_, id := acquire(b, s, "renewed", time.Hour)
+		for b.Loop() {
+			do("renewed", lease.Request{Action: lease.ActionRenew, ID: id})
+		}
+		do("renewed", lease.Request{Action: lease.ActionRelease, ID: id})
+	})
+	b.Run("AcquireRelease", func(b *testing.B) {
+		for b.Loop() {
+			id := newID()
+			do("acquired", lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Hour})
+			do("acquired", lease.Request{Action: lease.ActionRelease, ID: id})
+		}
+	})
+	b.Run("RenewParallel", func(b *testing.B) {
+		b.SetParallelism(50)
+		b.RunParallel(func(p *testing.PB) {
+			name := newID().String()
+			_, id := acquire(b, s, name, time.Hour)
+			for p.Next() {
+				do(name, lease.Request{Action: lease.ActionRenew, ID: id})
+			}
+		})
+	})
+}

@@ -10,13 +10,19 @@ import (
 	"github.com/fencedlease/lease/internal/check/enginetest"
 )
 
-func TestExampleFence(t *testing.T) {
-	t.Parallel()
+func server(t *testing.T) *blobtest.Server {
+	t.Helper()
 	s, err := blobtest.NewServer(nil, &blobtest.Options{Clock: blobtest.NewFastClock(time.Now(), 1), Containers: []string{box}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
+	return s
+}
+
+func TestExampleFence(t *testing.T) {
+	t.Parallel()
+	s := server(t)
 	connection := "AccountName=" + s.Account + ";AccountKey=" + s.Key + ";BlobEndpoint=" + s.URL + ";"
 	out, err := exec.CommandContext(t.Context(), enginetest.Build(t, "..", "fence"), "-connection", connection).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "its write is refused by the service") {

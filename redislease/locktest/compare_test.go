@@ -1,11 +1,17 @@
-// Package locktest compares redislease with the locks of redsync and redislock in a failover. It is a
+// Package locktest compares redislease with the locks of redsync and redislock, in one run. It
+// compares the number of exchanges, the time, and the behavior in a failover. Package locktest is a
 // separate module, so that redislease does not require redsync and redislock.
 package locktest
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"net"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,8 +27,12 @@ import (
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// A lock takes a lock of one of the compared libraries.
-type lock func(ctx context.Context) error
+var rounds = flag.Int("rounds", 300, "measurements of each")
+
+// A lock is a lock of one of the compared libraries. The tests take, extend and release it.
+type lock struct {
+	take, extend, give func(ctx context.Context) error
+}
 
 // kinds has a function for each library, which makes a lock over a client. Two locks of the same
 // library contend.
@@ -33,6 +43,8 @@ var kinds = map[string]func(t testing.TB, c *redis.Client) lock{
 	"redislock":                   redislockLock,
 }
 
+var errTaken = errors.New("another client has it")
+
 const duration = time.Minute
 
 func leased(t testing.TB, c *redis.Client, replicas int) lock {
@@ -42,20 +54,55 @@ func leased(t testing.TB, c *redis.Client, replicas int) lock {
 	}
 	t.Cleanup(s.Close)
 	a, id := s.Authority(), lease.MustParseID(uuid.NewString())
-	return func(ctx context.Context) error {
-		_, err := a.Do(ctx, "compared", lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: duration})
-		return err
+	do := func(req lease.Request) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := a.Do(ctx, "compared", req)
+			if lease.CodeOf(err) == lease.ErrHeldByOther {
+				err = errTaken
+			}
+			return err
+		}
+	}
+	return lock{
+		do(lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: duration}),
+		do(lease.Request{Action: lease.ActionRenew, ID: id}),
+		do(lease.Request{Action: lease.ActionRelease, ID: id}),
 	}
 }
 
 func redsyncLock(_ testing.TB, c *redis.Client) lock {
-	return redsync.New(goredis.NewPool(c)).NewMutex("redsync", redsync.WithExpiry(duration), redsync.WithTries(1)).LockContext
+	m := redsync.New(goredis.NewPool(c)).NewMutex("redsync", redsync.WithExpiry(duration), redsync.WithTries(1))
+	is := func(ok bool, err error) error {
+		if err == nil && !ok {
+			err = errTaken
+		}
+		return err
+	}
+	return lock{
+		func(ctx context.Context) error {
+			err := m.LockContext(ctx)
+			if errors.As(err, new(*redsync.ErrTaken)) {
+				err = errTaken
+			}
+			return err
+		},
+		func(ctx context.Context) error { return is(m.ExtendContext(ctx)) },
+		func(ctx context.Context) error { return is(m.UnlockContext(ctx)) },
+	}
 }
 
 func redislockLock(_ testing.TB, c *redis.Client) lock {
-	return func(ctx context.Context) error {
-		_, err := redislock.New(c).Obtain(ctx, "redislock", duration, nil)
-		return err
+	locks := redislock.New(c)
+	var held *redislock.Lock
+	return lock{
+		func(ctx context.Context) (err error) {
+			if held, err = locks.Obtain(ctx, "redislock", duration, nil); errors.Is(err, redislock.ErrNotObtained) {
+				err = errTaken
+			}
+			return err
+		},
+		func(ctx context.Context) error { return held.Refresh(ctx, duration, nil) },
+		func(ctx context.Context) error { return held.Release(ctx) },
 	}
 }
 
@@ -77,10 +124,80 @@ func replicate(t testing.TB, primary *redisserver.Server) (replica *redisserver.
 	}
 }
 
-func client(t testing.TB, addr string) *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
+// client makes a client that counts the exchanges of its connections.
+func client(t testing.TB, addr string, sent *atomic.Int64) *redis.Client {
+	o := &redis.Options{Addr: addr, MaxRetries: -1}
+	dial := redis.NewDialer(&redis.Options{DialTimeout: 5 * time.Second})
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return counted{conn, sent}, nil
+	}
+	c := redis.NewClient(o)
 	t.Cleanup(func() { c.Close() })
 	return c
+}
+
+type counted struct {
+	net.Conn
+	sent *atomic.Int64
+}
+
+func (c counted) Write(b []byte) (int, error) {
+	c.sent.Add(1)
+	return c.Conn.Write(b)
+}
+
+// The test measures the exchanges and the time of each step. It measures the libraries in turns, so
+// that the load of the machine is the same for all.
+func TestCost(t *testing.T) {
+	for what, settings := range map[string][]string{"in memory": nil, "appendfsync always": redisserver.Durable} {
+		t.Run(what, func(t *testing.T) {
+			primary := redisserver.NewFor(t, settings...)
+			replicate(t, primary)
+			type measured struct {
+				lock
+				sent  atomic.Int64
+				took  [3][]time.Duration
+				count [3]int64
+			}
+			var names []string
+			all := map[string]*measured{}
+			for name, make := range kinds {
+				m := new(measured)
+				m.lock = make(t, client(t, primary.Addr(), &m.sent))
+				all[name] = m
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			for round := range *rounds + 5 { // the first five rounds connect and load scripts
+				for i := range names {
+					m := all[names[(round+i)%len(names)]]
+					for step, f := range []func(context.Context) error{m.take, m.extend, m.give} {
+						before, began := m.sent.Load(), time.Now()
+						if err := f(t.Context()); err != nil {
+							t.Fatalf("%s: %v", names[(round+i)%len(names)], err)
+						}
+						if round >= 5 {
+							m.took[step] = append(m.took[step], time.Since(began))
+							m.count[step] += m.sent.Load() - before
+						}
+					}
+				}
+			}
+			for _, name := range names {
+				m := all[name]
+				line := name + ":"
+				for step, word := range []string{"take", "extend", "give back"} {
+					slices.Sort(m.took[step])
+					line += fmt.Sprintf(" %s %v in %.1f exchanges,", word, m.took[step][*rounds/2].Round(100*time.Nanosecond), float64(m.count[step])/float64(*rounds))
+				}
+				t.Log(strings.TrimSuffix(line, ","))
+			}
+		})
+	}
 }
 
 // The test compares the libraries in a failover to a replica that did not get the last write. The
@@ -99,14 +216,18 @@ func TestFailover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			primary := redisserver.NewFor(t)
 			replica, link := replicate(t, primary)
-			first, second := kinds[name](t, client(t, primary.Addr())), kinds[name](t, client(t, replica.Addr()))
+			var sent atomic.Int64
+			first, second := kinds[name](t, client(t, primary.Addr(), &sent)), kinds[name](t, client(t, replica.Addr(), &sent))
 			link.Isolate()
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			one := first(ctx)
+			one := first.take(ctx)
+			if errors.Is(one, errTaken) {
+				t.Errorf("the first is refused: %v", one)
+			}
 			primary.Kill()
 			replica.Must(t, "replicaof", "no", "one")
-			two := second(ctx)
+			two := second.take(ctx)
 			t.Logf("first: %v; second: %v", one, two)
 			if got := one == nil; got != want.first {
 				t.Errorf("the first has it: %v, want %v", got, want.first)
