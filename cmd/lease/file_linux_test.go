@@ -69,6 +69,12 @@ func TestFileErrors(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "leases.db")
+	for _, command := range []string{"ls", "show x", "break x -grace 1s -yes"} {
+		_, stderr, code := run(t, "file:"+file, strings.Fields(command)...)
+		if _, err := os.Stat(file); code != 69 || !strings.Contains(stderr, "no file "+file) || err == nil {
+			t.Errorf("%s: %d, %s", command, code, stderr)
+		}
+	}
 	w := watch(t, "file:"+file, "x")
 	w.next()
 	if err := os.Remove(file); err != nil {

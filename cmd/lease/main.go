@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
@@ -170,6 +171,17 @@ func parse(cmd command, args []string) (*call, error) {
 		}
 	}
 	return c, nil
+}
+
+// openExisting is open for a command that only looks or breaks. It does not make a file, because an empty
+// list of a misspelt path would say that no lease is held.
+func (c *call) openExisting(ctx context.Context) (open.Leases, func(), error) {
+	if path := open.Path(c.store); path != "" {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fail(exitUnavailable, "there is no file %s; the first lease run makes it", path)
+		}
+	}
+	return c.open(ctx)
 }
 
 // open opens the store of a call.

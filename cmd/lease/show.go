@@ -125,7 +125,7 @@ func list(ctx context.Context, c *call) error {
 	if len(c.args) > 1 || c.rest != nil {
 		return fail(exitUsage, "ls: want at most one PREFIX; see lease -h")
 	}
-	store, end, err := c.open(ctx)
+	store, end, err := c.openExisting(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func show(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	store, end, err := c.open(ctx)
+	store, end, err := c.openExisting(ctx)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func breakLease(ctx context.Context, c *call) error {
 	if c.grace < 0 {
 		return fail(exitUsage, "break: set -grace to how long the holder may take to stop, such as 30s")
 	}
-	store, end, err := c.open(ctx)
+	store, end, err := c.openExisting(ctx)
 	if err != nil {
 		return err
 	}

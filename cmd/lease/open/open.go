@@ -120,10 +120,20 @@ func Store(ctx context.Context, rawURL string) (Leases, func(), error) {
 	return s.open(ctx, rawURL, rest)
 }
 
-func file(_ context.Context, _, rest string) (Leases, func(), error) {
+// Path returns the path of a URL of the form file:PATH, or the empty string if it has another form.
+func Path(url string) string {
+	rest, isFile := strings.CutPrefix(url, "file:")
+	if !isFile {
+		return ""
+	}
+	path, _ := filePath(rest)
+	return path
+}
+
+func filePath(rest string) (string, error) {
 	if after, found := strings.CutPrefix(rest, "//"); found {
 		if rest = after; !strings.HasPrefix(rest, "/") {
-			return nil, nil, &URLError{"file", errors.New("a path after // must begin with a third /; for a relative path, use file:PATH")}
+			return "", &URLError{"file", errors.New("a path after // must begin with a third /; for a relative path, use file:PATH")}
 		}
 		if len(rest) > 2 && rest[2] == ':' && filepath.VolumeName(rest[1:]) != "" {
 			rest = rest[1:] // "/C:/leases.db" of Windows
@@ -131,7 +141,15 @@ func file(_ context.Context, _, rest string) (Leases, func(), error) {
 	}
 	path, err := url.PathUnescape(rest)
 	if err != nil || strings.ContainsAny(rest, "?#") {
-		return nil, nil, &URLError{"file", errors.New("malformed: write ?, # and % in a path as %3F, %23 and %25")}
+		return "", &URLError{"file", errors.New("malformed: write ?, # and % in a path as %3F, %23 and %25")}
+	}
+	return path, nil
+}
+
+func file(_ context.Context, _, rest string) (Leases, func(), error) {
+	path, err := filePath(rest)
+	if err != nil {
+		return nil, nil, err
 	}
 	s, err := sqlitelease.Open(path, nil)
 	if err != nil {
