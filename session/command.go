@@ -380,9 +380,8 @@ func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 //
 // For an infinite lease, the machine sends one probe: it acquires the lease under the ID, and releases
 // it again. Both change the record, so a grant of the earlier Acquire for which the authority had read
-// the record before the probe fails at its write. A read after the probe can still lead to a grant.
-// What is granted then is released at the next Release, or when an Acquire is refused because of the
-// old ID.
+// the record before the probe fails at its write. A read after the probe can still lead to a grant,
+// which is released at the next Release, or when an Acquire is refused because of the old ID.
 func (m *machine) releaseAnswered(r request, now time.Time, res lease.Result, err error) {
 	c, refused := m.ledger.find(r.ID), lease.CodeOf(err).Refusal()
 	mayComeIntoForce := refused && m.o.Duration == lease.Infinite && !res.Record.State.Locked()
