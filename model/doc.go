@@ -1,6 +1,6 @@
-// Package model contains a formal model of leases, written in Promela. The package also compares
-// the Go code with the model. The tests of this package run the model checker spin and a C
-// compiler. If spin or the compiler is missing, the tests fail. The package is a separate Go module
+// Package model contains a formal model of leases, written in Promela. The tests of this package
+// search its states, and compare its transitions with the Go code. They run the model checker spin and
+// a C compiler. If spin or the compiler is missing, the tests fail. The package is a separate Go module
 // because its tests need spin and a C compiler.
 //
 // The package contains several small models. All models use the same description of the authority:
@@ -12,7 +12,6 @@
 //	grace.pml      breaks that end a lease early, with holders that notice the break in time
 //	guard.pml      promise 3, with tokens and the guard of a resource
 //	table.pml      a table of the transitions of machine.pml
-//	replay.pml     the replay of a recorded run
 //
 // The models contain:
 //
@@ -31,12 +30,7 @@
 // that add known errors to the model. The tests require that the search finds a counter-example for
 // each known error.
 //
-// The code is compared with the models in two ways. First, TestTable compares each transition of
-// machine.pml with the result of lease.Step. Second, a [Recorder] records the steps of an authority
-// and its holders in a trace, and [Replayer.Replay] checks that the model can take the same steps.
-// In a trace, the times of the authority come from the clock of its store, and the times of all
-// holders come from package time. The resolution of a trace is one microsecond. A trace cannot
-// contain requests of a version of the Azure protocol before 2012-02-12.
+// TestTable compares each transition of machine.pml with the result of lease.Step.
 //
 // The model does not cover these faults:
 //
@@ -58,14 +52,13 @@
 // lease IDs. The flag -long adds searches with 3 IDs. If a holder does not know the outcome of a
 // hand-over and tries again, it sends the same request a second time.
 //
-// The flag -short leaves out five of the larger searches, all known errors of a model except the
-// first one, three of four replayed runs, and two of three false traces.
+// The flag -short leaves out five of the larger searches, and all known errors of a model except the
+// first one.
 //
 // # Running it
 //
 //	go test -v .                        # prints a table of the searches and their results
 //	go test -v -run Variants -long .    # also larger searches, in several minutes and 3 GB
-//	go test -v -run Replay -traces 1000 -seed 7 .
 //
 // To follow a counter-example step by step, run spin:
 //
