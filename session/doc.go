@@ -15,7 +15,8 @@
 //		Again: session.AfterLoss,
 //	})
 //
-// After the end of ctx, [Stopped] distinguishes an orderly stop from a loss or a failure.
+// After the end of ctx, [Stopped] distinguishes an orderly stop from a loss or a failure. The terms of
+// this library are in docs/reference.md.
 //
 // [TryRun] does the same as Run, but gives up if another holder has the lease. [AcquireWait] waits
 // until it has acquired the lease, and then returns.
@@ -74,37 +75,6 @@
 //   - The program of the holder calls Release, HandOver or Close while the work is running.
 //
 // In all these cases, only the fencing token protects the data.
-//
-// # Terms
-//
-// This library uses the following terms:
-//
-//   - authority: the component that decides every request about a lease. It is a store, or a server
-//     in front of a store.
-//   - holder: a client that acquires a lease. A Session is a holder.
-//   - owner: a label in the record of a lease, which names the holder. It proves nothing.
-//   - lease ID: the ID under which a holder holds a lease. Each incarnation has its own ID.
-//   - incarnation: one period of holding a lease, from a granted Acquire to its release or loss.
-//   - fencing token: a number that rises with every grant. A holder sends it with each write.
-//   - guard: a check at the resource. It refuses a write whose token is older than the newest token
-//     that it has seen.
-//   - mark: the newest token that a guard has seen. The guard stores it.
-//   - belief: a promise that a holder can check without a request: the lease is held until the time
-//     U.
-//   - U: the time on the holder's clock at which the belief ends.
-//   - stop window: the time before U in which work must stop.
-//   - loss: an end of an incarnation, other than by Release, Close or HandOver.
-//   - break: the end of a lease, at the request of another caller, at once or after a grace period.
-//   - unknown: the outcome of a request that was neither granted nor certainly refused.
-//   - in doubt: an ID is in doubt if the outcome of its acquire is unknown. The authority may still
-//     grant that acquire.
-//   - disclosed: an ID is disclosed if Session.ID has returned it. Another holder may hand its lease
-//     over to this ID.
-//   - orphan: a lease that is in force under an ID in which no holder believes.
-//   - pending release: a release that the holder still has to send, so that an ID does not become an
-//     orphan.
-//   - deferred release: a pending release that waits until the work of its incarnation has stopped.
-//   - stuck request: a request that the holder has given up, because the authority does not return.
 //
 // # Goroutines
 //

@@ -3,7 +3,9 @@ package session_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -148,4 +150,17 @@ func until(t testing.TB, h *holder) time.Time {
 		t.Fatal("nothing is held")
 	}
 	return u
+}
+
+func (h *holder) handOver(t testing.TB, to lease.ID) {
+	t.Helper()
+	if err := h.HandOver(context.Background(), to); err != nil {
+		t.Fatalf("hand over: %v", err)
+	}
+}
+
+// The tests make many requests fail, and log records of failed requests would hide the results.
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
 }

@@ -14,55 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write the interaction files again")
 
-// TestInteractions runs the files testdata/*.txt. Each file is a list of commands. After each
-// command, the file lists what the machines ask their shells to do:
-//
-//	# A comment.
-//
-//	a acquire
-//	----
-//	a: sends #1: acquire a1
-//
-// Two holders are called a and b. The requests of the holders are numbered. The IDs of the holder a
-// are a1, a2, ..., and the IDs of the holder b are b1, b2, ... The IDs r1, r2, ... belong to a
-// rival without a machine. The first command describes the world. It is either "config" and the
-// name of a configuration that TestExplore explores, or "world" and the settings that the comment
-// of scriptConfig describes. Times are counted from the beginning. The commands after the first are
-// the events of explore_events_test.go:
-//
-//	a acquire, release, close, settle, wait, disclose, bind   a holder's methods are called
-//	a hand-over b1      a calls HandOver with an ID
-//	a cancel 2          the context of call 2 ends
-//	a unbind a1         a context of WhileHeld for a1 is given back
-//	a stalls            the work under a context makes no progress
-//	a keeps             its lease is kept for two seconds more
-//	a looks             a watch has signalled, and the record is read
-//	a wakes             the time is called at which the machine asked to be called
-//	exchange #1         a request is decided by the authority, and answered
-//	deliver #1          it is decided; the answer is under way
-//	answer #1           the answer arrives
-//	lose #1             the request is lost: its outcome is unknown
-//	lose-answer #1      it is decided, and the answer is lost
-//	delay #1            its outcome is unknown, and it arrives later
-//	arrive #1           it arrives
-//	stick #1            its outcome is unknown, and its Do does not return
-//	return #1           its Do returns
-//	duplicate #1        the request will arrive once more
-//	garble #1           the answer shows a grant of another ID
-//	corrupt #1          the answer of a grant shows a record whose duration is zero
-//	refuse #1           a renewal is granted, and answered by a refusal that shows the own ID
-//	blank #1            it is decided, and the answer is ErrConflict without a record
-//	rival acquire, rival release
-//	break 2s            an operator breaks the lease, with a period or "absent"
-//	tick                a second passes
-//
-// TestExplore prints a violation as an interaction file, which you can save in testdata. To write
-// an interaction file by hand, write the commands, each followed by a line "----" and an empty
-// line. To fill in what the machines do, run
-//
-//	go test -run TestInteractions ./session -update
-//
-// After the run, read the file and check that the machines do the right thing.
+// TestInteractions runs the files testdata/*.txt, each a list of commands and of what the machines then ask
+// their shells to do. testdata/README.md explains them.
 func TestInteractions(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

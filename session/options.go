@@ -110,22 +110,11 @@ type Options struct {
 	// and sets RunOptions.Rand. Default: crypto/rand.
 	Rand io.Reader
 
-	// Logger receives the log records of the Session:
-	//
-	//   - at Debug, each acquire, release and hand-over that succeeded;
-	//   - at Warn, each break when it begins or is shortened;
-	//   - at Warn, "lease: stopping", when the stop window begins;
-	//   - at Warn, the 1st, 2nd, 4th, 8th and so on of a series of failed requests. Requests of all kinds
-	//     belong to one series;
-	//   - at Info, the first request that is answered after a series of failed requests;
-	//   - at Error, each loss and each panic of a handler.
-	//
-	// Each log record has the name of the lease and the owner of the Session. If a request is
-	// refused because another holder has the lease, the request does not count as failed. A slow
-	// Logger does not delay the Session, even if the Logger never returns. If the Logger is too
-	// slow, the Session drops some records and counts them. Only the method Enabled of its Handler is
-	// called at once, for records at Debug, and must not block. Default: slog.Default() at the time of
-	// each record. Use slog.DiscardHandler to turn logging off.
+	// Logger receives the records that docs/operate.md lists, each with the name of the lease and the
+	// owner of the Session. A slow Logger does not delay the Session, even if it never returns: the Session
+	// then drops some records and counts them. Only the method Enabled of its Handler is called at once,
+	// for records at Debug, and must not block. Default: slog.Default() at the time of each record. Use
+	// slog.DiscardHandler to turn logging off.
 	Logger *slog.Logger
 
 	// Trace is a set of hooks for the events of the Session. Default: none.

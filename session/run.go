@@ -74,27 +74,11 @@ type RunOptions struct {
 	// no limit.
 	ProgressTimeout time.Duration
 
-	// Logger receives these records:
-	//
-	//   - at Info, "lease: waiting for another holder", when Run or AcquireWait is first refused
-	//     because the lease is locked. The record has the owner of the holder if the owner is known.
-	//     Later refusals are not logged until Run contends again.
-	//   - at Warn, "lease: acquire failed", with the error, for the 1st, 2nd, 4th, 8th and so on of
-	//     a series of failed attempts that Run or AcquireWait repeats. After a series of failed
-	//     attempts, at Info, "lease: the authority answers again", for the first attempt that is
-	//     granted or is refused because the lease is locked. If the Lease is a [Session] or a type
-	//     that embeds a Session, neither Run nor AcquireWait writes these two records, because a
-	//     Session logs its failures itself.
-	//   - at Info, "lease: term began", when a term begins;
-	//   - at Info, "lease: term ended", when a term ends without an error, or after the caller has ended
-	//     the context;
-	//   - at Warn, "lease: term ended", with the error, if the lease was lost or was about to end, or if
-	//     the function failed before the caller ended the context.
-	//
-	// A slow Logger delays the end of Run by at most a tenth of a second, even if the Logger never
-	// returns. Default: the Logger of the Session, if the Lease is a [Session] or a type that embeds
-	// a Session. For other Leases, the default is slog.Default() at the time of each record. Use
-	// slog.DiscardHandler to turn logging off.
+	// Logger receives, at Info, that Run waits for another holder, and when a term begins and ends. A
+	// term that ends with a loss or an error, and failed attempts of a Lease that is no [Session], are
+	// logged at Warn: see docs/operate.md. A slow Logger delays the end of Run by at most a tenth of a
+	// second. Default: the Logger of the Session, if the Lease is a [Session] or a type that embeds one,
+	// and otherwise slog.Default() at the time of each record. slog.DiscardHandler turns logging off.
 	Logger *slog.Logger
 
 	// Clock is the source of time. Default: the Clock of the Session, if the Lease is a [Session] or a

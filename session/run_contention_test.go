@@ -180,3 +180,80 @@ func TestRunOptions(t *testing.T) {
 		}
 	}
 }
+
+var errTable = errors.New("no such table")
+
+// The fault failWith fails every request at once with an error.
+func failWith(err error) fault {
+	return func(context.Context, func(context.Context) (lease.Result, error)) (lease.Result, error) {
+		return lease.Result{}, err
+	}
+}
+
+func idle(context.Context, lease.Token) error { return nil }
+
+// If attempts fail with permanent errors for 30 s, Run and AcquireWait return the last one, even if
+// the text of the error is different each time. They never return
+// because of an error that is not marked as permanent.
+func TestPermanentErrorEndsContending(t *testing.T) {
+	for name, contend := range contenders {
+		for _, c := range []struct {
+			err       error
+			permanent bool
+		}{
+			{lease.Permanent(errTable), true},
+			{fmt.Errorf("load: %w", lease.Permanent(errTable)), true},
+			{errTable, false},
+		} {
+			t.Run(fmt.Sprint(name, " ", c.permanent), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := overMemory()
+					h := n.open(t, nil)
+					n.keep(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+						return failWith(fmt.Errorf("request %d: %w", n.count(lease.ActionAcquire), c.err))(ctx, send)
+					})
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					defer cancel()
+					began := time.Now()
+					err := contend(ctx, h, nil)
+					took := time.Since(began)
+					if !errors.Is(err, errTable) || errors.Is(err, context.DeadlineExceeded) == c.permanent {
+						t.Errorf("%v", err)
+					}
+					if c.permanent && (took < 30*time.Second || took > 40*time.Second) {
+						t.Errorf("it took %v", took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The functions in contenders are the two ways to contend for a lease.
+var contenders = map[string]func(context.Context, lease.Lease, *session.RunOptions) error{
+	"Run": func(ctx context.Context, l lease.Lease, o *session.RunOptions) error {
+		return session.Run(ctx, l, func(context.Context, lease.Token) error { panic("called") }, o)
+	},
+	"Acquire": func(ctx context.Context, l lease.Lease, o *session.RunOptions) error {
+		_, err := session.AcquireWait(ctx, l, o)
+		return err
+	},
+}
+
+// One attempt has an unknown outcome, and an error of the next attempt shows that no attempt can
+// ever be granted. The contender releases the lease, and returns the error of the release if the
+// release fails. SPEC N3.
+func TestHopelessTellsWhatItCouldNotRelease(t *testing.T) {
+	for how, contend := range contenders {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			h := n.open(t, nil)
+			n.meet(lease.ActionAcquire, failAnswer, refuse(lease.ErrDuration, lease.Result{}))
+			n.meet(lease.ActionRelease, refuse(lease.ErrConflict, lease.Result{}))
+			err := contend(t.Context(), h, nil)
+			if !errors.Is(err, lease.ErrDuration) || !errors.Is(err, lease.ErrConflict) {
+				t.Errorf("%s: %v", how, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,72 @@
+package session_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// Acquire returns after the hooks have been called, even if its context ends at the moment when the
+// Acquire is decided. SPEC H2.
+func TestAcquireWaitsForItsHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		var notified atomic.Bool
+		h := overMemory().open(t, &session.Options{Trace: &session.Trace{Acquire: func(session.AcquireInfo) {
+			cancel()
+			time.Sleep(time.Second)
+			notified.Store(true)
+		}}})
+		tok, ok, err := h.AcquireWithToken(ctx)
+		if !ok || err != nil || !notified.Load() || tok != h.Token() {
+			t.Errorf("%v, %v, %v; the hook has returned: %v", tok, ok, err, notified.Load())
+		}
+		h.alive(t, true)
+	})
+}
+
+// Close waits for a step that a timer has begun.
+func TestCloseWaitsForTheTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		var over atomic.Bool
+		began := make(chan struct{})
+		h := n.open(t, &session.Options{Trace: &session.Trace{Lost: func(*lease.LostError) {
+			close(began)
+			time.Sleep(time.Second)
+			over.Store(true)
+		}}})
+		h.acquire(t)
+		n.keep(lease.ActionRenew, n.hang)
+		<-began
+		n.heal()
+		synctest.Wait()
+		if err := h.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !over.Load() {
+			t.Error("Close returned while the timer runs")
+		}
+	})
+}
+
+// Renewals are marked as urgent. An acquire and a release are not.
+func TestOnlyRenewalsAreUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, nil)
+		h.acquire(t)
+		time.Sleep(time.Minute)
+		h.release(t)
+		for _, r := range n.requests() {
+			if r.urgent != (r.Action == lease.ActionRenew) {
+				t.Errorf("%v: urgent %v", r.Action, r.urgent)
+			}
+		}
+	})
+}
