@@ -52,12 +52,7 @@ func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) 
 			held = append(held, i)
 		}
 	}
-	for i, h := range locked {
-		if i >= n && !h.breaking && !h.foreign {
-			s.breaks = append(s.breaks, i)
-		}
-	}
-	slices.Sort(s.breaks)
+	s.breaks = excess(locked, n)
 	rank := max(0, s.rank-overdue)
 	if rank < len(free) {
 		s.take = free[rank]
@@ -72,6 +67,16 @@ func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) 
 		s.breaks = append(s.breaks, held[rank])
 	}
 	return s
+}
+
+// excess returns the slots to break that are not among the first n.
+func excess(locked map[int]holder, n int) (slots []int) {
+	for i, h := range locked {
+		if i >= n && !h.breaking && !h.foreign {
+			slots = append(slots, i)
+		}
+	}
+	return slots
 }
 
 // before reports whether a gets a slot earlier than b.

@@ -3,6 +3,8 @@ package slots
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -14,27 +16,21 @@ import (
 // A run is the state of one call of Run.
 type run struct {
 	*Slots
-	f       func(context.Context, lease.Token) error
-	me      waiter
-	random  lease.ID        // from which me.id follows
-	waiting *numbered.Lease // the place in the queue; nil if the call has not queued up
-	freeFor map[int]int     // for how many lists a slot has been free
-	watches watches         // of the slots, while this call is the first waiter
-	bad     time.Time       // since when all attempts have failed with permanent errors; zero if they have not
-	leaving chan struct{}   // closed when the lease of the queue has been released; nil if that has not begun
+	f        func(context.Context, lease.Token) error
+	me       waiter
+	random   lease.ID        // from which me.id follows
+	waiting  *numbered.Lease // the place in the queue; nil if the call has not queued up
+	freeFor  map[int]int     // for how many lists a slot has been free
+	watches  watches         // of the slots, while this call is the first waiter
+	bad      time.Time       // since when all attempts have failed with permanent errors; zero if they have not
+	last     error           // of the last look
+	failures int             // of looks in a row
+	leaving  chan struct{}   // closed when the lease of the queue has been released; nil if that has not begun
 }
 
 // patience is how many lists a free slot may stay free before the next waiter tries it, in place of
 // a waiter ahead that may have crashed.
 const patience = 3
-
-// slotSession is a Session whose AcquireUnlessHeld does not wait to see whether the holder is alive:
-// the next list shows it.
-type slotSession struct{ *session.Session }
-
-func (s slotSession) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error) {
-	return s.AcquireWithToken(ctx)
-}
 
 // look lists the leases and takes the next step. The result done reports whether f has returned.
 func (r *run) look(ctx context.Context) (done bool, err error) {
@@ -115,8 +111,8 @@ func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = r.close(ctx, s) }()
-	_, err = session.TryRun(ctx, slotSession{s}, func(ctx context.Context, tok lease.Token) error {
+	defer func() { _ = numbered.Close(ctx, s, r.o.Session) }()
+	_, err = session.TryRun(ctx, numbered.Member{Session: s}, func(ctx context.Context, tok lease.Token) error {
 		if i >= int(r.n.Load()) {
 			return nil // SetN has removed the slot meanwhile
 		}
@@ -126,7 +122,7 @@ func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 			r.leaving = make(chan struct{})
 			go func() {
 				defer close(r.leaving)
-				_ = r.close(ctx, r.waiting.Session)
+				_ = numbered.Close(ctx, r.waiting.Session, r.o.Session)
 			}()
 		}
 		return r.f(ctx, tok)
@@ -139,16 +135,37 @@ func (r *run) leave(ctx context.Context) {
 	if r.leaving != nil {
 		<-r.leaving
 	} else if r.waiting != nil {
-		_ = r.close(ctx, r.waiting.Session)
+		_ = numbered.Close(ctx, r.waiting.Session, r.o.Session)
 	}
 }
 
-// close releases a lease and ends its Session. It waits for at most two requests, even if ctx has
-// ended; a lease that cannot be released ends by itself.
-func (r *run) close(ctx context.Context, s *session.Session) error {
-	ctx, cancel := timing.WithTimeout(context.WithoutCancel(ctx), r.o.Session.Clock, 2*r.o.Session.RequestTimeout)
-	defer cancel()
-	return s.Close(ctx)
+// report logs the 1st, 2nd, 4th, 8th and so on of a series of errors, and the first success after them.
+func (r *run) report(err error) {
+	to := r.o.Session.Logger
+	if to == nil {
+		to = slog.Default()
+	}
+	switch r.last = err; {
+	case err == nil && r.failures > 0:
+		to.Info("slots: the authority answers again", "prefix", r.prefix, "failures", r.failures)
+		r.failures = 0
+	case err != nil:
+		if r.failures++; r.failures&(r.failures-1) == 0 { // a power of two
+			to.Warn("slots: failed", "prefix", r.prefix, "failures", r.failures, "err", err)
+		}
+	}
+}
+
+// stopped returns one error that matches ctx.Err(), the cause of ctx and the last error, if there is one.
+func (r *run) stopped(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); !errors.Is(cause, err) {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	if r.last != nil {
+		err = fmt.Errorf("%w; the last error: %w", err, r.last)
+	}
+	return err
 }
 
 // isPermanent reports whether all attempts have failed with permanent errors for 30 s.
@@ -168,7 +185,7 @@ func (r *run) isPermanent(err error) bool {
 func isHopeless(err error) bool {
 	code := lease.CodeOf(err)
 	badArgument := code >= lease.ErrAction && code <= lease.ErrOption
-	return badArgument || code == lease.ErrClosed || code == lease.ErrEpochLimit
+	return badArgument || code == lease.ErrClosed || code == lease.ErrEpochLimit || errors.Is(err, errors.ErrUnsupported)
 }
 
 // pause waits for d, or until a watched slot changes. The signals of renewals cost at most one list in

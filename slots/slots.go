@@ -2,7 +2,6 @@ package slots
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -48,7 +47,7 @@ func (o *Options) complete() (*Options, error) {
 	}
 	c.Session = s
 	if c.Interval == 0 {
-		c.Interval = min(max(s.Duration/12, time.Millisecond), lease.Infinite/64)
+		c.Interval = min(max(s.Duration/12, time.Millisecond), numbered.MaxInterval)
 	}
 	if c.Grace == 0 {
 		c.Grace = s.Duration
@@ -64,7 +63,7 @@ func (o *Options) complete() (*Options, error) {
 		{s.TakeOver, "Session.TakeOver", s.TakeOver, "must be false, because each call of Run has a slot of its own"},
 		{len(s.Owner) > 900, "Session.Owner", fmt.Sprintf("%d bytes", len(s.Owner)), "must have at most 900 bytes"},
 		{c.Interval < time.Millisecond, "Interval", c.Interval, "must be at least 1ms; did you forget the unit?"},
-		{c.Interval > lease.Infinite/64, "Interval", c.Interval, "must be at most 4.5 years"},
+		{c.Interval > numbered.MaxInterval, "Interval", c.Interval, "must be at most 4.5 years"},
 		{c.Grace < time.Millisecond, "Grace", c.Grace, "must be at least 1ms; did you forget the unit?"},
 	} {
 		if f.bad {
@@ -74,7 +73,7 @@ func (o *Options) complete() (*Options, error) {
 	if errs != nil {
 		return nil, errors.Join(errs...)
 	}
-	c.Grace = min(s.Duration, max(c.Grace, s.RenewInterval+2*s.RequestTimeout+max(0, s.StopWindow)))
+	c.Grace = numbered.BreakGrace(s, c.Grace)
 	return &c, nil
 }
 
@@ -149,17 +148,7 @@ func (s *Slots) SetN(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	return s.breakAll(ctx, decide(waiter{}, nil, l.locked, n, 0).excess(n))
-}
-
-// excess returns the slots to break that are not among the first n.
-func (st step) excess(n int) (slots []int) {
-	for _, i := range st.breaks {
-		if i >= n {
-			slots = append(slots, i)
-		}
-	}
-	return slots
+	return s.breakAll(ctx, excess(l.locked, n))
 }
 
 func (s *Slots) breakAll(ctx context.Context, slots []int) (err error) {
@@ -176,10 +165,12 @@ func (s *Slots) breakAll(ctx context.Context, slots []int) (err error) {
 // and the error of Run after a loss, are those of [session.Run]. If a waiter with a higher Priority
 // needs the slot, or SetN removes it, the error matches [lease.ErrBroken].
 //
-// If ctx ends while Run waits, Run returns an error that matches the cause of ctx. If a request can
+// If ctx ends while Run waits, Run returns an error that matches the cause of ctx, and the last error of
+// the store if its last answer was one. If a request can
 // never be granted, because of a bad argument, such as a Duration that the store does not grant, or
 // because the store is closed, Run returns the error at once. If the store fails with permanent errors
-// ([lease.Permanent]) for 30 s while Run waits, Run returns the last of them. Other errors are tried again.
+// ([lease.Permanent]) for 30 s while Run waits, Run returns the last of them. Other errors are tried again,
+// and the 1st, 2nd, 4th, 8th and so on of a series are logged to Session.Logger at Warn.
 func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) error {
 	if f == nil {
 		return lease.Missing("Run.f")
@@ -187,33 +178,24 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 	s.mu.Lock()
 	random := s.random.ID()
 	s.mu.Unlock()
-	r := &run{Slots: s, f: f, random: random, me: waiter{id: id(random), priority: s.o.Priority}, freeFor: map[int]int{}, watches: watches{changed: make(chan struct{}, 1)}}
+	r := &run{Slots: s, f: f, random: random, me: waiter{id: numbered.ID(random), priority: s.o.Priority}, freeFor: map[int]int{}, watches: watches{changed: make(chan struct{}, 1)}}
 	defer r.leave(ctx)
 	defer r.watches.end()
 	for {
 		began := s.o.Session.Clock.Now()
 		done, err := r.look(ctx)
-		if done || ctx.Err() != nil {
-			return waitError(ctx, done, err)
-		}
-		if r.isPermanent(err) || isHopeless(err) {
+		switch {
+		case done:
+			return err
+		case ctx.Err() != nil:
+			return r.stopped(ctx)
+		case r.isPermanent(err), isHopeless(err):
 			return err
 		}
+		r.report(err)
 		s.mu.Lock()
 		pause := s.random.Shorten(s.o.Interval, 0.1)
 		s.mu.Unlock()
 		r.pause(ctx, pause-s.o.Session.Clock.Now().Sub(began))
 	}
-}
-
-func id(random lease.ID) string { return hex.EncodeToString(random[:8]) }
-
-func waitError(ctx context.Context, done bool, err error) error {
-	if done {
-		return err
-	}
-	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
-		return errors.Join(ctx.Err(), cause)
-	}
-	return ctx.Err()
 }

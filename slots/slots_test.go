@@ -1,6 +1,7 @@
 package slots
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -455,6 +456,40 @@ func TestRunBadArgument(t *testing.T) {
 			t.Errorf("the store grants at most 1s: %v", err)
 		}
 	})
+}
+
+// While the store fails, the 1st, 2nd, 4th and so on of the errors are logged, and Run tries again. If ctx
+// ends, its error has the last one, in one line.
+func TestRunWhileTheStoreFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, refused := newHouse(t), errors.New("connection refused")
+		var log bytes.Buffer
+		a := h.store.Authority()
+		s, err := New(failing{a, a.(lease.Lister), refused}, "x/", 1, &Options{Session: &session.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err = s.Run(ctx, h.work("a", 0))
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, refused) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v", err)
+		}
+		if n := strings.Count(log.String(), "connection refused"); n < 8 || n > 12 {
+			t.Errorf("%d records in an hour:\n%s", n, &log)
+		}
+	})
+}
+
+// A failing authority cannot list.
+type failing struct {
+	lease.Authority
+	lease.Lister
+	err error
+}
+
+func (f failing) List(context.Context, string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) { yield(lease.Entry{}, f.err) }
 }
 
 // The longest prefix that New accepts leaves room for the names of the slots and of the queue.
