@@ -28,8 +28,8 @@ type move struct {
 }
 
 // plan returns the moves after which every member has its share. It depends only on its arguments,
-// and not on their order, so all processes that see the same list agree on every move: the process
-// from gives the shard, and only the process to acquires it.
+// and not on their order, so all processes that see the same list agree on every move. Its giver ends the
+// work, and only its taker acquires the lease.
 //
 // There are as few moves as possible. If every member has its share and no shard is free, or if
 // no process may take more shards, there are none. A process that is not a member keeps nothing.

@@ -2,7 +2,6 @@ package shards
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -100,7 +99,8 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 //
 // When ctx has ended, Run ends all work, waits until it has returned and its leases are released, and
 // returns nil. Run returns an error only if it cannot begin: names or work is nil, another call of
-// Run uses the Group, or the store fails with a permanent error ([lease.Permanent]) for 30 s.
+// Run uses the Group, a request can never be granted, such as one with a Duration that the store does
+// not grant, or the store fails with permanent errors ([lease.Permanent]) for 30 s.
 func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, error), work Work) error {
 	switch {
 	case names == nil:
@@ -123,9 +123,9 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 	random := dice.Dice{Reader: &g.o.Session.Rand}
 	drawn := random.ID()
 	r := &run{
-		Group: g, id: id(drawn), source: names, workFunc: work, clock: g.o.Session.Clock,
-		held: map[string]*holding{}, avoid: map[string]*avoided{}, freeFor: map[string]int{}, due: map[lost]time.Time{},
-		slots: make(chan struct{}, acquiresAtOnce), interval: g.o.Interval,
+		Group: g, id: numbered.ID(drawn), source: names, workFunc: work, clock: g.o.Session.Clock,
+		held: map[string]*holding{}, avoid: map[string]*avoided{}, freeFor: map[string]int{}, due: map[owed]time.Time{},
+		permits: make(chan struct{}, acquiresAtOnce), interval: g.o.Interval,
 	}
 	r.label = label(g.o.Session.Owner, r.id)
 	o := *g.o.Session
@@ -157,8 +157,6 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 	return nil
 }
 
-func id(random lease.ID) string { return hex.EncodeToString(random[:8]) }
-
 // acquiresAtOnce limits the requests of a process that gets many shards at once.
 const acquiresAtOnce = 32
 
@@ -171,7 +169,7 @@ type run struct {
 	source    func(context.Context) ([]string, error)
 	workFunc  Work
 	clock     lease.Clock
-	slots     chan struct{} // full while acquiresAtOnce acquires are running; used by all goroutines
+	permits   chan struct{} // full while acquiresAtOnce acquires are running; used by all goroutines
 	works     sync.WaitGroup
 
 	asking   chan asked // the answer to a call of source that has not returned; nil if there is none
@@ -182,15 +180,15 @@ type run struct {
 	unnamed  int // number of failed calls of source in a row
 
 	freeFor map[string]int     // for how many lists a shard has been free
-	due     map[lost]time.Time // since when another process should give a shard
+	due     map[owed]time.Time // since when another process should give a shard
 
 	heldMu sync.Mutex
 	held   map[string]*holding // guarded by heldMu
 	avoid  map[string]*avoided // guarded by heldMu
 }
 
-// A lost is an incarnation of a shard that another process should give.
-type lost struct {
+// An owed is an incarnation of a shard that another process should give.
+type owed struct {
 	name string
 	tok  lease.Token
 }
@@ -332,7 +330,7 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 			r.reportBalanced(loads[r.id], len(members))
 		}
 	}
-	due := map[lost]time.Time{}
+	due := map[owed]time.Time{}
 	for _, m := range moves {
 		s := seen.shards[m.name]
 		switch {
@@ -343,7 +341,7 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 			r.order++
 			r.take(ctx, m.name, r.order)
 		case m.from != "":
-			key := lost{m.name, s.Token}
+			key := owed{m.name, s.Token}
 			since, known := r.due[key]
 			if !known {
 				since = now
@@ -359,6 +357,7 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 	if !first {
 		r.takeOverdue(ctx, members, shards, loads)
 	}
+	r.forget(names)
 }
 
 // merge returns all shards of the group with their holders. What this process holds it knows better
@@ -412,7 +411,7 @@ func (r *run) breakLease(ctx context.Context, m move) {
 	r.works.Go(func() {
 		ctx, cancel := timing.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
 		defer cancel()
-		if _, err := lease.Break(ctx, r.authority, shardName(r.prefix, m.name), lease.Grace(r.o.breakGrace())); err != nil {
+		if _, err := lease.Break(ctx, r.authority, shardName(r.prefix, m.name), lease.Grace(numbered.BreakGrace(r.o.Session, r.o.Grace))); err != nil {
 			if !lease.CodeOf(err).Refusal() {
 				r.reportFailed(m.name, err, 1)
 			}
@@ -444,11 +443,16 @@ func (r *run) takeOverdue(ctx context.Context, members []member, shards []shard,
 			r.take(ctx, s.name, 0)
 		}
 	}
-	for name := range r.freeFor { // names that are gone
-		if !r.names[name] {
-			delete(r.freeFor, name)
-		}
-	}
+}
+
+// forget drops what is remembered about names that are gone, and about failures that are long ago.
+func (r *run) forget(names map[string]bool) {
+	maps.DeleteFunc(r.freeFor, func(name string, _ int) bool { return !names[name] })
+	r.heldMu.Lock()
+	defer r.heldMu.Unlock()
+	maps.DeleteFunc(r.avoid, func(name string, a *avoided) bool {
+		return !names[name] && r.clock.Now().Sub(a.until) > 8*r.o.Session.Duration
+	})
 }
 
 // stop ends all work, waits for it, and gives up the lease of the process. The lease goes first, so
@@ -460,18 +464,11 @@ func (r *run) stop(ctx context.Context) {
 	for _, h := range held {
 		h.end(ErrStopping)
 	}
-	if err := r.close(context.WithoutCancel(ctx), r.self.Session); err != nil {
+	if err := numbered.Close(ctx, r.self.Session, r.o.Session); err != nil {
 		r.reportFailed("", err, 1)
 	}
 	r.works.Wait()
 	if r.asking != nil {
 		<-r.asking
 	}
-}
-
-// close releases a lease and ends its Session. It waits for at most two requests.
-func (r *run) close(ctx context.Context, s *session.Session) error {
-	ctx, cancel := timing.WithTimeout(ctx, r.clock, 2*r.o.Session.RequestTimeout)
-	defer cancel()
-	return s.Close(ctx)
 }

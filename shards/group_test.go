@@ -413,6 +413,43 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
+// A request that can never be granted ends Run.
+func TestRunBadArgument(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(&memory.Options{Limits: lease.Limits{MaxDuration: time.Second}})
+		g, err := New(store.Authority(), "x/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = g.Run(t.Context(), func(context.Context) ([]string, error) { return nil, nil }, func(context.Context, string, lease.Token) error { return nil })
+		if lease.CodeOf(err) != lease.ErrDuration {
+			t.Errorf("the store grants at most 1s: %v", err)
+		}
+	})
+}
+
+// What is remembered about a name that is gone is forgotten when it has not failed for long.
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, err := new(Options).complete()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &run{Group: &Group{o: o}, clock: o.Session.Clock, avoid: map[string]*avoided{}, freeFor: map[string]int{"gone": 1, "there": 1}}
+		there := map[string]bool{"there": true}
+		r.fail("gone", interval)
+		r.fail("there", interval)
+		r.forget(there)
+		if len(r.avoid) != 2 || len(r.freeFor) != 1 {
+			t.Errorf("%d names are avoided, and %d are free", len(r.avoid), len(r.freeFor))
+		}
+		time.Sleep(interval + 8*duration + 1)
+		if r.forget(there); r.avoid["gone"] != nil || r.avoid["there"] == nil {
+			t.Errorf("avoided: %v", r.avoid)
+		}
+	})
+}
+
 // Processes that run one after another use few names, because a store may keep the record of each.
 func TestFewNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/numbered"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -36,10 +37,13 @@ type Options struct {
 	// Trace is a set of hooks. Default: none.
 	Trace *Trace
 
-	// Logger receives a record for each shard that is taken or given (Debug) and that is lost or
-	// failed (Warn), one with the number of this process's shards when all shares are balanced (Info),
-	// and one for the 1st, 2nd, 4th, 8th and so on of a series of failed lists or failed calls of the
-	// function names (Warn). Default: slog.Default() at the time of each record.
+	// Logger receives these records. Default: slog.Default() at the time of each record.
+	//
+	//   - at Debug, each shard that is taken or given;
+	//   - at Info, the number of this process's shards, when all shares are balanced;
+	//   - at Warn, each shard that is lost, and each lease that is broken;
+	//   - at Warn, the 1st, 2nd, 4th, 8th and so on of a series of failures of one shard, of lists, or of
+	//     the function names.
 	Logger *slog.Logger
 }
 
@@ -55,13 +59,13 @@ func (o *Options) complete() (*Options, error) {
 	}
 	c.Session = s
 	if c.Interval == 0 {
-		c.Interval = min(max(s.Duration/6, time.Millisecond), lease.Infinite/64)
+		c.Interval = min(max(s.Duration/6, time.Millisecond), numbered.MaxInterval)
 	}
 	if c.Weight == 0 {
 		c.Weight = 1
 	}
 	if c.Grace == 0 {
-		c.Grace = min(s.Duration, lease.Infinite/64)
+		c.Grace = min(s.Duration, numbered.MaxInterval)
 	}
 	if c.Trace == nil {
 		c.Trace = new(Trace)
@@ -78,8 +82,8 @@ func (o *Options) complete() (*Options, error) {
 		{len(s.Owner) > maxOwner, "Session.Owner", fmt.Sprintf("%d bytes", len(s.Owner)), fmt.Sprintf("must have at most %d bytes", maxOwner)},
 		{c.Interval < time.Millisecond, "Interval", c.Interval, "must be at least 1ms; did you forget the unit?"},
 		{c.Grace < time.Millisecond, "Grace", c.Grace, "must be at least 1ms; did you forget the unit?"},
-		{c.Interval > lease.Infinite/64, "Interval", c.Interval, "must be at most 4.5 years"},
-		{c.Grace > lease.Infinite/64, "Grace", c.Grace, "must be at most 4.5 years"},
+		{c.Interval > numbered.MaxInterval, "Interval", c.Interval, "must be at most 4.5 years"},
+		{c.Grace > numbered.MaxInterval, "Grace", c.Grace, "must be at most 4.5 years"},
 		{c.Weight < 1 || c.Weight > maxWeight, "Weight", c.Weight, fmt.Sprintf("must be from 1 to %d", maxWeight)},
 		{c.Max < 0, "Max", c.Max, "must not be negative"},
 	} {
@@ -100,10 +104,3 @@ const (
 
 // maxInterval is the longest interval between two lists, even if a list takes long.
 func (o *Options) maxInterval() time.Duration { return max(o.Interval, o.Session.Duration) }
-
-// breakGrace returns the grace of a break. It is long enough for the holder to learn of the break
-// and to stop its work, and not longer than a lease, because some stores refuse longer breaks.
-func (o *Options) breakGrace() time.Duration {
-	s := o.Session
-	return min(s.Duration, max(o.Grace, s.RenewInterval+2*s.RequestTimeout+max(0, s.StopWindow)))
-}

@@ -23,12 +23,12 @@ var plantedBugs = []struct{ name, file, old, new string }{
 	{"running work moves before free shards", "assign.go", "cmp.Compare(a.holder, b.holder), cmp.Compare(b.order", "cmp.Compare(b.holder, a.holder), cmp.Compare(b.order"},
 	{"a receiver gets every shard", "assign.go", "lacks[to]--", "lacks[to] += 0"},
 	{"the first look acquires", "group.go", "		case first:\n", "		case first && m.from != \"\":\n"},
-	{"one shard is taken for each look", "group.go", "		case m.from == \"\" && m.to == r.id:\n", "		case m.from == \"\" && m.to == r.id && r.order > 0 && len(due) > 0:\n		case m.from == \"\" && m.to == r.id:\n			due[lost{}] = now\n"},
+	{"one shard is taken for each look", "group.go", "		case m.from == \"\" && m.to == r.id:\n", "		case m.from == \"\" && m.to == r.id && r.order > 0 && len(due) > 0:\n		case m.from == \"\" && m.to == r.id:\n			due[owed{}] = now\n"},
 	{"all processes take a free shard", "group.go", "m.from == \"\" && m.to == r.id", "m.from == \"\""},
 	{"the lease of hung work is not broken", "group.go", "now.Sub(since) > r.o.Grace", "now.Sub(since) > 100*r.o.Grace"},
 	{"the lease is broken at once", "group.go", "now.Sub(since) > r.o.Grace+2*r.interval", "now.Sub(since) >= 0"},
-	{"a break has no grace", "group.go", "lease.Grace(r.o.breakGrace())", "lease.Grace(0)"},
-	{"a stopping process keeps its own lease", "group.go", "	if err := r.close(context.WithoutCancel(ctx), r.self.Session)", "	r.works.Wait()\n	if err := r.close(context.WithoutCancel(ctx), r.self.Session)"},
+	{"a break has no grace", "group.go", "lease.Grace(numbered.BreakGrace(r.o.Session, r.o.Grace))", "lease.Grace(0)"},
+	{"a stopping process keeps its own lease", "group.go", "	if err := numbered.Close(ctx, r.self.Session", "	r.works.Wait()\n	if err := numbered.Close(ctx, r.self.Session"},
 	{"Run does not wait for the work", "group.go", "	r.works.Wait()\n", ""},
 	{"a process does not announce itself again", "group.go", "if !r.self.CheckAlive() {", "if false {"},
 	{"a failed call of names empties the list", "group.go", "	if asked != nil {\n", "	if asked != nil {\n		r.names = nil\n"},
@@ -36,10 +36,11 @@ var plantedBugs = []struct{ name, file, old, new string }{
 	{"shards that are not taken stay free", "group.go", "n >= patience &&", "n < 0 &&"},
 	{"an overdue shard is given first", "group.go", "r.take(ctx, s.name, 0)", "r.take(ctx, s.name, 1<<62)"},
 	{"a shard with work that hangs counts as held", "work.go", "return h.session == nil || h.session.CheckAlive()", "return true"},
+	{"names that are gone are remembered", "group.go", "return !names[name] && r.clock", "return false && r.clock"},
 	{"a shard that fails is kept", "work.go", "failures >= mostFailures && r.hasOthers()", "failures < 0"},
 	{"a shard that failed is taken again at once", "work.go", "a.until = r.clock.Now().Add(min(pause, longest))", "a.until = r.clock.Now()"},
 	{"the context of the work does not end with the lease", "work.go", "err := r.work(ctx, h, tok)", "err := r.work(h.ctx, h, tok)"},
-	{"slots are never free again", "work.go", "			<-r.slots\n", ""},
+	{"permits are never free again", "work.go", "			<-r.permits\n", ""},
 }
 
 // Every planted bug fits the code. With -shards.planted it is also compiled, and must be found:

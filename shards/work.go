@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/numbered"
 	"github.com/fencedlease/lease/internal/timing"
 	"github.com/fencedlease/lease/session"
 )
@@ -26,19 +27,11 @@ type holding struct {
 // running after its lease has ended.
 func (h *holding) mine() bool { return h.session == nil || h.session.CheckAlive() }
 
-// shardSession is a Session whose AcquireUnlessHeld does not wait to see whether the holder of a
-// shard is alive: the next list shows it.
-type shardSession struct{ *session.Session }
-
-func (s shardSession) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error) {
-	return s.AcquireWithToken(ctx)
-}
-
 // hold acquires the lease of a shard, works on it, and releases the lease.
 func (r *run) hold(h *holding) {
 	defer r.drop(h)
 	select {
-	case r.slots <- struct{}{}:
+	case r.permits <- struct{}{}:
 	case <-h.ctx.Done():
 		return
 	}
@@ -46,7 +39,7 @@ func (r *run) hold(h *holding) {
 	acquired := func() {
 		if acquiring {
 			acquiring = false
-			<-r.slots
+			<-r.permits
 		}
 	}
 	defer acquired()
@@ -62,7 +55,7 @@ func (r *run) hold(h *holding) {
 		cause error
 		ended time.Time
 	)
-	ran, err := session.TryRun(h.ctx, shardSession{s}, func(ctx context.Context, t lease.Token) error {
+	ran, err := session.TryRun(h.ctx, numbered.Member{Session: s}, func(ctx context.Context, t lease.Token) error {
 		acquired()
 		tok = t
 		r.heldMu.Lock()
@@ -94,7 +87,7 @@ func (r *run) hold(h *holding) {
 		r.reportFailed(h.name, err, r.fail(h.name, r.o.Interval))
 	}
 	// Close sends the release again if it has failed. After a loss, the store often does not answer.
-	if err := r.close(context.WithoutCancel(h.ctx), s); err != nil && !lost {
+	if err := numbered.Close(h.ctx, s, r.o.Session); err != nil && !lost {
 		r.reportFailed(h.name, err, 1)
 	}
 }
