@@ -51,7 +51,7 @@ func (end ender) answer(outcome) { end(errAnswered) }
 // answer.
 func (s *Session) wait(ctx context.Context, spread func() time.Duration, isEnough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
-	n := s.begin(replyTo{ctx, ender(end)}, (*machine).await)
+	n := s.begin(replyTo{ctx: ctx, to: ender(end)}, (*machine).await)
 	defer s.cancel(n, nil)
 	f := s.follower()
 	f.Spread = spread
@@ -84,17 +84,21 @@ func (s *Session) wait(ctx context.Context, spread func() time.Duration, isEnoug
 }
 
 // watchHeld watches the record until ctx ends. At the beginning and after each signal it passes the
-// record to the machine. If the watch is lost, it begins a new one after at most one RenewInterval.
+// record to the machine, and repeats a read that fails after about one RetryDelay. If the watch is lost,
+// it begins a new one after at most one RenewInterval.
 func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	f := s.follower()
 	defer f.Unwatch()
 	for ctx.Err() == nil {
+		pause := lease.Infinite
 		if f.Watch(ctx) {
 			if res, known := f.Look(ctx); known {
 				s.step(func(m *machine, now time.Time) { m.looked(now, id, res.Record) })
+			} else if f.Err != follow.ErrNoTime {
+				pause = s.jitter(s.o.RetryDelay)
 			}
 		}
-		f.Wait(ctx, lease.Infinite)
+		f.Wait(ctx, pause)
 	}
 }
 

@@ -75,3 +75,20 @@ func TestWatchCosts(t *testing.T) {
 		}
 	})
 }
+
+// If the read after the signal of a break fails, it is repeated soon.
+func TestWatchReadsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{Watch: true, Duration: time.Hour}) // the first renewal is later
+		h.acquire(t)
+		synctest.Wait()
+		n.meet(lease.ActionRead, failRequest)
+		n.breaks(t, 20*time.Second)
+		time.Sleep(2500 * time.Millisecond) // the default RetryDelay
+		synctest.Wait()
+		if len(h.breaks()) != 1 {
+			t.Errorf("%d breaks are known", len(h.breaks()))
+		}
+	})
+}

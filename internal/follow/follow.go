@@ -40,7 +40,9 @@ type Follower struct {
 
 var (
 	errSilent = errors.New("the authority has not answered in time")
-	errNoTime = errors.New("the authority has returned no time")
+
+	// ErrNoTime is the Err of a Look if the authority has returned no record with its time.
+	ErrNoTime = errors.New("the authority has returned no time")
 )
 
 // mostAsking is the largest number of outstanding Looks of an owner, and the largest number of
@@ -86,7 +88,7 @@ func (f *Follower) Look(ctx context.Context) (res lease.Result, known bool) {
 	case !in:
 		f.Err = errSilent
 	case f.Err == nil && res.Now.IsZero():
-		f.Err = errNoTime
+		f.Err = ErrNoTime
 	}
 	known = f.Err == nil
 	f.spurious = f.signaled && (!known || res.Record == f.last)
