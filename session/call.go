@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -9,8 +10,9 @@ import (
 
 // A replyTo says where the outcome of a call goes.
 type replyTo struct {
-	ctx context.Context
-	to  receiver
+	ctx    context.Context
+	to     receiver
+	number uint64 // of the call, from 1
 }
 
 // A receiver gets an outcome. Its method is called once, and must not block.
@@ -29,10 +31,17 @@ func needContext(ctx context.Context, call string) {
 // begin passes a new call to the machine, and returns its number.
 func (s *Session) begin(c replyTo, input input) (n uint64) {
 	s.step(func(m *machine, now time.Time) {
-		n = s.calls.Put(c)
+		s.lastCall++
+		n, c.number = s.lastCall, s.lastCall
+		s.calls = append(s.calls, c)
 		input(m, now, n)
 	})
 	return n
+}
+
+// callAt returns the place in s.calls of the call with the number n, or -1 if it has an answer.
+func (s *Session) callAt(n uint64) int {
+	return slices.IndexFunc(s.calls, func(c replyTo) bool { return c.number == n })
 }
 
 // cancel ends the call with the number n with the outcome err, unless it already has an outcome.
@@ -43,7 +52,7 @@ func (s *Session) cancel(n uint64, err error) {
 // call begins a call.
 func (s *Session) call(ctx context.Context, input input) *begun {
 	c := &begun{s: s, done: make(chan struct{})}
-	c.number = s.begin(replyTo{ctx, c}, input)
+	c.number = s.begin(replyTo{ctx: ctx, to: c}, input)
 	return c
 }
 

@@ -22,9 +22,9 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 
 // reportContention adds the name to info and calls the hook, if the Lease is a Session.
 func (r *runner) reportContention(info ContendInfo) {
-	if l, ok := r.lease.(likeSession); ok && l.trace() != nil {
+	if s := r.session; s != nil && s.o.Trace != nil {
 		info.Name = r.name()
-		callHook(l.trace().Contended, info)
+		callHook(s.o.Trace.Contended, info)
 	}
 }
 
@@ -59,8 +59,8 @@ func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.
 		if ended == nil && err == nil && !c.logged {
 			c.logged = true
 			var holder any
-			if l, ok := r.lease.(likeSession); ok && l.lastHolder() != "" {
-				holder = l.lastHolder()
+			if r.session != nil && r.session.lastHolder() != "" {
+				holder = r.session.lastHolder()
 			}
 			r.record(slog.LevelInfo, "lease: waiting for another holder", "holder", holder)
 		}
@@ -85,7 +85,7 @@ func (r *runner) refusal() error {
 // reportAttempt logs an attempt that has failed with err, or that the authority has answered, with the
 // records of a Session. A Session logs them itself.
 func (r *runner) reportAttempt(c *contention, err error) {
-	if _, logs := r.lease.(likeSession); logs {
+	if r.session != nil {
 		return
 	}
 	switch {
@@ -108,8 +108,8 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 			return time.Duration(dice.Dice{Reader: &r.Rand}.Number() * float64(r.WakeJitter))
 		}
 		var err error
-		if s, ok := l.(likeSession); ok {
-			err = s.waitSpread(ctx, spread)
+		if r.session != nil {
+			err = r.session.waitSpread(ctx, spread)
 		} else {
 			err = l.Wait(ctx)
 		}

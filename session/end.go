@@ -2,10 +2,14 @@ package session
 
 import "github.com/fencedlease/lease"
 
-// An ending is a way in which an incarnation ends. The table endings says what each does. Everything
-// else is the same for all: the belief ends first, so that CheckAlive is false; then the contexts of
-// WhileHeld end; then the watch of the record stops, and requests are sent; then the handlers and the
-// hooks are called, Ended last; and at the end, the calls that wait are answered.
+// An ending is a way in which an incarnation ends. The table endings says what each does. The order is
+// the same for all:
+//
+//  1. The belief ends, so that CheckAlive is false.
+//  2. The contexts of WhileHeld end.
+//  3. The watch of the record stops, and requests are sent.
+//  4. The handlers and the hooks are called, Ended last.
+//  5. The calls that wait are answered.
 type ending uint8
 
 const (
@@ -51,12 +55,8 @@ func (m *machine) end(how ending, reason lease.Code, err error) {
 
 // lose ends the incarnation with a loss. The lease can still be locked under the ID if no answer has
 // extended the belief before its end, if the work made no progress, or if an earlier Acquire with the
-// ID is in doubt. The machine then releases the ID, so that the lease does not stay locked for a whole
-// Duration.
-//
-// If work under a context of WhileHeld is still running, the release is deferred until it has stopped,
-// or until a finite lease has certainly expired, even if its last request was granted only at the end
-// of its RequestTimeout.
+// ID is in doubt. The machine then releases the ID. While work under a context of WhileHeld is running,
+// it defers that release, at most until a finite lease has certainly expired.
 func (m *machine) lose(reason lease.Code, err error) {
 	how, c := endsUnknown, m.ledger.newest(held)
 	switch {

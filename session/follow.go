@@ -39,7 +39,6 @@ func Follow(ctx context.Context, a lease.Authority, name string, o *FollowOption
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		defer func() { _ = f.Tasks.Close(ctx) }()
 		defer cancel()
 		followAll(ctx, f, yield)
 	}

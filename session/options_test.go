@@ -7,13 +7,16 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
-	"pgregory.net/rapid"
 )
 
 // fields returns every FieldError in the tree of an error.
@@ -282,4 +285,29 @@ func TestArguments(t *testing.T) {
 	refuses("AcquireWait.l", lease.ErrOption, err)
 	refuses("Run.l", lease.ErrOption, session.Run(t.Context(), nil, idle, nil))
 	refuses("Run.f", lease.ErrOption, session.Run(t.Context(), acquired(t, free{}, nil), nil, nil))
+}
+
+// bubble runs f in a bubble of its own. If f panics, bubble panics on the calling goroutine,
+// because rapid ends a case by a panic.
+func bubble(t *testing.T, f func()) {
+	t.Helper()
+	var panicked any
+	synctest.Test(t, func(*testing.T) {
+		defer func() { panicked = recover() }()
+		f()
+	})
+	if panicked != nil {
+		panic(panicked)
+	}
+}
+
+// everyOther returns a fault that applies f to the first request, the third request and so on.
+func everyOther(f fault) fault {
+	var n atomic.Int64
+	return func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
+		if n.Add(1)%2 == 1 {
+			return f(ctx, send)
+		}
+		return send(ctx)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -120,8 +121,8 @@ func (s *Session) take(now time.Time) *plan {
 		ctx := context.Background()
 		if r.aim == aimRenew {
 			ctx = renewing
-		} else if c, waits := s.calls.Get(r.call); waits {
-			ctx = c.ctx
+		} else if i := s.callAt(r.call); i >= 0 {
+			ctx = s.calls[i].ctx
 		}
 		s.tasks.Begin()
 		p.sends = append(p.sends, &sending{s, ctx, r})
@@ -144,7 +145,11 @@ func (s *Session) take(now time.Time) *plan {
 		p.hook(s.reportEnd(out.ended))
 	}
 	for _, o := range out.answers {
-		p.answers = append(p.answers, answer{s.calls.Take(o.call).to, o})
+		i := s.callAt(o.call)
+		p.answers = append(p.answers, answer{s.calls[i].to, o})
+		if s.calls = slices.Delete(s.calls, i, i+1); len(s.calls) == 0 {
+			s.calls = nil // most Sessions have none most of the time
+		}
 	}
 	return p
 }

@@ -38,7 +38,7 @@ func (p *progress) elapsed() time.Duration { return p.clock.Now().Sub(p.began) }
 // watched returns f with a watch over its progress.
 func (r *runner) watched(f func(context.Context, lease.Token) error) func(context.Context, lease.Token) error {
 	return func(ctx context.Context, tok lease.Token) error {
-		stall := func(why error) { r.lease.(likeSession).stall(tok, why) }
+		stall := func(why error) { r.session.stall(tok, why) }
 		return r.watch(ctx, stall, func(ctx context.Context) error { return f(ctx, tok) })
 	}
 }

@@ -97,13 +97,14 @@ func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 	byDefault(&c.AcquireInterval, time.Second)
 	byDefault(&c.WakeJitter, c.AcquireInterval/10)
 	byDefault(&c.ReleaseTimeout, 10*time.Second)
-	s, isSession := l.(likeSession)
+	s := sessionOf(l)
 	most := time.Duration(0) // for MinHold
-	if isSession {
-		most = s.checkedOptions().Duration
-	}
-	if isSession && c.Clock == nil {
-		c.Clock = s.clock()
+	if s != nil {
+		of := s.checkedOptions()
+		most = of.Duration
+		if c.Clock == nil {
+			c.Clock = of.Clock
+		}
 	}
 	if c.Clock == nil {
 		c.Clock = timing.System{}
@@ -125,7 +126,7 @@ func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 			bound = "must not be negative"
 		case f.value < f.shortest:
 			bound = tooShort
-		case needsSession && !isSession:
+		case needsSession && s == nil:
 			bound = "must be 0 unless the Lease is a Session"
 		case f.name == "MinHold" && most == lease.Infinite:
 			bound = "must be 0, because the Duration of the Session is infinite"
@@ -318,9 +319,10 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 // A runner is the state of one call of Run, TryRun or AcquireWait.
 type runner struct {
 	*RunOptions
-	lease  lease.Lease
-	log    *logqueue.Queue
-	logged bool // whether this call has added a record to log
+	lease   lease.Lease
+	session *Session // the lease, or the Session that it embeds; nil if there is none
+	log     *logqueue.Queue
+	logged  bool // whether this call has added a record to log
 
 	releaseLater func(release func() error) // begins a release for which RunAll waits; nil: the term waits
 }
@@ -343,9 +345,9 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 	case f == nil:
 		return nil, lease.Missing(name + ".f")
 	}
-	r := &runner{RunOptions: o, lease: l, log: &logqueue.Queue{To: o.Logger}}
-	if l, ok := l.(likeSession); ok && o.Logger == nil {
-		r.log = l.logQueue() // keeps the records of the Session and of Run in order
+	r := &runner{RunOptions: o, lease: l, session: sessionOf(l), log: &logqueue.Queue{To: o.Logger}}
+	if r.session != nil && o.Logger == nil {
+		r.log = &r.session.log // keeps the records of the Session and of Run in order
 	}
 	return r, nil
 }
@@ -361,10 +363,10 @@ func (r *runner) name() string {
 // begin reports whether Run or TryRun may use the Lease, until it calls end. A Session serves one at a
 // time, because the first function that ended would release the lease of the others.
 func (r *runner) begin() (end func(), ok bool) {
-	if l, ok := r.lease.(likeSession); ok {
-		return l.beginRun()
+	if r.session == nil {
+		return func() {}, true
 	}
-	return func() {}, true
+	return func() { r.session.running.Store(false) }, r.session.running.CompareAndSwap(false, true)
 }
 
 // inUse returns the error for a Session that another call is using.
@@ -383,14 +385,14 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 		ended := held.Err() != nil
 		cancel() // makes a Session detect a loss that it has not noticed yet
 		cause := context.Cause(held)
-		if l, ok := r.lease.(likeSession); ok && errors.Is(cause, lease.ErrStopWindow) {
-			cause = cmp.Or(l.takeOverOf(tok), cause) // another Session took the lease over while f stopped
+		if r.session != nil && errors.Is(cause, lease.ErrStopWindow) {
+			cause = cmp.Or(r.session.takeOverOf(tok), cause) // another Session took the lease over while f stopped
 		}
 		takenOver = errors.Is(cause, lease.ErrTakenOver)
 		if mustReport(ctx, cause, ended) && !errors.Is(err, cause) {
 			err = joinErrors(err, cause)
 		}
-		if r.MinHold == 0 || !r.lease.(likeSession).keep(tok, granted, r.MinHold) {
+		if r.MinHold == 0 || !r.session.keep(tok, granted, r.MinHold) {
 			err = joinErrors(err, r.release(ctx))
 		}
 		level := slog.LevelInfo
@@ -413,8 +415,8 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 // release releases the lease at the end of a term. The term has decided whether its error contains a
 // loss, so release leaves that out.
 func (r *runner) release(ctx context.Context) error {
-	if l, ok := r.lease.(likeSession); ok {
-		l.forgetLoss()
+	if r.session != nil {
+		r.session.forgetLoss()
 	}
 	release := func() error {
 		err := r.callWithTimeout(ctx, r.lease.Release)
@@ -476,19 +478,12 @@ func (r *runner) settle(ctx context.Context) error {
 	return r.lease.Release(ctx)
 }
 
-// likeSession has methods that only a Session, and a type that embeds a Session, can have.
-type likeSession interface {
-	beginRun() (end func(), ok bool)
-	clock() lease.Clock
-	logQueue() *logqueue.Queue
-	lastHolder() string
-	takeOverOf(tok lease.Token) error
-	forgetLoss()
-	trace() *Trace
-	keep(tok lease.Token, granted time.Time, hold time.Duration) (keeps bool)
-	stall(tok lease.Token, why error)
-	checkedOptions() *Options
-	waitSpread(ctx context.Context, spread func() time.Duration) error
+// sessionOf returns the Session that l is or embeds, or nil if there is none.
+func sessionOf(l lease.Lease) *Session {
+	if l, ok := l.(interface{ self() *Session }); ok {
+		return l.self()
+	}
+	return nil
 }
 
 // stopped returns one error that matches both ctx.Err() and context.Cause(ctx).

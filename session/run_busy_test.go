@@ -46,16 +46,6 @@ func TestRunOfABusySession(t *testing.T) {
 	})
 }
 
-// slowest is a source of random numbers that makes every jitter as long as possible.
-type slowest struct{}
-
-func (slowest) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = 0xff
-	}
-	return len(p), nil
-}
-
 // A countingClock counts the timers of more than an hour.
 type countingClock struct {
 	timing.System
@@ -80,7 +70,7 @@ func TestRunUsesTheOptionsOfItsSession(t *testing.T) {
 		b := n.open(t, &session.Options{Clock: clock, Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		a.acquire(t)
 		time.AfterFunc(10*time.Second, func() { a.release(t) })
-		o := session.RunOptions{WakeJitter: 2 * time.Hour, Rand: slowest{}}
+		o := session.RunOptions{WakeJitter: 2 * time.Hour, Rand: same(0xff)}
 		if err := session.Run(t.Context(), b, func(context.Context, lease.Token) error { return nil }, &o); err != nil {
 			t.Fatal(err)
 		}

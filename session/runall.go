@@ -128,6 +128,6 @@ func (a *attempt) take(ctx context.Context, i int) error {
 // stall ends all incarnations, because their work makes no progress.
 func (a *attempt) stall(why error) {
 	for _, m := range a.rs {
-		m.lease.(likeSession).stall(a.toks[m.at], why)
+		m.session.stall(a.toks[m.at], why)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/fencedlease/lease/internal/dice"
 	"github.com/fencedlease/lease/internal/handlers"
 	"github.com/fencedlease/lease/internal/logqueue"
-	"github.com/fencedlease/lease/internal/table"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/internal/timing"
 )
@@ -37,10 +36,11 @@ type Session struct {
 
 	mu       sync.Mutex // held for one input of the machine; guards the fields of this block
 	machine  machine
-	calls    table.Table[replyTo] // the calls that have no answer yet
-	watching context.CancelFunc   // stops the watch of the held record; nil if no record is watched
-	last     *belief              // the newest belief, from which the log takes the token of a release; nil if there was none
-	lockedBy string               // the owner in the answer to the last Acquire that was not granted; empty if the answer had none
+	calls    []replyTo          // the calls that have no answer yet
+	lastCall uint64             // the number of the last call
+	watching context.CancelFunc // stops the watch of the held record; nil if no record is watched
+	last     *belief            // the newest belief, from which the log takes the token of a release; nil if there was none
+	lockedBy string             // the owner in the answer to the last Acquire that was not granted; empty if the answer had none
 
 	stopping  *lease.LostError // the last stop window of the held incarnation; nil if it had none
 	takenOver *lease.LostError // the last loss to a Session that took the lease over; nil if there was no such loss
@@ -164,19 +164,8 @@ func (s *Session) jitter(d time.Duration) time.Duration {
 	return s.machine.random.Shorten(d, 0.5)
 }
 
-// beginRun reports whether a call of Run or TryRun may use the Session, until it calls end.
-func (s *Session) beginRun() (end func(), ok bool) {
-	return func() { s.running.Store(false) }, s.running.CompareAndSwap(false, true)
-}
-
-// clock returns the Clock of the Session.
-func (s *Session) clock() lease.Clock { return s.checkedOptions().Clock }
-
-// trace returns the hooks of the Session; nil if there are none.
-func (s *Session) trace() *Trace { return s.checkedOptions().Trace }
-
-// logQueue returns the queue of the log records of the Session.
-func (s *Session) logQueue() *logqueue.Queue { return &s.log }
+// self lets sessionOf find a Session that another type embeds.
+func (s *Session) self() *Session { return s }
 
 // lastHolder returns the owner in the answer to the last Acquire that was not granted, if it had one.
 func (s *Session) lastHolder() string {

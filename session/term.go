@@ -108,9 +108,8 @@ func (m *machine) canRenew() bool {
 
 // pace returns when the next renewal is due after a request that was sent at sentAt and was granted, or
 // reported a break. The delay is the RenewInterval or half of the time for which the belief lasts,
-// whichever is shorter. It is shortened at random by up to nine tenths before the first renewal,
-// because leases that were acquired at the same time must be renewed at different times, and by up to
-// one tenth before every later one.
+// whichever is shorter. It is shortened at random: by up to nine tenths before the first renewal, so that
+// leases that were acquired together are renewed at different times, and by up to one tenth later.
 //
 // The delay is at least one Margin. Otherwise a store that assumes a larger clock drift than the
 // Session could make the delays shorter and shorter.
@@ -270,9 +269,8 @@ func (m *machine) noteBreak(b *belief, now time.Time, res lease.Result) {
 }
 
 // endsEarlier reports whether the notice n moves the end of the break to an earlier time than the
-// previous notice, last, by more than margin. It compares the ends, and, because some authorities
-// report only how much time is left, also that: it may fall by the elapsed time, an eighth of it for
-// the rates of the clocks, and margin.
+// previous notice, by more than margin. Some authorities report only how much time is left. That may fall
+// by the elapsed time, by an eighth of it for the rates of the clocks, and by margin.
 func (n *notice) endsEarlier(last *notice, margin time.Duration) bool {
 	elapsed := n.at.Sub(last.at)
 	return n.end.Before(last.end.Add(-margin)) || n.left < last.left-elapsed-elapsed/8-margin

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/dice"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -34,18 +35,6 @@ func explained(ctx context.Context, _ func(context.Context) (lease.Result, error
 	return lease.Result{}, &lease.OpError{Op: "renew", Name: name, Err: fmt.Errorf("store: see that it is up: %w; %w", errNet, ctx.Err())}
 }
 
-// A longest is a source of randomness that makes every random pause as long as possible. The IDs
-// from a longest are random.
-type longest struct{ *rand.ChaCha8 }
-
-func (l longest) Read(p []byte) (int, error) {
-	if len(p) == 8 { // the bytes are for a number
-		clear(p)
-		return len(p), nil
-	}
-	return l.ChaCha8.Read(p)
-}
-
 // docs/defaults.md states how long an outage may last without stopping a leader. The first renewals are
 // sent 10 s and 20 s after the grant at the latest.
 func TestOutageThatStopsNoLeader(t *testing.T) {
@@ -58,10 +47,10 @@ func TestOutageThatStopsNoLeader(t *testing.T) {
 		stops  bool // whether some leader stops
 	}{
 		{"silent", loseRequest, 7 * time.Second, random, false},
-		{"silent, longest pauses", loseRequest, 7 * time.Second, longest{random}, false},
-		{"silent for longer, longest pauses", loseRequest, 7600 * time.Millisecond, longest{random}, true},
+		{"silent, longest pauses", loseRequest, 7 * time.Second, dice.Steady{IDs: random}, false},
+		{"silent for longer, longest pauses", loseRequest, 7600 * time.Millisecond, dice.Steady{IDs: random}, true},
 		{"failing", failRequest, 12 * time.Second, random, false},
-		{"failing, longest pauses", failRequest, 12 * time.Second, longest{random}, false},
+		{"failing, longest pauses", failRequest, 12 * time.Second, dice.Steady{IDs: random}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stopped := 0
