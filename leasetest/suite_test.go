@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/fencing"
 	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
@@ -81,10 +80,6 @@ func put(t testing.TB, a lease.Authority, name string, r lease.Record) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func TestFencingGuard(t *testing.T) {
-	leasetest.TestGuard(t, func(testing.TB) leasetest.Guard { return new(fencing.Guard) }, &leasetest.Options{Bubble: true})
 }
 
 func TestStepKeepsTheVectors(t *testing.T) { leasetest.TestStep(t, lease.Step) }
