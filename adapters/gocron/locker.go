@@ -32,7 +32,7 @@ type Locker struct {
 	o         LockerOptions
 
 	mu   sync.Mutex
-	runs map[string]*lock // the leases that this process holds, by the name of the job
+	runs map[string]*lock // the leases that this process holds or acquires, by the name of the job
 }
 
 var _ gocron.Locker = (*Locker)(nil)
@@ -73,6 +73,8 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 		s.Close(context.WithoutCancel(ctx)) // releases a grant that arrives late
 		return nil, err
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	k.tok = tok
 	return k, nil
 }
@@ -91,8 +93,9 @@ func (l *Locker) Task(name string, f func(ctx context.Context) error) gocron.Tas
 	return gocron.NewTask(func(ctx context.Context) error {
 		l.mu.Lock()
 		k := l.runs[name]
+		granted := k != nil && k.tok != ""
 		l.mu.Unlock()
-		if k == nil {
+		if !granted {
 			return fmt.Errorf("gocron: job %q has no lease: give it this name with WithName, and the Locker: %w", name, lease.ErrNotHeld)
 		}
 		held, cancel := lease.WhileHeld(ctx, k.s)
@@ -124,7 +127,7 @@ type lock struct {
 	locker *Locker
 	key    string
 	s      *session.Session
-	tok    lease.Token
+	tok    lease.Token // empty until the lease is granted; guarded by locker.mu until then
 	began  time.Time
 }
 
