@@ -54,7 +54,7 @@ func Start(ctx context.Context, dir string, flags ...string) (*Server, error) {
 		return nil, err
 	}
 	s.flags = flags
-	if s.Address, err = FreeAddress(); err == nil {
+	if s.Address, err = processes.FreeAddress(); err == nil {
 		err = s.writeFiles()
 	}
 	if err == nil {
@@ -74,7 +74,7 @@ func Etcd(ctx context.Context, dir string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{dir: dir, binaries: binaries}
-	address, err := FreeAddress()
+	address, err := processes.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (s *Server) writeFiles() error {
 // StartEtcd starts the etcd and returns when it is ready. After the etcd has ended, StartEtcd can
 // start it again with its old data.
 func (s *Server) StartEtcd(ctx context.Context) (err error) {
-	peer, err := FreeAddress()
+	peer, err := processes.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -232,6 +232,3 @@ func get(ctx context.Context, method, url, body string) (status int, answer stri
 	text, err := io.ReadAll(res.Body)
 	return res.StatusCode, string(text), err
 }
-
-// FreeAddress is processes.FreeAddress.
-func FreeAddress() (string, error) { return processes.FreeAddress() }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease/internal/check/kubeserver"
+	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/natslease"
 	"github.com/fencedlease/lease/pglease"
 )
@@ -52,18 +54,18 @@ type set struct {
 }
 
 func (s *set) stop() {
-	for _, stop := range s.stops {
+	for _, stop := range slices.Backward(s.stops) {
 		stop()
 	}
 }
 
 // start starts a server, which stop kills.
 func (s *set) start(cmd *exec.Cmd) error {
-	if err := cmd.Start(); err != nil {
-		return err
+	p, err := processes.Run(cmd)
+	if err == nil {
+		s.stops = append(s.stops, p.Kill)
 	}
-	s.stops = append(s.stops, func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return nil
+	return err
 }
 
 // folder makes a folder for the files of a server.
@@ -96,7 +98,7 @@ func eventually(ctx context.Context, what string, f func() error) error {
 }
 
 func freePort() (address, port string, err error) {
-	if address, err = kubeserver.FreeAddress(); err == nil {
+	if address, err = processes.FreeAddress(); err == nil {
 		_, port, err = net.SplitHostPort(address)
 	}
 	return address, port, err
@@ -140,10 +142,11 @@ func Redis(dir string) (url string, p *os.Process, stop func(), err error) {
 		return "", nil, nil, err
 	}
 	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
-	if err := cmd.Start(); err != nil {
+	server, err := processes.Run(cmd)
+	if err != nil {
 		return "", nil, nil, err
 	}
-	stop = func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
+	stop = server.Kill
 	err = eventually(context.Background(), "Redis", func() error {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
@@ -198,6 +201,7 @@ func (s *set) postgres() error {
 	if err != nil {
 		return err
 	}
+	s.stops = append(s.stops, func() { os.RemoveAll(dir) })
 	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if len(all) == 0 {
 		return errors.New("there is no PostgreSQL in /usr/lib/postgresql")
@@ -220,11 +224,10 @@ func (s *set) postgres() error {
 		return fmt.Errorf("%v\n%s", err, out)
 	}
 	server := exec.Command(filepath.Join(all[0], "postgres"), "-D", dir, "-k", dir, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
-	server.Dir, server.SysProcAttr = dir, &attr
+	server.Dir, server.SysProcAttr = dir, &syscall.SysProcAttr{Credential: attr.Credential, Pdeathsig: syscall.SIGKILL}
 	if err := s.start(server); err != nil {
 		return err
 	}
-	s.stops = append(s.stops, func() { os.RemoveAll(dir) })
 	url := "postgres://postgres@" + address + "/postgres"
 	s.urls = append(s.urls, url)
 	pool, err := pgxpool.New(s.ctx, url)
