@@ -57,11 +57,9 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 }
 
 // tryRemembered applies req to the remembered record, and writes the new record with one request to
-// the server. tryRemembered returns [lease.ErrConflict] if no record is remembered, if ctx is done,
-// or if the write fails with a conflict. tryRemembered also returns [lease.ErrConflict] if req on
-// the remembered record would be refused, or would need no write. If tryRemembered returns
-// [lease.ErrConflict], the caller must load the current record, because the remembered record may
-// be out of date.
+// the server. It returns [lease.ErrConflict] if nothing is remembered, if ctx is done, if the write
+// conflicts, or if the request would be refused or would need no write. The remembered record may then be
+// out of date, and the caller loads the current one.
 func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
 	old, known := a.store.memory.recall(name)
 	if !known || ctx.Err() != nil {

@@ -33,19 +33,7 @@ func Sleep(ctx context.Context, c lease.Clock, d time.Duration) error {
 	}
 }
 
-// AfterFunc calls f after d on a new goroutine, unless stop is called first. If f is already
-// running, the function stop does not wait for f. The caller must call stop exactly once, because
-// stop frees the resources of AfterFunc.
-func AfterFunc(c lease.Clock, d time.Duration, f func()) (stop func()) {
-	if _, ok := c.(System); ok {
-		t := time.AfterFunc(d, f)
-		return func() { t.Stop() }
-	}
-	after, stopped := After(c, d), make(chan struct{})
-	go callAfter(after, stopped, f)
-	return func() { close(stopped) }
-}
-
+// callAfter calls f after a time, unless it is stopped before.
 func callAfter(after <-chan time.Time, stopped <-chan struct{}, f func()) {
 	select {
 	case <-after:

@@ -3,7 +3,6 @@ package timing_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,28 +50,6 @@ func TestSleep(t *testing.T) {
 		if err := timing.Sleep(ctx, c, lease.Infinite); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-	})
-}
-
-func TestAfterFunc(t *testing.T) {
-	each(t, func(t *testing.T, c lease.Clock) {
-		var calls atomic.Int32
-		stop := timing.AfterFunc(c, time.Second, func() { calls.Add(1) })
-		stopped := timing.AfterFunc(c, time.Second, func() { calls.Add(10) })
-		never := timing.AfterFunc(own{}, lease.Infinite, func() { calls.Add(100) })
-		stopped()
-		time.Sleep(time.Second - 1)
-		synctest.Wait()
-		if n := calls.Load(); n != 0 {
-			t.Errorf("%d calls too early", n)
-		}
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		if n := calls.Load(); n != 1 {
-			t.Errorf("%d calls", n)
-		}
-		stop()
-		never()
 	})
 }
 

@@ -87,8 +87,13 @@ func (c *Group) harm(r *rand.Rand) (what string, err error) {
 		}
 	}
 	if r.IntN(5) == 0 {
-		c.holders[i].Kill()
+		if p := c.holders[i]; p != nil {
+			p.Kill()
+		}
 		return "holder killed, another started", c.start(i)
+	}
+	if c.holders[i] == nil { // it could not be started
+		return "nothing", nil
 	}
 	if err := c.holders[i].Stop(); err != nil {
 		return "nothing", err

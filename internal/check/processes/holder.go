@@ -26,7 +26,7 @@ type Store interface {
 
 // asHolder is the name of the environment variable that makes a process a holder. The value of the
 // variable is the JSON text of the type orders.
-const asHolder = "CREW_HOLDER"
+const asHolder = "PROCESSES_HOLDER"
 
 // orders are the instructions for a holder.
 type orders struct {

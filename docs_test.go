@@ -1,6 +1,4 @@
-// Package docs checks the documents of all modules: exported names have comments, and links and the paths
-// in CONTRIBUTING.md have targets.
-package docs
+package lease_test
 
 import (
 	"go/ast"
@@ -17,13 +15,11 @@ import (
 	"testing"
 )
 
-const root = "../../.."
-
-// files returns the paths under the root for which match returns true, except paths in hidden
+// files returns the paths of the repository for which match returns true, except paths in hidden
 // folders and in foreign code.
 func files(t *testing.T, match func(path string) bool) (found []string) {
 	t.Helper()
-	err := fs.WalkDir(os.DirFS(root), ".", func(file string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS("."), ".", func(file string, d fs.DirEntry, err error) error {
 		isHidden := strings.HasPrefix(path.Base(file), ".") && file != "."
 		switch {
 		case err != nil:
@@ -48,7 +44,7 @@ func TestExportedNamesHaveDocs(t *testing.T) {
 	for _, file := range files(t, func(file string) bool {
 		return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") && !strings.Contains(file, "internal/")
 	}) {
-		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ParseComments)
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,70 +139,13 @@ func receiver(f *ast.FuncDecl) (typ string) {
 	return typ
 }
 
-// undocumented finds each kind of name that has no comment, and no name that has a comment.
-func TestUndocumented(t *testing.T) {
-	const source = `package p
-
-const A = 1
-// B is documented.
-const B = 2
-const (
-	C = 3
-	D = 4 // D is documented.
-)
-// The values of E.
-const (
-	E1 E = iota
-	E2
-)
-// E is documented.
-type E int
-func F() {}
-func (E) G() {}
-func (e) G() {}
-// H is documented.
-type H[T any] struct {
-	I int
-	J int // J is documented.
-	k int
-	// Q and R share a comment.
-	Q, R int
-}
-func (h *H[T]) K() {}
-type L interface {
-	M()
-	// N is documented.
-	N()
-}
-var O int
-// S and T share a comment.
-var S, T int
-// The variables of a type share a comment.
-var (
-	U E
-	V E
-)
-// P is documented.
-func P() {}
-func q() {}
-`
-	f, err := parser.ParseFile(token.NewFileSet(), "p.go", source, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"A", "C", "F", "E.G", "H.I", "H.Q", "H.R", "H.K", "L", "L.M", "O", "S", "T", "U", "V"}
-	if got := undocumented(f); !slices.Equal(got, want) {
-		t.Errorf("without a comment: %q, want %q", got, want)
-	}
-}
-
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
 // Every link in a document that points into the repository has a target.
 func TestLinks(t *testing.T) {
 	checked := 0
 	for _, file := range files(t, func(file string) bool { return strings.HasSuffix(file, ".md") }) {
-		text, err := os.ReadFile(filepath.Join(root, file))
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +155,7 @@ func TestLinks(t *testing.T) {
 				continue
 			}
 			checked++
-			if _, err := os.Stat(filepath.Join(root, path.Dir(file), target)); err != nil {
+			if _, err := os.Stat(filepath.Join(path.Dir(file), target)); err != nil {
 				t.Errorf("%s links to %s, which is not there", file, target)
 			}
 		}
@@ -230,7 +169,7 @@ var named = regexp.MustCompile("`([a-z.]+/[a-z_/.*]+)`|(\\.ci/[a-z]+)| \\./([a-z
 
 // The files and folders that CONTRIBUTING.md names exist, also those in its commands.
 func TestPaths(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	text, err := os.ReadFile("CONTRIBUTING.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +179,7 @@ func TestPaths(t *testing.T) {
 	}
 	for _, m := range paths {
 		file := m[1] + m[2] + m[3]
-		if found, err := filepath.Glob(filepath.Join(root, file)); err != nil || len(found) == 0 {
+		if found, err := filepath.Glob(file); err != nil || len(found) == 0 {
 			t.Errorf("CONTRIBUTING.md names %s, which is not there", file)
 		}
 	}
