@@ -29,10 +29,8 @@
 //	err = mgr.AddHealthzCheck("lease", r.Healthz)
 //
 // The context of the function is canceled before another process can acquire the lease, even if
-// answers of the authority are late or lost. In four cases, the context can be canceled too late:
-// the process is suspended, a clock is stepped, the store loses the record, or a break is over
-// before the Session learns of the break. If the context is canceled too late, only the token
-// protects the data from late writes.
+// answers of the authority are late or lost. The section Conditions of package session lists when it is
+// canceled too late. Then only the token protects the data from late writes.
 //
 // # Moving from client-go
 //

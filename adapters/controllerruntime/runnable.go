@@ -17,11 +17,9 @@ import (
 // manager.LeaderElectionRunnable.
 //
 // The function gets a context and the fencing token of the lease. After the context is canceled, at
-// least the StopWindow of the Session passes before another process can acquire the lease. In four
-// cases, the context can be canceled too late: the process is suspended, a clock is stepped, the
-// store loses the record, or a break has a short grace period. A grace period is short if it is
-// less than the sum of RenewInterval, RequestTimeout and StopWindow. If the context is canceled too
-// late, only the fencing token protects the data from late writes.
+// least the StopWindow of the Session passes before another process can acquire the lease. The section
+// Conditions of package session lists when the context is canceled too late. Then only the fencing token
+// protects the data from late writes.
 //
 // By default, a Runnable that has lost its lease waits until it can acquire the lease again. The
 // manager keeps running while the Runnable waits. If another process with the same owner has taken
