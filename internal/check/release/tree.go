@@ -25,7 +25,7 @@ const rootPath = "github.com/fencedlease/lease"
 // unpublished has the folders of the modules that get no tag. They hold only tests, measurements and
 // programs to copy. A module in a folder "internal" gets none either.
 var unpublished = []string{
-	"adapters/controllerruntime/managertest", "azlease/azuretest", "blobtest/sdktest", "etcdlease/etcdtest",
+	"adapters/controllerruntime/managertest", "azlease/azuretest", "blobtest/sdktest", "etcdlease/etcdtest", "examples/migrations",
 	"majority/examples/memberlist", "memory/bench", "model", "natslease/natstest", "pglease/pqtest", "redislease/locktest",
 }
 

@@ -1,10 +1,10 @@
-module github.com/fencedlease/lease/internal/check/migrations
+module github.com/fencedlease/lease/examples/migrations
 
 go 1.26.0
 
 replace (
-	github.com/fencedlease/lease => ../../../
-	github.com/fencedlease/lease/sqlitelease => ../../../sqlitelease
+	github.com/fencedlease/lease => ../../
+	github.com/fencedlease/lease/sqlitelease => ../../sqlitelease
 )
 
 require (
