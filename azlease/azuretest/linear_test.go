@@ -129,8 +129,9 @@ func (s *tally) rising() error {
 	return nil
 }
 
-// undoing records the releases that azlease itself sends after a failed acquire. It records each of
-// these releases as a request of another client.
+// undoing records the requests that azlease itself sends as requests of another client: the release after a
+// failed acquire, and the break after a refused renewal, which asks how long the lease still lasts. That one
+// can arrive late, and break the lease of a successor that has not written its token.
 type undoing struct {
 	policy.Transporter
 	rec    *linearize.Recorder
@@ -140,25 +141,31 @@ type undoing struct {
 
 func (u *undoing) Do(r *http.Request) (res *http.Response, err error) {
 	req, _ := r.Context().Value(actingKey{}).(lease.Request)
-	if req.Action != lease.ActionAcquire || actionOf(r) != lease.ActionRelease {
+	refusal := error(lease.ErrIDMismatch)
+	switch {
+	case req.Action == lease.ActionAcquire && actionOf(r) == lease.ActionRelease:
+		u.sum.mu.Lock()
+		u.sum.undone++
+		u.sum.mu.Unlock()
+		req = release(req.Proposed)
+	case req.Action == lease.ActionRenew && actionOf(r) == lease.ActionBreak:
+		req, refusal = lease.Request{Action: lease.ActionBreak, Period: lease.Grace(time.Minute)}, lease.ErrNotPresent
+	default:
 		return u.Transporter.Do(r)
 	}
-	u.sum.mu.Lock()
-	u.sum.undone++
-	u.sum.mu.Unlock()
-	undo := u.rec.Authority(100+u.client, doing(func() (lease.Result, error) {
+	own := u.rec.Authority(100+u.client, doing(func() (lease.Result, error) {
 		res, err = u.Transporter.Do(r)
 		switch {
 		case err != nil:
 			return lease.Result{}, err
 		case res.StatusCode == http.StatusConflict:
-			return lease.Result{}, lease.ErrIDMismatch
-		case res.StatusCode != http.StatusOK:
-			return lease.Result{}, fmt.Errorf("the release was answered %s", res.Status)
+			return lease.Result{}, refusal
+		case res.StatusCode >= http.StatusMultipleChoices:
+			return lease.Result{}, fmt.Errorf("answered %s", res.Status)
 		}
 		return lease.Result{}, nil
 	}))
-	_, _ = undo.Do(r.Context(), "linearize", release(req.Proposed))
+	_, _ = own.Do(r.Context(), "linearize", req)
 	return res, err
 }
 
