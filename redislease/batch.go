@@ -12,9 +12,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// At most maxSenders goroutines send requests to one server, each over a connection of its own. A
-// sender sends at most maxBatch requests in one pipeline. While no sender waits for answers, each
-// request is a pipeline by itself.
+// At most maxSenders goroutines send requests to one server, each over a connection of its own and at
+// most maxBatch in one pipeline. While no sender waits for answers, each request is a pipeline by itself.
 const (
 	maxSenders = 8
 	maxBatch   = 128
@@ -163,8 +162,7 @@ func untilLast(batch []*request) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), last)
 }
 
-// wrongServer reports whether a server has answered that it did not carry out the request, and that
-// another server may do so.
+// wrongServer reports whether a server has answered that it did not carry out the request and another may.
 func wrongServer(err error) bool {
 	word, _, _ := strings.Cut(redisError(err), " ")
 	switch word {
@@ -175,7 +173,7 @@ func wrongServer(err error) bool {
 }
 
 // retire closes a client that was replaced, after its last request. If its server is not the right one,
-// retire also ends the watches, because they are watches of that server.
+// retire also ends the watches, because they watch that server.
 func (s *Store) retire(old *redis.Client, misplaced bool) {
 	if old == nil {
 		return

@@ -42,8 +42,8 @@ func TestConformance(t *testing.T) {
 		Open:   func(t testing.TB) enginetest.Store { return open(t) },
 		Forget: forget,
 		Corrupt: func(t testing.TB, name string) {
-			// If an authority remembers the record, it notices the change, because the version has
-			// changed, too.
+			// An authority that remembers the record notices the change, because the version has changed,
+			// too.
 			if err := c.HSet(t.Context(), open(t).Key(name), "id", "", "version", "edited").Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -56,9 +56,8 @@ func TestConformance(t *testing.T) {
 	}.Run(t, suites...)
 }
 
-// keeps has the values of Options.Keep for two tests of the suite. One of them waits for half of that
-// time. The other looks at names in other buckets after a record has expired. All other tests use the
-// default.
+// keeps has the values of Options.Keep for two tests of the suite: one waits for half of that time, the
+// other looks at names in other buckets after a record has expired. All other tests use the default.
 var keeps = map[string]time.Duration{
 	"S9/what-may-be-renewed-is-kept-for-the-stated-time": 20 * time.Second,
 	"S3/each-forgotten-state-raises-the-epoch":           2 * time.Second,
@@ -74,8 +73,7 @@ func keep(t testing.TB) time.Duration {
 	return time.Hour
 }
 
-// forget makes the server forget all released records. If the records expire soon anyway, it waits
-// until they have expired.
+// forget makes the server forget all released records. If they expire soon anyway, it waits for that.
 func forget(t testing.TB, s lease.Store) (after time.Duration) {
 	after = keep(t)
 	c := client(t, shared.Addr())

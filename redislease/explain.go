@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain adds the key, and advice for the user, to an error. If no retry can succeed, explain
-// marks the error with [lease.Permanent].
+// explain adds the key, and advice for the user, to an error, and marks it with [lease.Permanent] if no
+// retry can succeed.
 func (s *Store) explain(what, key string, err error) error {
 	return explain(what, key, err, s.options.Prefix)
 }
@@ -32,8 +32,7 @@ func explain(what, key string, err error, prefix string) error {
 	return err
 }
 
-// advices lists advice for errors that a server sent. An entry of the list applies to errors that
-// contain the text of the entry.
+// advices lists advice for errors that a server sent and that contain the text of the entry.
 var advices = []struct {
 	text      string
 	advice    string
@@ -61,8 +60,8 @@ var advices = []struct {
 
 const permissions = "permit the user this command: the documentation of package redislease lists all under Permissions"
 
-// advise returns a text that says how to fix the cause of an error. advise also reports whether the
-// error is permanent. A permanent error recurs until a person has fixed its cause.
+// advise returns a text that says how to fix the cause of an error, and reports whether the error is
+// permanent, which means that it recurs until a person has fixed its cause.
 func advise(err error) (advice string, permanent bool) {
 	if text := redisError(err); text != "" {
 		for _, a := range advices {

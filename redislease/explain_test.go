@@ -14,8 +14,7 @@ import (
 	"github.com/fencedlease/lease/redislease"
 )
 
-// says requires that the error contains the texts, and that the error is permanent if the parameter
-// permanent is true.
+// says requires that the error contains the texts, and that it is permanent if permanent is true.
 func says(t *testing.T, err error, permanent bool, texts ...string) {
 	t.Helper()
 	if err == nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/fencedlease/lease/internal/remember"
 )
 
-// Through returns an authority like that of s, with a memory of its own. The function exchanges
-// wraps the store to which the authority sends its loads and swaps. The function renewals wraps a
-// store whose Swap is a renewal in one exchange.
+// Through returns an authority like that of s, with a memory of its own. exchanges wraps the store to
+// which it sends its loads and swaps, and renewals a store whose Swap is a renewal in one exchange.
 func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease.Authority {
 	whole := struct {
 		lease.Store
@@ -49,8 +48,8 @@ func (s renewer) Swap(ctx context.Context, name string, old lease.Snapshot, next
 	return s.renew(ctx, name, old, next)
 }
 
-// Plant replaces a part of the scripts with a bug. The returned function mend removes the bug. The
-// result planted reports whether any script contains the part.
+// Plant replaces a part of the scripts with a bug, and mend removes it. planted reports whether any
+// script contains the part.
 func Plant(part, bug string) (mend func(), planted bool) {
 	load, swap, renew := loadScript, swapScript, renewScript
 	for _, s := range []**script{&loadScript, &swapScript, &renewScript} {

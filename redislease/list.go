@@ -15,15 +15,13 @@ import (
 // pageSize is the number of keys that List examines in one request to the server.
 const pageSize = 500
 
-// List returns the leases whose names begin with prefix, in no particular order. If a record is not
-// valid, List yields an error for this record and continues with the next record. See
-// [lease.Lister].
+// List returns the leases whose names begin with prefix, in no particular order. For a record that is not
+// valid, it yields an error, and continues with the next record. See [lease.Lister].
 //
-// List scans every key of the database, page by page, with SCAN. List then reads the keys that
-// belong to leases. The keys of other programs make List slower. List does not block the requests
-// of other clients. With a client of one server of a cluster, List returns a permanent error, unless the
-// user may not send INFO. In a cluster, List can miss a lease if the slot of the lease is moved to
-// another server while List is running.
+// List scans every key of the database, page by page, with SCAN, and then reads the keys that belong to
+// leases. The keys of other programs make it slower. It does not block the requests of other clients. With
+// a client of one server of a cluster, it returns a permanent error, unless the user may not send INFO. In
+// a cluster, it can miss a lease if the lease's slot is moved to another server while List is running.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -60,8 +58,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
-// checkAlone returns an error if the Store has a client of a single server, and the server is one of a
-// cluster: it would list only the keys that it stores itself.
+// checkAlone returns an error if the Store has a client of a single server of a cluster, which would list
+// only the keys that it stores itself.
 func (s *Store) checkAlone(ctx context.Context, server *redis.Client) error {
 	if _, alone := s.servers.(*single); !alone {
 		return nil
@@ -80,7 +78,7 @@ func (s *Store) checkAlone(ctx context.Context, server *redis.Client) error {
 	return nil // the user may not send INFO
 }
 
-// listServer lists the leases of one server. listServer returns false if the list must end.
+// listServer lists the leases of one server. It returns false if the list must end.
 func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix string, seen map[string]bool, yield func(lease.Entry, error) bool) bool {
 	pattern := globEscape(s.options.Prefix) + ":{*}:" + globEscape(prefix) + "*"
 	for cursor := uint64(0); ; {
@@ -141,8 +139,8 @@ func (s *Store) scan(ctx context.Context, server *redis.Client, cursor uint64, p
 	return p, errReply
 }
 
-// An entry is one entry of a list, together with the error that List yields with it. An entry
-// without a name is skipped.
+// An entry is one entry of a list, with the error that List yields with it. It is skipped if it has no
+// name.
 type entry struct {
 	lease.Entry
 	err error
@@ -201,8 +199,7 @@ func entryOf(name string, snap lease.Snapshot, err error) entry {
 	return entry{lease.Entry{Name: name, Record: snap.Record.At(snap.Now), Now: snap.Now}, nil}
 }
 
-// nameOf returns the name of the record under key. The result ok is false if key is not the key of
-// a record.
+// nameOf returns the name of the record under key. ok is false if key is not the key of a record.
 func (s *Store) nameOf(key string) (name string, ok bool) {
 	_, rest, found := strings.Cut(strings.TrimPrefix(key, s.options.Prefix+":"), ":")
 	return rest, found && lease.CheckName(rest) == nil && s.Key(rest) == key

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// A listener checks its connection every pingEvery. If nothing arrives for longer than
-// silentFor, the connection counts as lost.
+// A listener checks its connection every pingEvery, and counts it as lost if nothing arrives for longer
+// than silentFor.
 const (
 	pingEvery = time.Second
 	silentFor = 5 * time.Second
@@ -23,8 +23,8 @@ const (
 var errLost = errors.New("the connection that listens was lost")
 
 // A listener receives the published signals over a connection of its own, and forwards them to the
-// watches. A redis.PubSub reconnects by itself. But a redis.PubSub does not report whether signals
-// were lost before it reconnected. A listener therefore uses a client that can connect only once.
+// watches. It uses a client that can connect only once, because a redis.PubSub reconnects by itself and
+// does not report whether signals were lost before it reconnected.
 type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub
@@ -39,7 +39,7 @@ type listener struct {
 	reason     error                                 // why the connection was lost
 }
 
-// listen returns a listener for a server. The listener connects when it first subscribes.
+// listen returns a listener for a server. It connects when it first subscribes.
 func listen(server *redis.Client, t *tasks.Group, check func()) *listener {
 	o := storeOptions(server.Options())
 	dial, dialed := o.Dialer, new(atomic.Bool)
@@ -56,9 +56,8 @@ func listen(server *redis.Client, t *tasks.Group, check func()) *listener {
 	return l
 }
 
-// watch adds a watch of a name. watch also subscribes to the given channel, which must be the
-// channel of the name's bucket. The watch ends when ctx is done. If watch returns an error before
-// ctx is done, the connection of the listener is lost.
+// watch adds a watch of a name, which ends when ctx is done, and subscribes to the channel of the name's
+// bucket. If it returns an error before ctx is done, the connection of the listener is lost.
 func (l *listener) watch(ctx context.Context, name, channel string) (<-chan struct{}, error) {
 	signals := make(chan struct{}, 1)
 	if !l.add(name, signals) {
@@ -72,12 +71,10 @@ func (l *listener) watch(ctx context.Context, name, channel string) (<-chan stru
 	return signals, nil
 }
 
-// subscribe subscribes to a channel, and returns when the server has confirmed the subscription.
-// Only one goroutine at a time is allowed to call subscribe. The first call of subscribe also opens
-// the connection, which can take a long time. If ctx is done during the first call, subscribe
-// therefore cancels its request to the server. If a request fails or is canceled, subscribe closes
-// the connection. Closing the connection also ends the watches of other callers, so after the first
-// call, subscribe never cancels its request.
+// subscribe subscribes to a channel, and returns when the server has confirmed it. Only one goroutine at
+// a time may call it. If the request fails or is canceled, it closes the connection, which also ends the
+// watches of other callers. The first call also opens the connection, which can take long, so it cancels
+// its request when ctx is done. Later calls never cancel theirs.
 func (l *listener) subscribe(ctx context.Context, channel string) error {
 	l.mu.Lock()
 	confirmed, asked := l.subscribed[channel]
@@ -117,10 +114,9 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 	}
 }
 
-// begin starts the goroutines of the listener. The caller must open the connection and subscribe to
-// the channel before it calls begin. If the connection is already lost, begin does nothing. This
-// check keeps goroutines from starting after a call of [listener.lose]. [Store.Close] can therefore
-// call [listener.lose], and then wait until all goroutines have ended.
+// begin starts the goroutines of the listener. The caller must have opened the connection and subscribed
+// to the channel. If the connection is already lost, begin does nothing, so that [Store.Close] can call
+// [listener.lose] and then wait until all goroutines have ended.
 func (l *listener) begin(channel string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,9 +158,8 @@ func (l *listener) receive() {
 	}
 }
 
-// checkAlive checks the connection once a second, and closes a connection on which nothing arrives.
-// To check the connection, checkAlive subscribes to the same channel again. The server answers
-// every subscription, so an answer shows that the connection works.
+// checkAlive checks the connection once a second, and closes it if nothing arrives. For the check, it
+// subscribes to the same channel again, because the server answers every subscription.
 func (l *listener) checkAlive(channel string) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
@@ -192,7 +187,7 @@ func (l *listener) checkAlive(channel string) {
 	}
 }
 
-// add adds a watch. add returns false if the connection is lost.
+// add adds a watch. It returns false if the connection is lost.
 func (l *listener) add(name string, signals chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

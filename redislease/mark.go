@@ -13,13 +13,12 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// A Mark stores the newest fencing token that a resource in Redis has seen. A Mark is a string
-// under a key of its own. A Mark is a [fencing.Mark]. In a cluster, the mark and the data must be
-// in one slot. To put two keys into one slot, give them the same text in braces, such as
-// "{accounts}:mark" and "{accounts}:total".
+// A Mark stores the newest fencing token that a resource in Redis has seen, as a string under a key of
+// its own. It is a [fencing.Mark]. In a cluster, the mark and the data must be in one slot: give both
+// keys the same text in braces, such as "{accounts}:mark" and "{accounts}:total".
 //
-// A holder calls [fencing.Advance] before it reads anything. The holder then writes with a
-// [Script], which compares the token and writes the data in one step:
+// A holder calls [fencing.Advance] before it reads anything, and then writes with a [Script], which
+// compares the token and writes the data in one step:
 //
 //	mark := redislease.NewMark(client, "{accounts}:mark")
 //	if err := fencing.Advance(ctx, mark, token); err != nil {
@@ -29,15 +28,15 @@ import (
 //	...
 //	_, err = put.Run(ctx, mark, token, []string{"{accounts}:total"}, total+1)
 //
-// Do not delete the mark, and do not let it expire. The mark must last as long as the data.
+// The mark must last as long as the data: do not delete it, and do not let it expire.
 type Mark struct {
 	client redis.Scripter
 	key    string
 }
 
-// NewMark returns the mark under the given key. NewMark sends no request, and panics if client is
-// nil. If key is empty, each use of the mark returns a [*lease.FieldError] with the Code
-// [lease.ErrOption] and sends no request. A use of the zero Mark returns the same error.
+// NewMark returns the mark under the given key. It sends no request, and panics if client is nil. Each
+// use of a mark with an empty key, such as the zero Mark, returns a [*lease.FieldError] with the Code
+// [lease.ErrOption] and sends no request.
 func NewMark(client redis.Scripter, key string) Mark {
 	if client == nil {
 		panic("redislease: NewMark: client must not be nil")
@@ -53,9 +52,9 @@ func (m Mark) check() error {
 	return nil
 }
 
-// compare is the beginning of every script that uses a mark. KEYS[1] is the key of the mark, and
-// ARGV[1] is the token. The script compares tokens as strings. All valid tokens have the same
-// number of digits, so the newer of two tokens is the greater string.
+// compare is the beginning of every script that uses a mark. KEYS[1] is the key of the mark, and ARGV[1]
+// is the token. All valid tokens have the same number of digits, so the newer of two is the greater
+// string.
 const compare = `#!lua
 local seen = redis.call('GET', KEYS[1])
 if seen and ARGV[1] < seen then return redis.error_reply('` + staleReply + ` ' .. seen) end
@@ -66,10 +65,9 @@ const staleReply = "STALETOKEN"
 
 var advance = redis.NewScript(compare + "return ARGV[1]")
 
-// Advance raises the mark to the token tok if tok is newer than the mark. Advance returns the
-// resulting mark. Advance compares a malformed mark with tok in string order. If the malformed mark
-// is greater than tok, Advance returns an error with the Code [lease.ErrCorrupt]. See
-// [fencing.Mark].
+// Advance raises the mark to tok if tok is newer, and returns the resulting mark. It compares a malformed
+// mark with tok in string order, and returns an error with the Code [lease.ErrCorrupt] if the mark is
+// greater. See [fencing.Mark].
 func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	if err := m.check(); err != nil {
 		return "", err
@@ -82,25 +80,25 @@ func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 	return cmp.Or(newer, tok), nil
 }
 
-// A Script is a Lua script that writes guarded data. A Script is safe for use by several goroutines
-// at once.
+// A Script is a Lua script that writes guarded data. It is safe for use by several goroutines at once.
 type Script struct{ script *redis.Script }
 
-// NewScript returns a Script with the given Lua text. The Lua text gets the arguments of
-// [Script.Run] in KEYS and ARGV. The Lua text can return any value that a Redis script can return.
-// If the script fails half-way, Redis does not undo the writes before the failure: see EVAL in the
-// documentation of Redis.
+// NewScript returns a Script with the given Lua text, which gets the arguments of [Script.Run] in KEYS
+// and ARGV, and can return any value that a Redis script can return. If it fails half-way, Redis does not
+// undo the writes before the failure: see EVAL in the documentation of Redis.
 func NewScript(lua string) *Script {
 	return &Script{redis.NewScript(compare + "table.remove(KEYS, 1)\ntable.remove(ARGV, 1)\n" + lua)}
 }
 
-// Run raises the mark and runs the script in one step. If the mark is newer than tok, Run does not
-// run the script and returns a [*fencing.StaleError]. If tok is malformed, Run returns an error
-// with the Code [lease.ErrToken]. Run compares a malformed mark with tok in string order. If the
-// malformed mark is greater than tok, Run does not run the script and returns an error with the
-// Code [lease.ErrCorrupt]. After an error of any other kind, it is unknown whether the script has
-// run. If a connection breaks, the Redis client can run the script a second time. To prevent a
-// second run, set MaxRetries of the client to -1.
+// Run raises the mark and runs the script in one step. It does not run the script
+//
+//   - if the mark is newer than tok: it returns a [*fencing.StaleError];
+//   - if tok is malformed: it returns an error with the Code [lease.ErrToken];
+//   - if the mark is malformed and greater than tok in string order: it returns an error with the Code
+//     [lease.ErrCorrupt].
+//
+// After any other error, it is unknown whether the script has run. If a connection breaks, the Redis
+// client can run it a second time, unless MaxRetries of the client is -1.
 func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string, args ...any) (any, error) {
 	if err := tok.Validate(); err != nil {
 		return nil, err
@@ -122,11 +120,10 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 	return result, nil
 }
 
-// The method newer looks for the mark in the error of a script. If the script refused a token
-// because the mark is greater, the method returns the mark. If err is nil, the method returns the
-// empty token. If the mark is malformed, the method returns an error that wraps a
-// [*lease.FieldError]. The text of every error contains the key of the mark and the parameter verb,
-// such as "advance".
+// newer looks for the mark in the error of a script. It returns the mark if the script refused a token
+// because the mark is greater, and the empty token if err is nil. If the mark is malformed, it returns an
+// error that wraps a [*lease.FieldError]. Every error contains the key of the mark and verb, such as
+// "advance".
 func (m Mark) newer(verb string, err error) (lease.Token, error) {
 	if err == nil {
 		return "", nil

@@ -62,9 +62,8 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// If a mark is not a token, the error names the key of the mark. The error does not report a newer
-// token, because a holder that contends again would then be refused again. The data does not
-// change. SPEC G5.
+// If a mark is not a token, the error names the key of the mark and reports no newer token, because a
+// holder that contends again would be refused again. The data does not change. SPEC G5.
 func TestCorruptMark(t *testing.T) {
 	c := client(t, shared.Addr())
 	ctx := t.Context()

@@ -13,7 +13,7 @@ import (
 )
 
 // While a Store sends requests to a server, it checks the eviction policy once in checkEvery, because
-// CONFIG SET changes the policy of a running server.
+// CONFIG SET can change it.
 const checkEvery = 2 * time.Second
 
 // A policyError reports that a server must not keep leases.
@@ -22,10 +22,9 @@ type policyError struct{ err error }
 func (e *policyError) Error() string { return e.err.Error() }
 func (e *policyError) Unwrap() error { return e.err }
 
-// checkNew checks a new connection, because the policy of a promoted replica can differ from the
-// policy of the old primary. checkNew also warns, once in the life of the Store, about a server
-// without an append-only file. checkNew wraps its error twice, because go-redis removes the outer
-// wrapper with errors.Unwrap.
+// checkNew checks a new connection, because the policy of a promoted replica can differ from that of the
+// old primary. It also warns, once in the life of the Store, about a server without an append-only file.
+// Its error is wrapped twice, because go-redis removes the outer wrapper with errors.Unwrap.
 func (s *Store) checkNew(ctx context.Context, conn *redis.Conn) error {
 	if s.options.AssumeNoEviction {
 		return nil

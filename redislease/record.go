@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// timeLayout is the layout of all stored times. Every stored time has nine decimals, so the scripts
-// can compare two times as strings.
+// timeLayout is the layout of all stored times. It has nine decimals, so the scripts can compare times as
+// strings.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
 const infinite = "infinite"
@@ -39,9 +39,9 @@ type column struct {
 	rule   string
 }
 
-// columns lists all fields of a record, in the order in which they are written to the hash. The
-// function parse of a column returns no error. To detect a malformed text, parseFields formats the
-// parsed value and compares the result with the text.
+// columns lists all fields of a record, in the order in which they are written to the hash. The function
+// parse returns no error: to detect a malformed text, parseFields formats the parsed value and compares
+// it with the text.
 var columns = [...]column{
 	{"state", func(r lease.Record) string { return r.State.String() },
 		func(r *lease.Record, s string) { _ = r.State.UnmarshalText([]byte(s)) },
@@ -95,8 +95,8 @@ func appendFields(args []any, r lease.Record) []any {
 	return args
 }
 
-// parseFields parses the fields of a hash. A person can write a hash by hand, so parseFields checks
-// every value.
+// parseFields parses the fields of a hash. It checks every value, because a person can write a hash by
+// hand.
 func parseFields(fields map[string]string) (r lease.Record, version string, err error) {
 	corrupt := func(field, value, rule string) error {
 		return &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

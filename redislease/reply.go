@@ -11,15 +11,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A reply is the result of a script. A reply has one of these forms:
+// A reply is the result of a script:
 //
 //   - 1, the time, and the new version: the script wrote the record.
 //   - 0, the time, a version, and an epoch: the script wrote no record, and the name has none.
-//   - 0, the time, two empty strings, and the fields of a record: the script wrote no record, and
-//     the name has one.
+//   - 0, the time, two empty strings, and the fields of a record: it wrote no record, and the name has
+//     one.
 //
-// The script renew.lua replies with the time of the server if it has renewed the lease, and with
-// nil if not.
+// The script renew.lua replies with the time of the server if it has renewed the lease, and with nil if
+// not.
 type reply []any
 
 // replyOf converts the result of a script to a reply.

@@ -12,15 +12,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A request is attempted at most maxAttempts times, with retryPause between two attempts. It is repeated
-// only if a server has answered that it did not carry out the request.
+// A request is attempted at most maxAttempts times, with pauses of retryPause, and repeated only if a
+// server has answered that it did not carry it out.
 const (
 	maxAttempts = 8
 	retryPause  = 25 * time.Millisecond
 )
 
-// run runs a script on the record and the floor of a name. If ctx is done, run returns soon. run
-// sends the script a second time only if a server answers that it did not run the script.
+// run runs a script on the record and the floor of a name, and returns soon when ctx is done.
 func (s *Store) run(ctx context.Context, script *script, name string, args ...any) (reply, error) {
 	s.findPrimary()
 	keys := s.keys(script, name)
@@ -60,8 +59,8 @@ func (s *Store) serverFor(ctx context.Context, key string) (*redis.Client, error
 	return await(ctx, s, func() (*redis.Client, error) { return s.servers.serverFor(ctx, key) })
 }
 
-// await calls f and returns its results. If ctx is done first, await returns ctx.Err(). The package
-// go-redis itself respects only the deadline of a context, and ignores its cancellation.
+// await returns the results of f, or ctx.Err() if ctx is done first. go-redis itself respects only the
+// deadline of a context, and ignores its cancellation.
 func await[T any](ctx context.Context, s *Store, f func() (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -83,7 +82,7 @@ func await[T any](ctx context.Context, s *Store, f func() (T, error)) (T, error)
 	}
 }
 
-// start calls f in a new goroutine. start returns false if the Store is closed.
+// start calls f in a new goroutine. It returns false if the Store is closed.
 func (s *Store) start(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +93,8 @@ func (s *Store) start(f func()) bool {
 	return true
 }
 
-// sendScript sends the hash of a script to a server. If the server does not know the hash,
-// sendScript sends the whole script.
+// sendScript sends the hash of a script to a server, or the whole script if the server does not know the
+// hash.
 func (s *Store) sendScript(ctx context.Context, server *redis.Client, asking bool, script *script, keys []string, args []any) (reply, error) {
 	command := make([]any, 0, 3+len(keys)+len(args))
 	command = append(command, "evalsha", script.hash, len(keys))
@@ -139,8 +138,7 @@ func redisError(err error) string {
 	return ""
 }
 
-// A replicaError reports that too few replicas have acknowledged a write. The write can still take
-// effect.
+// A replicaError reports that too few replicas have acknowledged a write, which can still take effect.
 type replicaError struct {
 	addr      string
 	got, want int

@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// hold makes a holder over a store. The holder is closed at the end of the test.
+// hold makes a holder over a store, and closes it at the end of the test.
 func hold(t *testing.T, s *redislease.Store, owner string) *session.Session {
 	t.Helper()
 	l, err := s.Lease("x", &session.Options{Owner: owner, Duration: time.Minute, RequestTimeout: 5 * time.Second})
@@ -59,9 +59,8 @@ func TestFailoverWithReplicas(t *testing.T) {
 	}
 }
 
-// After a failover has lost the last renewals of a holder, another holder is granted the lease. A
-// renewal of the first holder does not renew the lease of the new holder, although the versions of
-// the two records end with the same number.
+// After a failover that lost the last renewals, another holder is granted the lease. A renewal of the
+// first holder does not renew it, although the versions of the two records end with the same number.
 func TestRenewalAfterALostGrant(t *testing.T) {
 	p := newPair(t)
 	a := store(t, client(t, p.primary.Addr()), nil)

@@ -22,17 +22,15 @@ var swapLua string
 //go:embed script/renew.lua
 var renewLua string
 
-// header is the first line of every script. The header has the flag allow-oom, so the server runs
-// the script even if the memory of the server is full of other data. The script exceeds the memory
-// limit only a little, because a record is small and expires. The header does not have the flag
-// no-writes, so a replica refuses to run even a script that only loads a record. Because replicas
-// refuse, [Store.Load] never returns stale data.
+// header is the first line of every script. With the flag allow-oom, the server runs the script even if
+// its memory is full of other data. The script exceeds the limit only a little, because a record is small
+// and expires. Without the flag no-writes, a replica refuses to run even a script that only loads a
+// record, so [Store.Load] never returns stale data.
 const header = "#!lua flags=allow-oom\n"
 
-// Every script has either the line dateOfLast or the line noDate after the header. The line
-// dateOfLast reads two arguments of the script: the day of the last commit, and the date of that
-// day. If the day has not changed since the last commit, clock.lua uses the date of the last
-// commit. In a script with the line noDate, clock.lua computes the date itself.
+// Every script has one of these lines after the header. The line dateOfLast reads two arguments: the day
+// of the last commit, and its date, which clock.lua uses if the day has not changed since. With the line
+// noDate, clock.lua computes the date itself.
 const (
 	noDate     = "local dated, date\n"
 	dateOfLast = "local dated, date = tonumber(ARGV[6]), ARGV[7]\n"
@@ -50,15 +48,14 @@ func newScript(keys int, parts ...string) *script {
 	return &script{source, hex.EncodeToString(sum[:]), keys}
 }
 
-// The regular expression linePattern finds the number of the line at which a script failed. The
-// regular expression commandPattern finds the command on that line.
+// linePattern finds the number of the line at which a script failed, and commandPattern the command on
+// that line.
 var (
 	linePattern    = regexp.MustCompile(`@user_script:\s?(\d+)`)
 	commandPattern = regexp.MustCompile(`redis\.call\((?:'(\w+)'|ARGV\[(\d+)\])`)
 )
 
-// locate adds the name of a command to the error of a script. The server reports only the line of the
-// command that failed.
+// locate adds the name of a command to the error of a script, because the server reports only its line.
 func (s *script) locate(err error, args []any) error {
 	line := linePattern.FindStringSubmatch(redisError(err))
 	if line == nil {

@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// client makes a client of a server. The client is closed at the end of the test.
+// client makes a client of a server, and closes it at the end of the test.
 func client(t testing.TB, addr string, configure ...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	o := &redis.Options{Addr: addr}
@@ -79,8 +79,7 @@ func prefix(t testing.TB) string { return "t:" + t.Name() }
 // proxy starts a proxy that is closed at the end of the test.
 func proxy(t testing.TB, target string) *enginetest.Proxy { return enginetest.NewProxy(t, target, nil) }
 
-// A pair is a primary and a replica, with two proxies. The clients use one proxy, and the replica
-// uses the second proxy.
+// A pair is a primary and a replica, with one proxy for the clients and one for the replica.
 type pair struct {
 	primary, replica *redisserver.Server
 	front, link      *enginetest.Proxy
@@ -128,8 +127,7 @@ func awaitKey(t testing.TB, replica *redisserver.Server, key string) {
 	})
 }
 
-// failOver promotes the replica, after the primary was killed or cut off, and connects the clients
-// to the promoted replica.
+// failOver promotes the replica, after the primary was killed or cut off, and connects the clients to it.
 func (p *pair) failOver(t testing.TB) {
 	t.Helper()
 	p.replica.Must(t, "replicaof", "no", "one")

@@ -19,8 +19,7 @@ type servers interface {
 	// serverFor returns the primary that stores a key.
 	serverFor(ctx context.Context, key string) (*redis.Client, error)
 
-	// serverAt returns the server with the address addr. The caller has the address from the answer of
-	// a server of the cluster.
+	// serverAt returns the server with an address that a server of the cluster has answered.
 	serverAt(ctx context.Context, addr string) (*redis.Client, error)
 
 	// leave must be called after a server did not answer, or answered that it must not carry out the
@@ -38,11 +37,10 @@ type servers interface {
 	close()
 }
 
-// newServers makes new connections to the servers of the given client, with the same options. By
-// default, go-redis sends a command again when a connection breaks. If go-redis sent a swap again
-// after the server had applied it, the second attempt would report a conflict. But a conflict must
-// mean that the server has not applied the swap. The new connections therefore never send a command
-// twice.
+// newServers makes new connections to the servers of the given client, with the same options, except that
+// they never send a command twice. By default, go-redis sends a command again when a connection breaks.
+// If the server had applied a swap already, the second attempt would report a conflict, which must mean
+// that it was not applied.
 func newServers(client redis.UniversalClient, check func(context.Context, *redis.Conn) error) (servers, error) {
 	bad := func(value, bound string) error {
 		return &lease.FieldError{Field: "New.client", Value: value, Bound: bound, Code: lease.ErrOption}
@@ -81,9 +79,8 @@ func newServers(client redis.UniversalClient, check func(context.Context, *redis
 	return nil, bad(fmt.Sprintf("%T", client), bound)
 }
 
-// storeOptions returns a copy of a client's options, changed for the connections of a Store. With
-// these options, a connection never sends a command twice, and never moves to another server by
-// itself. A connection with these options also respects contexts.
+// storeOptions returns a copy of a client's options for the connections of a Store, which respect
+// contexts, never send a command twice, and never move to another server by themselves.
 func storeOptions(of *redis.Options) *redis.Options {
 	o := *of
 	o.MaxRetries, o.ContextTimeoutEnabled, o.PipelinePoolSize = -1, true, -1
@@ -102,9 +99,9 @@ const (
 	askEvery     = time.Second
 )
 
-// single is one server. Its address can come from a sentinel. The connections of go-redis stay with
-// the server that they were opened to. If that server must be left, single therefore makes a new
-// client, which connects to the server that has the address now.
+// single is one server, whose address can come from a sentinel. The connections of go-redis stay with the
+// server that they were opened to, so to leave it, single makes a new client, which connects to the
+// server that has the address now.
 type single struct {
 	options *redis.Options
 	connect func(*redis.Options) *redis.Client // redis.NewClient, but in tests

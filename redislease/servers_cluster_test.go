@@ -178,8 +178,7 @@ func moveSlot(t testing.TB, from, to *redisserver.Server, fromID, toID string, s
 	})
 }
 
-// In a cluster, a user needs two more permissions. If one of these two permissions is missing, the
-// error names it.
+// In a cluster, a user needs two more permissions. If one of them is missing, the error names it.
 func TestPermissionsInACluster(t *testing.T) {
 	t.Parallel()
 	all := newCluster(t, 2)

@@ -15,8 +15,8 @@ import (
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// newSentinel starts a sentinel, and returns when it knows the replica of the primary. The function
-// failover makes a client that asks the sentinel.
+// newSentinel starts a sentinel, and returns when it knows the replica of the primary. failover makes a
+// client that asks the sentinel.
 func newSentinel(t testing.TB, primary *redisserver.Server) (sentinel *redisserver.Server, failover func() *redis.Client) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sentinel.conf") // the sentinel also writes to it
@@ -40,8 +40,8 @@ func newSentinel(t testing.TB, primary *redisserver.Server) (sentinel *redisserv
 	}
 }
 
-// Behind a sentinel, a Store finds the primary. After the primary has ended, the Store finds the
-// new primary. The writes that a replica has acknowledged are not lost.
+// Behind a sentinel, a Store finds the primary, and the new one after the primary has ended. Writes that
+// a replica has acknowledged are not lost.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

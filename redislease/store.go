@@ -23,41 +23,39 @@ import (
 
 // Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Prefix is the beginning of all keys and channel names. All programs that share leases must have
-	// the same Prefix. A Prefix must not contain a brace. Default: "lease".
+	// Prefix is the beginning of all keys and channel names. All programs that share leases must use the
+	// same Prefix, which must not contain a brace. Default: "lease".
 	Prefix string
 
 	// Limits restricts the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Floor is older than every token that the Store grants, even for a name that has a record
-	// already. If the server may have lost tokens, set Floor to the newest token that any resource
-	// has seen. Default: the empty token, which is older than all other tokens.
+	// Floor is older than every token that the Store grants, even for a name that has a record already.
+	// If the server may have lost tokens, set it to the newest token that any resource has seen. Default:
+	// the empty token, which is older than all others.
 	Floor lease.Token
 
-	// Names is the maximum number of names for which the store remembers the last committed record.
-	// Each remembered record takes about 300 bytes. The first request for a forgotten name can take
-	// one more exchange with the server. Default: 65,536.
+	// Names is the maximum number of names for which the store remembers the last committed record, which
+	// takes about 300 bytes. The first request for a forgotten name can take one more exchange with the
+	// server. Default: 65,536.
 	Names int
 
-	// Keep is how long the server keeps a record after the lease is no longer locked. As long as the
-	// record exists, an expired lease can still be renewed. The tokens of a lease keep rising even
-	// after its record has expired. Default: one hour. Minimum: one millisecond.
+	// Keep is how long the server keeps a record after the lease is no longer locked. While the record
+	// exists, an expired lease can still be renewed. Tokens keep rising even after it has expired.
+	// Default: one hour. Minimum: one millisecond.
 	Keep time.Duration
 
-	// Replicas is the number of replicas that must acknowledge each write and each load. Set
-	// Replicas to the number of all replicas that can be promoted. If fewer replicas acknowledge
-	// within ReplicaTimeout, the request returns an error and its outcome is unknown. Default: 0,
-	// which waits for no replica.
+	// Replicas is the number of replicas that must acknowledge each write and each load. Set it to the
+	// number of all replicas that can be promoted. If fewer acknowledge within ReplicaTimeout, the
+	// request returns an error and its outcome is unknown. Default: 0, which waits for no replica.
 	Replicas int
 
 	// ReplicaTimeout is the longest time that a request waits for the replicas to acknowledge it.
 	// Set session.Options.RequestTimeout to a longer time. Default: 1 s. Minimum: one millisecond.
 	ReplicaTimeout time.Duration
 
-	// AssumeNoEviction turns off the check of the eviction policy. Set AssumeNoEviction if the
-	// server does not permit INFO, the command that reports the policy. Without the check, make sure
-	// that the maxmemory-policy of the server is noeviction: see the package documentation.
+	// AssumeNoEviction turns off the check of the eviction policy, for a server that does not permit INFO.
+	// Without the check, make sure that its maxmemory-policy is noeviction: see the package documentation.
 	AssumeNoEviction bool
 }
 
@@ -94,9 +92,9 @@ func (o *Options) complete() (Options, error) {
 	return v, nil
 }
 
-// A Store keeps leases in Redis or Valkey. A Store is a [lease.Store] that uses the clock of the
-// server. A Store is also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. A Store is
-// safe for use by several goroutines at once.
+// A Store keeps leases in Redis or Valkey. It is a [lease.Store] that uses the clock of the server, and
+// also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several
+// goroutines at once.
 type Store struct {
 	options Options
 	floor   uint64 // the epoch of Options.Floor
@@ -116,15 +114,13 @@ type Store struct {
 	closed   bool
 }
 
-// New returns a Store that keeps leases on the servers to which client connects. The client must be
-// a [*redis.Client] or a [*redis.ClusterClient]. New sends no request. The Store opens connections
-// of its own, with the options of the client. The connections of a Store never retry a request by
-// themselves, and they respect contexts. [Store.Close] closes these connections. Hooks of the client
-// are not called.
+// New returns a Store that keeps leases on the servers to which client connects, which must be a
+// [*redis.Client] or a [*redis.ClusterClient]. New sends no request. The Store opens connections of its
+// own, with the options of the client, which respect contexts and never retry a request by themselves.
+// [Store.Close] closes them. Hooks of the client are not called.
 //
-// New returns a [*lease.FieldError] if client is nil, if it is neither a [*redis.Client] nor a
-// [*redis.ClusterClient], or if an option is out of range. New rejects a [*redis.Ring], because a
-// Ring moves names to other servers when a server is down.
+// New returns a [*lease.FieldError] if client is nil or of another type, or if an option is out of range.
+// It rejects a [*redis.Ring], which moves names to other servers when a server is down.
 func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	options, err := o.complete()
 	if err != nil {
@@ -139,30 +135,27 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
-// the default options of package session. Lease returns an error if name is malformed or an option
-// is out of range. The error wraps a [*lease.FieldError].
+// Lease returns a Session that can hold the lease with the given name. A nil o means the defaults of
+// package session. If name is malformed or an option is out of range, the error wraps a
+// [*lease.FieldError].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. The returned authority is also a [lease.Watcher]
-// and a [lease.Lister].
+// Authority returns an authority over the Store, which is also a [lease.Watcher] and a [lease.Lister].
 //
-// The returned authority sends fewer requests to the server than lease.NewAuthority(s), which loads
-// the record before every swap. To renew, change or release a lease, the authority starts from the
-// last record that the Store wrote for that lease. If the remembered record is out of date, the
-// authority loads the current record and starts again from that record. The authority never refuses
-// a request because of an outdated record.
+// It sends fewer requests to the server than lease.NewAuthority(s), which loads the record before every
+// swap. To renew, change or release a lease, it starts from the last record that the Store wrote for it.
+// If that record is out of date, it loads the current one and starts again, so it never refuses a request
+// because of an outdated record.
 func (s *Store) Authority() lease.Authority { return remember.NewAuthority(s, s.renew, s.memory) }
 
 // Limits returns the limits that the store was made with.
 func (s *Store) Limits() lease.Limits { return s.options.Limits }
 
-// Close ends all watches and closes the connections of the Store. Close blocks until no goroutine
-// of the Store is running. Requests that are under way fail, and so do requests after Close. Close
-// does not close the client that was passed to [New]. If another call of Close is under way, Close
-// waits until the other call has ended.
+// Close ends all watches, closes the connections of the Store, and blocks until no goroutine of the Store
+// is running. It does not close the client that was passed to [New]. Requests that are under way fail,
+// and so do requests after Close. If another call of Close is under way, it waits for that call to end.
 func (s *Store) Close() {
 	s.mu.Lock()
 	closed, l := s.closed, s.listener
@@ -180,20 +173,20 @@ func (s *Store) Close() {
 	_ = s.tasks.Close(context.Background())
 }
 
-// buckets is the number of buckets for names. The number of buckets must never change, because a
-// program with another number of buckets would store a lease under another key.
+// buckets is the number of buckets for names. It must never change, because a program with another number
+// would store a lease under another key.
 const buckets = 1 << 14
 
-// bucket returns the bucket of a name as a number in braces. A Redis cluster chooses the server for
-// a key by the text in braces.
+// bucket returns the bucket of a name as a number in braces, by which a Redis cluster chooses the server
+// for a key.
 func bucket(name string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
 	return "{" + strconv.Itoa(int(h.Sum32()%buckets)) + "}"
 }
 
-// Key returns the Redis key under which the named lease is stored, such as
-// "lease:{9759}:jobs/nightly". Use the key with tools such as redis-cli.
+// Key returns the Redis key of the named lease, such as "lease:{9759}:jobs/nightly", for tools such as
+// redis-cli.
 func (s *Store) Key(name string) string { return s.options.Prefix + ":" + bucket(name) + ":" + name }
 
 // floorKey returns the key of the floor of a bucket. No record has such a key.
@@ -229,11 +222,9 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 // keepMicros returns Options.Keep in microseconds, but at least 1.
 func (s *Store) keepMicros() int64 { return max(1, s.options.Keep.Microseconds()) }
 
-// saveTime returns the script argument that decides whether [Store.Load] stores the current time of
-// the server in Redis. With the argument "always", Load always stores the current time. With the
-// argument "over", Load stores the current time only if the lease has ended. A Load that waits for
-// replicas must write something, because WAIT waits only for writes over its own connection. If
-// Load waits for replicas, saveTime therefore returns "always".
+// saveTime returns the script argument that decides whether [Store.Load] stores the server's time in
+// Redis: "always", or "over" (only if the lease has ended). A Load that waits for replicas must write
+// something, because WAIT waits only for writes over its own connection.
 func (s *Store) saveTime() string {
 	if s.options.Replicas > 0 {
 		return "always"

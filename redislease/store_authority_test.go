@@ -12,8 +12,7 @@ import (
 	"github.com/fencedlease/lease/redislease"
 )
 
-// An acquire takes two exchanges and a renewal takes one, whether or not replicas must acknowledge
-// them.
+// An acquire takes two exchanges and a renewal takes one, whether or not replicas must acknowledge.
 func TestExchanges(t *testing.T) {
 	pair := newPair(t)
 	for what, c := range map[string]struct {

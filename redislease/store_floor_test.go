@@ -63,9 +63,8 @@ func TestLoadKeepsTheTimeOfAnEnd(t *testing.T) {
 	}
 }
 
-// SPEC S2, S3: after a record is deleted by hand, its epoch stays, and a swap with an old version
-// is a conflict. Because a version has a random word, the swap is also a conflict if the floor or
-// all data was deleted.
+// SPEC S2, S3: after a record is deleted by hand, its epoch stays, and a swap with an old version is a
+// conflict. The random word in a version makes it one even if the floor or all data was deleted.
 func TestDeletedByHand(t *testing.T) {
 	for what, deletes := range map[string]func(s *redislease.Store) []string{
 		"record":           func(s *redislease.Store) []string { return []string{s.Key("x")} },

@@ -13,9 +13,9 @@ import (
 	"github.com/fencedlease/lease/internal/signals"
 )
 
-// Swap replaces the record only if its version is still old.Version. If the version has changed, or
-// if the lease has ended since the time old.Now, Swap returns [lease.ErrConflict] and the current
-// Snapshot. If the current record is not valid, the Snapshot is zero.
+// Swap replaces the record only if its version is still old.Version. If it has changed, or if the lease
+// has ended since old.Now, Swap returns [lease.ErrConflict] and the current Snapshot, which is zero if
+// the current record is not valid.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -47,10 +47,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return reply.committed(next)
 }
 
-// renew replaces old.Record with the new record (next). The two records differ only in Until. The
-// server counts the new Until from its own time. renew returns [lease.ErrConflict] if the record
-// has changed, if the lease has ended, or if the clock of the server is behind the time that the
-// record stores. renew also returns [lease.ErrConflict] if old.Version does not end with a number.
+// renew replaces old.Record with next, which differs only in Until. The server counts the new Until from
+// its own time. renew returns [lease.ErrConflict] if the record has changed, if the lease has ended, if
+// the clock of the server is behind the time that the record stores, or if old.Version does not end with
+// a number.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	number, known := numberOf(old.Version)
 	if !known {
@@ -74,9 +74,8 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	return lease.Snapshot{Record: next, Version: version, Now: now}, nil
 }
 
-// raisedEpoch returns the epoch to which Swap raises the floor of the bucket. If the floor already
-// has a higher epoch, Swap does not change the epoch of the floor. If Swap creates a record, it
-// always raises the floor, so the version of a missing record never recurs.
+// raisedEpoch returns the epoch to which Swap raises the floor of the bucket, unless it is higher already.
+// If Swap creates a record, it always raises the floor, so the version of a missing record never recurs.
 func raisedEpoch(old lease.Snapshot, next lease.Record) uint64 {
 	if strings.HasPrefix(old.Version, absentPrefix) && next.Epoch == old.Record.Epoch {
 		return min(next.Epoch+1, math.MaxInt64)
@@ -90,14 +89,12 @@ func numberOf(version string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// randomWord returns a random word for a version. A failover or a restart can lose the latest
-// writes and their versions. Because of the random word in each version, no new write gets the
-// version of a lost write.
+// randomWord returns a random word for a version. A failover or a restart can lose the latest writes, and
+// because of the word, no new write gets the version of a lost one.
 func randomWord() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// swapDeadline returns the deadline of a swap. The deadline is old.Record.Until. If
-// old.Record.Until is zero, the swap has no deadline and swapDeadline returns "". swapDeadline also
-// returns "" if the lease had already ended at the time old.Now.
+// swapDeadline returns the deadline of a swap, old.Record.Until. It returns "", for no deadline, if Until
+// is zero or the lease had already ended at old.Now.
 func swapDeadline(old lease.Snapshot) string {
 	if !old.Now.Before(old.Record.Until) {
 		return ""
@@ -105,9 +102,8 @@ func swapDeadline(old lease.Snapshot) string {
 	return stamp(old.Record.Until)
 }
 
-// expireCommand returns the Redis command that sets how long a record is kept. expireCommand also
-// returns the argument of this command in milliseconds. The argument of PEXPIRE is a duration, and
-// the argument of PEXPIREAT is a time. PERSIST has no argument.
+// expireCommand returns the Redis command that sets how long a record is kept, and its argument in
+// milliseconds, which is a duration for PEXPIRE and a time for PEXPIREAT. PERSIST has no argument.
 func (s *Store) expireCommand(r lease.Record) (command string, millis int64) {
 	switch {
 	case !r.State.Locked():

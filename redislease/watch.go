@@ -6,15 +6,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. The
-// script that changes a lease also publishes the signal. No process can therefore end between a
-// change and its signal. A change by hand, such as DEL, sends no signal. To send a signal by hand, PUBLISH the
-// name of the lease on the channel of its bucket.
+// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. The script that
+// changes a lease also publishes the signal, so no process can end between the two. A change by hand, such
+// as DEL, sends no signal. To send one, PUBLISH the name of the lease on the channel of its bucket.
 //
-// All watches of a Store share one connection. The first call of Watch opens the connection, and
-// [Store.Close] closes it. If the connection is lost, the channels of all watches are closed, and
-// the next call of Watch opens a new connection. A connection that dies silently counts as lost
-// within 6 s.
+// All watches of a Store share one connection, which the first call of Watch opens and [Store.Close]
+// closes. If it is lost, the channels of all watches are closed, and the next call opens a new
+// connection. A connection that dies silently counts as lost within 6 s.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err

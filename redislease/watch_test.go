@@ -159,8 +159,7 @@ func TestWatchOverSlowConnection(t *testing.T) {
 	}
 }
 
-// If the context of a call of Watch ends before or during the call, no watch of another caller
-// ends.
+// If the context of a call of Watch ends before or during the call, no watch of another caller ends.
 func TestWatchBesideOneThatIsGivenUp(t *testing.T) {
 	s := store(t, client(t, shared.Addr()), &redislease.Options{Prefix: prefix(t)})
 	signals, err := s.Watch(t.Context(), "x")

@@ -1,6 +1,6 @@
-// Package locktest compares redislease with the locks of redsync and redislock, in one run. It
-// compares the number of exchanges, the time, and the behavior in a failover. Package locktest is a
-// separate module, so that redislease does not require redsync and redislock.
+// Package locktest compares redislease with the locks of redsync and redislock in one run: the exchanges,
+// the time, and the behavior in a failover. It is a separate module, so that redislease does not require
+// the two.
 package locktest
 
 import (
@@ -34,8 +34,7 @@ type lock struct {
 	take, extend, give func(ctx context.Context) error
 }
 
-// kinds has a function for each library, which makes a lock over a client. Two locks of the same
-// library contend.
+// kinds makes a lock of each library over a client. Two locks of the same library contend.
 var kinds = map[string]func(t testing.TB, c *redis.Client) lock{
 	"redislease":                  func(t testing.TB, c *redis.Client) lock { return leased(t, c, 0) },
 	"redislease with Replicas: 1": func(t testing.TB, c *redis.Client) lock { return leased(t, c, 1) },
@@ -150,8 +149,7 @@ func (c counted) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// The test measures the exchanges and the time of each step. It measures the libraries in turns, so
-// that the load of the machine is the same for all.
+// The libraries take turns at each step, so that the load of the machine is the same for all.
 func TestCost(t *testing.T) {
 	for what, settings := range map[string][]string{"in memory": nil, "appendfsync always": redisserver.Durable} {
 		t.Run(what, func(t *testing.T) {
@@ -200,9 +198,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// The test compares the libraries in a failover to a replica that did not get the last write. The
-// first client takes the lock, the primary ends, and the second client asks the server that was
-// promoted.
+// The failover is to a replica that did not get the last write: the first client takes the lock, the
+// primary ends, and the second client asks the server that was promoted.
 func TestFailover(t *testing.T) {
 	for name, want := range map[string]struct {
 		first  bool // the first client is told that it has the lock

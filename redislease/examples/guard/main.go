@@ -1,11 +1,10 @@
 //go:build unix
 
-// Guard shows how the write of a process is refused after the process was paused and has lost its
-// lease. The program Guard starts two processes. The process that holds the lease increments a
-// counter in Redis. Guard pauses the process that holds the lease. The second process then takes
-// over the lease and continues to count. Guard then resumes the first process in the middle of its
-// work. The write of the first process is refused, because the second process has written with a
-// newer token. No count is lost.
+// Guard shows how the write of a process is refused after the process was paused and has lost its lease.
+// It starts two processes. The holder of the lease increments a counter in Redis, until Guard pauses it.
+// The second process then takes over the lease and continues to count. Guard resumes the first process in
+// the middle of its work, and its write is refused, because the second has written with a newer token. No
+// count is lost.
 //
 //	go run ./examples/guard -url redis://localhost:6379
 package main
@@ -39,8 +38,7 @@ var (
 const (
 	name = "examples/guard"
 
-	// The keys of the mark and of the data have the same text in braces, so that a cluster stores
-	// both keys on one server.
+	// The keys have the same text in braces, so that a cluster stores both on one server.
 	markKey = "{examples/guard}:mark"
 	dataKey = "{examples/guard}:n"
 )
@@ -66,7 +64,7 @@ func main() {
 	}
 }
 
-// work runs in each process. work counts until the guard refuses a write.
+// work runs in each process, and counts until the guard refuses a write.
 func work(ctx context.Context, client *redis.Client) error {
 	store, err := redislease.New(client, nil)
 	if err != nil {
@@ -101,12 +99,11 @@ func work(ctx context.Context, client *redis.Client) error {
 	return errors.New("the server does not answer")
 }
 
-// put is the script that writes the number. Redis runs the script only if the token of the writer
-// is not older than the mark.
+// put writes the number. Redis runs it only if the token of the writer is not older than the mark.
 var put = redislease.NewScript(`return redis.call('SET', KEYS[1], ARGV[1])`)
 
-// count adds one. count reads the number, adds one and writes the sum. count does not check whether
-// this process still holds the lease.
+// count reads the number, adds one and writes the sum. It does not check whether this process still holds
+// the lease.
 func count(ctx context.Context, client *redis.Client, mark redislease.Mark, tok lease.Token) (n int64, err error) {
 	if n, err = client.Get(ctx, dataKey).Int64(); err != nil && !errors.Is(err, redis.Nil) {
 		return 0, err
@@ -116,8 +113,7 @@ func count(ctx context.Context, client *redis.Client, mark redislease.Mark, tok 
 	return n, err
 }
 
-// watch starts the first process of the program, pauses it, and starts the second process. watch
-// then resumes the first process.
+// watch starts the first process, pauses it, starts the second process, and then resumes the first.
 func watch(ctx context.Context, client *redis.Client) error {
 	if err := client.Del(ctx, dataKey).Err(); err != nil {
 		return err

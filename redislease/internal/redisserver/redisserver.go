@@ -17,15 +17,15 @@ import (
 	"github.com/fencedlease/lease/internal/check/processes"
 )
 
-// Program is the server program of the tests. To use another program, such as valkey-server, set
-// the environment variable REDISLEASE_SERVER.
+// Program is the server program of the tests. REDISLEASE_SERVER in the environment names another one,
+// such as valkey-server.
 const Program = "redis-server"
 
 // Durable has the settings with which a server keeps all acknowledged writes even if it is killed.
 var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-// A Server is a Redis server on a free port of the loopback interface, with a folder of its own. A
-// Server ends when the tests end.
+// A Server is a Redis server on a free port of the loopback interface, with a folder of its own. It ends
+// when the tests end.
 type Server struct {
 	*processes.Process
 
@@ -55,7 +55,7 @@ func NewFor(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-// Start starts the server, and returns when the server answers. Start may be called again after Kill.
+// Start starts the server, and returns when it answers. It may be called again after Kill.
 func (s *Server) Start() error {
 	program := os.Getenv("REDISLEASE_SERVER")
 	if program == "" {
