@@ -92,7 +92,6 @@ func advise(err error) (advice string, permanent bool) {
 	return "no answer: check that the server is up and that the address is correct", false
 }
 
-// unreadableError returns the error for a hash that is not a valid record.
 func unreadableError(key string, err error) error {
 	return fmt.Errorf("redislease: key %q: %w; correct it, or free the lease: DEL %s", key, err, key)
 }

@@ -110,7 +110,6 @@ func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix str
 	}
 }
 
-// scanned is the result of one SCAN.
 type scanned struct {
 	keys   []string
 	cursor uint64

@@ -53,8 +53,8 @@ func (m Mark) check() error {
 }
 
 // compare is the beginning of every script that uses a mark. KEYS[1] is the key of the mark, and ARGV[1]
-// is the token. All valid tokens have the same number of digits, so the newer of two is the greater
-// string.
+// is the token. The script compares tokens as strings. All valid tokens have the same number of digits, so
+// the newer of two is the greater string.
 const compare = `#!lua
 local seen = redis.call('GET', KEYS[1])
 if seen and ARGV[1] < seen then return redis.error_reply('` + staleReply + ` ' .. seen) end

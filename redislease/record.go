@@ -87,7 +87,6 @@ func idText(id lease.ID) string {
 	return id.String()
 }
 
-// appendFields appends the names and values of the fields of a record.
 func appendFields(args []any, r lease.Record) []any {
 	for _, c := range columns {
 		args = append(args, c.name, c.format(r))

@@ -22,7 +22,6 @@ import (
 // not.
 type reply []any
 
-// replyOf converts the result of a script to a reply.
 func replyOf(cmd *redis.Cmd) (reply, error) {
 	result, err := cmd.Result()
 	switch v := result.(type) {
@@ -42,7 +41,6 @@ func replyOf(cmd *redis.Cmd) (reply, error) {
 
 var errReply = errors.New("the answer of the script has an unknown form: does a proxy rewrite answers?")
 
-// wrote reports whether the script wrote the record.
 func (r reply) wrote() bool { return len(r) > 0 && r[0] == int64(1) }
 
 func (r reply) text(i int) string {
@@ -53,7 +51,6 @@ func (r reply) text(i int) string {
 	return s
 }
 
-// now returns the time of the server.
 func (r reply) now() (time.Time, error) {
 	t, err := time.Parse(timeLayout, r.text(1))
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// hold makes a holder over a store, and closes it at the end of the test.
 func hold(t *testing.T, s *redislease.Store, owner string) *session.Session {
 	t.Helper()
 	l, err := s.Lease("x", &session.Options{Owner: owner, Duration: time.Minute, RequestTimeout: 5 * time.Second})

@@ -50,7 +50,6 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// client makes a client of a server, and closes it at the end of the test.
 func client(t testing.TB, addr string, configure ...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	o := &redis.Options{Addr: addr}
@@ -62,7 +61,6 @@ func client(t testing.TB, addr string, configure ...func(*redis.Options)) *redis
 	return c
 }
 
-// store makes a Store that is closed at the end of the test.
 func store(t testing.TB, c redis.UniversalClient, o *redislease.Options) *redislease.Store {
 	t.Helper()
 	s, err := redislease.New(c, o)
@@ -76,7 +74,6 @@ func store(t testing.TB, c redis.UniversalClient, o *redislease.Options) *redisl
 // prefix returns a prefix that no other test has.
 func prefix(t testing.TB) string { return "t:" + t.Name() }
 
-// proxy starts a proxy that is closed at the end of the test.
 func proxy(t testing.TB, target string) *enginetest.Proxy { return enginetest.NewProxy(t, target, nil) }
 
 // A pair is a primary and a replica, with one proxy for the clients and one for the replica.

@@ -19,7 +19,6 @@ import (
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// slots is the number of slots in a cluster.
 const slots = 1 << 14
 
 // newCluster starts a cluster of primaries, with equal shares of the slots.

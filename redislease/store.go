@@ -195,7 +195,6 @@ func (s *Store) floorKey(bucket string) string { return s.options.Prefix + "-flo
 // channel returns the channel for the signals of a bucket.
 func (s *Store) channel(bucket string) string { return s.options.Prefix + "-signal:" + bucket }
 
-// keys returns the keys that a script takes.
 func (s *Store) keys(script *script, name string) []string {
 	if script.keys == 1 {
 		return []string{s.Key(name)}

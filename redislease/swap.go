@@ -83,7 +83,6 @@ func raisedEpoch(old lease.Snapshot, next lease.Record) uint64 {
 	return next.Epoch
 }
 
-// numberOf returns the number at the end of a version.
 func numberOf(version string) (n int64, ok bool) {
 	n, err := strconv.ParseInt(version[strings.LastIndexByte(version, '-')+1:], 10, 64)
 	return n, err == nil

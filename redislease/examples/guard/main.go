@@ -161,7 +161,6 @@ func watch(ctx context.Context, client *redis.Client) error {
 	return nil
 }
 
-// A child is a running process and its output.
 type child struct {
 	*exec.Cmd
 	out     *bufio.Scanner
