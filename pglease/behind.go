@@ -14,10 +14,10 @@ const (
 	warnBehindEvery = time.Minute
 )
 
-// A lateClock finds leases that have ended although the server's clock, which was set back, does not
-// show it. A holder renews its lease within the remaining time of the record, and a renewal changes the
-// version. A record that this process has seen unchanged for longer has therefore ended. If a renewal
-// comes after all, the swap of the record fails because of its version.
+// A lateClock finds leases that have ended although the server's clock, which was set back, does not show
+// it. A holder renews its lease within the remaining time of the record, and a renewal changes the
+// version, so a record that this process has seen unchanged for longer has ended. If a renewal comes
+// after all, the version makes the swap of the record fail.
 type lateClock struct {
 	logger *slog.Logger
 	most   int // names in the field seen
@@ -33,8 +33,8 @@ type seenRecord struct {
 	at      time.Time
 }
 
-// correct returns snap with the time at which the lease has ended, if it has. The parameter behind says
-// by how much the clock of the server is behind the last change of the record.
+// correct returns snap with the time at which the lease has ended, if it has. behind is how far the clock
+// of the server is behind the last change of the record.
 func (c *lateClock) correct(name string, snap lease.Snapshot, behind time.Duration) lease.Snapshot {
 	left := snap.Record.Until.Sub(snap.Now)
 	c.mu.Lock()

@@ -5,11 +5,10 @@
 //	defer store.Close()
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority,
-// which carries out every kind of request. For example, an authority can break a lease with a grace
-// period, acquire an infinite lease, or take over a lease of the same owner. For database/sql, use
-// [NewSQL]. An SQLStore sends notifications but cannot receive them. A session that waits for a
-// lease through an SQLStore polls the server.
+// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority for
+// every kind of request: it can also break a lease with a grace period, acquire an infinite lease, or
+// take over a lease of the same owner. For database/sql, use [NewSQL]. An SQLStore sends notifications
+// but cannot receive them, so a session that waits for a lease through one polls the server.
 //
 // # Tables
 //
@@ -34,19 +33,17 @@
 //
 //	app=> select lease_break('jobs/nightly', '30 s');
 //
-// [lease.Break] says how long a grace should be. Without a grace, the lease ends when it would end
-// without a renewal, and an infinite lease at once. You can also delete rows, for example of names that
-// are not needed any more. The deletion frees the lease at once, while its holder still believes that it
-// has the lease until its next renewal is refused. The holder of a lease of 15 s believes so for up to
-// 5 s and, if requests are slow or fail, for up to its whole duration. A Watch of the holder ends that
-// at once.
+// [lease.Break] says how long a grace should be. Without one, the lease ends when it would end without a
+// renewal, and an infinite lease at once. You can also delete rows, for example of names that are not
+// needed any more. This frees the lease at once, while its holder still believes that it has the lease
+// until its next renewal is refused: with a lease of 15 s for up to 5 s and, if requests are slow or
+// fail, for up to its whole duration. A Watch of the holder ends that at once.
 //
 // A change by hand makes a new version of the row and wakes its waiters. While a transaction that has
-// locked rows is open, even by "select for update", no renewal of their leases succeeds and their
-// holders lose them, so commit at once. A row can store every valid name of a lease.
+// locked rows is open, even by "select for update", no renewal of their leases succeeds and their holders
+// lose them, so commit at once. A row can store every valid name of a lease.
 //
-// A program that uses leases needs these permissions. The permissions on lease_mark are needed only
-// for [Mark]:
+// A program that uses leases needs these permissions, those on lease_mark only for [Mark]:
 //
 //	grant select, insert, update on lease_row, lease_mark to worker;
 //	grant select, update on lease_floor to worker;
@@ -64,14 +61,14 @@
 // write of the row.
 //
 // If the server's clock is set forward while leases are held, they end early. If it is set backward, they
-// last longer. If it is set backward by more than a second, the Store logs by how much the clock is behind
-// the records. A lease that is renewed is not affected. If its holder crashes, a Store that has seen the
-// record unchanged for as long as the lease had left reports it as expired, and a waiter gets it. Correct
-// the clock of the server soon.
+// last longer. If it is set backward by more than a second, the Store logs by how much the clock is
+// behind the records. A lease that is renewed is not affected. If its holder crashes, a Store that has
+// seen the record unchanged for as long as the lease had left reports it as expired, and a waiter gets
+// it. Correct the clock of the server soon.
 //
-// The server reads the time of a change while the row is locked. A change becomes visible when it is
-// committed. A Load just before the commit returns the old row, and the server time that it returns can
-// be later than the time of the change, by at most the duration of the commit.
+// The server reads the time of a change while the row is locked, and the change becomes visible when it
+// is committed. A Load just before the commit returns the old row, with a server time that can be later
+// than the time of the change, by at most the duration of the commit.
 //
 // With asynchronous replication, a failover can lose granted leases and their tokens. All writes must go
 // to one server. Every request to a standby or a read-only server returns an error. A server that has
@@ -83,8 +80,8 @@
 //
 // As long as the database exists, every new token of a lease is newer than all earlier tokens of the same
 // name, even if rows are deleted, restored or changed by hand. Triggers keep the epochs of rows and of
-// lease_floor from falling. Do not disable them, and do not drop a table. A [Mark] guards data in the same
-// database: use it in every transaction that reads or writes the data.
+// lease_floor from falling. Do not disable them, and do not drop a table. A [Mark] guards data in the
+// same database: use it in every transaction that reads or writes the data.
 //
 // # Exchanges
 //
@@ -103,15 +100,15 @@
 //
 // A PostgreSQL transaction that sends a notification locks the whole database until its commit is on the
 // disk. So after a release, a break, a take-over or a change to another ID, the store sends the
-// notification with a second statement, which covers all changes since the previous one. A release returns
-// only after that, or when its context is done. If a process ends before it has sent the notification, a
-// [Store] finds the change itself within a second.
+// notification with a second statement, which covers all changes since the previous one. A release
+// returns only after that, or when its context is done. If a process ends before it has sent the
+// notification, a [Store] finds the change itself within a second.
 //
 // # Pools
 //
 // Give leases a pool of their own, of 4 connections or more, because a lease is lost if other queries
 // delay its renewal for too long. If the number of connections is limited, a Store sends renewals and
-// notifications before all other requests, and reserves a quarter of the connections for them: one of two
-// or three connections, and none of one. While the reserved connections are busy, it collects renewals and
-// sends them in one statement. [NewSQL] says how to set the limit with each driver.
+// notifications first, and reserves a quarter of the connections for them: one of two or three, and none
+// of one. While these are busy, it collects renewals and sends them in one statement. [NewSQL] says how
+// to set the limit with each driver.
 package pglease

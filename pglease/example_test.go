@@ -34,7 +34,6 @@ func build(t *testing.T, name string) (start func(url string) *exec.Cmd) {
 	}
 }
 
-// scan runs a query that returns one value.
 func scan(t *testing.T, p *pgxpool.Pool, query string, dest any) {
 	t.Helper()
 	if err := p.QueryRow(t.Context(), query).Scan(dest); err != nil {
@@ -42,7 +41,6 @@ func scan(t *testing.T, p *pgxpool.Pool, query string, dest any) {
 	}
 }
 
-// checkReleased checks that an example program has released its lease.
 func checkReleased(t *testing.T, p *pgxpool.Pool, name string) {
 	t.Helper()
 	res, err := lease.Inspect(t.Context(), store(t, p, nil).Authority(), name)

@@ -34,8 +34,7 @@ const (
 	duplicateStatement      = "42P05"
 )
 
-// sqlState returns the SQLSTATE of an error of pgx or lib/pq. sqlState returns "" if the server did
-// not send the error.
+// sqlState returns the SQLSTATE of an error of pgx or lib/pq, or "" if the server did not send the error.
 func sqlState(err error) string {
 	var e interface{ SQLState() string }
 	if errors.As(err, &e) {
@@ -44,8 +43,7 @@ func sqlState(err error) string {
 	return ""
 }
 
-// A connectError reports that the client could not get a connection to the server. The request was
-// not sent.
+// A connectError reports that the client got no connection to the server. The request was not sent.
 type connectError struct {
 	err    error
 	before bool // an earlier request got a connection, so the connection string is right
@@ -54,8 +52,8 @@ type connectError struct {
 func (e *connectError) Error() string { return e.err.Error() }
 func (e *connectError) Unwrap() error { return e.err }
 
-// explain adds the name of the lease, and advice for the user, to an error. If no retry can
-// succeed, explain marks the error with [lease.Permanent].
+// explain adds the name of the lease, and advice for the user, to an error, and marks it with
+// [lease.Permanent] if no retry can succeed.
 func explain(what, name string, err error) error {
 	advice, permanent := advise(err)
 	if advice != "" {
@@ -68,8 +66,8 @@ func explain(what, name string, err error) error {
 	return err
 }
 
-// advise returns a text that says how to fix the cause of an error. advise also reports whether the
-// error is permanent. A permanent error recurs until a person has fixed its cause.
+// advise returns a text that says how to fix the cause of an error, and reports whether the error is
+// permanent, which means that it recurs until a person has fixed its cause.
 func advise(err error) (advice string, permanent bool) {
 	if isReadOnly(err) {
 		return "the server is read-only or a standby: connect to the primary, with target_session_attrs=read-write", false
@@ -124,15 +122,15 @@ func adviseSilence(err error) (advice string, permanent bool) {
 	return "no answer: check that the server is up", false
 }
 
-// schemaSQL is the SQL of the version of the tables. On a server that is read-only, the cast fails. A
-// statement that writes nothing, such as a list, therefore fails there like all others.
+// schemaSQL is the SQL of the version of the tables. On a read-only server, the cast fails, and with it
+// even a statement that writes nothing, such as a list.
 const schemaSQL = `(case current_setting('transaction_read_only') when 'on' then '` + readOnlyText + `' else f.schema::text end)::integer`
 
 const readOnlyText = "lease: the server is read-only"
 
-// mustLeave reports whether err shows that the server of a connection can no longer keep leases: it
-// has become read-only or a standby, or it is stopping. Such a server can keep its connections open
-// for hours while new connections go to another server, so the store closes all of them.
+// mustLeave reports whether err shows that the server of a connection can no longer keep leases: it has
+// become read-only or a standby, or it is stopping. It can keep its connections open for hours while new
+// ones go to another server, so the store closes all of them.
 func mustLeave(err error) bool {
 	switch sqlState(err) {
 	case adminShutdown, crashShutdown, cannotConnectNow:
@@ -141,8 +139,8 @@ func mustLeave(err error) bool {
 	return isReadOnly(err)
 }
 
-// isReadOnly reports whether a server has refused a statement because it is read-only or a standby. It
-// has certainly not carried out the statement.
+// isReadOnly reports whether a server has refused a statement, and certainly not carried it out, because
+// it is read-only or a standby.
 func isReadOnly(err error) bool {
 	switch sqlState(err) {
 	case readOnlySQLTransaction:

@@ -83,8 +83,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// openers has a function for each kind of store, which opens the store with connections of the
-// given configuration. The function reset closes the idle connections.
+// openers has a function for each kind of store, which opens it with connections of the given
+// configuration. reset closes the idle connections.
 var openers = map[string]func(t *testing.T, c *pgxpool.Config) (a lease.Authority, reset func()){
 	"pgx": func(t *testing.T, c *pgxpool.Config) (lease.Authority, func()) {
 		p, err := pgxpool.NewWithConfig(t.Context(), c)
@@ -106,7 +106,7 @@ var openers = map[string]func(t *testing.T, c *pgxpool.Config) (a lease.Authorit
 	},
 }
 
-// ask sends one request with a time limit of 200 ms. The request must fail because of this limit.
+// ask sends one request with a time limit of 200 ms, which must make it fail.
 func ask(t *testing.T, a lease.Authority, req lease.Request) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

@@ -7,9 +7,8 @@ import (
 	"github.com/fencedlease/lease/internal/remember"
 )
 
-// Through returns an authority like that of s, with a memory of its own. The function exchanges
-// wraps the store to which the authority sends its loads and swaps. The function renewals wraps a
-// store whose Swap is a renewal in one exchange.
+// Through returns an authority like that of s, with a memory of its own. exchanges wraps the store to
+// which it sends its loads and swaps, and renewals a store whose Swap is a renewal in one exchange.
 func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease.Authority {
 	return urgentAuthority{remember.NewAuthority(exchanges(&s.rows), renewals(renewer{&s.rows}).Swap, remember.NewMemory(remember.DefaultNames, wasNotSent))}
 }

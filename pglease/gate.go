@@ -9,8 +9,8 @@ import (
 )
 
 // A gate decides which request gets the next connection of a pool. Urgent requests go first, and some
-// connections are reserved for them: renewals, because a lease is lost if they are late, and requests that
-// send notifications. A nil gate lets every request through at once.
+// connections are reserved for them: renewals, because a lease is lost if they are late, and requests
+// that send notifications. A nil gate lets every request through at once.
 type gate struct {
 	size, spare int // all connections, and those that are reserved for urgent requests
 
@@ -19,8 +19,8 @@ type gate struct {
 	urgent, other list.List // waiting requests, each a chan struct{}, in order of arrival
 }
 
-// newGate returns a gate for a pool with size connections. If size is not positive, the pool has no
-// limit. No request needs to wait for a pool without a limit, so newGate returns nil for it.
+// newGate returns a gate for a pool with size connections, or nil if size is not positive, which means
+// that the pool has no limit.
 func newGate(size int) *gate {
 	if size <= 0 {
 		return nil
@@ -32,8 +32,7 @@ func newGate(size int) *gate {
 	return &gate{size: size, spare: spare, free: size}
 }
 
-// enter blocks until the request is allowed to use a connection. If ctx is done first, enter
-// returns a [*busyError].
+// enter blocks until the request may use a connection. If ctx is done first, it returns a [*busyError].
 func (g *gate) enter(ctx context.Context, urgent bool) error {
 	if g == nil {
 		return nil

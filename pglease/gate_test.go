@@ -58,8 +58,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// If a request gives up, its place goes to the next request. The error of a request that gives up
-// says what the request waited for.
+// If a request gives up, its place goes to the next one, and its error says what it waited for.
 func TestGateIsLeftByContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(1)
@@ -83,8 +82,7 @@ func TestGateIsLeftByContexts(t *testing.T) {
 	})
 }
 
-// While a notifier sends a batch, it collects new names. It then sends all collected names
-// together, each name once.
+// While a notifier sends a batch, it collects new names. It then sends them together, each once.
 func TestNotificationsShareOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent, going := make(chan string, 10), make(chan struct{})
@@ -121,8 +119,7 @@ func TestNotificationsShareOne(t *testing.T) {
 	})
 }
 
-// If there are more names than one sweep takes, no name is swept a second time before every name
-// was swept once.
+// If there are more names than one sweep takes, no name is swept again before every name was swept once.
 func TestSweepsTakeTurns(t *testing.T) {
 	l := &listener{watched: map[string]*watched{}, time: serverTime{7, time.Now()}}
 	const names = 2*sweepMost + 500

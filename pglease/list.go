@@ -14,8 +14,8 @@ import (
 // pageSize is the number of rows that List reads in one request to the server.
 const pageSize = 500
 
-// listSQL is the SQL that returns a page of rows. The statement returns its rows as one JSON array,
-// which every driver can read. Each row also contains the time at which the server read the row.
+// listSQL is the SQL that returns a page of rows, as one JSON array, which every driver can read. Each
+// row contains the time at which the server read it.
 const listSQL = `
 select (
 	select coalesce(json_agg(json_build_object('name', r.name, 'state', r.state, 'epoch', r.epoch, 'id', coalesce(r.id::text, ''),
@@ -26,12 +26,12 @@ select (
 ), {schema}, getdatabaseencoding()::text, pg_client_encoding()::text
 from {floor} f`
 
-// List returns the leases whose names begin with prefix, sorted by name. List reads a few hundred
-// rows in each exchange. If a row is not a valid record, List yields an error for the row and
-// continues with the next row. See [lease.Lister].
+// List returns the leases whose names begin with prefix, sorted by name. It reads a few hundred rows in
+// each exchange. For a row that is not a valid record, it yields an error, and continues with the next
+// row. See [lease.Lister].
 //
-// Unlike Load, List locks no rows. If a lease reaches its end while its renewal is not yet
-// committed, List can report the lease as expired.
+// Unlike Load, List locks no rows. If a lease reaches its end while its renewal is not yet committed,
+// List can report it as expired.
 func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -62,8 +62,8 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 	}
 }
 
-// nextRows reads a page of rows, in the order of their names. The first page begins at the given
-// name. Every later page begins after the given name.
+// nextRows reads a page of rows, in the order of their names. The first page begins at the given name,
+// every later one after it.
 func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed []listedRow, err error) {
 	var text string
 	var d settings
@@ -87,7 +87,6 @@ type listedRow struct {
 	Now, Behind                               int64 // the time of the server, and how much its clock is behind the row
 }
 
-// entry returns the entry of the row.
 func (r listedRow) entry(clock *lateClock) (lease.Entry, error) {
 	c := columns{state: r.State, epoch: r.Epoch, id: r.ID, owner: r.Owner, duration: r.Duration, nanos: r.Nanos}
 	if r.Until != nil {
@@ -102,7 +101,6 @@ func (r listedRow) entry(clock *lateClock) (lease.Entry, error) {
 	return lease.Entry{Name: r.Name, Record: record.At(snap.Now), Now: snap.Now}, nil
 }
 
-// unreadableError returns the error for a row that is not a valid record.
 func unreadableError(name string, err error) error {
 	return fmt.Errorf("pglease: row %q: %w; correct it, or delete it to free the lease", name, err)
 }

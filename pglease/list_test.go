@@ -8,8 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A list is complete even if it has more rows than one exchange reads. For each row that is not
-// valid, the list yields an error.
+// A list is complete even if it has more rows than one exchange reads. Each invalid row yields an error.
 func TestList(t *testing.T) {
 	var m meter
 	p := pool(t, shared.URL(shared.Database(t)), m.trace)

@@ -11,12 +11,12 @@ import (
 )
 
 // Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes, and changes of
-// its row by hand. If a process ends right after the commit of a change, before it has sent the
-// notification, the signal comes within a second, because the Store reads up to 10,000 of the watched rows
-// each second. It takes one second longer for every additional 10,000 names.
+// its row by hand. If a process ends after the commit of a change and before its notification, the signal
+// comes within a second, because the Store reads up to 10,000 of the watched rows each second. It takes
+// one second longer for every additional 10,000 names.
 //
-// All watches of a Store share one connection, which the first call of Watch opens and Close closes. If it
-// is lost, the channels of all watches are closed, and the next call of Watch opens a new one.
+// All watches of a Store share one connection, which the first call of Watch opens and Close closes. If
+// it is lost, the channels of all watches are closed, and the next call of Watch opens a new one.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -57,9 +57,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// Close ends all watches, and blocks until the notifications of all releases and breaks have been sent and
-// all goroutines of the Store have ended. After Close, Load and Swap still work, but Watch returns an error
-// that wraps [lease.ErrClosed]. Close does not close the pool.
+// Close ends all watches, and blocks until the notifications of all releases and breaks have been sent
+// and all goroutines of the Store have ended. It does not close the pool. Load and Swap still work after
+// Close, but Watch returns an error that wraps [lease.ErrClosed].
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -107,7 +107,6 @@ func listen(ctx context.Context, conn *pgx.Conn, settingsQuery, sweepQuery strin
 	return l, l.sweep(ctx) // a sweep of no names, which sets the time
 }
 
-// start begins to receive notifications.
 func (l *listener) start() {
 	running, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
@@ -120,8 +119,8 @@ func (l *listener) start() {
 	}()
 }
 
-// receive forwards notifications to the watches until the connection is lost. Once a second, it
-// looks for changes whose notification is missing.
+// receive forwards notifications to the watches until the connection is lost. Once a second, it looks for
+// changes whose notification is missing.
 func (l *listener) receive(ctx context.Context) {
 	for {
 		due := time.Now().Add(sweepEvery)
@@ -136,8 +135,8 @@ func (l *listener) receive(ctx context.Context) {
 	}
 }
 
-// wait waits for one notification, but at most until the time due. wait reports whether the
-// connection still works.
+// wait waits for one notification, until due at the latest, and reports whether the connection still
+// works.
 func (l *listener) wait(ctx context.Context, due time.Time) bool {
 	bounded, cancel := context.WithDeadline(ctx, due)
 	defer cancel()
@@ -155,7 +154,7 @@ func (l *listener) close() {
 	<-l.ended
 }
 
-// add adds a watch. add returns false if the connection is lost.
+// add adds a watch. It returns false if the connection is lost.
 func (l *listener) add(name string, signals chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,8 +187,8 @@ func (l *listener) remove(name string, signals chan struct{}) {
 	}
 }
 
-// signalWatches signals every watch of a name after a change of the lease. The parameter micros is
-// the server time of the change, in microseconds.
+// signalWatches signals every watch of a name after a change of the lease, at the server time micros in
+// microseconds.
 func (l *listener) signalWatches(name string, micros int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -69,7 +69,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// churn acquires and releases leases until stop is called. The result done counts the granted requests.
+// churn acquires and releases leases until stop is called. done counts the granted requests.
 func churn(t *testing.T, s *pglease.Store) (done *atomic.Int64, stop func()) {
 	done = new(atomic.Int64)
 	var stopped atomic.Bool

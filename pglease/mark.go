@@ -10,9 +10,9 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Mark returns the mark of a resource, for use in the transaction tx. The mark is the newest fencing
-// token that the resource has seen. It is stored in the table lease_mark, which the server finds through
-// its search_path. Call [fencing.Advance] at the beginning of every transaction that reads or writes the
+// Mark returns the mark of a resource, for use in the transaction tx: the newest fencing token that the
+// resource has seen. It is stored in the table lease_mark, which the server finds through its
+// search_path. Call [fencing.Advance] at the beginning of every transaction that reads or writes the
 // resource under a lease:
 //
 //	tx, err := pool.Begin(ctx)
@@ -23,8 +23,8 @@ import (
 //	err = tx.Commit(ctx)
 //
 // Transactions that use the same mark run one after the other. To limit how long a client can hang in one
-// and block the others, set idle_in_transaction_session_timeout. If the name is malformed, the Advance
-// method of the mark returns the error of [lease.CheckName]. Mark panics if tx is nil.
+// and block the others, set idle_in_transaction_session_timeout. If the name is malformed, Advance of the
+// mark returns the error of [lease.CheckName]. Mark panics if tx is nil.
 func Mark(tx pgx.Tx, name string) fencing.Mark {
 	if tx == nil {
 		panic("pglease: Mark: tx must not be nil")
@@ -32,8 +32,7 @@ func Mark(tx pgx.Tx, name string) fencing.Mark {
 	return mark{func(ctx context.Context, query string, args ...any) row { return tx.QueryRow(ctx, query, args...) }, name}
 }
 
-// MarkSQL does the same as [Mark], but for a transaction of database/sql. MarkSQL panics if tx is
-// nil.
+// MarkSQL is [Mark] for a transaction of database/sql. It panics if tx is nil.
 func MarkSQL(tx *sql.Tx, name string) fencing.Mark {
 	if tx == nil {
 		panic("pglease: MarkSQL: tx must not be nil")
@@ -48,9 +47,8 @@ type mark struct {
 	name  string
 }
 
-// Advance locks the row of the mark, even if the mark does not change. The SQL compares tokens as
-// strings. All valid tokens have the same number of digits, so the newer of two tokens is the
-// greater string.
+// Advance locks the row of the mark, even if the mark does not change. The SQL compares tokens as strings.
+// All valid tokens have the same number of digits, so the newer of two is the greater string.
 func (m mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	if err := lease.CheckName(m.name); err != nil {
 		return "", err

@@ -10,17 +10,17 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// notifyChannel is the name of the PostgreSQL channel for notifications. The payload of a
-// notification is the time of a change in microseconds, a space, and the name of a lease.
+// notifyChannel is the name of the PostgreSQL channel for notifications. The payload is the time of a
+// change in microseconds, a space, and the name of a lease.
 const notifyChannel = "lease"
 
-// notifySQL is the SQL that notifies the watches of the given names, after the changes have been
-// committed. A transaction that notifies locks the whole database until its commit is on the disk, but
-// the commit of notifySQL does not wait for the disk, because it changes no table.
+// notifySQL notifies the watches of the given names, after the changes have been committed. A transaction
+// that notifies locks the whole database until its commit is on the disk, but that of notifySQL does not
+// wait for the disk, because it changes no table.
 const notifySQL = `select count(pg_notify('` + notifyChannel + `', p)) from json_array_elements_text($1::json) p`
 
-// notifyTimeout is the timeout of one attempt to notify. If the attempt fails, each [listener]
-// finds the change at its next sweep.
+// notifyTimeout is the timeout of one attempt to notify. If it fails, each [listener] finds the change at
+// its next sweep.
 const notifyTimeout = 5 * time.Second
 
 // A notifier sends notifications in batches. While it sends one, it collects the names for the next.
@@ -33,15 +33,14 @@ type notifier struct {
 	sending bool
 }
 
-// A batch is a set of names whose leases have changed. One statement notifies the watches of all of
-// them.
+// A batch is a set of names whose leases have changed, and whose watches one statement notifies.
 type batch struct {
 	names map[string]time.Time // the time of the last change, by name
 	sent  chan struct{}        // closed after the attempt to send, even if it failed
 }
 
 // notify adds the name of a changed lease, and the time of the change, to the next batch, and returns
-// after the attempt to send it. If ctx is done before, notify returns at once, but the batch is still sent.
+// after the attempt to send it. If ctx is done before, it returns at once, but the batch is still sent.
 func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	n.mu.Lock()
 	if n.next == nil {

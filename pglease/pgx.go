@@ -14,9 +14,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Store keeps leases in PostgreSQL, through a pgx pool. A Store is a [lease.Store] that uses the
-// clock of the server. A Store is also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. A
-// Store is safe for use by several goroutines at once.
+// A Store keeps leases in PostgreSQL, through a pgx pool. It is a [lease.Store] that uses the clock of
+// the server, and also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by
+// several goroutines at once.
 type Store struct {
 	rows
 	listening *pgx.ConnConfig
@@ -28,8 +28,8 @@ type Store struct {
 	closed   bool
 }
 
-// New returns a Store that uses pool. New sends no request. New returns a [*lease.FieldError] if
-// pool is nil or an option is out of range.
+// New returns a Store that uses pool, and sends no request. It returns a [*lease.FieldError] if pool is
+// nil or an option is out of range.
 func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	if pool == nil {
 		return nil, lease.Missing("New.pool")
@@ -46,15 +46,14 @@ func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
-// the default options of package session. Lease returns an error if name is malformed or an option
-// is out of range. The error wraps a [*lease.FieldError].
+// Lease returns a Session that can hold the lease with the given name. A nil o means the defaults of
+// package session. If name is malformed or an option is out of range, the error wraps a
+// [*lease.FieldError].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. The returned authority is also a [lease.Watcher]
-// and a [lease.Lister].
+// Authority returns an authority over the Store, which is also a [lease.Watcher] and a [lease.Lister].
 //
 // Unlike lease.NewAuthority(s), which loads the record before every swap, it starts from the last record
 // that the Store wrote, to renew, change or release a lease. If that record is out of date, it loads the

@@ -8,15 +8,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// maxExactMicros is the longest duration, in microseconds, that the server can multiply without
-// rounding.
+// maxExactMicros is the longest duration, in microseconds, that the server can multiply without rounding.
 const maxExactMicros = 1 << 53
 
-// renew replaces old.Record with the new record (next). The two records differ only in Until. The
-// server computes the new Until from its own clock. renew returns [lease.ErrConflict] if the row has
-// changed, if another transaction has locked it, or if the lease has ended. renew also returns
-// [lease.ErrConflict] if old.Version is not a number, or if the SQL statement would have to round
-// old.Record.Until or next.Duration.
+// renew replaces old.Record with next, which differs only in Until. The server computes the new Until
+// from its own clock. renew returns [lease.ErrConflict] if the row has changed, if another transaction
+// has locked it, if the lease has ended, if old.Version is not a number, or if the SQL statement would
+// have to round old.Record.Until or next.Duration.
 func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	version, err := strconv.ParseInt(old.Version, 10, 64)
 	_, nanos := roundUp(old.Record.Until)

@@ -11,15 +11,13 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// renewManySQL is the SQL that renews one or many leases in one statement. It reads the time once, after
-// it has locked all rows. It skips a row that another transaction has locked, and the store renews the
-// lease of a skipped row with [Store.Load] and [Store.Swap]. It makes the versions itself, so that no
-// trigger runs.
+// renewManySQL renews one or many leases in one statement. It reads the time once, after it has locked
+// all rows. It skips a row that another transaction has locked, whose lease the store renews with
+// [Store.Load] and [Store.Swap]. It makes the versions itself, so that no trigger runs.
 //
-// The planner does not know how many leases the statement renews, and could choose a plan that reads
-// the whole table. The statement is written so that every possible plan looks up one row at a time.
-// The plan finds and locks a row through the index, and then updates it through its ctid. The ctid
-// of a locked row does not change.
+// The planner does not know how many leases it renews, and could choose a plan that reads the whole table.
+// The statement is written so that every possible plan looks up one row at a time: it finds and locks a
+// row through the index, and updates it through its ctid, which does not change while the row is locked.
 const renewManySQL = `
 with wanted as (
 	select * from json_to_recordset($1::json) w(i integer, name text, version bigint, micros bigint)
@@ -46,7 +44,6 @@ const (
 	mostRenewals    = 500 // leases in one statement
 )
 
-// A renewal has the arguments of one renewal.
 type renewal struct {
 	Name    string `json:"name"`
 	Version int64  `json:"version"`
@@ -78,9 +75,9 @@ type renewalAnswer struct {
 	err error
 }
 
-// submit sends a renewal, and returns the time at which the server renewed the lease. If ctx is
-// done before the answer arrives, submit returns an error, but the server can still grant the
-// renewal, unless [wasNotSent] is true for the error.
+// submit sends a renewal, and returns the time at which the server renewed the lease. If ctx is done
+// first, it returns an error, but the server can still grant the renewal, unless [wasNotSent] is true for
+// the error.
 func (r *renewalSender) submit(ctx context.Context, one renewal) (time.Time, error) {
 	w := &waitingRenewal{one, ctx, make(chan renewalAnswer, 1)}
 	r.mu.Lock()
@@ -108,8 +105,7 @@ func (r *renewalSender) submit(ctx context.Context, one renewal) (time.Time, err
 	return time.Time{}, ctx.Err()
 }
 
-// sent must be called after a statement has ended. If renewals are waiting, sent starts the next
-// statement.
+// sent must be called after a statement has ended. It starts the next one if renewals are waiting.
 func (r *renewalSender) sent() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,9 +140,8 @@ func (r *renewalSender) sendTogether(all []*waitingRenewal) {
 	if len(all) == 0 {
 		return
 	}
-	// Canceling a statement closes its connection and leaves its outcome unknown. The timeout of
-	// the statement is therefore longer than the callers wait: one and a half times the time until
-	// the latest deadline of the callers.
+	// Canceling a statement closes its connection and leaves its outcome unknown. The timeout is therefore
+	// longer than the callers wait: one and a half times the time until their latest deadline.
 	patience := time.Until(lastDeadline(all))
 	ctx, cancel := context.WithTimeout(context.Background(), patience+patience/2)
 	defer cancel()
@@ -176,7 +171,6 @@ func (r *renewalSender) send(ctx context.Context, all ...*waitingRenewal) {
 // defaultRenewalTimeout is the timeout of a [waitingRenewal] whose context has no deadline.
 const defaultRenewalTimeout = 30 * time.Second
 
-// lastDeadline returns the latest deadline of the callers.
 func lastDeadline(all []*waitingRenewal) time.Time {
 	var last time.Time
 	for _, w := range all {
@@ -191,8 +185,8 @@ func lastDeadline(all []*waitingRenewal) time.Time {
 	return last
 }
 
-// renewMany sends renewals in one statement, and returns the time of each. The time is zero if the lease
-// was not renewed, because its row has changed or is locked, or because the lease has ended.
+// renewMany sends renewals in one statement, and returns the time of each, or zero if the lease was not
+// renewed, because its row has changed or is locked, or because the lease has ended.
 func (s *rows) renewMany(ctx context.Context, all []renewal) ([]time.Time, error) {
 	type numbered struct {
 		I int `json:"i"`

@@ -49,7 +49,6 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// pool makes a pool that is closed at the end of the test.
 func pool(t testing.TB, url string, configure ...func(*pgxpool.Config)) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
@@ -67,7 +66,6 @@ func pool(t testing.TB, url string, configure ...func(*pgxpool.Config)) *pgxpool
 	return p
 }
 
-// store makes a Store that is closed at the end of the test.
 func store(t testing.TB, p *pgxpool.Pool, o *pglease.Options) *pglease.Store {
 	t.Helper()
 	s, err := pglease.New(p, o)

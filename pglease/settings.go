@@ -6,23 +6,21 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// oldestTables is the oldest version of [Tables] that this package accepts. It accepts newer versions,
-// too.
+// oldestTables is the oldest version of [Tables] that this package accepts. It accepts newer ones, too.
 const oldestTables = 3
 
 // settingsSQL is the SQL that returns the settings of the database and the connection.
 const settingsSQL = `select {schema}, getdatabaseencoding()::text, pg_client_encoding()::text from {floor} f`
 
-// settings describes the database and the connection. Every call of [Store.Load] reads the settings
-// together with the row.
+// settings describes the database and the connection. [Store.Load] always reads it with the row.
 type settings struct {
 	schema   int    // the version of the tables
 	database string // its encoding
 	client   string // the encoding of the connection
 }
 
-// check returns an error if a database or connection with these settings cannot be used for leases. In
-// an encoding other than UTF8, two drivers can read the name of one lease as two different names.
+// check returns an error if a database or connection with these settings cannot be used for leases. In an
+// encoding other than UTF8, two drivers can read the name of one lease as two different names.
 func (s settings) check() error {
 	switch {
 	case s.schema < oldestTables:

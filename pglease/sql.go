@@ -19,12 +19,12 @@ import (
 // connection then stays in use. An SQLStore is safe for use by several goroutines at once.
 type SQLStore struct{ rows }
 
-// NewSQL returns an SQLStore that uses db. NewSQL sends no request. NewSQL returns a
-// [*lease.FieldError] if db is nil or an option is out of range.
+// NewSQL returns an SQLStore that uses db, and sends no request. It returns a [*lease.FieldError] if db
+// is nil or an option is out of range.
 //
 // With the driver of pgx, call db.SetMaxOpenConns with 4 or more before NewSQL. With lib/pq, do not call
-// it: lib/pq keeps a connection that has died silently in use, and with a limit such connections could use
-// up the whole pool. Without a limit, renewals have no priority over other requests, and a burst of
+// it: lib/pq keeps a connection that has died silently in use, and with a limit such connections could
+// use up the whole pool. Without a limit, renewals have no priority over other requests, and a burst of
 // requests opens a connection for each of them.
 func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	if db == nil {
@@ -38,26 +38,24 @@ func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	return s, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
-// the default options of package session. Lease returns an error if name is malformed or an option
-// is out of range. The error wraps a [*lease.FieldError].
+// Lease returns a Session that can hold the lease with the given name, like [Store.Lease].
 func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the store. Unlike the authority from [Store.Authority], the
-// authority of an SQLStore does not implement [lease.Watcher].
+// Authority returns an authority over the store. Unlike that of a [Store], it does not implement
+// [lease.Watcher].
 func (s *SQLStore) Authority() lease.Authority { return newAuthority(s, &s.rows) }
 
-// Close blocks until the notifications of all releases and breaks have been sent. Load and Swap
-// still work after Close. Close does not close the database.
+// Close blocks until the notifications of all releases and breaks have been sent. It does not close the
+// database. Load and Swap still work after Close.
 func (s *SQLStore) Close() { s.close() }
 
 // An sqlDatabase is a database that uses database/sql. Its driver is allowed to ignore contexts.
 type sqlDatabase struct{ db *sql.DB }
 
 // queryRow scans into variables of its own, and copies them to dest after the whole row has arrived.
-// If queryRow returns an error, the driver may still be scanning the row, and dest is unchanged.
+// After an error, the driver may still be scanning the row, and dest is unchanged.
 func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, args, dest []any) error {
 	waited := d.db.Stats().WaitCount
 	row := make([]any, len(dest))
@@ -110,8 +108,8 @@ func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query st
 	return err
 }
 
-// A panicError reports that the driver panicked. For example, lib/pq panics if it receives an
-// answer that belongs to another statement.
+// A panicError reports that the driver panicked, as lib/pq does when it receives the answer to another
+// statement.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the driver panicked: %v", e.value) }

@@ -45,8 +45,8 @@ func (s *slowNumber) Scan(v any) error {
 	return nil
 }
 
-// When the context of a request ends, the request may return at once. After it has returned,
-// nothing writes to the variables of the caller, even if database/sql is still scanning the row.
+// After a request has returned because its context ended, nothing writes to the variables of the caller,
+// even if database/sql is still scanning the row.
 func TestSQLScansNothingAfterTheContextEnds(t *testing.T) {
 	db := sql.OpenDB(oneRow{})
 	defer db.Close()

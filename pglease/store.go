@@ -22,20 +22,20 @@ import (
 // Options are the settings of a [Store] or an [SQLStore]. A nil *Options or a zero field means the
 // default.
 type Options struct {
-	// Schema is the PostgreSQL schema of the tables. If Schema is empty, the server finds the
-	// tables through its search_path.
+	// Schema is the PostgreSQL schema of the tables. If it is empty, the server finds them through its
+	// search_path.
 	Schema string
 
 	// Limits restricts the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Names is the maximum number of names for which the store remembers the last committed record.
-	// Each remembered record takes about 300 bytes. The first request for a forgotten name can take
-	// one more exchange with the server. Default: 65,536.
+	// Names is the maximum number of names for which the store remembers the last committed record, which
+	// takes about 300 bytes. The first request for a forgotten name can take one more exchange with the
+	// server. Default: 65,536.
 	Names int
 
-	// Floor is older than every token that this Store grants from now on, even if a name has a record
-	// already. Set Floor when leases move here from another store, to the newest token that any
+	// Floor is older than every token that this Store grants from now on, even for a name that has a
+	// record already. When leases move here from another store, set it to the newest token that any
 	// resource has seen. All Stores over the same tables must have the same Floor. Default: none.
 	Floor lease.Token
 
@@ -43,9 +43,9 @@ type Options struct {
 	// Default: slog.Default().
 	Logger *slog.Logger
 
-	// Listen configures the connection on which a [Store] receives notifications. Set Listen if the
-	// pool connects through a pooler, because a pooler does not forward notifications. Default: the
-	// configuration of the pool.
+	// Listen configures the connection on which a [Store] receives notifications. Set it if the pool
+	// connects through a pooler, which does not forward notifications. Default: the configuration of the
+	// pool.
 	Listen *pgx.ConnConfig
 }
 
@@ -54,11 +54,10 @@ type row interface{ Scan(...any) error }
 
 // A database runs statements that return one row.
 type database interface {
-	// queryRow runs a statement once and scans its row into dest. As soon as ctx is done, queryRow
-	// returns. queryRow calls the callback done when the connection is free again. The connection
-	// can become free after queryRow has returned. After queryRow has returned an error, the
-	// statement can still run, but queryRow no longer writes to dest. If [mustLeave] is true of the
-	// error, the connection is closed.
+	// queryRow runs a statement once and scans its row into dest. It returns as soon as ctx is done, and
+	// calls done when the connection is free again, which can be later. After an error, the statement can
+	// still run, but nothing writes to dest. If [mustLeave] is true of the error, the connection is
+	// closed.
 	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
 
 	// open returns how many connections are open, or an upper bound of that number.
@@ -67,8 +66,8 @@ type database interface {
 	// idle returns how many connections are open and not in use, or an upper bound of that number.
 	idle() int
 
-	// connectionBroke reports whether err means that an existing connection broke. If a connection
-	// broke, the outcome of its statement is unknown.
+	// connectionBroke reports whether err means that an existing connection broke, so that the outcome of
+	// its statement is unknown.
 	connectionBroke(err error) bool
 }
 
@@ -87,8 +86,8 @@ type rows struct {
 	sql       struct{ load, put, putNew, renewMany, settings, sweep, list string }
 }
 
-// queryRow runs one statement. If a server refuses the statement because it is read-only, queryRow
-// tries all idle connections and then a new one.
+// queryRow runs one statement. If a server refuses it because it is read-only, queryRow tries all idle
+// connections and then a new one.
 func (s *rows) queryRow(ctx context.Context, sql string, args, dest []any) error {
 	err := s.queryOnce(ctx, sql, args, dest)
 	for retries := s.db.idle() + 1; retries > 0 && isReadOnly(err) && ctx.Err() == nil; retries-- {
@@ -114,8 +113,8 @@ func (s *rows) queryOnce(ctx context.Context, sql string, args, dest []any) erro
 }
 
 // retryQueryRow runs a statement that is safe to repeat, again if a connection broke. After a restart of
-// the server, the pool can give all its broken connections to requests before it opens a new one, so a
-// request can need as many retries as there are open connections.
+// the server, the pool can hand out all its broken connections before it opens a new one, so a request
+// can need as many retries as there are open connections.
 func (s *rows) retryQueryRow(ctx context.Context, sql string, args, dest []any) error {
 	for retries := s.db.open(); ; retries-- {
 		err := s.queryRow(ctx, sql, args, dest)
@@ -184,10 +183,10 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 // close blocks until no background request is under way.
 func (s *rows) close() { _ = s.tasks.Close(context.Background()) }
 
-// loadSQL is the SQL that reads a row and the time. If the lease has reached its end, it reads the row
-// again under a lock. Without the lock, a [Store.Swap] could check the clock before the end and commit
-// after it, and so change a lease that a [Store.Load] has already reported as expired. A standby refuses
-// every Load, because a server in recovery cannot lock rows.
+// loadSQL reads a row and the time. If the lease has reached its end, it reads the row again under a
+// lock. Without the lock, a [Store.Swap] could check the clock before the end and commit after it, and so
+// change a lease that a [Store.Load] has already reported as expired. A standby refuses every Load,
+// because a server in recovery cannot lock rows.
 const loadSQL = `
 with seen as materialized (
 	select l.*, clock_timestamp() as now from {row} l where l.name = $1
@@ -211,9 +210,9 @@ const absentPrefix = "absent-"
 // Limits returns the limits that the store was made with.
 func (s *rows) Limits() lease.Limits { return s.limits }
 
-// Load returns the record of the named lease, and the time of the server. If the clock of the server was
-// set back, Load returns the end of the lease as the time, as soon as this Store has seen the record
-// unchanged for as long as the lease had left.
+// Load returns the record of the named lease, and the time of the server. If its clock was set back, Load
+// returns the end of the lease as the time, as soon as this Store has seen the record unchanged for as
+// long as the lease had left.
 func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err

@@ -40,9 +40,9 @@ func (m *meter) count(f func()) int {
 	return int(m.n.Load() - n)
 }
 
-// A renewal, a change and a release of a lease that this client has acquired take one exchange
-// each, and so does a refusal. An acquire without contention takes two exchanges. Only a change and
-// a release send a notification before they return.
+// A renewal, a change and a release of a lease that this client has acquired take one exchange each, and
+// so does a refusal. An acquire without contention takes two. Only a change and a release send a
+// notification before they return.
 func TestExchanges(t *testing.T) {
 	var m meter
 	p := pool(t, shared.URL(shared.Database(t)), m.trace)

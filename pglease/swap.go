@@ -15,8 +15,8 @@ import (
 
 // putSQL is the SQL with which [Store.Swap] replaces an existing row. It makes the version itself, so that
 // no trigger runs. It reads the clock once, after it has locked the row, and changes the row only if the
-// clock has not yet reached the time that [swapDeadline] returns. If that is null, the lease has ended, and
-// the change is not before its end even if the clock was set back. It returns the time of the change.
+// clock has not yet reached the time that [swapDeadline] returns. If that is null, the lease has ended,
+// and the change is not before its end even if the clock was set back. It returns the time of the change.
 const putSQL = `
 with old as materialized (
 	select l.name, l.changed, l.until from {row} l where l.name = $1 and l.version = $2 for update
@@ -30,8 +30,8 @@ update {row} l set state = $3, epoch = $4, id = $5, owner = $6, duration = $7, u
 where l.name = at.name and ($10::timestamptz is null or at.now < $10::timestamptz)
 returning l.version, l.changed`
 
-// putNewSQL is the SQL that inserts the first row of a name. The version of a missing row is stored in
-// lease_floor, and changes when any row is deleted. While lease_floor is locked, no row can be deleted.
+// putNewSQL inserts the first row of a name. The version of a missing row is stored in lease_floor, and
+// changes when any row is deleted, which is impossible while lease_floor is locked.
 const putNewSQL = `
 insert into {row} (name, state, epoch, id, owner, duration, until, nanos)
 select $1, $3::text, $4::bigint, $5::uuid, $6::text, $7::text, $8::timestamptz, $9::smallint
@@ -39,9 +39,9 @@ from {floor} f where f.version = $2 for share
 on conflict (name) do nothing
 returning version, changed`
 
-// Swap replaces the record only if its version is still old.Version. If the version has changed,
-// Swap returns [lease.ErrConflict]. Swap also returns [lease.ErrConflict] if the lease has ended
-// since the time old.Now. If the new record is a grant, Swap raises its Epoch above [Options.Floor].
+// Swap replaces the record only if its version is still old.Version. If it has changed, or if the lease
+// has ended since old.Now, Swap returns [lease.ErrConflict]. For a grant, it raises the Epoch of the new
+// record above [Options.Floor].
 func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -82,8 +82,8 @@ func swapDeadline(old lease.Snapshot) *time.Time {
 	return &end
 }
 
-// swapError returns the error of a failed swap: [lease.ErrConflict] if the swap was certainly not applied,
-// because of another transaction or because the lease has ended.
+// swapError returns the error of a failed swap: [lease.ErrConflict] if the swap was certainly not
+// applied, because of another transaction or because the lease has ended.
 func swapError(what, name string, err error) error {
 	switch state := sqlState(err); {
 	case errors.Is(err, sql.ErrNoRows) || errors.Is(err, lease.ErrConflict) || state == serializationFailure || state == deadlockDetected:

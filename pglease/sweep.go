@@ -16,10 +16,10 @@ const (
 	sweepWithin = 10 * time.Second // timeout of one sweep, after which the connection counts as lost
 )
 
-// sweepSQL is the SQL with which a listener finds the changes of watched leases that need a signal. The
-// first row of the result holds an empty name and the time of the server. Each row after it holds the
-// name of a lease that has changed after the time that was given with the name, and the time of its last
-// change, in microseconds. The statement fails on a server that has become read-only.
+// sweepSQL finds the changes of watched leases that need a signal. The first row of the result holds an
+// empty name and the time of the server. Each row after it holds the name of a lease that has changed
+// after the time given with the name, and the time of its last change, in microseconds. The statement
+// fails on a server that has become read-only.
 const sweepSQL = `
 select '', (extract(epoch from clock_timestamp()) * 1000000)::bigint from {floor} f where {schema} is not null
 union all
@@ -27,15 +27,14 @@ select l.name, (extract(epoch from l.signalled) * 1000000)::bigint
 from json_to_recordset($1::json) w(name text, after bigint) join {row} l on l.name = w.name
 where (extract(epoch from l.signalled) * 1000000)::bigint > w.after`
 
-// A sweptName is a watched name. A change of the lease needs a signal only if the change is later
-// than the time in the field After.
+// A sweptName is a watched name. Only a change of the lease after the time After needs a signal.
 type sweptName struct {
 	Name  string `json:"name"`
 	After int64  `json:"after"`
 }
 
-// sweep reads the rows of watched names, and sends a signal for each change whose notification has
-// not arrived. If sweep returns an error, the connection of the listener counts as lost.
+// sweep reads the rows of watched names, and sends a signal for each change whose notification has not
+// arrived. After an error, the connection of the listener counts as lost.
 func (l *listener) sweep(ctx context.Context) error {
 	text, _ := json.Marshal(l.nextNames()) // cannot fail for strings and numbers
 	bounded, cancel := context.WithTimeout(ctx, sweepWithin)
@@ -61,8 +60,7 @@ func (l *listener) sweep(ctx context.Context) error {
 	return rows.Err()
 }
 
-// nextNames returns the names of the next sweep. Successive calls return every watched name once,
-// before they return any name a second time.
+// nextNames returns the names of the next sweep. Successive calls return every name before any name again.
 func (l *listener) nextNames() []sweptName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,15 +87,14 @@ type serverTime struct {
 // now returns the time of the server in microseconds.
 func (s serverTime) now() int64 { return s.micros + time.Since(s.at).Microseconds() }
 
-// setTime stores the time of the server, in microseconds, from an answer that has just arrived. Its request
-// was sent at the local time sentAt.
+// setTime stores the server time of an answer that has just arrived, in microseconds. Its request was
+// sent at the local time sentAt.
 func (l *listener) setTime(micros int64, sentAt time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.time = serverTime{micros, sentAt.Add(time.Since(sentAt) / 2)}
 }
 
-// parsePayload parses a notification into the time of the change and the name of the lease.
 func parsePayload(payload string) (micros int64, name string) {
 	digits, name, _ := strings.Cut(payload, " ")
 	micros, _ = strconv.ParseInt(digits, 10, 64)

@@ -23,8 +23,7 @@ import (
 //go:embed testdata/schema-1.sql
 var schema1 string
 
-// If the tables are too old, the store refuses them with advice. Running the schema over old tables
-// keeps leases and tokens.
+// The store refuses tables that are too old, with advice. The schema over them keeps leases and tokens.
 func TestMigration(t *testing.T) {
 	database := shared.Name()
 	shared.Exec(t, "postgres", "create database "+database)
@@ -73,7 +72,7 @@ func grants(t *testing.T, role, to string) (sql string) {
 }
 
 // With the grants in the comments of the schema, an operator can list and break leases, through the
-// library and in psql. But the operator cannot make or delete a row.
+// library and in psql, but cannot make or delete a row.
 func TestOperator(t *testing.T) {
 	database := shared.Database(t)
 	worker, operator := "worker_"+database, "operator_"+database
@@ -109,7 +108,6 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// code returns the SQLSTATE of an error.
 func code(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {

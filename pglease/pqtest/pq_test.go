@@ -1,5 +1,5 @@
-// Package pqtest tests pglease over lib/pq and behind pgbouncer. Package pqtest is a separate
-// module, so that pglease does not require lib/pq.
+// Package pqtest tests pglease over lib/pq and behind pgbouncer. It is a separate module, so that pglease
+// does not require lib/pq.
 package pqtest
 
 import (
@@ -86,8 +86,7 @@ func number(i int) lease.ID {
 	return lease.MustParseID(fmt.Sprintf("aaaaaaaa-0000-4000-8000-%012d", i+1))
 }
 
-// takeAndGive lets many clients acquire, renew and release leases at the same time, and returns the
-// errors.
+// takeAndGive lets many clients acquire, renew and release leases at the same time.
 func takeAndGive(t *testing.T, a lease.Authority) (failed []error) {
 	t.Helper()
 	errs := make(chan error, 20*9)
@@ -116,8 +115,8 @@ func takeAndGive(t *testing.T, a lease.Authority) (failed []error) {
 	return failed
 }
 
-// Behind a pooler, both drivers work with the settings in the README. With other settings, the
-// errors say what to set. A store that listens past the pooler gets signals.
+// Behind a pooler, both drivers work with the settings in the README, and with others the errors say what
+// to set. A store that listens past the pooler gets signals.
 func TestPooler(t *testing.T) {
 	database := shared.Database(t)
 	url := shared.Pooler(t)(database)

@@ -25,9 +25,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// guarded compares tok with the newest token in the database, and runs a query in the same
-// transaction. The query returns one value, which guarded stores in dest. If the token in the
-// database is newer than tok, guarded returns an error and does not run the query.
+// guarded compares tok with the newest token in the database, and runs a query in the same transaction,
+// and stores its value in dest. If the token in the database is newer, it returns an error and does not
+// run the query.
 func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, dest any, query string, args ...any) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, "reports"), tok); err != nil {
@@ -37,8 +37,8 @@ func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, dest any, q
 	})
 }
 
-// run makes the report if there is none and no other machine has the lease. If the program is told
-// to stop before the report is stored, run returns an error, because the job is not done.
+// run makes the report if there is none and no other machine has the lease. If the program is told to
+// stop before the report is stored, run returns an error, because the job is not done.
 func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	db, err1 := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))

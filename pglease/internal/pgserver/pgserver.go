@@ -18,8 +18,8 @@ import (
 	"github.com/fencedlease/lease/pglease"
 )
 
-// A Server is a PostgreSQL server on a free port of the loopback interface. Its files are in a
-// temporary folder. A Server ends when the tests end.
+// A Server is a PostgreSQL server on a free port of the loopback interface, with its files in a temporary
+// folder. It ends when the tests end.
 type Server struct {
 	dir, data string
 	address   string // host and port
@@ -85,8 +85,7 @@ func NewFor(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-// Start starts the server, and returns when the server answers. Start may be called again after
-// Stop.
+// Start starts the server, and returns when it answers. It may be called again after Stop.
 func (s *Server) Start() error {
 	bin, err := binaries()
 	if err != nil {
@@ -158,8 +157,8 @@ func (s *Server) Kill() {
 	s.child.Kill()
 }
 
-// Restart starts a server that was killed. Processes of the old server may still hold its port and
-// files, so Restart retries for up to 20 s.
+// Restart starts a server that was killed. It retries for up to 20 s, because processes of the old server
+// may still hold its port and files.
 func (s *Server) Restart() error {
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		err := s.Start()
@@ -178,8 +177,7 @@ func (s *Server) Stop() {
 // Name returns an unused name for a database.
 func (s *Server) Name() string { return fmt.Sprint("d", s.databases.Add(1)) }
 
-// Database makes a database with the tables of pglease.Tables, and returns the name of the
-// database.
+// Database makes a database with the tables of pglease.Tables, and returns its name.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	name := s.Name()

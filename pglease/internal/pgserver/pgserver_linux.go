@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// unprivileged returns the process attributes and the user ID with which to start the
-// server. PostgreSQL refuses to run as root, so root starts it as the user nobody.
+// unprivileged returns the process attributes and the user ID with which to start the server. PostgreSQL
+// refuses to run as root, so root starts it as the user nobody.
 func unprivileged() (*syscall.SysProcAttr, int, error) {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
@@ -26,14 +26,12 @@ func unprivileged() (*syscall.SysProcAttr, int, error) {
 	return attr, uid, nil
 }
 
-// signal sends a signal to every process of the server.
 func (s *Server) signal(sig syscall.Signal) {
 	for _, pid := range append(children(s.pid), s.pid) {
 		_ = syscall.Kill(pid, sig)
 	}
 }
 
-// children returns the child processes of pid.
 func children(pid int) (found []int) {
 	out, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	for _, word := range strings.Fields(string(out)) {

@@ -12,9 +12,8 @@ import (
 	"github.com/fencedlease/lease/internal/check/processes"
 )
 
-// Pooler starts pgbouncer in front of the server. pgbouncer shares a few connections between
-// transactions. Pooler returns the function url, which takes the name of a database and returns the
-// connection string of that database through pgbouncer.
+// Pooler starts pgbouncer in front of the server, to share a few connections between transactions. The
+// function url returns the connection string of a database through pgbouncer.
 func (s *Server) Pooler(t testing.TB) (url func(database string) string) {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
