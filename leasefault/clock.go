@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// A Clock is a [lease.Clock] that a test can set to a wrong time or a wrong rate. A new Clock has
-// the time and the rate of package time. A test can pass a Clock to a holder. The function [Skew]
-// makes a store use a Clock.
+// A Clock is a [lease.Clock] that a test can set to a wrong time or a wrong rate, for a holder or, with
+// [Skew], for a store. A new Clock has the time and the rate of package time. The zero Clock is ready to
+// use.
 //
-// The methods of a Clock are safe for concurrent use by multiple goroutines. A Clock does not have
-// to be closed. In a synctest bubble, a Clock is based on the fake clock of the bubble. The zero
-// Clock is ready to use.
+// The methods of a Clock are safe for concurrent use by multiple goroutines. It does not have to be
+// closed. In a synctest bubble, it is based on the fake clock of the bubble.
 type Clock struct {
 	mu      sync.Mutex
 	base    time.Time // the time of package time when this clock was last set; zero before the first use
@@ -33,7 +32,7 @@ type alarm struct {
 // NewClock returns a Clock that shows the same time as package time and runs at the same rate.
 func NewClock() *Clock { return new(Clock) }
 
-// lock locks the mutex of the clock. The first call of lock also starts the clock.
+// lock locks the mutex of the clock. Its first call also starts the clock.
 func (c *Clock) lock() {
 	c.mu.Lock()
 	if c.base.IsZero() {
@@ -49,8 +48,7 @@ func (c *Clock) Now() time.Time {
 	return c.now()
 }
 
-// After returns a channel of capacity 1. When d has passed on this clock, the clock sends its time
-// on the channel.
+// After returns a channel of capacity 1, on which the clock sends its time when it has advanced by d.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	c.lock()
 	defer c.mu.Unlock()
@@ -65,27 +63,26 @@ func (c *Clock) Step(d time.Duration) {
 	c.set(func() { c.shown = c.shown.Add(d) })
 }
 
-// Rate sets the speed of the clock relative to package time. For example, Rate(2) makes the clock
-// run twice as fast as package time, and Rate(0) stops the clock. Rate panics if rate is negative,
-// infinite or not a number. To move the clock backward, use Step.
+// Rate sets the speed of the clock relative to package time: Rate(2) makes it run twice as fast, and
+// Rate(0) stops it. Rate panics if rate is negative, infinite or not a number. To move the clock
+// backward, use Step.
 //
-// After a call of Rate, Step, Pause or Resume, a Clock advances by at most 292 years, which is the
-// longest [time.Duration]. A Clock that has advanced by 292 years stands still until the next call
-// of Rate, Step, Pause or Resume.
+// After a call of Rate, Step, Pause or Resume, a Clock advances by at most 292 years, the longest
+// [time.Duration], and then stands still until the next such call.
 func (c *Clock) Rate(rate float64) {
 	must(rate >= 0 && !math.IsInf(rate, 1), "Clock.Rate: the rate is %v, and must be finite and not negative", rate)
 	c.set(func() { c.rate = rate })
 }
 
-// Pause simulates a process that the operating system has suspended. Until Resume is called, the
-// clock sends nothing on the channels that After returned, so no timer fires. The time that Now
-// returns still advances during a Pause. To stop the time that Now returns, call Rate(0).
+// Pause simulates a process that the operating system has suspended. Until Resume is called, no timer
+// fires: the clock sends nothing on the channels that After returned. The time of Now still advances. To
+// stop it, call Rate(0).
 func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause. For each timer that has expired during the Pause, Resume sends the time of
-// the clock on the channel that After returned.
+// Resume ends a Pause. For each timer that has expired during the Pause, it sends the time of the clock
+// on the channel that After returned.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })
 }
@@ -109,8 +106,7 @@ func (c *Clock) now() time.Time {
 	return c.shown.Add(passed)
 }
 
-// duration converts ns nanoseconds to a time.Duration. If ns is too large for a time.Duration,
-// duration returns the longest time.Duration.
+// duration converts ns nanoseconds to a time.Duration, and to the longest one if ns is too large.
 func duration(ns float64) time.Duration {
 	if ns >= math.MaxInt64 {
 		return math.MaxInt64
@@ -118,9 +114,8 @@ func duration(ns float64) time.Duration {
 	return time.Duration(ns)
 }
 
-// arm delivers the alarm a if it is due. If the alarm is not due, arm sets the timer of the alarm.
-// If the timer would run for more than a century, arm sets no timer. During a Pause, arm only stops
-// the timer.
+// arm delivers the alarm a if it is due, and otherwise sets its timer, unless that would run for more
+// than a century. During a Pause, arm only stops the timer.
 func (c *Clock) arm(a *alarm) {
 	if a.timer != nil {
 		a.timer.Stop()

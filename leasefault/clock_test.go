@@ -15,8 +15,7 @@ import (
 
 var _ lease.Clock = (*leasefault.Clock)(nil)
 
-// rings waits for the alarm, and returns the package time that passed from began until the alarm
-// rang.
+// rings waits for the alarm, and returns the package time that has passed since began.
 func rings(t *testing.T, alarm <-chan time.Time, began time.Time, within time.Duration) time.Duration {
 	t.Helper()
 	select {
@@ -71,8 +70,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// A clock at an extreme rate neither rings early nor runs backward. An alarm that is not
-// due within a century does not wake the test.
+// A clock at an extreme rate neither rings early nor runs backward. An alarm that is not due within a
+// century does not wake the test.
 func TestClockAtExtremeRates(t *testing.T) {
 	const end = time.Duration(math.MaxInt64) // how far a clock can run after it was last set
 	for _, c := range []struct {
@@ -210,8 +209,8 @@ func TestRestartable(t *testing.T) {
 	})
 }
 
-// A record that an operator wrote by hand locks the lease for no longer than the limits of the
-// store allow. Answer can remove data from an answer.
+// A record that an operator wrote by hand locks the lease for no longer than the limits of the store
+// allow. Answer can remove data from an answer.
 func TestTamper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(&memory.Options{Limits: lease.AzureLimits})

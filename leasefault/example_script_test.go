@@ -12,8 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The second acquire is executed, but its answer is lost. The client does not know that it was
-// executed.
+// The second acquire is executed, but its answer is lost, so the client does not know about it.
 func ExampleScript() {
 	ctx := context.Background()
 	store := memory.New(nil).Authority()

@@ -8,26 +8,22 @@ import (
 	"time"
 )
 
-// ErrInjected is wrapped by every error that a [Fault] or a [WatchFault] of this package creates.
-// If a fault returns the error of a context, the error does not wrap ErrInjected. Use errors.Is to
-// distinguish injected errors from other errors.
+// ErrInjected is wrapped by every error that a [Fault] or a [WatchFault] of this package creates. The
+// error of a context does not wrap it.
 var ErrInjected = errors.New("leasefault: injected fault")
 
-// A Fault is a function that is called instead of a method of an authority or a store. To execute
-// the method, the Fault calls [Call.Send], once or several times. A Fault that never calls Send
-// drops the call.
+// A Fault is a function that is called instead of a method of an authority or a store. To execute the
+// method, it calls [Call.Send], once or several times. A Fault that never does so drops the call.
 //
-// If the Fault returns nil, the caller gets the result of the last Send, even if that result is an
-// error. If the Fault returns an error, the caller gets only that error, and does not know whether
-// the call was executed. If the Fault returns nil but has not called Send, the caller gets an error
-// that wraps [ErrInjected].
+// If it returns nil, the caller gets the result of the last Send, even if that is an error, or, without a
+// Send, an error that wraps [ErrInjected]. If it returns an error, the caller gets only that error, and
+// does not know whether the call was executed.
 //
-// A Fault must be safe for concurrent use by multiple goroutines. A Fault must return soon after
-// ctx is done.
+// A Fault must be safe for concurrent use by multiple goroutines, and return soon after ctx is done.
 type Fault func(ctx context.Context, c *Call) error
 
-// A Call is one call of an authority or a store. Multiple goroutines may use a Call concurrently if they
-// do not change its fields.
+// A Call is one call of an authority or a store. Multiple goroutines may use it concurrently if they do
+// not change its fields.
 type Call struct {
 	Op   string // the name of a lease.Action, or "load" or "swap"
 	Name string // the name of the lease
@@ -41,8 +37,8 @@ type Call struct {
 	err    error
 }
 
-// Send executes the call and returns the error of that execution. Multiple goroutines may call Send
-// concurrently, even after the [Fault] has returned.
+// Send executes the call and returns its error. Multiple goroutines may call Send concurrently, even
+// after the [Fault] has returned.
 func (c *Call) Send(ctx context.Context) error {
 	answer, err := c.do(ctx)
 	c.keep(answer, err)
@@ -55,14 +51,12 @@ func (c *Call) keep(answer any, err error) {
 	c.sent, c.answer, c.err = true, answer, err
 }
 
-// copyWith returns a copy of the call. The Send of the copy executes do. The copy and the original
-// store their answers separately.
+// copyWith returns a copy of the call whose Send executes do, and which stores its own answer.
 func (c *Call) copyWith(do func(context.Context) (any, error)) *Call {
 	return &Call{Op: c.Op, Name: c.Name, do: do, last: c.last}
 }
 
-// executeWith applies the fault f to the call. The caller of the method gets the answer and the
-// error that executeWith returns.
+// executeWith applies the fault f to the call, and returns the answer and the error for the caller.
 func (c *Call) executeWith(ctx context.Context, f Fault) (any, error) {
 	if err := f(ctx, c); err != nil {
 		return nil, err
@@ -79,8 +73,7 @@ func (c *Call) lost(what string) error {
 	return fmt.Errorf("%w: the %s of %s %q is lost", ErrInjected, what, c.Op, c.Name)
 }
 
-// blockUntilDone simulates a lost request or answer. blockUntilDone blocks until ctx is done, and
-// returns the error of ctx.
+// blockUntilDone simulates a lost request or answer. It blocks until ctx is done, and returns its error.
 func (c *Call) blockUntilDone(ctx context.Context, what string) error {
 	if ctx.Done() == nil {
 		return c.lost(what) // the caller would wait forever
@@ -101,14 +94,12 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// LoseRequest drops the request, so that the request is never executed. LoseRequest waits until ctx
-// is done, and returns the error of ctx. If ctx.Done() is nil, LoseRequest does not wait, and
-// returns an error at once.
+// LoseRequest drops the request, which is never executed, waits until ctx is done, and returns its error.
+// If ctx.Done() is nil, it does not wait, and returns an error at once.
 func LoseRequest(ctx context.Context, c *Call) error { return c.blockUntilDone(ctx, "request") }
 
-// LoseAnswer executes the request, drops the answer, waits until ctx is done, and returns the error
-// of ctx. If ctx.Done() is nil, LoseAnswer does not wait, and returns an error after it has
-// executed the request.
+// LoseAnswer executes the request, drops the answer, waits until ctx is done, and returns its error. If
+// ctx.Done() is nil, it does not wait, and returns an error after it has executed the request.
 func LoseAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return c.blockUntilDone(ctx, "answer")
@@ -123,9 +114,8 @@ func FailAnswer(ctx context.Context, c *Call) error {
 	return c.lost("answer")
 }
 
-// DelayRequest waits for d and then executes the request. If ctx is done before d has passed,
-// DelayRequest returns the error of ctx, and the request is never executed. If [Detach] wraps the
-// Fault, DelayRequest executes the request even if the context of the caller is done.
+// DelayRequest waits for d and then executes the request. If ctx is done before, it returns the error of
+// ctx, and the request is never executed. With [Detach], the request is executed even then.
 func DelayRequest(d time.Duration) Fault {
 	must(d >= 0, "DelayRequest: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
@@ -137,8 +127,8 @@ func DelayRequest(d time.Duration) Fault {
 	}
 }
 
-// DelayAnswer executes the request at once, then waits for d, and then returns the answer. If ctx
-// is done before the delay has ended, DelayAnswer returns the error of ctx.
+// DelayAnswer executes the request at once, and returns the answer after d. If ctx is done before, it
+// returns the error of ctx.
 func DelayAnswer(d time.Duration) Fault {
 	must(d >= 0, "DelayAnswer: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
@@ -147,17 +137,16 @@ func DelayAnswer(d time.Duration) Fault {
 	}
 }
 
-// Duplicate executes the request, and then executes the same request again. The caller gets the
-// second answer.
+// Duplicate executes the request twice. The caller gets the second answer.
 func Duplicate(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	_ = c.Send(ctx)
 	return nil
 }
 
-// Stale returns an old answer, like a replica that lags behind. Stale returns the answer to the last
-// successful call of the same operation on the same lease. If there is no such answer yet, Stale
-// sends the call to the store or the authority. Use Stale for [Load] and [lease.ActionRead].
+// Stale returns an old answer, like a replica that lags behind: the answer to the last successful call of
+// the same operation on the same lease. If there is none yet, it sends the call. Use it for [Load] and
+// [lease.ActionRead].
 func Stale(ctx context.Context, c *Call) error {
 	if c.last == nil {
 		_ = c.Send(ctx)

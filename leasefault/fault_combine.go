@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Before calls f, and then executes the request. For example, f can break the lease or cancel the
-// context just before the request is executed.
+// Before calls f, and then executes the request. For example, f can break the lease or cancel the context
+// just before.
 func Before(f func()) Fault {
 	must(f != nil, "Before: the function must not be nil")
 	return func(ctx context.Context, c *Call) error {
@@ -28,9 +28,8 @@ func After(f func()) Fault {
 	}
 }
 
-// If(on, f) is a Fault that calls on() before each call. If on() returns true, f is applied to the
-// call. If on() returns false, the call is executed normally. For example, If(down.Load,
-// LoseRequest) simulates a network that is down while the atomic.Bool down is true.
+// If(on, f) is a Fault that calls on() before each call, and applies f to the call if it returns true. For
+// example, If(down.Load, LoseRequest) simulates a network that is down while the atomic.Bool down is true.
 func If(on func() bool, f Fault) Fault {
 	must(on != nil, "If: the function on must not be nil")
 	mustFaults("If", f)
@@ -43,9 +42,8 @@ func If(on func() bool, f Fault) Fault {
 	}
 }
 
-// Chain combines several faults. The first fault is applied to the call. When the first fault calls
-// [Call.Send], the second fault is applied. When the last fault calls Call.Send, the call is
-// executed. If a fault drops the call, the next fault is not applied.
+// Chain combines several faults. When one calls [Call.Send], the next is applied, and when the last does,
+// the call is executed. If a fault drops the call, the next one is not applied.
 func Chain(faults ...Fault) Fault {
 	mustFaults("Chain", faults...)
 	return chain(faults)
@@ -72,8 +70,7 @@ func chain(faults []Fault) Fault {
 	}
 }
 
-// Random chooses one of the given faults at random, and applies it to a call with the probability
-// p. If Random applies no fault, it executes the call normally. With the same seed, Random always
+// Random applies, with the probability p, one of the given faults at random. With the same seed, it always
 // applies the same fault to the n-th call of an operation, so a test run can be repeated.
 func Random(seed uint64, p float64, faults ...Fault) Fault {
 	mustProbability("Random", p)

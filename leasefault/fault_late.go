@@ -5,11 +5,10 @@ import (
 	"testing"
 )
 
-// Detach applies the fault f to a request. The request continues after its caller has stopped
-// waiting. If the context of the caller is done, the caller gets the error of that context at once.
-// The fault f and the request get a context of their own, so they continue. At the end of the test, a
-// cleanup function cancels all detached requests that are still in progress, and waits for them.
-// For example, Detach(t, DelayRequest(d)) simulates a request that arrives late.
+// Detach applies f to a request, and both continue after the caller has stopped waiting, with a context
+// of their own. If the context of the caller is done, the caller gets its error at once. At the end of
+// the test, a cleanup function cancels all detached requests that are still in progress, and waits for
+// them. For example, Detach(t, DelayRequest(d)) simulates a request that arrives late.
 func Detach(t testing.TB, f Fault) Fault {
 	must(t != nil, "Detach: t must not be nil")
 	mustFaults("Detach", f)
@@ -25,10 +24,9 @@ func Detach(t testing.TB, f Fault) Fault {
 	}
 }
 
-// Repeat sends the request twice. The caller gets the answer to the first request. The fault f is
-// applied to the second request. The second request continues even if the context of the caller is
-// done, as with [Detach]. For example, Repeat(t, DelayRequest(d)) sends the request a second time
-// when d has passed since the first answer.
+// Repeat sends the request twice. The caller gets the first answer. The fault f is applied to the second
+// request, which continues even if the context of the caller is done, as with [Detach]. For example,
+// Repeat(t, DelayRequest(d)) sends the request a second time when d has passed since the first answer.
 func Repeat(t testing.TB, f Fault) Fault {
 	must(t != nil, "Repeat: t must not be nil")
 	mustFaults("Repeat", f)
@@ -40,8 +38,8 @@ func Repeat(t testing.TB, f Fault) Fault {
 	}
 }
 
-// background runs f in a goroutine. At the end of the test, a cleanup function cancels the context
-// of f and waits until f has returned.
+// background runs f in a goroutine. At the end of the test, a cleanup function cancels the context of f
+// and waits until f has returned.
 func background(t testing.TB, ctx context.Context, f func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})

@@ -33,8 +33,7 @@ func epoch(t *testing.T, a lease.Authority) uint64 {
 	return res.Record.Epoch
 }
 
-// Each case applies a fault to the first acquire, and checks the result for the caller and the
-// number of grants at the authority.
+// Each case applies a fault to the first acquire, and checks the caller's result and the number of grants.
 func TestFaults(t *testing.T) {
 	const patience = 10 * time.Second // how long the caller waits for an answer
 	for _, c := range []struct {

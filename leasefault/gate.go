@@ -5,18 +5,17 @@ import (
 	"sync"
 )
 
-// A Gate blocks calls until it is opened. A test uses a Gate to force an order of events. The
-// methods HoldRequest, HoldAnswer, OpenBefore and OpenAfter are faults:
+// A Gate blocks calls until it is opened, so that a test can force an order of events. HoldRequest,
+// HoldAnswer, OpenBefore and OpenAfter are faults:
 //
 //	gate := leasefault.NewGate()
 //	auth = leasefault.Script(auth,
 //		leasefault.Nth(2, lease.ActionRenew, gate.HoldRequest), // the second renewal is overtaken
 //		leasefault.Nth(1, lease.ActionRelease, gate.OpenAfter)) // by the release
 //
-// If the context of a call is done while a Gate blocks the call, the call returns the error of the
-// context. If [Detach] wraps the fault, the Gate blocks a request even after the context of the
-// caller is done. A Gate cannot be closed again. The zero Gate is closed and ready to use. The
-// methods of a Gate are safe for concurrent use by multiple goroutines.
+// If the context of a blocked call is done, the call returns its error. With [Detach], the Gate blocks a
+// request even after the context of the caller is done. A Gate cannot be closed again. The zero Gate is
+// closed and ready to use. The methods of a Gate are safe for concurrent use by multiple goroutines.
 type Gate struct {
 	making            sync.Once
 	reached, open     chan struct{}
@@ -35,8 +34,7 @@ func (g *Gate) HoldRequest(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// HoldAnswer executes the request, and then waits until the gate is open. The caller gets the
-// answer when the gate is open.
+// HoldAnswer executes the request, and returns the answer when the gate is open.
 func (g *Gate) HoldAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return g.pass(ctx)
@@ -56,14 +54,14 @@ func (g *Gate) OpenAfter(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// Open opens the gate. Open may be called more than once.
+// Open opens the gate. It may be called more than once.
 func (g *Gate) Open() {
 	g.begin()
 	g.opening.Do(func() { close(g.open) })
 }
 
-// Reached returns a channel. The Gate closes this channel when HoldRequest or HoldAnswer first
-// reaches the gate, even if the gate is already open.
+// Reached returns a channel that the Gate closes when HoldRequest or HoldAnswer first reaches the gate,
+// even if the gate is already open.
 func (g *Gate) Reached() <-chan struct{} {
 	g.begin()
 	return g.reached

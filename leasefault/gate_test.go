@@ -56,8 +56,7 @@ func TestGateHoldsAnswers(t *testing.T) {
 	})
 }
 
-// The fault Before can break the lease before a chosen renewal. The fault After can cancel the
-// context of the caller after a chosen acquire.
+// Before can break the lease before a chosen renewal, and After cancel the caller after a chosen acquire.
 func TestBeforeAndAfter(t *testing.T) {
 	truth := lease.NewAuthority(memory.New(nil))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -7,11 +7,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// listLoaded implements the method List of a wrapper whose Load returns other records than the inner
-// store. The names come from the List of the inner store. For each name, listLoaded calls the method Load
-// of the wrapper, and puts the record and the time from Load into the entry. The inner store must
-// be a [lease.Lister]. If the inner store is not a Lister, passon.Store hides the method List of
-// the wrapper.
+// listLoaded implements List of a wrapper whose Load returns other records than the inner store. The
+// names come from List of the inner store, and the records and times from Load of the wrapper. If the
+// inner store is not a [lease.Lister], passon.Store hides List of the wrapper.
 func listLoaded(ctx context.Context, wrapper, inner lease.Store, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		for e, err := range inner.(lease.Lister).List(ctx, prefix) {

@@ -46,8 +46,7 @@ func TestListIsWhatLoadShows(t *testing.T) {
 	}
 }
 
-// listed returns the records that s.List returns. Each of them must be equal to the record that
-// s.Load returns.
+// listed returns the records of s.List, which must be equal to those of s.Load.
 func listed(t *testing.T, s lease.Store) map[string]lease.Record {
 	t.Helper()
 	records := map[string]lease.Record{}

@@ -13,8 +13,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A function that gets an invalid argument panics at once, with a text that names the argument and
-// its bound.
+// A function that gets an invalid argument panics at once, with a text that names it and its bound.
 func TestMistakesPanic(t *testing.T) {
 	store := memory.New(nil)
 	auth := lease.NewAuthority(store)

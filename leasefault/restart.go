@@ -17,14 +17,13 @@ const (
 	// LoseMemory makes a restart delete all records of the store, including the epochs.
 	LoseMemory Loss = iota
 
-	// ResetTerm makes the store forget when each lease began. The full duration of a lease starts
-	// again at the first Load of the lease after the restart.
+	// ResetTerm makes the store forget when each lease began. Its full duration starts again at the first
+	// Load after the restart.
 	ResetTerm
 )
 
-// Restartable returns a store that wraps s, and a function that simulates a restart of the returned
-// store. Each call of the function restart makes the returned store lose the data that the argument
-// loss specifies. Records that are written after the restart are complete.
+// Restartable returns a store that wraps s, and a function that simulates a restart, in which the returned
+// store loses the data that loss specifies. Records that are written after the restart are complete.
 func Restartable(s lease.Store, loss Loss) (_ lease.Store, restart func()) {
 	must(s != nil, "Restartable: the store must not be nil")
 	must(loss <= ResetTerm, "Restartable: the loss is %d, and must be LoseMemory or ResetTerm", loss)

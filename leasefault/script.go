@@ -39,9 +39,8 @@ type operation interface {
 	String() string
 }
 
-// A Line is one line of a script, and applies a fault to some calls of an operation. The functions
-// [Nth], [First], [From] and [Always] return a Line. These functions panic if the fault is nil, if
-// n is less than 1, or if the operation op does not exist.
+// A Line is one line of a script, and applies a fault to some calls of an operation. [Nth], [First],
+// [From] and [Always] return one, and panic if the fault is nil, n is less than 1, or op does not exist.
 type Line[Op operation] struct {
 	op    Op
 	from  int // the number of the first call of op with the fault, counted from 1
@@ -49,30 +48,28 @@ type Line[Op operation] struct {
 	fault Fault
 }
 
-// Nth returns a [Line] that applies the fault f only to the n-th call of the operation op. For the
-// first call, n is 1.
+// Nth returns a [Line] that applies f only to the n-th call of op. For the first call, n is 1.
 func Nth[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, n, n, f}.validate("Nth", n)
 }
 
-// First returns a [Line] that applies the fault f to the first n calls of the operation op.
+// First returns a [Line] that applies f to the first n calls of op.
 func First[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, n, f}.validate("First", n)
 }
 
-// From returns a [Line] that applies the fault f to the n-th call of the operation op and to all
-// later calls of op.
+// From returns a [Line] that applies f to the n-th call of op and to all later ones.
 func From[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, n, 0, f}.validate("From", n)
 }
 
-// Always is the constructor of a [Line] that applies the fault f to every call of the operation op.
+// Always returns a [Line] that applies f to every call of op.
 func Always[Op operation](op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, 0, f}.validate("Always", 1)
 }
 
-// validate returns the Line l. If n or a field of l is invalid, validate panics. The panic's
-// message begins with the name of the constructor, such as Nth.
+// validate returns l, or panics if n or a field of l is invalid. The panic's message begins with the name
+// of the constructor, such as Nth.
 func (l Line[Op]) validate(constructor string, n int) Line[Op] {
 	must(n >= 1, "%s: n is %d, and must be at least 1, the first call", constructor, n)
 	mustFaults(constructor, l.fault)
@@ -84,19 +81,18 @@ func (l Line[Op]) validate(constructor string, n int) Line[Op] {
 	return l
 }
 
-// Script returns an authority that passes calls on to the authority a and applies the faults of the
-// given lines to some of them. If several lines apply to a call, their faults are combined as by
-// [Chain], in the order of the lines. Each line counts the calls of its operation for all leases
-// together. The faults of [Detach] and [Repeat] use a until their cleanup functions have run, in the
-// reverse order of their registration, so register one that closes a before you make such a fault.
+// Script returns an authority that passes calls on to a and applies the faults of the given lines to some
+// of them. If several lines apply to a call, their faults are combined as by [Chain], in the order of the
+// lines. Each line counts the calls of its operation for all leases together. The faults of [Detach] and
+// [Repeat] use a until their cleanup functions have run, in the reverse order of their registration, so
+// register one that closes a before you make such a fault.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	must(a != nil, "Script: the authority must not be nil")
 	return passon.Authority(&scripted{a, newCallCounter("Script", lines)}, a)
 }
 
-// ScriptStore returns a store that passes calls on to the store s and applies the faults of the given
-// lines to some of these calls. For the number of a call, and for several lines that apply to the
-// same call, see [Script].
+// ScriptStore returns a store that passes calls on to s and applies the faults of the given lines to some
+// of them, as [Script] does.
 func ScriptStore(s lease.Store, lines ...Line[StoreOp]) lease.Store {
 	must(s != nil, "ScriptStore: the store must not be nil")
 	return passon.Store(&scriptedStore{s, newCallCounter("ScriptStore", lines)}, s)
@@ -130,8 +126,7 @@ func (s *scriptedStore) Swap(ctx context.Context, name string, old lease.Snapsho
 	})
 }
 
-// executeScripted counts a call, and executes the call with the faults of all lines that apply to
-// the call.
+// executeScripted counts a call, and executes it with the faults of all lines that apply to it.
 func executeScripted[Op operation, A any](ctx context.Context, counter *callCounter[Op], op Op, name string, do func(context.Context) (A, error)) (A, error) {
 	about := about[Op]{op, name}
 	faults, last := counter.addCall(about)
@@ -144,8 +139,8 @@ func executeScripted[Op operation, A any](ctx context.Context, counter *callCoun
 	return a, err
 }
 
-// A callCounter counts the calls for each line of a script. For each operation on each lease, a
-// callCounter also stores the last successful answer.
+// A callCounter counts the calls for each line of a script, and stores the last successful answer of each
+// operation on each lease.
 type callCounter[Op operation] struct {
 	lines []Line[Op]
 
@@ -166,8 +161,8 @@ func newCallCounter[Op operation](constructor string, lines []Line[Op]) *callCou
 	return &callCounter[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
 }
 
-// addCall counts a call, and returns the faults that apply to the call. addCall also returns the
-// last successful answer to the same operation on the same lease.
+// addCall counts a call, and returns the faults that apply to it, and the last successful answer to the
+// same operation on the same lease.
 func (c *callCounter[Op]) addCall(call about[Op]) (faults []Fault, last any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

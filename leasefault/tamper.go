@@ -8,10 +8,9 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// Tamper returns a store that calls f to change its records, as if an operator had edited the
-// records by hand. The store calls f with the record of every snapshot that Load returns, and with
-// the record of every entry that List returns. The store does not call f for the records of a Swap.
-// The function f must be safe for concurrent use by multiple goroutines.
+// Tamper returns a store that calls f to change its records, as if an operator had edited them by hand.
+// It calls f with the record of every snapshot that Load returns, and of every entry that List returns,
+// but not for the records of a Swap. f must be safe for concurrent use by multiple goroutines.
 func Tamper(s lease.Store, f func(name string, r *lease.Record)) lease.Store {
 	must(s != nil, "Tamper: the store must not be nil")
 	must(f != nil, "Tamper: the function must not be nil")
@@ -44,10 +43,9 @@ func (s tampered) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry
 	}
 }
 
-// Answer returns an authority that passes each request on to the authority a. Before it returns the
-// answer to the caller, it calls f, which can change the answer. For example, f can remove the record
-// from the answer or reduce MinRemaining. The function f must be safe for concurrent use by multiple
-// goroutines.
+// Answer returns an authority that passes each request on to a, and calls f before it returns the answer.
+// For example, f can remove the record from the answer or reduce MinRemaining. It must be safe for
+// concurrent use by multiple goroutines.
 func Answer(a lease.Authority, f func(req lease.Request, res *lease.Result, err *error)) lease.Authority {
 	must(a != nil, "Answer: the authority must not be nil")
 	must(f != nil, "Answer: the function must not be nil")

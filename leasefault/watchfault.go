@@ -10,18 +10,16 @@ import (
 	"github.com/fencedlease/lease/internal/passon"
 )
 
-// A WatchFault is called instead of a method Watch. To start the real watch, a WatchFault calls the
-// function watch. A WatchFault returns the channel from which the caller of Watch receives signals.
-// When ctx is done or the real watch is lost, a WatchFault must close the channel that it has
-// returned. A WatchFault must be safe for concurrent use by multiple goroutines.
+// A WatchFault is called instead of a method Watch, and calls watch to start the real watch. It returns
+// the channel from which the caller of Watch receives signals, and must close it when ctx is done or the
+// real watch is lost. It must be safe for concurrent use by multiple goroutines.
 //
-// [Lossy] and [LossyStore] apply a WatchFault to every watch. To apply two faults to the same
-// watches, call Lossy again with the authority that the first call of Lossy returned.
+// [Lossy] and [LossyStore] apply a WatchFault to every watch. To apply two, call Lossy again with the
+// authority that the first call returned.
 type WatchFault func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error)
 
-// Lossy returns an authority that passes calls on to the authority a, and that applies the fault f
-// to every watch. If a is not a [lease.Watcher], Lossy returns a unchanged. The following line
-// loses all signals:
+// Lossy returns an authority that passes calls on to a and applies f to every watch. If a is not a
+// [lease.Watcher], Lossy returns a unchanged. The following line loses all signals:
 //
 //	auth = leasefault.Lossy(auth, leasefault.LoseSignals(seed, 1))
 func Lossy(a lease.Authority, f WatchFault) lease.Authority {
@@ -39,8 +37,8 @@ type lossyAuthority struct {
 	lossy
 }
 
-// LossyStore returns a store that passes calls on to the store s, and that applies the fault f to
-// every watch. If s is not a [lease.Watcher], LossyStore returns s unchanged.
+// LossyStore returns a store that passes calls on to s and applies f to every watch. If s is not a
+// [lease.Watcher], LossyStore returns s unchanged.
 func LossyStore(s lease.Store, f WatchFault) lease.Store {
 	must(s != nil, "LossyStore: the store must not be nil")
 	must(f != nil, "LossyStore: the fault must not be nil")
@@ -85,8 +83,8 @@ func CloseWatch(d time.Duration) WatchFault {
 	}
 }
 
-// LoseSignals returns a WatchFault that drops each signal of a watch with the probability p. For a
-// given seed, the WatchFault always drops the same signals.
+// LoseSignals returns a WatchFault that drops each signal of a watch with the probability p. With the
+// same seed, it always drops the same signals.
 func LoseSignals(seed uint64, p float64) WatchFault {
 	mustProbability("LoseSignals", p)
 	return relay(func() func(context.Context) bool {
@@ -95,9 +93,8 @@ func LoseSignals(seed uint64, p float64) WatchFault {
 	})
 }
 
-// DelaySignals delays every signal of a watch by at least d. DelaySignals delays one signal at a
-// time. If a second signal arrives during the delay of the first signal, the delay of the second
-// signal starts when the delay of the first signal ends.
+// DelaySignals delays every signal of a watch by at least d, one at a time: the delay of a second signal
+// starts when that of the first ends.
 func DelaySignals(d time.Duration) WatchFault {
 	must(d >= 0, "DelaySignals: d is %v, and must not be negative", d)
 	return relay(func() func(context.Context) bool {
@@ -105,8 +102,8 @@ func DelaySignals(d time.Duration) WatchFault {
 	})
 }
 
-// relay returns a WatchFault that starts a goroutine for each watch, which ends with the watch. It
-// forwards the signals for which a filter from newFilter returns true.
+// relay returns a WatchFault with a goroutine for each watch, which ends with the watch and forwards the
+// signals for which a filter from newFilter returns true.
 func relay(newFilter func() func(context.Context) bool) WatchFault {
 	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 		in, err := watch(ctx)

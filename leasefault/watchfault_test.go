@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// There are a hundred changes, one each second. Each case checks how many signals the watcher gets,
-// how late they are, and when its watch is lost.
+// There are a hundred changes, one each second. Each case checks how many signals the watcher gets, how
+// late they are, and when its watch is lost.
 func TestWatchFaults(t *testing.T) {
 	const changes = 100
 	lose, delay := leasefault.LoseSignals, leasefault.DelaySignals
