@@ -51,8 +51,8 @@ func TestExample(t *testing.T) {
 	_ = cmd.Wait()
 }
 
-// The example program shares the twelve names among two processes. When one is killed, the other takes its
-// names, and can be stopped.
+// The example program shares the twelve names among two processes. When one is killed, the other takes
+// its names, and can be stopped.
 func TestShardsExample(t *testing.T) {
 	program := enginetest.Build(t, ".", "shards")
 	path := newPath(t)

@@ -25,8 +25,7 @@ func isBusy(err error) bool {
 	return code(err) == sqlite3.SQLITE_BUSY || code(err) == sqlite3.SQLITE_LOCKED
 }
 
-// advice maps result codes to what the user can do. An error is permanent if no retry can help
-// before that is done.
+// advice maps result codes to what the user can do. An error is permanent if only that can help.
 var advice = map[int]struct {
 	text      string
 	permanent bool
@@ -41,7 +40,6 @@ var advice = map[int]struct {
 	sqlite3.SQLITE_BUSY:     {"another process keeps the file locked: is it stopped, or does a tool have a transaction open?", false},
 }
 
-// explain adds what failed, and advice, to an error of the file.
 func explain(what string, err error) error {
 	if err == nil || errors.Is(err, lease.ErrClosed) || errors.Is(err, context.Canceled) && code(err) == 0 {
 		return err

@@ -24,9 +24,9 @@ type Options struct {
 	// Limits restricts the durations that an authority over the Store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Floor is older than every token that is granted from now on. Set Floor to the newest token
-	// that any resource has seen if the file could be older. The file keeps the highest Floor that
-	// it was opened with. A lease in force keeps its token until it ends. Default: none.
+	// Floor is older than every token that is granted from now on. Set it to the newest token that any
+	// resource has seen if the file could be older. The file keeps the highest Floor that it was opened
+	// with. A lease in force keeps its token until it ends. Default: none.
 	Floor lease.Token
 
 	// AllowNetwork opens a file on a network file system. All processes that open it must then run
@@ -57,9 +57,8 @@ type Store struct {
 // openPatience is how long Open waits for a lock of another process.
 const openPatience = 10 * time.Second
 
-// Open opens the file, or makes it if there is none. The folder must exist. If another process
-// keeps the file locked, Open gives up after 10 s. If an option is out of range, the error is a
-// [*lease.FieldError].
+// Open opens the file, or makes it if there is none. The folder must exist. If another process keeps the
+// file locked, Open gives up after 10 s. For an option out of range, the error is a [*lease.FieldError].
 func Open(path string, o *Options) (*Store, error) {
 	if o == nil {
 		o = new(Options)
@@ -138,8 +137,7 @@ func (s *Store) prepare(path string, network bool) error {
 	return err
 }
 
-// checkFile returns an error if the path no longer leads to the file that was opened, or if the
-// file has a second name.
+// checkFile returns an error if the path leads to another file than was opened, or to one with two names.
 func (s *Store) checkFile() error {
 	identity, links, err := identify(s.path)
 	switch {
@@ -219,8 +217,7 @@ func (s *Store) setUp(ctx context.Context) (err error) {
 	return err
 }
 
-// Lease returns a Session that can hold the lease with the given name. It returns the errors of
-// [session.New]. o may be nil.
+// Lease returns a Session that can hold the named lease, or an error of [session.New]. o may be nil.
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
@@ -228,8 +225,8 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // Limits returns the Limits from the Options.
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Close ends all watches, waits for the transaction under way, and closes the file. Later calls
-// return [lease.ErrClosed]. Close the Sessions first.
+// Close ends all watches, waits for the transaction under way, and closes the file. Later calls return
+// [lease.ErrClosed]. Close the Sessions first.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

@@ -58,7 +58,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return lease.Snapshot{}, explain("swap "+strconv.Quote(name), err)
 }
 
-// Authority returns an authority that decides in one transaction. It implements [lease.Watcher] and
+// Authority returns an authority that decides in one transaction. It is also a [lease.Watcher] and a
 // [lease.Lister].
 func (s *Store) Authority() lease.Authority {
 	inner := lease.NewAuthority(s)
@@ -109,9 +109,8 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 // pageSize is the number of rows that List reads in one transaction.
 const pageSize = 500
 
-// List returns the leases whose names begin with prefix, sorted by name. If a row is not a valid
-// record, List yields an error for it and continues. The file is not locked while the body of the
-// loop runs.
+// List returns the leases whose names begin with prefix, sorted by name. For a row that is not a valid
+// record, it yields an error, and continues. The file is not locked while the body of the loop runs.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {
@@ -142,7 +141,6 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	}
 }
 
-// A listed lease is one row of a page.
 type listed struct {
 	lease.Entry
 	err error

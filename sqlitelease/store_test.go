@@ -83,7 +83,6 @@ func child(task, path string) error {
 	return err
 }
 
-// start starts a child.
 func start(t *testing.T, task, path string) (*exec.Cmd, io.Reader) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

@@ -31,8 +31,8 @@ type meta struct {
 	changed         bool
 }
 
-// A tx is one transaction, which holds the lock of the file. Calls that wait at the same time share
-// a transaction, and so an fsync.
+// A tx is one transaction, which holds the lock of the file. Calls that wait at the same time share one,
+// and so an fsync.
 type tx struct {
 	s      *Store
 	meta   meta
@@ -40,8 +40,8 @@ type tx struct {
 	failed error // an error of the file, after which nothing can be committed
 }
 
-// do runs f in a transaction that holds the lock of the file, and commits what f wrote. Once ctx is
-// done, do returns, and f can still run. An error of f does not undo what other calls wrote.
+// do runs f in a transaction that holds the lock of the file, and commits what f wrote. Once ctx is done,
+// do returns, and f can still run. An error of f does not undo what other calls wrote.
 func (s *Store) do(ctx context.Context, f func(*tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -96,8 +96,7 @@ func (s *Store) work() {
 	}
 }
 
-// transact runs a batch in one transaction. If transact returns an error, the calls may not have
-// been committed.
+// transact runs a batch in one transaction. After an error, the calls may not have been committed.
 func (s *Store) transact(batch []*call) error {
 	if err := s.begin(batch); err != nil {
 		return err
@@ -184,8 +183,8 @@ func (t *tx) adopt(identity string) {
 	m.file, m.absent, m.changed = identity, m.version, true
 }
 
-// load reads the record of a name and the time. A record that has ended and is below the floor is
-// as good as forgotten, so that no renewal gets a token from below the floor.
+// load reads the record of a name and the time. A record that has ended and is below the floor counts as
+// forgotten, so that no renewal gets a token from below the floor.
 func (t *tx) load(name string) (lease.Snapshot, error) {
 	var version int64
 	var text string
@@ -207,7 +206,6 @@ func (t *tx) load(name string) (lease.Snapshot, error) {
 	return lease.Snapshot{Record: record, Version: strconv.FormatInt(version, 10), Now: t.now}, nil
 }
 
-// parse reads the column "record".
 func parse(name, text string) (r lease.Record, err error) {
 	if err = r.UnmarshalJSON([]byte(text)); err == nil {
 		err = r.Validate()
@@ -221,7 +219,6 @@ func parse(name, text string) (r lease.Record, err error) {
 	return r, nil
 }
 
-// store writes the record of a name.
 func (t *tx) store(name string, r lease.Record) (lease.Snapshot, error) {
 	text, err := r.MarshalJSON()
 	if err != nil {

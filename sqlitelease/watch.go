@@ -14,7 +14,6 @@ import (
 // pollInterval is the time between two looks at the file for the changes of other processes.
 const pollInterval = 100 * time.Millisecond
 
-// watches holds the channels of [Store.Watch].
 type watches struct {
 	mu      sync.Mutex
 	names   map[string]*watched
@@ -27,10 +26,10 @@ type watched struct {
 	chans   map[chan struct{}]struct{}
 }
 
-// Watch signals every write of the record. A change by this Store is signalled at once, and a change
-// by another within about 100 ms, also if that process is killed. While there are watches, the Store
-// reads a counter in shared memory ten times a second. The channel is closed when ctx ends, when the
-// Store is closed, or when the file cannot be read.
+// Watch signals every write of the record. A change by this Store is signalled at once, and one by
+// another within about 100 ms, also if that process is killed. While there are watches, the Store reads a
+// counter in shared memory ten times a second. The channel is closed when ctx ends, when the Store is
+// closed, or when the file cannot be read.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -152,8 +151,8 @@ func (s *Store) poll(pokes <-chan struct{}) {
 	}
 }
 
-// look signals the names whose version has changed. PRAGMA data_version changes if another
-// connection has committed. The connection of the worker is another one, too.
+// look signals the names whose version has changed. PRAGMA data_version changes if another connection has
+// committed, and that of the worker is another one, too.
 func (s *Store) look(conn *sql.Conn, seen *int64) error {
 	var data int64
 	if err := conn.QueryRowContext(context.Background(), "pragma data_version").Scan(&data); err != nil || data == *seen {
