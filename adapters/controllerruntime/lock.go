@@ -19,15 +19,14 @@ import (
 	"github.com/fencedlease/lease/internal/dice"
 )
 
-// A Lock lets an elector of client-go use any [lease.Authority]. A Lock implements
-// resourcelock.Interface. Each elector needs its own Lock. Only one goroutine at a time may call
-// Create or Update. Any number of goroutines may call the other methods.
+// A Lock lets an elector of client-go use any [lease.Authority]. It implements resourcelock.Interface.
+// Each elector needs its own. Only one goroutine at a time may call Create or Update, but any number the
+// other methods.
 //
-// The authority grants the lease to one elector at a time. The authority ends a lease that is not
-// renewed within the LeaseDuration. An elector can lead for up to the sum of its RenewDeadline and
-// its RetryPeriod after its last successful request. Update returns an error if the lease could end
-// while the elector still leads. An elector can release only a lease that the authority granted to
-// its own Lock.
+// The authority grants the lease to one elector at a time, and ends it if it is not renewed within the
+// LeaseDuration. An elector can lead for up to the sum of its RenewDeadline and its RetryPeriod after its
+// last successful request. Update returns an error if the lease could end while the elector still leads.
+// An elector can release only a lease that was granted to its own Lock.
 type Lock struct {
 	authority      lease.Authority
 	name, identity string
@@ -46,18 +45,16 @@ type grant struct {
 	token     lease.Token   // the token of the last granted acquire
 }
 
-// LockOptions repeats two settings of the elector that uses the Lock. Both settings must have the
-// same values as in the elector. A nil *LockOptions or a zero field means the default of
-// controller-runtime.
+// LockOptions repeats two settings of the elector that uses the Lock, with the same values. A nil
+// *LockOptions or a zero field means the default of controller-runtime.
 type LockOptions struct {
 	RenewDeadline time.Duration // the elector's RenewDeadline. Default: 10 s
 	RetryPeriod   time.Duration // the elector's RetryPeriod. Default: 2 s
 }
 
-// NewLock returns a Lock for the lease with the given name. The identity becomes the owner of the
-// lease. Each elector must have a different identity, because electors compare identities. NewLock
-// returns a [*lease.FieldError] if the authority is nil, if the name or the identity is invalid, or
-// if an option is negative.
+// NewLock returns a Lock for the lease with the given name. The identity becomes the owner of the lease,
+// and must differ between electors, which compare identities. NewLock returns a [*lease.FieldError] if
+// the authority is nil, if the name or the identity is invalid, or if an option is negative.
 func NewLock(a lease.Authority, name, identity string, o *LockOptions) (*Lock, error) {
 	if a == nil {
 		return nil, lease.Missing("NewLock.a")
@@ -88,9 +85,9 @@ func negative(field string, d time.Duration) error {
 
 var _ resourcelock.Interface = (*Lock)(nil)
 
-// Get returns the lease as the record of an elector. The holder in the record is the owner of the
-// lease, or the ID of the lease if the owner is empty. If the lease is not locked, the record has
-// no holder. If a record has no holder, the elector tries to acquire the lease at once.
+// Get returns the lease as the record of an elector, whose holder is the owner of the lease, or its ID if
+// the owner is empty. If the lease is not locked, the record has no holder, and the elector tries to
+// acquire the lease at once.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	res, err := lease.Inspect(ctx, l.authority, l.name)
 	if err != nil {
@@ -108,22 +105,20 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 			record.RenewTime = metav1.NewTime(r.Until.Add(-r.Duration))
 		}
 	}
-	// The elector compares the raw bytes with the bytes from its last call of Get, and notices a
-	// renewal only if the bytes differ. A renewal changes the lease record of the authority, but
-	// not always the election record. Get therefore makes the raw bytes from both records.
+	// The elector notices a renewal only if the raw bytes differ from those of its last call of Get. A
+	// renewal changes the lease record of the authority, but not always the election record, so the raw
+	// bytes are made from both.
 	raw, err := json.Marshal([]any{record, undisclosed(r)})
 	return record, raw, err
 }
 
-// undisclosed has the fields of lease.Record, but not its methods, so that a record without a lease
-// ID can be encoded. Some authorities, such as azlease, do not report the lease ID in the answer to
-// a read. The method MarshalJSON of lease.Record returns an error for a record without an ID,
-// unless the state is Available.
+// undisclosed has the fields of lease.Record, but not its methods, because MarshalJSON of lease.Record
+// returns an error for a record without an ID, unless the state is Available. Some authorities, such as
+// azlease, do not report the lease ID in the answer to a read.
 type undisclosed lease.Record
 
-// seconds returns d in seconds, rounded up. The result is at most math.MaxInt32, so it fits into an
-// int of 32 bits. An elector multiplies the result by time.Second, and the product fits into a
-// time.Duration.
+// seconds returns d in seconds, rounded up, and at most math.MaxInt32, so that it fits into an int of 32
+// bits. An elector multiplies it by time.Second, and the product fits into a time.Duration.
 func seconds(d time.Duration) int {
 	s := d / time.Second
 	if d%time.Second > 0 {
@@ -132,18 +127,16 @@ func seconds(d time.Duration) int {
 	return int(min(s, math.MaxInt32))
 }
 
-// Create is the same as Update, because an authority does not distinguish a new lease from a free
-// lease.
+// Create does the same as Update, because an authority does not distinguish a new lease from a free one.
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.Update(ctx, record)
 }
 
-// Update changes the lease as the given record requires. If the record names this elector as the
-// holder, Update acquires or renews the lease. If the record names no holder, Update releases the
-// lease. If the authority refuses to grant or renew the lease, Update returns a conflict error of
-// package k8s.io/apimachinery/pkg/api/errors. If the authority refuses the release, the lease has
-// ended already, and Update returns nil. If the record names another holder, Update returns an error
-// and sends no request.
+// Update acquires or renews the lease if the given record names this elector as the holder, and releases
+// it if the record names none. If the authority refuses a grant or a renewal, Update returns a conflict
+// error of package k8s.io/apimachinery/pkg/api/errors. If it refuses the release, the lease has ended
+// already, and Update returns nil. If the record names another holder, Update returns an error and sends
+// no request.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.mu.Lock()
 	g := l.grant
@@ -167,8 +160,8 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return err
 }
 
-// hold acquires the lease with the duration d. If the Lock already holds the lease with the
-// duration d, hold renews the lease.
+// hold acquires the lease with the duration d, or renews it if the Lock already holds it with that
+// duration.
 func (l *Lock) hold(ctx context.Context, g *grant, d time.Duration) error {
 	if g.released { // A release that arrives late must not find a lease in force under its ID.
 		if err := l.release(ctx, g); err != nil {
@@ -181,9 +174,8 @@ func (l *Lock) hold(ctx context.Context, g *grant, d time.Duration) error {
 	return l.acquire(ctx, g, d)
 }
 
-// acquire proposes an ID. If the outcome of the request is unknown, the next call of acquire
-// proposes the same ID. An authority that granted the first request also grants the second request,
-// because both requests propose the same ID.
+// acquire proposes an ID, and the same again after a request whose outcome is unknown, so that an
+// authority that granted the first request also grants the second.
 func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
 	if g.id.IsZero() {
 		g.id = dice.Dice{Reader: &rand.Reader}.ID()
@@ -219,8 +211,8 @@ func (l *Lock) release(ctx context.Context, g *grant) error {
 	return err
 }
 
-// checkInTime returns an error if the lease could end while the elector still leads. The parameter
-// sentAt is the time at which the request was sent.
+// checkInTime returns an error if the lease could end while the elector still leads. The request was sent
+// at sentAt.
 func (l *Lock) checkInTime(sentAt time.Time, res lease.Result) error {
 	took := time.Since(sentAt)
 	if left := res.MinRemaining - took; left < l.leadsFor {
@@ -230,8 +222,8 @@ func (l *Lock) checkInTime(sentAt time.Time, res lease.Result) error {
 	return nil
 }
 
-// Token returns the fencing token of the last grant. Token returns the empty token before the first
-// grant, after a release and after a refusal. Send the token with each write.
+// Token returns the fencing token of the last grant, to be sent with each write. It is empty before the
+// first grant, after a release and after a refusal.
 func (l *Lock) Token() lease.Token {
 	l.mu.Lock()
 	defer l.mu.Unlock()

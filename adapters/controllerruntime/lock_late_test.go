@@ -15,7 +15,7 @@ import (
 )
 
 // If a release with an unknown outcome arrives late, it does not end a lease that the same Lock has
-// acquired since the release was sent.
+// acquired since.
 func TestLateReleaseEndsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := memory.New(nil).Authority()

@@ -38,8 +38,8 @@ func newLock(t testing.TB, a lease.Authority, identity string) *controllerruntim
 	return l
 }
 
-// elect runs an elector with a lock until ctx ends. It calls the function began when the elector
-// begins to lead, and the function ended when the elector no longer leads.
+// elect runs an elector with a lock until ctx ends. It calls began when the elector begins to lead, and
+// ended when it no longer leads.
 func elect(ctx context.Context, t testing.TB, lock resourcelock.Interface, releaseOnCancel bool, began, ended func()) {
 	t.Helper()
 	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -61,8 +61,8 @@ func inspect(t testing.TB, a lease.Authority) lease.Record {
 	return res.Record
 }
 
-// Of two electors, one leads. The leader renews its lease and keeps its token. When the leader has
-// released the lease or crashed, the other elector leads with a newer token.
+// Of two electors, one leads, renews its lease and keeps its token. When it has released the lease or
+// crashed, the other leads with a newer token.
 func TestElectorsOverALock(t *testing.T) {
 	for _, end := range []string{"releases", "dies"} {
 		t.Run(end, func(t *testing.T) {
@@ -122,9 +122,8 @@ func TestElectorsOverALock(t *testing.T) {
 	}
 }
 
-// A Lock behaves as an elector expects. For a refusal, Update returns a conflict error. After an
-// unknown outcome, the Lock sends the request again with the same ID. The Lock releases only a
-// lease that was granted to it.
+// A Lock behaves as an elector expects. For a refusal, Update returns a conflict error. After an unknown
+// outcome, it sends the request again with the same ID. It releases only a lease that was granted to it.
 func TestLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := memory.New(nil).Authority()
@@ -210,8 +209,7 @@ func TestInfiniteLeaseBesideAnElector(t *testing.T) {
 	})
 }
 
-// The record of an elector has whole seconds. Get rounds the duration up, so that the lease does
-// not appear to end too early.
+// Get rounds the duration up to whole seconds, so that the lease does not appear to end too early.
 func TestRecordRoundsUp(t *testing.T) {
 	for d, want := range map[time.Duration]int{time.Second: 1, time.Second + 1: 2, 2*time.Second - 1: 2} {
 		a := heldByOther(t, d)

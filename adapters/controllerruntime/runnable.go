@@ -12,21 +12,18 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Runnable runs a function while its Session holds a lease. Add a Runnable to a manager whose own
-// leader election is off. A Runnable implements manager.Runnable and
-// manager.LeaderElectionRunnable.
+// A Runnable runs a function while its Session holds a lease. Add it to a manager whose own leader
+// election is off. It implements manager.Runnable and manager.LeaderElectionRunnable.
 //
-// The function gets a context and the fencing token of the lease. After the context is canceled, at
-// least the StopWindow of the Session passes before another process can acquire the lease. The section
-// Conditions of package session lists when the context is canceled too late. Then only the fencing token
-// protects the data from late writes.
+// The function gets a context and the fencing token of the lease. After the context is canceled, at least
+// the StopWindow of the Session passes before another process can acquire the lease, under the Conditions
+// of package session.
 //
-// By default, a Runnable that has lost its lease waits until it can acquire the lease again. The
-// manager keeps running while the Runnable waits. If another process with the same owner has taken
-// the lease over, the Runnable ends.
+// By default, a Runnable that has lost its lease waits, while the manager keeps running, until it can
+// acquire the lease again. It ends if another process with the same owner has taken the lease over.
 //
-// The methods of a Runnable are safe for concurrent use by multiple goroutines. Start may be called
-// only once.
+// The methods of a Runnable are safe for concurrent use by multiple goroutines. Start may be called only
+// once.
 type Runnable struct {
 	lease *session.Session
 	f     func(context.Context, lease.Token) error
@@ -36,15 +33,13 @@ type Runnable struct {
 	work context.Context // the context of the function; nil if the function does not run
 }
 
-// NewRunnable returns a Runnable. The Runnable passes the options to session.Run. If o is nil, the
-// defaults apply. If the option Again is nil, a Runnable that has lost the lease waits until it can
-// acquire the lease again. The Runnable also waits for the lease again if f returns an error that
-// matches [fencing.ErrStale], because a guard can notice the loss of the lease before the Session
-// notices the loss. If another process with the same owner has taken the lease over
-// ([lease.ErrTakenOver]), the Runnable and the manager end. The Runnable and the manager also end
-// if f returns an error that does not match fencing.ErrStale while the Session holds the lease. The
-// Runnable closes the Session when it ends. NewRunnable returns a [*lease.FieldError] if the
-// Session or the function is nil.
+// NewRunnable returns a Runnable, which passes the options to session.Run. If o is nil, the defaults
+// apply. If the option Again is nil, a Runnable that has lost the lease waits until it can acquire it
+// again, also if f returns an error that matches [fencing.ErrStale], because a guard can notice the loss
+// before the Session does. If another process with the same owner has taken the lease over
+// ([lease.ErrTakenOver]), or if f returns another error while the Session holds the lease, the Runnable
+// and the manager end. The Runnable closes the Session when it ends. NewRunnable returns a
+// [*lease.FieldError] if the Session or the function is nil.
 func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error, o *session.RunOptions) (*Runnable, error) {
 	if l == nil {
 		return nil, lease.Missing("NewRunnable.l")
@@ -62,13 +57,11 @@ func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error,
 	return r, nil
 }
 
-// Start waits until the Session holds the lease, and then runs the function. If the lease is lost,
-// Start waits for the lease again, until ctx is done. After the function has returned, Start
-// releases the lease and closes the Session. The release takes at most
-// [session.RunOptions.ReleaseTimeout]. Closing the Session takes at most 10 s. Start returns the
-// error of session.Run joined with the error of session.Session.Close. Start leaves out the error of
-// session.Run if [session.Stopped] reports that it is the result of an orderly stop. Start must be
-// called only once.
+// Start waits until the Session holds the lease, and then runs the function. If the lease is lost, it
+// waits again, until ctx is done. After the function has returned, it releases the lease, for at most
+// [session.RunOptions.ReleaseTimeout], and closes the Session, for at most 10 s. It returns the error of
+// session.Run, unless [session.Stopped] reports that it is the result of an orderly stop, joined with the
+// error of session.Session.Close.
 func (r *Runnable) Start(ctx context.Context) (err error) {
 	defer func() { // this runs even if the function ends its goroutine
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
@@ -100,10 +93,9 @@ func (r *Runnable) run(ctx context.Context, tok lease.Token) error {
 // NeedLeaderElection returns false, because a Runnable does its own leader election.
 func (r *Runnable) NeedLeaderElection() bool { return false }
 
-// Healthz is a healthz.Checker for AddHealthzCheck. Healthz returns an error if three conditions
-// are true at the same time: the context of the function has ended, the function is still running,
-// and CheckAlive of the Session returns false. If all three conditions are true, another process
-// might work at the same time. If the check fails, the kubelet restarts the container.
+// Healthz is a healthz.Checker for AddHealthzCheck. It returns an error if the context of the function
+// has ended, the function is still running, and CheckAlive of the Session returns false, because another
+// process might then work at the same time. If the check fails, the kubelet restarts the container.
 func (r *Runnable) Healthz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,9 +106,8 @@ func (r *Runnable) Healthz(*http.Request) error {
 	return nil
 }
 
-// Readyz is a healthz.Checker for AddReadyzCheck. Readyz returns an error if the function is not
-// running, or if the context of the function has ended. Use Readyz if only the leader should
-// receive requests. With Readyz, only the replica of the leader is ready.
+// Readyz is a healthz.Checker for AddReadyzCheck. It returns an error if the function is not running, or
+// if its context has ended. Use it if only the leader should receive requests.
 func (r *Runnable) Readyz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

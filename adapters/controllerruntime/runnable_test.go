@@ -31,13 +31,12 @@ func newRunnable(t testing.TB, a lease.Authority, f func(context.Context, lease.
 	return r
 }
 
-// The answer to a renewal comes 9 s late, and then the connection to the authority is cut. An
-// elector counts the time from the answer, so two electors lead if the lock believes the late
-// answer. A Lock does not believe the late answer. The function of a Runnable has stopped before
-// another contender leads.
+// The answer to a renewal comes 9 s late, and then the connection to the authority is cut. An elector
+// counts the time from the answer, so two electors lead if the lock believes it. A Lock does not, and the
+// function of a Runnable has stopped before another contender leads.
 func TestLateAnswer(t *testing.T) {
-	// The function overlap runs two contenders, of which the first has the bad connection to the
-	// authority. It returns the longest time for which both contenders led.
+	// overlap runs two contenders, of which the first has the bad connection to the authority, and
+	// returns the longest time for which both led.
 	overlap := func(t *testing.T, start func(ctx context.Context, a lease.Authority, identity string, began, ended func())) (longest time.Duration) {
 		for shift := range 20 { // each shift changes the times at which the requests of the contenders meet
 			synctest.Test(t, func(t *testing.T) {
@@ -100,9 +99,8 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// A Runnable leads, and its health checks report that it leads. It ends without an error when its
-// manager ends. After a loss, it contends for the lease again. After an error of its function that
-// is not a loss, the Runnable ends.
+// A Runnable leads, and its health checks report it. It ends without an error when its manager ends. It
+// contends again after a loss, and ends after another error of its function.
 func TestRunnable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := memory.New(nil).Authority()

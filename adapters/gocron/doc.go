@@ -2,9 +2,9 @@
 // takes a lease for each run of a job, and an [Elector] lets the process that holds one lease run all of
 // them. The leases can be at any authority.
 //
-// gocron itself gives a job a context that knows nothing of a lock. A job that is made with
-// [Locker.Task] or [Elector.Task] has a context that ends in the stop window of its lease, before
-// another process can have it, and that carries the fencing token: see [Token].
+// gocron itself gives a job a context that knows nothing of a lock. The context of a job that is made with
+// [Locker.Task] or [Elector.Task] ends in the stop window of its lease, before another process can have
+// it, and carries the fencing token: see [Token].
 package gocron
 
 import (

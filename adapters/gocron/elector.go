@@ -40,8 +40,8 @@ func NewElector(l lease.Lease, o *session.RunOptions) *Elector {
 	return &Elector{l: l, o: o}
 }
 
-// Run contends for the lease and holds it, as [session.Run] does with the options of the Elector, until
-// ctx ends. It releases the lease when the running jobs of [Elector.Task] have returned. Set Again to
+// Run contends for the lease and holds it until ctx ends, as [session.Run] does with the options of the
+// Elector. It releases the lease when the running jobs of [Elector.Task] have returned. Set Again to
 // session.AfterLoss, so that Run contends again after a loss.
 func (e *Elector) Run(ctx context.Context) error {
 	return session.Run(ctx, e.l, func(ctx context.Context, tok lease.Token) error {
@@ -83,9 +83,8 @@ func (e *Elector) IsLeader(context.Context) error {
 }
 
 // Task returns a task that calls f while this process leads. The context of f ends when that of the job
-// does, and in the stop window of the lease, with the loss as its cause. If this process does not lead
-// any more when the task begins, it returns an error that matches [lease.ErrNotHeld], and does not call
-// f.
+// does, and in the stop window of the lease, with the loss as its cause. If this process no longer leads
+// when the task begins, it returns an error that matches [lease.ErrNotHeld], and does not call f.
 func (e *Elector) Task(f func(ctx context.Context) error) gocron.Task {
 	if f == nil {
 		panic("gocron: Task: the function must not be nil")

@@ -17,15 +17,15 @@ type LockerOptions struct {
 	// Session has the options of the lease of each run. Default: those of package session.
 	Session *session.Options
 
-	// Hold is how long a lease is kept at least, even if its run has ended before. While it is kept, no
-	// other scheduler can run the job, so a scheduler whose clock is slow by less than Hold does not run
-	// it a second time. Set it to most of the time between two runs. Default: 0, which means that the
-	// lease is released when the run has ended.
+	// Hold is how long a lease is kept at least, even if its run has ended before. Meanwhile, no other
+	// scheduler can run the job, so one whose clock is slow by less than Hold does not run it a second
+	// time. Set it to most of the time between two runs. Default: 0, which means that the lease is
+	// released when the run has ended.
 	Hold time.Duration
 }
 
-// A Locker is a [gocron.Locker]: each run of a job has the lease PREFIX + NAME, where NAME is the name of
-// the job. It is safe for concurrent use.
+// A Locker is a [gocron.Locker]: each run of the job NAME has the lease PREFIX + NAME. It is safe for
+// concurrent use.
 type Locker struct {
 	authority lease.Authority
 	prefix    string
@@ -37,8 +37,8 @@ type Locker struct {
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// NewLocker returns a Locker. Its error is a [*lease.FieldError] if an option is out of range, or if the
-// Authority is nil.
+// NewLocker returns a Locker, or a [*lease.FieldError] if an option is out of range or the Authority is
+// nil.
 func NewLocker(a lease.Authority, prefix string, o *LockerOptions) (*Locker, error) {
 	l := &Locker{authority: a, prefix: prefix, runs: map[string]*lock{}}
 	if o != nil {
@@ -85,7 +85,7 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 //
 // The context of f ends when that of the job does, and in the stop window of the lease, with the loss as
 // its cause. If the job has another name or another Locker, the task returns an error that matches
-// [lease.ErrNotHeld], and f is not called.
+// [lease.ErrNotHeld], and does not call f.
 func (l *Locker) Task(name string, f func(ctx context.Context) error) gocron.Task {
 	if f == nil {
 		panic("gocron: Task: the function must not be nil")
@@ -131,8 +131,8 @@ type lock struct {
 	began  time.Time
 }
 
-// Unlock releases the lease, or arranges that it is released when it has been held for Hold. If the
-// process ends before that, the lease expires by itself. gocron ignores the error.
+// Unlock releases the lease, or does so later, when it has been held for Hold. If the process ends before
+// that, the lease expires by itself. gocron ignores the error.
 func (k *lock) Unlock(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx) // a scheduler that stops has ended the context of its jobs
 	left := k.locker.o.Hold - time.Since(k.began)

@@ -25,7 +25,6 @@ func TestRenewDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// sum returns the sum of the data points of a counter.
 func sum(t *testing.T, r metric.Reader, name string) (total int64) {
 	var all metricdata.ResourceMetrics
 	if err := r.Collect(context.Background(), &all); err != nil {

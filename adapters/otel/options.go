@@ -26,7 +26,6 @@ type Options struct {
 	Tracer trace.Tracer
 }
 
-// The keys of the attributes of this package.
 const (
 	keyName    = attribute.Key("lease.name")
 	keyOutcome = attribute.Key("lease.outcome")

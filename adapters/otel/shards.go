@@ -11,9 +11,8 @@ import (
 	"github.com/fencedlease/lease/shards"
 )
 
-// Shards returns hooks for [shards.Options] that count the shards of a process and its failures. The
-// names of the shards are not attributes, whatever the option Names says. The errors are those of
-// [Trace].
+// Shards returns hooks for [shards.Options] that count the shards of a process and its failures. Names of
+// shards are never attributes, even with the option Names. The errors are those of [Trace].
 func Shards(meter metric.Meter, o *Options) (*shards.Trace, error) {
 	made, err := o.complete()
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Trace returns hooks for [session.Options] that record the instruments of a Session. One Trace can be
-// shared by all Sessions of a program. The hooks never block, and are safe for concurrent use. Trace
-// returns an error if the meter does, or if an option is out of range; it panics if meter is nil.
+// Trace returns hooks for [session.Options] that record the instruments of a Session. All Sessions of a
+// program can share them. They never block, and are safe for concurrent use. Trace returns an error if
+// the meter does, or if an option is out of range; it panics if meter is nil.
 func Trace(meter metric.Meter, o *Options) (*session.Trace, error) {
 	made, err := o.complete()
 	if err != nil {

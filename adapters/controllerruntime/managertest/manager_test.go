@@ -36,8 +36,7 @@ const (
 	soon     = time.Minute // the time limit for events that take seconds, even if the machine is busy
 )
 
-// newManager makes a manager that needs no API server, because no part of the manager has a client
-// or a cache.
+// newManager makes a manager that needs no API server, because no part of it has a client or a cache.
 func newManager(o manager.Options) (manager.Manager, error) {
 	o.Logger = logr.Discard()
 	o.Metrics = metricsserver.Options{BindAddress: "0"}
@@ -45,8 +44,8 @@ func newManager(o manager.Options) (manager.Manager, error) {
 	return ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, o)
 }
 
-// newServingManager returns a manager that serves its checks, and the address of the checks. If
-// another process takes the address first, newServingManager tries another address.
+// newServingManager returns a manager that serves its checks, and their address. If another process takes
+// the address first, it tries another one.
 func newServingManager(t *testing.T) (m manager.Manager, address string) {
 	t.Helper()
 	for {
@@ -108,8 +107,8 @@ func (p *process) awaitLead(t *testing.T) lease.Token {
 	return ""
 }
 
-// One of two managers leads and is killed. After the lease has ended, the second manager leads with
-// a newer token. The test uses the manager's own election over a Lock, and also a Runnable.
+// One of two managers leads and is killed. After the lease has ended, the second leads with a newer
+// token. This holds for the manager's own election over a Lock, and for a Runnable.
 func TestManagers(t *testing.T) {
 	for what, start := range map[string]func(t *testing.T, a lease.Authority, identity string) *process{
 		"Lock": startWithLock, "Runnable": startWithRunnable,
@@ -168,8 +167,7 @@ func startWithLock(t *testing.T, a lease.Authority, identity string) *process {
 	return p
 }
 
-// startWithRunnable starts a manager without an election. The manager has a Runnable, and serves
-// the checks of the Runnable.
+// startWithRunnable starts a manager without an election, with a Runnable and its checks.
 func startWithRunnable(t *testing.T, a lease.Authority, identity string) *process {
 	p := newProcess()
 	s, err := session.New(p.authority(a), t.Name(), &session.Options{Owner: identity, Duration: duration, Logger: slog.New(slog.DiscardHandler)})
