@@ -16,14 +16,14 @@ type Outcome struct {
 	Token    lease.Token // the fencing token of the lease if the Decision is Survive, and otherwise empty
 }
 
-// Decide decides for the given view, which should have been stable for a moment. It takes at most
-// Delay + Timeout. If the view changes, end ctx and call Decide with the new one: it then returns
-// [Undecided] and the error of ctx, and what it has asked for is undone in the background for at most
-// Timeout. The next call waits for that. The calls of one Decider run one after the other.
+// Decide decides for the given view, which should have been stable for a moment. It takes at most Delay +
+// Timeout. If the view changes, end ctx and call Decide with the new one: it then returns [Undecided] and
+// the error of ctx, and undoes its request in the background for at most Timeout. The next call waits for
+// that. The calls of one Decider run one after the other.
 //
-// If the lease was not granted to this part in time, the decision is [Down]. The error then says why,
-// and is nil if another part has the lease or if no reachable member counts. With [Survive] and [Whole]
-// it is nil. Decide panics if ctx is nil.
+// If the lease was not granted to this part in time, the decision is [Down], and the error says why. It
+// is nil if another part has the lease or if no reachable member counts, and with [Survive] and [Whole].
+// Decide panics if ctx is nil.
 func (d *Decider) Decide(ctx context.Context, v View) (Outcome, error) {
 	if ctx == nil {
 		panic("majority: Decide: the context must not be nil")
@@ -128,9 +128,9 @@ func (t *attempt) request(ctx context.Context, owner string) (o observation) {
 	return o
 }
 
-// confirm tells the other members of this part that the lease has been granted. From the first attempt
-// on they may believe it, so the lease is not released any more. If no attempt is answered, they go
-// down, and this member survives with its claim.
+// confirm tells the other members of this part that the lease has been granted. They may believe it from
+// the first attempt on, so the lease is not released any more. If no attempt is answered, they go down,
+// and this member survives with its claim.
 func (t *attempt) confirm(limited context.Context, claimed lease.Result) lease.Result {
 	t.held, t.heldUntil = t.id, t.o.Clock.Now().Add(t.hold)
 	for limited.Err() == nil {

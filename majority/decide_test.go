@@ -55,8 +55,8 @@ type line = leasefault.Line[lease.Action]
 const acquire, release = lease.ActionAcquire, lease.ActionRelease
 
 // TestDecide has a row for each case of the tests of Akka, Pekko and actor-ts. The lease of actor-ts
-// decides only between equal halves, and here every split, as in Akka. A member decides, "other" may
-// have the lease with the owner given, and the view may change when "cancel" has passed.
+// decides only between equal halves, and here every split, as in Akka. A member decides, "other" may have
+// the lease with the given owner, and the view may change after "cancel".
 func TestDecide(t *testing.T) {
 	down := errors.New("any error")
 	failed := leasefault.FailRequest
@@ -187,8 +187,7 @@ func must(res lease.Result, err error) lease.Result {
 	return res
 }
 
-// TestNextAttemptWaits changes the view while the release of the last attempt is in flight: the two
-// must not overlap.
+// TestNextAttemptWaits changes the view during the release of the last attempt: the two must not overlap.
 func TestNextAttemptWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := leasefault.Script(memory.New(nil).Authority(),

@@ -10,9 +10,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A View is what a member sees of the cluster. The order of the names does not matter. If only some
-// members count, such as those with a role, both lists have only those. A member that does not count
-// still decides.
+// A View is what a member sees of the cluster, with the names in any order. If only some members count,
+// such as those with a role, both lists have only those. A member that does not count still decides.
 type View struct {
 	Reachable   []string // the members that this one reaches, with itself
 	Unreachable []string // the other members that have not left
@@ -51,8 +50,8 @@ func (v View) sorted(self string) (View, error) {
 // minority reports whether fewer than half of the members are reachable.
 func (v *View) minority() bool { return len(v.Reachable) < len(v.Unreachable) }
 
-// mark returns the owner of the lease once the given member has it for its part. Two parts have
-// different marks, and so have two splits.
+// mark returns the owner of the lease once the given member has it for its part. It differs between two
+// parts, and between two splits.
 func (v *View) mark(member string) string {
 	h := sha256.New()
 	for _, list := range [][]string{v.Reachable, v.Unreachable} {

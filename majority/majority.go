@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease/internal/timing"
 )
 
-// Options configure a [Decider]. All members of a cluster must have the same Options. A nil *Options
-// means the defaults. If a field is zero, its default is used.
+// Options configure a [Decider]. All members of a cluster must have the same Options. A nil *Options or a
+// zero field means the default.
 type Options struct {
 	// Delay is how long a part with fewer than half of the members waits before it asks. Default: 2s.
 	Delay time.Duration
@@ -81,9 +81,9 @@ type Decider struct {
 	heldUntil time.Time     // when it has ended for certain, guarded by busy
 }
 
-// New returns a Decider for the member self. All members of the cluster pass the same name of a lease
-// that nothing else uses. New sends no request. If an argument or an option is out of range, New
-// returns a [*lease.FieldError].
+// New returns a Decider for the member self, and sends no request. All members of the cluster pass the
+// same name of a lease that nothing else uses. If an argument or an option is out of range, New returns a
+// [*lease.FieldError].
 func New(a lease.Authority, name, self string, o *Options) (*Decider, error) {
 	if a == nil {
 		return nil, lease.Missing("New.a")

@@ -82,8 +82,8 @@ func (c *cluster) member(i int) *Decider {
 
 func (c *cluster) upTo(d time.Duration) time.Duration { return time.Duration(c.r.Int64N(int64(d) + 1)) }
 
-// decide lets all members decide, within Spread of each other. If early is set, the views change at a
-// random time.
+// decide lets all members decide, within Spread of each other. With early, the views change at a random
+// time.
 func (c *cluster) decide(members []*Decider, parts []int, early bool) []Outcome {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	defer cancel()

@@ -21,7 +21,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A process is a running member.
 type process struct {
 	t     *testing.T
 	name  string
@@ -64,7 +63,6 @@ func start(t *testing.T, file, name, join string) *process {
 	return p
 }
 
-// await returns the next line with the prefix.
 func (p *process) await(prefix string) string {
 	p.t.Helper()
 	limit := time.After(time.Minute)
