@@ -11,9 +11,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// bench is lease bench: one lease is acquired, renewed and released again and again, and then many
-// leases are renewed at a time. It releases them all. Every run uses the same names, because some stores
-// keep the record of each name, so two runs at a time are refused.
+// bench is lease bench: one lease is acquired, renewed and released again and again, and then many leases
+// are renewed at a time. It releases them all. Every run uses the same names, because some stores keep
+// the record of each name, so a second run at the same time is refused.
 func bench(ctx context.Context, c *call) error {
 	switch {
 	case len(c.args) > 0 || c.rest != nil:

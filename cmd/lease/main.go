@@ -67,8 +67,8 @@ func init() { // a variable would refer to itself, through completion
 	}
 }
 
-// A call is one call of the program: its arguments without flags, the values of the flags, and the
-// words after "--".
+// A call is one call of the program: its arguments without flags, the values of the flags, and the words
+// after "--".
 type call struct {
 	args, rest []string
 
@@ -173,8 +173,8 @@ func parse(cmd command, args []string) (*call, error) {
 	return c, nil
 }
 
-// openExisting is open for a command that only looks or breaks. It does not make a file, because an empty
-// list of a misspelt path would say that no lease is held.
+// openExisting is open for a command that only looks or breaks. It makes no file, because an empty list
+// of a misspelt path would say that no lease is held.
 func (c *call) openExisting(ctx context.Context) (open.Leases, func(), error) {
 	if path := open.Path(c.store); path != "" {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -184,7 +184,6 @@ func (c *call) openExisting(ctx context.Context) (open.Leases, func(), error) {
 	return c.open(ctx)
 }
 
-// open opens the store of a call.
 func (c *call) open(ctx context.Context) (open.Leases, func(), error) {
 	if c.store == "" {
 		return nil, nil, fail(exitUsage, "no store: set LEASE_STORE or -store to one of %s", strings.Join(open.Forms(), " "))

@@ -81,7 +81,6 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, limit time.Duration, ok func() bool) {
 	t.Helper()
 	for began := time.Now(); !ok(); time.Sleep(10 * time.Millisecond) {
@@ -216,8 +215,8 @@ func supervisor(h *os.Process) (pid int, err error) {
 	return pid, nil
 }
 
-// Whatever ends or stops lease, or keeps it from its store, the descendants of its command are dead
-// when the next command begins.
+// Whatever ends or stops lease, or keeps it from its store, the descendants of its command are dead when
+// the next command begins.
 func TestNeverAliveTogether(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -26,7 +26,6 @@ func (e errSignal) Error() string { return syscall.Signal(e).String() }
 // stopWindow is how long a command may take to stop after its SIGTERM: the default of a Session.
 func stopWindow(duration time.Duration) time.Duration { return min(duration/6, 5*time.Second) }
 
-// runCommand is lease run.
 func runCommand(ctx context.Context, c *call) error {
 	if len(c.rest) == 0 {
 		return fail(exitUsage, "run: no command; write lease run NAME -- COMMAND...")

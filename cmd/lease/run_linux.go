@@ -29,8 +29,8 @@ import (
 // command begins at "begin", when the terminal is its own, so that it never waits for it, and a
 // Ctrl-Z never stops the wrong process.
 
-// passedSignals are the signals that the holder passes on. A signal that was ignored when lease
-// began stays so, as under nohup.
+// passedSignals are the signals that the holder passes on. One that was ignored when lease began stays
+// so, as under nohup.
 func passedSignals() (signals []os.Signal) {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT} {
@@ -61,8 +61,7 @@ type holding struct {
 	stopped bool     // "stop" was sent
 }
 
-// hold runs the command, and returns its exit code once the command and everything that it started
-// are dead.
+// hold runs the command, and returns its exit code once it and everything that it started are dead.
 func hold(ctx context.Context, h *holding) (int, error) {
 	// If the supervisor is killed, its processes become children of the holder.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -147,8 +146,8 @@ func (h *holding) send(format string, args ...any) {
 	_, _ = fmt.Fprintf(h.orders, format+"\n", args...)
 }
 
-// sendUntil tells the supervisor when to stop and when to kill the command. After "stop", a renewal
-// no longer prolongs its life.
+// sendUntil tells the supervisor when to stop and when to kill the command. After "stop", a renewal no
+// longer prolongs its life.
 func (h *holding) sendUntil() {
 	if h.stopped {
 		return

@@ -17,8 +17,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A row is one lease as -json prints it. It leaves out the lease ID, with which any program could act
-// as the holder.
+// A row is one lease as -json prints it, without the lease ID, with which any program could act as the
+// holder.
 type row struct {
 	Name     string      `json:"name"`
 	State    lease.State `json:"state"`
@@ -97,7 +97,6 @@ func (w row) cells() string {
 	return strings.Join([]string{printable(w.Name), colour(w.State), left, string(w.Token), printable(w.Owner)}, "\t")
 }
 
-// output prints rows, as a table or as JSON.
 func output(c *call, rows []row) error {
 	if c.json {
 		enc := json.NewEncoder(os.Stdout)
@@ -154,7 +153,6 @@ func list(ctx context.Context, c *call) error {
 	return nil
 }
 
-// show is lease show.
 func show(ctx context.Context, c *call) error {
 	name, err := c.one("NAME")
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// script runs lease at a pseudo-terminal.
 func TestTerminal(t *testing.T) {
 	for _, c := range []struct{ name, key, command, want string }{
 		{"Ctrl-C", "\003", `echo ready; sleep 20`, "code 130"},
@@ -41,8 +40,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// typeAtTerminal runs a command at a terminal, types keys once the command has printed prompt, and
-// returns all output.
+// typeAtTerminal runs a command at a terminal, types keys after prompt, and returns all output.
 func typeAtTerminal(t *testing.T, command, prompt, keys string) string {
 	t.Helper()
 	cmd := exec.Command("timeout", "60", "script", "-qec", command, "/dev/null")

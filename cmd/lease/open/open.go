@@ -44,8 +44,8 @@ type Leases interface {
 	List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error]
 }
 
-// A URLError says what is wrong with the URL of a store. It never contains the URL, which can have
-// a password.
+// A URLError says what is wrong with the URL of a store, but never contains the URL, which can have a
+// password.
 type URLError struct {
 	Scheme string // as in the URL; may be empty
 	Err    error  // what is wrong
@@ -88,16 +88,16 @@ func Forms() (forms []string) {
 	return forms
 }
 
-// Store opens the store of a URL, and returns it with a function that frees its connections. The
-// error is a *[URLError] if the URL itself is wrong. Store need not send a request, so that a
-// store that cannot be reached may first show in the error of a later one. The form file:PATH, in
-// which PATH may be relative, opens a file of package sqlitelease; file:///PATH is the same.
+// Store opens the store of a URL, and returns it with a function that frees its connections. If the URL
+// itself is wrong, the error is a *[URLError]. Store need not send a request, so an unreachable store may
+// first show in the error of a later one. The form file:PATH, in which PATH may be relative, opens a file
+// of package sqlitelease; file:///PATH is the same.
 //
 // The credentials come from where the tools of each engine take them: PGPASSWORD and the other PG
-// variables, or ~/.pgpass; ETCDCTL_USER (name:password), ETCDCTL_CACERT, ETCDCTL_CERT and
-// ETCDCTL_KEY; REDISCLI_AUTH; NATS_CREDS, or NATS_USER and NATS_PASSWORD; KUBECONFIG, ~/.kube/config
-// or the service account of a pod; AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_KEY and, unless
-// the URL has it, AZURE_STORAGE_ACCOUNT.
+// variables, or ~/.pgpass; ETCDCTL_USER (name:password), ETCDCTL_CACERT, ETCDCTL_CERT and ETCDCTL_KEY;
+// REDISCLI_AUTH; NATS_CREDS, or NATS_USER and NATS_PASSWORD; KUBECONFIG, ~/.kube/config or the service
+// account of a pod; AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_KEY and, unless the URL has it,
+// AZURE_STORAGE_ACCOUNT.
 func Store(ctx context.Context, rawURL string) (Leases, func(), error) {
 	name, rest, ok := strings.Cut(rawURL, "://")
 	if path, found := strings.CutPrefix(rawURL, "file:"); found {

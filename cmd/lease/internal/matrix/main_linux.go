@@ -291,7 +291,6 @@ func (m *measurement) list() (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-// A child is a process that holds the lease.
 type child struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser

@@ -30,10 +30,10 @@ import (
 // patience is how long a server may take until it answers.
 const patience = 30 * time.Second
 
-// All starts a server of each kind on free ports of the loopback interface, and returns the URLs of
-// their stores for package open, with the URL of a file. It sets the environment variables that the URLs
-// need. The servers keep their files in dir, and run until stop is called. root is the root folder of
-// the repository.
+// All starts a server of each kind on free ports of the loopback interface, returns the URLs of their
+// stores for package open, with the URL of a file, and sets the environment variables that the URLs need.
+// The servers keep their files in dir, and run until stop is called. root is the root folder of the
+// repository.
 func All(ctx context.Context, root, dir string) (urls []string, stop func(), err error) {
 	s := set{ctx: ctx, root: root, dir: dir, urls: []string{"file:" + filepath.Join(dir, "leases.db")}}
 	for _, start := range []func() error{s.kubernetes, s.redis, s.nats, s.postgres, s.blobs} {
@@ -45,7 +45,6 @@ func All(ctx context.Context, root, dir string) (urls []string, stop func(), err
 	return s.urls, s.stop, nil
 }
 
-// A set is the servers that were started.
 type set struct {
 	ctx       context.Context
 	root, dir string
@@ -68,7 +67,6 @@ func (s *set) start(cmd *exec.Cmd) error {
 	return err
 }
 
-// folder makes a folder for the files of a server.
 func (s *set) folder(name string) (string, error) {
 	dir := filepath.Join(s.dir, name)
 	return dir, os.Mkdir(dir, 0o700)
@@ -85,7 +83,6 @@ func (s *set) build(module, pkg string) (string, error) {
 	return file, nil
 }
 
-// eventually calls f until it succeeds.
 func eventually(ctx context.Context, what string, f func() error) error {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		if err := f(); err == nil || time.Since(began) > patience || ctx.Err() != nil {
