@@ -22,8 +22,7 @@ redis.call('HSET', KEYS[1], 'until', redis.call('TIME')[1] + ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return redis.call('HINCRBY', KEYS[1], 'version', 1)`)
 
-// TestRenewalCost logs how long a renewal takes, and how long the bare script. It measures the two in
-// turns, in both orders.
+// TestRenewalCost logs how long a renewal and the bare script take. It measures the two in both orders.
 func TestRenewalCost(t *testing.T) {
 	for what, server := range map[string]*redisserver.Server{"in memory": shared, "appendfsync always": ownServer(t, redisserver.Durable...)} {
 		t.Run(what, func(t *testing.T) {

@@ -42,8 +42,7 @@ func TestConformance(t *testing.T) {
 		Open:   func(t testing.TB) enginetest.Store { return open(t) },
 		Forget: forget,
 		Corrupt: func(t testing.TB, name string) {
-			// An authority that remembers the record notices the change, because the version has changed,
-			// too.
+			// An authority that remembers the record notices the change by the version.
 			if err := c.HSet(t.Context(), open(t).Key(name), "id", "", "version", "edited").Err(); err != nil {
 				t.Fatal(err)
 			}

@@ -35,9 +35,8 @@
 //   - FLUSHALL, FLUSHDB and the deletion of a floor (see Keys) end all promises about the names that they
 //     affect.
 //
-// Package redislease does not use the Redlock algorithm, in which a lock is held if a majority of
-// independent servers grants it. Redlock relies on the clocks and disks of all servers, and its tokens
-// have no order.
+// Package redislease does not use the Redlock algorithm, in which a lock is held if a majority of independent
+// servers grants it. Redlock relies on the clocks and disks of all servers, and its tokens have no order.
 //
 // # Keys
 //
@@ -53,11 +52,10 @@
 //	 version  2ocdeuz8wrooq-12
 //	 time     2012-01-26T23:30:03.512307000Z
 //
-// [Store.Key] returns the key of a name. Every valid name can be part of a key. A hash of the name
-// assigns each lease to one of 16,384 buckets, whose number is in the braces. Each bucket has a floor,
-// under a key such as lease-floor:{9759}, which stores the highest epoch of the bucket. In a cluster, the
-// floor is in the same slot as the lease records of the bucket. Floors are never deleted, and all
-// together take about 2 MB.
+// [Store.Key] returns the key of a name. Every valid name can be part of a key. A hash of the name assigns
+// each lease to one of 16,384 buckets, whose number is in the braces. Each bucket has a floor, under a key
+// such as lease-floor:{9759}, which stores the highest epoch of the bucket. In a cluster, the floor is in the
+// same slot as the lease records of the bucket. Floors are never deleted, and all together take about 2 MB.
 //
 // If a lease has not been locked for the time in [Options.Keep], its record expires.
 //
@@ -67,10 +65,9 @@
 // the programs that wait, read the record at once, PUBLISH the name of the lease on the channel of its
 // bucket, such as lease-signal:{9759}. The tokens of the lease still rise after the deletion.
 //
-// A Store that reads an invalid record returns an error that names the key. Do not change a record by
-// hand. If you change other fields but not the field "version", a Store that remembers the record does
-// not notice the change. Its next swap replaces all fields, and its next renewal only "until", "version"
-// and "time".
+// A Store that reads an invalid record returns an error that names the key. Do not change a record by hand.
+// If you change other fields but not the field "version", a Store that remembers the record does not notice
+// the change. Its next swap replaces all fields, and its next renewal only "until", "version" and "time".
 //
 // # Tokens
 //

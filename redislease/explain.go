@@ -13,8 +13,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain adds the key, and advice for the user, to an error, and marks it with [lease.Permanent] if no
-// retry can succeed.
+// explain adds the key and advice to an error, and marks it with [lease.Permanent] if no retry can succeed.
 func (s *Store) explain(what, key string, err error) error {
 	return explain(what, key, err, s.options.Prefix)
 }

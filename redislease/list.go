@@ -138,8 +138,7 @@ func (s *Store) scan(ctx context.Context, server *redis.Client, cursor uint64, p
 	return p, errReply
 }
 
-// An entry is one entry of a list, with the error that List yields with it. It is skipped if it has no
-// name.
+// An entry is one entry of a list, with the error that List yields with it. It is skipped if it has no name.
 type entry struct {
 	lease.Entry
 	err error

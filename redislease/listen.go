@@ -13,8 +13,7 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// A listener checks its connection every pingEvery, and counts it as lost if nothing arrives for longer
-// than silentFor.
+// A listener checks its connection every pingEvery, and counts it as lost after silentFor without data.
 const (
 	pingEvery = time.Second
 	silentFor = 5 * time.Second

@@ -122,8 +122,7 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 
 // newer looks for the mark in the error of a script. It returns the mark if the script refused a token
 // because the mark is greater, and the empty token if err is nil. If the mark is malformed, it returns an
-// error that wraps a [*lease.FieldError]. Every error contains the key of the mark and verb, such as
-// "advance".
+// error that wraps a [*lease.FieldError]. Every error has the key of the mark and verb, such as "advance".
 func (m Mark) newer(verb string, err error) (lease.Token, error) {
 	if err == nil {
 		return "", nil

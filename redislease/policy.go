@@ -12,8 +12,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// While a Store sends requests to a server, it checks the eviction policy once in checkEvery, because
-// CONFIG SET can change it.
+// A Store in use checks the eviction policy of a server once in checkEvery, because CONFIG SET can change it.
 const checkEvery = 2 * time.Second
 
 // A policyError reports that a server must not keep leases.

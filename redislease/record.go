@@ -8,8 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// timeLayout is the layout of all stored times. It has nine decimals, so the scripts can compare times as
-// strings.
+// timeLayout is the layout of all stored times. With nine decimals, scripts can compare times as strings.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
 const infinite = "infinite"
@@ -94,8 +93,7 @@ func appendFields(args []any, r lease.Record) []any {
 	return args
 }
 
-// parseFields parses the fields of a hash. It checks every value, because a person can write a hash by
-// hand.
+// parseFields parses the fields of a hash. It checks every value, because a person can write a hash by hand.
 func parseFields(fields map[string]string) (r lease.Record, version string, err error) {
 	corrupt := func(field, value, rule string) error {
 		return &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

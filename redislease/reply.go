@@ -18,8 +18,7 @@ import (
 //   - 0, the time, two empty strings, and the fields of a record: it wrote no record, and the name has
 //     one.
 //
-// The script renew.lua replies with the time of the server if it has renewed the lease, and with nil if
-// not.
+// The script renew.lua replies with the time of the server if it has renewed the lease, and with nil if not.
 type reply []any
 
 func replyOf(cmd *redis.Cmd) (reply, error) {

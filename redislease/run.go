@@ -93,8 +93,7 @@ func (s *Store) start(f func()) bool {
 	return true
 }
 
-// sendScript sends the hash of a script to a server, or the whole script if the server does not know the
-// hash.
+// sendScript sends the hash of a script to a server, or the whole script if it does not know the hash.
 func (s *Store) sendScript(ctx context.Context, server *redis.Client, asking bool, script *script, keys []string, args []any) (reply, error) {
 	command := make([]any, 0, 3+len(keys)+len(args))
 	command = append(command, "evalsha", script.hash, len(keys))

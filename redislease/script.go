@@ -48,8 +48,7 @@ func newScript(keys int, parts ...string) *script {
 	return &script{source, hex.EncodeToString(sum[:]), keys}
 }
 
-// linePattern finds the number of the line at which a script failed, and commandPattern the command on
-// that line.
+// linePattern finds the number of the line at which a script failed, and commandPattern its command.
 var (
 	linePattern    = regexp.MustCompile(`@user_script:\s?(\d+)`)
 	commandPattern = regexp.MustCompile(`redis\.call\((?:'(\w+)'|ARGV\[(\d+)\])`)

@@ -38,9 +38,9 @@ type servers interface {
 }
 
 // newServers makes new connections to the servers of the given client, with the same options, except that
-// they never send a command twice. By default, go-redis sends a command again when a connection breaks.
-// If the server had applied a swap already, the second attempt would report a conflict, which must mean
-// that it was not applied.
+// they never send a command twice. By default, go-redis sends a command again when a connection breaks. If
+// the server had applied a swap already, the second attempt would report a conflict, which must mean that it
+// was not applied.
 func newServers(client redis.UniversalClient, check func(context.Context, *redis.Conn) error) (servers, error) {
 	bad := func(value, bound string) error {
 		return &lease.FieldError{Field: "New.client", Value: value, Bound: bound, Code: lease.ErrOption}

@@ -135,19 +135,18 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name. A nil o means the defaults of
-// package session. If name is malformed or an option is out of range, the error wraps a
-// [*lease.FieldError].
+// Lease returns a Session that can hold the lease with the given name. A nil o means the defaults of package
+// session. If name is malformed or an option is out of range, the error wraps a [*lease.FieldError].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
 // Authority returns an authority over the Store, which is also a [lease.Watcher] and a [lease.Lister].
 //
-// It sends fewer requests to the server than lease.NewAuthority(s), which loads the record before every
-// swap. To renew, change or release a lease, it starts from the last record that the Store wrote for it.
-// If that record is out of date, it loads the current one and starts again, so it never refuses a request
-// because of an outdated record.
+// It sends fewer requests to the server than lease.NewAuthority(s), which loads the record before every swap.
+// To renew, change or release a lease, it starts from the last record that the Store wrote for it. If that
+// record is out of date, it loads the current one and starts again, so no outdated record makes it refuse a
+// request.
 func (s *Store) Authority() lease.Authority { return remember.NewAuthority(s, s.renew, s.memory) }
 
 // Limits returns the limits that the store was made with.
@@ -177,16 +176,14 @@ func (s *Store) Close() {
 // would store a lease under another key.
 const buckets = 1 << 14
 
-// bucket returns the bucket of a name as a number in braces, by which a Redis cluster chooses the server
-// for a key.
+// bucket returns the bucket of a name as a number in braces, by which a cluster chooses the server of a key.
 func bucket(name string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
 	return "{" + strconv.Itoa(int(h.Sum32()%buckets)) + "}"
 }
 
-// Key returns the Redis key of the named lease, such as "lease:{9759}:jobs/nightly", for tools such as
-// redis-cli.
+// Key returns the Redis key of a lease, such as "lease:{9759}:jobs/nightly", for tools such as redis-cli.
 func (s *Store) Key(name string) string { return s.options.Prefix + ":" + bucket(name) + ":" + name }
 
 // floorKey returns the key of the floor of a bucket. No record has such a key.

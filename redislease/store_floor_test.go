@@ -138,8 +138,8 @@ func TestAbsenceDoesNotRecur(t *testing.T) {
 	}
 }
 
-// SPEC S6: the record of a name never has the same key as another name, as a floor, or as a name
-// under another prefix.
+// SPEC S6: the record of a name never has the key of another name, of a floor, or of a name under another
+// prefix.
 func TestKeys(t *testing.T) {
 	keys := map[string]string{}
 	for _, prefix := range []string{"lease", "lease-floor", "lease-signal", "lease:", "a", "a:"} {

@@ -47,10 +47,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return reply.committed(next)
 }
 
-// renew replaces old.Record with next, which differs only in Until. The server counts the new Until from
-// its own time. renew returns [lease.ErrConflict] if the record has changed, if the lease has ended, if
-// the clock of the server is behind the time that the record stores, or if old.Version does not end with
-// a number.
+// renew replaces old.Record with next, which differs only in Until. The server counts the new Until from its
+// own time. renew returns [lease.ErrConflict] if the record has changed, if the lease has ended, if the clock
+// of the server is behind the time that the record stores, or if old.Version does not end with a number.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	number, known := numberOf(old.Version)
 	if !known {

@@ -179,8 +179,7 @@ func TestWatchBesideOneThatIsGivenUp(t *testing.T) {
 	}
 }
 
-// Close may be called during the first call of Watch. After Close has returned, no goroutine of the
-// Store runs.
+// Close may be called during the first call of Watch. After it, no goroutine of the Store runs.
 func TestCloseDuringTheFirstWatch(t *testing.T) {
 	c := client(t, shared.Addr())
 	before := runtime.NumGoroutine()

@@ -1,6 +1,5 @@
-// Package locktest compares redislease with the locks of redsync and redislock in one run: the exchanges,
-// the time, and the behavior in a failover. It is a separate module, so that redislease does not require
-// the two.
+// Package locktest compares redislease with the locks of redsync and redislock in one run: the exchanges, the
+// time, and the behavior in a failover. It is a separate module, so that redislease does not require the two.
 package locktest
 
 import (

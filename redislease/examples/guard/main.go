@@ -102,8 +102,7 @@ func work(ctx context.Context, client *redis.Client) error {
 // put writes the number. Redis runs it only if the token of the writer is not older than the mark.
 var put = redislease.NewScript(`return redis.call('SET', KEYS[1], ARGV[1])`)
 
-// count reads the number, adds one and writes the sum. It does not check whether this process still holds
-// the lease.
+// count reads the number, adds one and writes the sum, whether or not this process still holds the lease.
 func count(ctx context.Context, client *redis.Client, mark redislease.Mark, tok lease.Token) (n int64, err error) {
 	if n, err = client.Get(ctx, dataKey).Int64(); err != nil && !errors.Is(err, redis.Nil) {
 		return 0, err

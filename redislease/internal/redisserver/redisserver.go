@@ -17,15 +17,14 @@ import (
 	"github.com/fencedlease/lease/internal/check/processes"
 )
 
-// Program is the server program of the tests. REDISLEASE_SERVER in the environment names another one,
-// such as valkey-server.
+// Program is the server program of the tests. The environment variable REDISLEASE_SERVER names another.
 const Program = "redis-server"
 
 // Durable has the settings with which a server keeps all acknowledged writes even if it is killed.
 var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-// A Server is a Redis server on a free port of the loopback interface, with a folder of its own. It ends
-// when the tests end.
+// A Server is a Redis server on a free port of the loopback interface, with its own folder. It ends with the
+// tests.
 type Server struct {
 	*processes.Process
 
@@ -33,7 +32,7 @@ type Server struct {
 	settings  []string
 }
 
-// New starts a server in dir. The settings are arguments such as "--appendonly", "yes", or a file and
+// New starts a server in dir. Settings are arguments such as "--appendonly", "yes", or a file and
 // "--sentinel".
 func New(dir string, settings ...string) (*Server, error) {
 	addr, err := processes.FreeAddress()
