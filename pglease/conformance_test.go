@@ -48,8 +48,7 @@ func TestConformance(t *testing.T) {
 	suites(t, database, func(t testing.TB) enginetest.Store { return store(t, p, nil) }, nil).Run(t, names...)
 }
 
-// The suites also run over database/sql, which cannot watch. With -short, these two tests run only the
-// suite of the store.
+// The suites also run over database/sql, which cannot watch. With -short, only the suite of the store runs.
 func TestSQLConformance(t *testing.T) {
 	t.Parallel()
 	names := []string{"Store", "Authority"}

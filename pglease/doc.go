@@ -70,11 +70,10 @@
 // is committed. A Load just before the commit returns the old row, with a server time that can be later
 // than the time of the change, by at most the duration of the commit.
 //
-// With asynchronous replication, a failover can lose granted leases and their tokens. All writes must go
-// to one server. Every request to a standby or a read-only server returns an error. A server that has
-// become read-only can keep its connections open. The store then closes them, and sends the refused
-// request again over a new connection, which the connection string or a proxy must lead to the right
-// server.
+// With asynchronous replication, a failover can lose granted leases and their tokens. All writes must go to
+// one server. Every request to a standby or a read-only server returns an error. A server that has become
+// read-only can keep its connections open. The store then closes them, and sends the refused request again
+// over a new connection, which the connection string or a proxy must lead to the right server.
 //
 // # Tokens
 //
@@ -92,9 +91,8 @@
 // of a lease is not a whole number of microseconds, every renewal takes two. A pgx pool pings the server
 // before it reuses a connection that was idle for more than a second, which is one more exchange.
 //
-// No request depends on the state of its connection, so a pooler can share connections between
-// transactions. pgx then needs default_query_exec_mode=exec and [Options.Listen], and lib/pq needs
-// binary_parameters=yes.
+// No request depends on the state of its connection, so a pooler can share connections between transactions.
+// pgx then needs default_query_exec_mode=exec and [Options.Listen], and lib/pq needs binary_parameters=yes.
 //
 // # Notifications
 //

@@ -52,8 +52,7 @@ type connectError struct {
 func (e *connectError) Error() string { return e.err.Error() }
 func (e *connectError) Unwrap() error { return e.err }
 
-// explain adds the name of the lease, and advice for the user, to an error, and marks it with
-// [lease.Permanent] if no retry can succeed.
+// explain adds the name and advice to an error, and marks it with [lease.Permanent] if no retry can succeed.
 func explain(what, name string, err error) error {
 	advice, permanent := advise(err)
 	if advice != "" {
@@ -139,8 +138,7 @@ func mustLeave(err error) bool {
 	return isReadOnly(err)
 }
 
-// isReadOnly reports whether a server has refused a statement, and certainly not carried it out, because
-// it is read-only or a standby.
+// isReadOnly reports whether a server has certainly refused a statement because it is read-only or a standby.
 func isReadOnly(err error) bool {
 	switch sqlState(err) {
 	case readOnlySQLTransaction:

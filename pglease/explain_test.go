@@ -118,8 +118,8 @@ func ask(t *testing.T, a lease.Authority, req lease.Request) error {
 	return err
 }
 
-// An error says what the request waited for. It blames the connection string only if there has never
-// been a connection.
+// An error says what the request waited for. It blames the connection string only if there has never been a
+// connection.
 func TestWhatIsWaitedForIsSaid(t *testing.T) {
 	for kind, open := range openers {
 		config := func(t *testing.T, url string) *pgxpool.Config { return pool(t, url).Config() }

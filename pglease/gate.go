@@ -19,8 +19,8 @@ type gate struct {
 	urgent, other list.List // waiting requests, each a chan struct{}, in order of arrival
 }
 
-// newGate returns a gate for a pool with size connections, or nil if size is not positive, which means
-// that the pool has no limit.
+// newGate returns a gate for a pool of size connections, or nil if size is not positive, which means no
+// limit.
 func newGate(size int) *gate {
 	if size <= 0 {
 		return nil

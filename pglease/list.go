@@ -62,8 +62,7 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 	}
 }
 
-// nextRows reads a page of rows, in the order of their names. The first page begins at the given name,
-// every later one after it.
+// nextRows reads the rows after a name, in the order of their names. The first page includes that name.
 func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed []listedRow, err error) {
 	var text string
 	var d settings

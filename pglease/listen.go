@@ -135,8 +135,7 @@ func (l *listener) receive(ctx context.Context) {
 	}
 }
 
-// wait waits for one notification, until due at the latest, and reports whether the connection still
-// works.
+// wait waits for one notification, until due at the latest, and reports whether the connection still works.
 func (l *listener) wait(ctx context.Context, due time.Time) bool {
 	bounded, cancel := context.WithDeadline(ctx, due)
 	defer cancel()
@@ -187,8 +186,7 @@ func (l *listener) remove(name string, signals chan struct{}) {
 	}
 }
 
-// signalWatches signals every watch of a name after a change of the lease, at the server time micros in
-// microseconds.
+// signalWatches signals every watch of a name after a change at the server time micros, in microseconds.
 func (l *listener) signalWatches(name string, micros int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,8 +19,8 @@ const notifyChannel = "lease"
 // wait for the disk, because it changes no table.
 const notifySQL = `select count(pg_notify('` + notifyChannel + `', p)) from json_array_elements_text($1::json) p`
 
-// notifyTimeout is the timeout of one attempt to notify. If it fails, each [listener] finds the change at
-// its next sweep.
+// notifyTimeout limits one attempt to notify. If it fails, each [listener] finds the change at its next
+// sweep.
 const notifyTimeout = 5 * time.Second
 
 // A notifier sends notifications in batches. While it sends one, it collects the names for the next.

@@ -46,9 +46,8 @@ func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name. A nil o means the defaults of
-// package session. If name is malformed or an option is out of range, the error wraps a
-// [*lease.FieldError].
+// Lease returns a Session that can hold the lease with the given name. A nil o means the defaults of package
+// session. If name is malformed or an option is out of range, the error wraps a [*lease.FieldError].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }

@@ -75,9 +75,8 @@ type renewalAnswer struct {
 	err error
 }
 
-// submit sends a renewal, and returns the time at which the server renewed the lease. If ctx is done
-// first, it returns an error, but the server can still grant the renewal, unless [wasNotSent] is true for
-// the error.
+// submit sends a renewal, and returns the time at which the server renewed the lease. If ctx is done first,
+// it returns an error, but the server can still grant the renewal, unless [wasNotSent] is true for the error.
 func (r *renewalSender) submit(ctx context.Context, one renewal) (time.Time, error) {
 	w := &waitingRenewal{one, ctx, make(chan renewalAnswer, 1)}
 	r.mu.Lock()

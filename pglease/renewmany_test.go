@@ -11,8 +11,7 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// Renewals that arrive while a statement is under way are sent together in the next one, except those
-// that were given up before.
+// Renewals that arrive while a statement is under way share the next one, except those given up before.
 func TestRenewalsAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		going, together := make(chan struct{}), make(chan []string, 10)

@@ -43,8 +43,7 @@ func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, err
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the store. Unlike that of a [Store], it does not implement
-// [lease.Watcher].
+// Authority returns an authority over the store. Unlike that of a [Store], it is not a [lease.Watcher].
 func (s *SQLStore) Authority() lease.Authority { return newAuthority(s, &s.rows) }
 
 // Close blocks until the notifications of all releases and breaks have been sent. It does not close the
@@ -108,8 +107,7 @@ func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query st
 	return err
 }
 
-// A panicError reports that the driver panicked, as lib/pq does when it receives the answer to another
-// statement.
+// A panicError reports that the driver panicked, as lib/pq does at the answer to another statement.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the driver panicked: %v", e.value) }

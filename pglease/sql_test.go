@@ -59,8 +59,7 @@ func script(t *testing.T, query func() error) (s *pglease.SQLStore, made *atomic
 	return s, made
 }
 
-// breaks returns a query that says of the first connections that they are broken, as after a restart of
-// the server.
+// breaks returns a query for which the first connections are broken, as after a restart of the server.
 func breaks(broken int64) func() error {
 	var n atomic.Int64
 	return func() error {
@@ -107,8 +106,7 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-// If the driver panics, like lib/pq when it receives the answer to another statement, the store returns
-// an error.
+// If the driver panics, like lib/pq at the answer to another statement, the store returns an error.
 func TestDriverPanics(t *testing.T) {
 	s, _ := script(t, func() error { panic("index out of range") })
 	_, err := s.Authority().Do(t.Context(), "x", acquire(idA, time.Minute))

@@ -19,11 +19,9 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// Options are the settings of a [Store] or an [SQLStore]. A nil *Options or a zero field means the
-// default.
+// Options are the settings of a [Store] or an [SQLStore]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Schema is the PostgreSQL schema of the tables. If it is empty, the server finds them through its
-	// search_path.
+	// Schema is the PostgreSQL schema of the tables. Default: the server finds them through its search_path.
 	Schema string
 
 	// Limits restricts the durations that an authority over the store grants. Default: no limits.
@@ -43,9 +41,8 @@ type Options struct {
 	// Default: slog.Default().
 	Logger *slog.Logger
 
-	// Listen configures the connection on which a [Store] receives notifications. Set it if the pool
-	// connects through a pooler, which does not forward notifications. Default: the configuration of the
-	// pool.
+	// Listen configures the connection on which a [Store] receives notifications. Set it if the pool connects
+	// through a pooler, which does not forward notifications. Default: the configuration of the pool.
 	Listen *pgx.ConnConfig
 }
 
@@ -56,8 +53,7 @@ type row interface{ Scan(...any) error }
 type database interface {
 	// queryRow runs a statement once and scans its row into dest. It returns as soon as ctx is done, and
 	// calls done when the connection is free again, which can be later. After an error, the statement can
-	// still run, but nothing writes to dest. If [mustLeave] is true of the error, the connection is
-	// closed.
+	// still run, but nothing writes to dest. If [mustLeave] is true of the error, the connection is closed.
 	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
 
 	// open returns how many connections are open, or an upper bound of that number.
@@ -66,8 +62,7 @@ type database interface {
 	// idle returns how many connections are open and not in use, or an upper bound of that number.
 	idle() int
 
-	// connectionBroke reports whether err means that an existing connection broke, so that the outcome of
-	// its statement is unknown.
+	// connectionBroke reports whether err means that a connection broke, after which the outcome is unknown.
 	connectionBroke(err error) bool
 }
 

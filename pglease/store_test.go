@@ -16,8 +16,7 @@ import (
 	"github.com/fencedlease/lease/pglease"
 )
 
-// A meter counts the statements of a pool, and its notifications. A statement takes one exchange after it
-// is prepared.
+// A meter counts the statements of a pool, which take one exchange once prepared, and its notifications.
 type meter struct{ n, notified atomic.Int64 }
 
 func (m *meter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, start pgx.TraceQueryStartData) context.Context {
@@ -96,8 +95,7 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// SPEC S3, S2: after a row is deleted, restored or changed by hand, tokens keep rising and no
-// version recurs.
+// SPEC S3, S2: after a row is deleted, restored or changed by hand, tokens keep rising and no version recurs.
 func TestTokensOutliveTheRow(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	s, ctx := store(t, p, nil), t.Context()
