@@ -7,8 +7,7 @@ import (
 )
 
 // A Clock is a [lease.Clock] that a test can set to a wrong time or a wrong rate, for a holder or, with
-// [Skew], for a store. A new Clock has the time and the rate of package time. The zero Clock is ready to
-// use.
+// [Skew], for a store. A new Clock has the time and the rate of package time. The zero Clock is ready to use.
 //
 // The methods of a Clock are safe for concurrent use by multiple goroutines. It does not have to be
 // closed. In a synctest bubble, it is based on the fake clock of the bubble.
@@ -63,9 +62,8 @@ func (c *Clock) Step(d time.Duration) {
 	c.set(func() { c.shown = c.shown.Add(d) })
 }
 
-// Rate sets the speed of the clock relative to package time: Rate(2) makes it run twice as fast, and
-// Rate(0) stops it. Rate panics if rate is negative, infinite or not a number. To move the clock
-// backward, use Step.
+// Rate sets the speed of the clock relative to package time: Rate(2) makes it run twice as fast, and Rate(0)
+// stops it. Rate panics if rate is negative, infinite or not a number. To move the clock backward, use Step.
 //
 // After a call of Rate, Step, Pause or Resume, a Clock advances by at most 292 years, the longest
 // [time.Duration], and then stands still until the next such call.

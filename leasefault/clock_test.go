@@ -126,8 +126,7 @@ func TestClockAtExtremeRates(t *testing.T) {
 	}
 }
 
-// TestSkew sets the clock of a store wrong, and checks when a second client can acquire the lease
-// that ID A holds.
+// TestSkew sets the clock of a store wrong, and checks when a second client can acquire the lease of ID A.
 func TestSkew(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -1,5 +1,4 @@
-// Package leasefault simulates failures of a network, a store or a clock, for tests of programs that use
-// leases.
+// Package leasefault simulates failures of a network, a store or a clock, to test programs that use leases.
 //
 // [Script] wraps a [lease.Authority], and [ScriptStore] a [lease.Store]. Each applies a [Fault] to chosen
 // calls. The following line loses the answer to the third renewal:
@@ -24,8 +23,7 @@
 // of math/rand/v2, with a seed of its own for each Session.
 //
 // A wrapper can be wrapped again, and implements an optional interface, such as [lease.Watcher], if the
-// wrapped value does. Every function of this package that can block takes a context, and returns when it
-// is done.
+// wrapped value does. Every function that can block takes a context, and returns when it is done.
 //
 // A function of this package panics if it gets an invalid argument, such as a probability above 1, a
 // negative duration, or a fault or a store that is nil.

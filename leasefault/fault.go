@@ -22,8 +22,7 @@ var ErrInjected = errors.New("leasefault: injected fault")
 // A Fault must be safe for concurrent use by multiple goroutines, and return soon after ctx is done.
 type Fault func(ctx context.Context, c *Call) error
 
-// A Call is one call of an authority or a store. Multiple goroutines may use it concurrently if they do
-// not change its fields.
+// A Call is one call of an authority or a store. It is safe for concurrent use if its fields do not change.
 type Call struct {
 	Op   string // the name of a lease.Action, or "load" or "swap"
 	Name string // the name of the lease

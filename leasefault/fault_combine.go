@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// Before calls f, and then executes the request. For example, f can break the lease or cancel the context
-// just before.
+// Before calls f, and then executes the request. For example, f can break the lease or cancel the context.
 func Before(f func()) Fault {
 	must(f != nil, "Before: the function must not be nil")
 	return func(ctx context.Context, c *Call) error {

@@ -91,8 +91,7 @@ func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	return passon.Authority(&scripted{a, newCallCounter("Script", lines)}, a)
 }
 
-// ScriptStore returns a store that passes calls on to s and applies the faults of the given lines to some
-// of them, as [Script] does.
+// ScriptStore returns a store that passes calls on to s and applies faults to some of them, as [Script] does.
 func ScriptStore(s lease.Store, lines ...Line[StoreOp]) lease.Store {
 	must(s != nil, "ScriptStore: the store must not be nil")
 	return passon.Store(&scriptedStore{s, newCallCounter("ScriptStore", lines)}, s)
