@@ -19,9 +19,8 @@ import (
 	"github.com/fencedlease/lease/internal/dice"
 )
 
-// A Lock lets an elector of client-go use any [lease.Authority]. It implements resourcelock.Interface.
-// Each elector needs its own. Only one goroutine at a time may call Create or Update, but any number the
-// other methods.
+// A Lock lets an elector of client-go use any [lease.Authority]. It implements resourcelock.Interface. Each
+// elector needs its own. Create and Update must not be called concurrently. All other methods may be.
 //
 // The authority grants the lease to one elector at a time, and ends it if it is not renewed within the
 // LeaseDuration. An elector can lead for up to the sum of its RenewDeadline and its RetryPeriod after its
@@ -106,8 +105,8 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		}
 	}
 	// The elector notices a renewal only if the raw bytes differ from those of its last call of Get. A
-	// renewal changes the lease record of the authority, but not always the election record, so the raw
-	// bytes are made from both.
+	// renewal changes the lease record of the authority, but not always the election record, so both are in
+	// the bytes.
 	raw, err := json.Marshal([]any{record, undisclosed(r)})
 	return record, raw, err
 }
@@ -132,11 +131,10 @@ func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 	return l.Update(ctx, record)
 }
 
-// Update acquires or renews the lease if the given record names this elector as the holder, and releases
-// it if the record names none. If the authority refuses a grant or a renewal, Update returns a conflict
-// error of package k8s.io/apimachinery/pkg/api/errors. If it refuses the release, the lease has ended
-// already, and Update returns nil. If the record names another holder, Update returns an error and sends
-// no request.
+// Update acquires or renews the lease if the given record names this elector as the holder, and releases it
+// if the record names none. If the authority refuses a grant or a renewal, Update returns a conflict error of
+// package k8s.io/apimachinery/pkg/api/errors. If it refuses the release, the lease has ended already, and
+// Update returns nil. If the record names another holder, Update returns an error and sends no request.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.mu.Lock()
 	g := l.grant
@@ -160,8 +158,7 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return err
 }
 
-// hold acquires the lease with the duration d, or renews it if the Lock already holds it with that
-// duration.
+// hold acquires the lease with the duration d, or renews it if the Lock already holds it with that duration.
 func (l *Lock) hold(ctx context.Context, g *grant, d time.Duration) error {
 	if g.released { // A release that arrives late must not find a lease in force under its ID.
 		if err := l.release(ctx, g); err != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// If a release with an unknown outcome arrives late, it does not end a lease that the same Lock has
-// acquired since.
+// A release with an unknown outcome that arrives late ends no lease that its Lock has acquired since.
 func TestLateReleaseEndsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := memory.New(nil).Authority()

@@ -38,8 +38,8 @@ func newLock(t testing.TB, a lease.Authority, identity string) *controllerruntim
 	return l
 }
 
-// elect runs an elector with a lock until ctx ends. It calls began when the elector begins to lead, and
-// ended when it no longer leads.
+// elect runs an elector with a lock until ctx ends. It calls began when the elector begins to lead, and ended
+// when it no longer leads.
 func elect(ctx context.Context, t testing.TB, lock resourcelock.Interface, releaseOnCancel bool, began, ended func()) {
 	t.Helper()
 	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

@@ -22,8 +22,7 @@ import (
 // By default, a Runnable that has lost its lease waits, while the manager keeps running, until it can
 // acquire the lease again. It ends if another process with the same owner has taken the lease over.
 //
-// The methods of a Runnable are safe for concurrent use by multiple goroutines. Start may be called only
-// once.
+// The methods of a Runnable are safe for concurrent use by multiple goroutines. Call Start only once.
 type Runnable struct {
 	lease *session.Session
 	f     func(context.Context, lease.Token) error

@@ -11,9 +11,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A context that was canceled in the first term does not make the checks fail in the second term.
-// GOMAXPROCS is 1, so a goroutine that the cancellation starts runs only when the second term calls
-// synctest.Wait.
+// A context that was canceled in the first term does not make the checks fail in the second term. GOMAXPROCS
+// is 1, so a goroutine that the cancellation starts runs only when the second term calls synctest.Wait.
 func TestLateCancellation(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An Elector is a [gocron.Elector]: the process that holds its lease runs the jobs. It is safe for
-// concurrent use.
+// An Elector is a [gocron.Elector], safe for concurrent use: the process that holds its lease runs the jobs.
 type Elector struct {
 	l lease.Lease
 	o *session.RunOptions
@@ -31,8 +30,8 @@ type term struct {
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector returns an Elector for the lease l. The options are those of [Elector.Run], and can be nil.
-// NewElector panics if l is nil.
+// NewElector returns an Elector for the lease l. It panics if l is nil. The options are those of
+// [Elector.Run], and can be nil.
 func NewElector(l lease.Lease, o *session.RunOptions) *Elector {
 	if l == nil {
 		panic("gocron: NewElector: the lease must not be nil")

@@ -37,8 +37,7 @@ type Locker struct {
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// NewLocker returns a Locker, or a [*lease.FieldError] if an option is out of range or the Authority is
-// nil.
+// NewLocker returns a Locker, or a [*lease.FieldError] if an option is out of range or the Authority is nil.
 func NewLocker(a lease.Authority, prefix string, o *LockerOptions) (*Locker, error) {
 	l := &Locker{authority: a, prefix: prefix, runs: map[string]*lock{}}
 	if o != nil {

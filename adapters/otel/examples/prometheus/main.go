@@ -1,5 +1,4 @@
-// Prometheus holds a lease in memory, breaks it after 40 s, and serves its metrics in the text format of
-// Prometheus:
+// Prometheus holds a lease in memory, breaks it after 40 s, and serves its metrics as text for Prometheus:
 //
 //	go run ./examples/prometheus &
 //	curl localhost:9464/metrics
