@@ -78,8 +78,7 @@ func fill(path string) error {
 	return s.Close()
 }
 
-// If no more can be written, the error says so, what was granted before is kept, and the store goes on
-// when there is room again.
+// If the disk is full, the error says so, earlier grants are kept, and the store goes on when there is room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	said := func(t *testing.T, cmd *exec.Cmd, path string) {

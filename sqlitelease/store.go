@@ -58,7 +58,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return lease.Snapshot{}, explain("swap "+strconv.Quote(name), err)
 }
 
-// Authority returns an authority that decides in one transaction. It is also a [lease.Watcher] and a
+// Authority returns an authority that decides in one transaction. It is a [lease.Watcher] and a
 // [lease.Lister].
 func (s *Store) Authority() lease.Authority {
 	inner := lease.NewAuthority(s)

@@ -31,8 +31,7 @@ type meta struct {
 	changed         bool
 }
 
-// A tx is one transaction, which holds the lock of the file. Calls that wait at the same time share one,
-// and so an fsync.
+// A tx is a transaction, which holds the lock of the file. Calls that wait together share one, and its fsync.
 type tx struct {
 	s      *Store
 	meta   meta
