@@ -29,8 +29,8 @@ import (
 // command begins at "begin", when the terminal is its own, so that it never waits for it, and a
 // Ctrl-Z never stops the wrong process.
 
-// passedSignals are the signals that the holder passes on. One that was ignored when lease began stays
-// so, as under nohup.
+// passedSignals are the signals that the holder passes on, but not those that were ignored when lease began,
+// as under nohup.
 func passedSignals() (signals []os.Signal) {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT} {

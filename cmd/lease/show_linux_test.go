@@ -71,8 +71,8 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// A list is sorted and has only the names with the prefix. A record that cannot be read is a row, and
-// makes the exit code 1.
+// A list is sorted and has only names with the prefix. An unreadable record is a row, and makes the exit code
+// 1.
 func TestList(t *testing.T) {
 	dir := t.TempDir()
 	store, _, stop, err := servers.Redis(dir)

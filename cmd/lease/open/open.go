@@ -93,11 +93,10 @@ func Forms() (forms []string) {
 // first show in the error of a later one. The form file:PATH, in which PATH may be relative, opens a file
 // of package sqlitelease; file:///PATH is the same.
 //
-// The credentials come from where the tools of each engine take them: PGPASSWORD and the other PG
-// variables, or ~/.pgpass; ETCDCTL_USER (name:password), ETCDCTL_CACERT, ETCDCTL_CERT and ETCDCTL_KEY;
-// REDISCLI_AUTH; NATS_CREDS, or NATS_USER and NATS_PASSWORD; KUBECONFIG, ~/.kube/config or the service
-// account of a pod; AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_KEY and, unless the URL has it,
-// AZURE_STORAGE_ACCOUNT.
+// The credentials come from where the tools of each engine take them: PGPASSWORD and the other PG variables,
+// or ~/.pgpass; ETCDCTL_USER (name:password), ETCDCTL_CACERT, ETCDCTL_CERT and ETCDCTL_KEY; REDISCLI_AUTH;
+// NATS_CREDS, or NATS_USER and NATS_PASSWORD; KUBECONFIG, ~/.kube/config or the service account of a pod;
+// AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_KEY and, unless the URL has it, AZURE_STORAGE_ACCOUNT.
 func Store(ctx context.Context, rawURL string) (Leases, func(), error) {
 	name, rest, ok := strings.Cut(rawURL, "://")
 	if path, found := strings.CutPrefix(rawURL, "file:"); found {

@@ -30,10 +30,9 @@ import (
 // patience is how long a server may take until it answers.
 const patience = 30 * time.Second
 
-// All starts a server of each kind on free ports of the loopback interface, returns the URLs of their
-// stores for package open, with the URL of a file, and sets the environment variables that the URLs need.
-// The servers keep their files in dir, and run until stop is called. root is the root folder of the
-// repository.
+// All starts a server of each kind on free ports of the loopback interface, returns the URLs of their stores
+// for package open, with the URL of a file, and sets the environment variables that the URLs need. The
+// servers keep their files in dir, and run until stop is called. root is the root folder of the repository.
 func All(ctx context.Context, root, dir string) (urls []string, stop func(), err error) {
 	s := set{ctx: ctx, root: root, dir: dir, urls: []string{"file:" + filepath.Join(dir, "leases.db")}}
 	for _, start := range []func() error{s.kubernetes, s.redis, s.nats, s.postgres, s.blobs} {
