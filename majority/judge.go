@@ -50,8 +50,8 @@ func (v View) sorted(self string) (View, error) {
 // minority reports whether fewer than half of the members are reachable.
 func (v *View) minority() bool { return len(v.Reachable) < len(v.Unreachable) }
 
-// mark returns the owner of the lease once the given member has it for its part. It differs between two
-// parts, and between two splits.
+// mark returns the owner of the lease once the given member has it for its part. It differs between parts and
+// between splits.
 func (v *View) mark(member string) string {
 	h := sha256.New()
 	for _, list := range [][]string{v.Reachable, v.Unreachable} {

@@ -21,9 +21,8 @@ type Options struct {
 	// Delay + Timeout. Default: 5s.
 	Timeout time.Duration
 
-	// Spread is the longest time between the calls of Decide of any two members for the same split.
-	// The lease lasts 2 (Spread + Delay + Timeout), 54 s by default, which the authority must allow.
-	// Default: 20s.
+	// Spread is the longest time between the calls of Decide of any two members for the same split. The lease
+	// lasts 2 (Spread + Delay + Timeout), 54 s by default, which the authority must allow. Default: 20s.
 	Spread time.Duration
 
 	// Interval is the time between two requests of a member. Default: Timeout/10.

@@ -55,8 +55,7 @@ func pause(d time.Duration, before bool) leasefault.Fault {
 	}
 }
 
-// A cluster has members that decide in earlier splits, whose views may change in the middle, and then in
-// the last one.
+// A cluster has members that decide in earlier splits, whose views may change, and then in the last one.
 type cluster struct {
 	t      *testing.T
 	r      *rand.Rand
@@ -82,8 +81,7 @@ func (c *cluster) member(i int) *Decider {
 
 func (c *cluster) upTo(d time.Duration) time.Duration { return time.Duration(c.r.Int64N(int64(d) + 1)) }
 
-// decide lets all members decide, within Spread of each other. With early, the views change at a random
-// time.
+// decide lets all members decide, within Spread of each other. With early, the views change at a random time.
 func (c *cluster) decide(members []*Decider, parts []int, early bool) []Outcome {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	defer cancel()
@@ -216,8 +214,7 @@ func TestSurvivors(t *testing.T) {
 	}
 }
 
-// TestReachableSide has a minority that alone reaches the store, and survives, and a second round with
-// another split.
+// TestReachableSide has a minority that alone reaches the store and survives, and then another split.
 func TestReachableSide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{t: t, r: rand.New(rand.NewPCG(1, 2)), store: memory.New(nil).Authority()}
