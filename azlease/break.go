@@ -11,9 +11,8 @@ import (
 )
 
 // breakIn sends a break with the period p. If the answer contains a remaining time above zero, the
-// lease is now breaking. If the answer contains no remaining time, and p is a period of less than a
-// second, the lease is now broken. If neither condition holds, breakIn reads the blob to find out
-// whether the lease is still breaking.
+// lease is now breaking. If it contains none, and p is a period of less than a second, the lease is now
+// broken. Otherwise breakIn reads the blob to find out whether the lease is still breaking.
 func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, lease.ID{1}) // a break needs no ID
 	if err != nil {
@@ -51,10 +50,9 @@ func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 }
 
 // lockedBounds returns the shortest and the longest time for which a lease can stay locked after a
-// break. In its answer to the break, the service reported leaseTime seconds as the remaining time
-// of the lease. The documentation of the service says that the remaining time is approximate. The
-// service truncates the remaining time to whole seconds, and the emulator Azurite rounds it. If the
-// break had a period, the lease stays locked for at most that period.
+// break with period p, whose answer reported leaseTime seconds as the remaining time. The documentation
+// calls that time approximate: the service truncates it to whole seconds, and the emulator Azurite
+// rounds it. If the break had a period, the lease stays locked for at most that period.
 func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 	t := time.Duration(leaseTime) * time.Second
 	least, most = max(0, t-time.Second), t+time.Second
@@ -64,24 +62,18 @@ func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 	return least, most
 }
 
-// remainingAfterBreak returns the remaining time of a lease that cannot be renewed because it was
-// broken. The service reports the remaining time only in the answer to a break. To learn the
-// remaining time, remainingAfterBreak sends another break with the longest allowed period. A break
-// shortens a lease only if the break period is shorter than the remaining time of the lease. The
-// remaining time never exceeds the longest allowed break period. The second break therefore does
-// not shorten the lease.
+// remainingAfterBreak returns the remaining time of a lease that cannot be renewed because it was broken.
+// The service reports that time only in the answer to a break, so remainingAfterBreak sends another break,
+// with the longest allowed period. A break shortens a lease only if its period is shorter than the remaining
+// time, which never exceeds the longest period. The second break therefore does not shorten the lease.
 //
-// remainingAfterBreak sends the second break only if a read of the blob has shown that the lease is
-// breaking. But a new holder can acquire the lease between the read of the blob and the second
-// break. If the new holder has written its token, the ETag of the blob has changed, and the service
-// refuses the second break. If the new holder has not written its token yet, the service accepts
-// the second break and breaks the lease of the new holder. The lease of the new holder then ends
-// within a minute. The answer to the second break then reports the remaining time of the new
-// holder's lease. But remainingAfterBreak must return the remaining time of the lease under id. To
-// detect a new holder, remainingAfterBreak reads the blob again after the answer has arrived. The
-// second read sends id as the lease ID, so the second read succeeds only while the lease is in
-// force under id. No holder can acquire a breaking lease. If the second read succeeds, the lease
-// was therefore already in force under id when the service carried out the second break.
+// It is sent only if a read of the blob has shown that the lease is breaking. But a new holder can
+// acquire the lease between that read and the break. If the new holder has written its token, the ETag
+// of the blob has changed, and the service refuses the break. If it has not, the service breaks its
+// lease, which then ends within a minute, and the answer reports the remaining time of the wrong lease.
+// To detect this, remainingAfterBreak then reads the blob again with id as the lease ID, which succeeds
+// only while the lease is in force under id. Because no holder can acquire a breaking lease, the lease
+// was then already in force under id when the service carried out the break.
 func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) lease.Result {
 	v, props, err := o.loadVersion(id)
 	if err != nil || props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {
@@ -100,13 +92,11 @@ func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) leas
 	return newResult(id, lease.Breaking, v.grant, least, most)
 }
 
-// A breakTable stores, for each broken lease, the earliest and the latest time at which the lease
-// can end. A breakTable computes the earliest and the latest end from the remaining times that the
-// service reported. The service reports remaining times in whole seconds, so two answers that are
-// 0.1 s apart can differ by a second. A breakTable therefore uses the earlier answers besides the
-// newest answer. Without the earlier answers, each renewal could report an end of the lease that is
-// up to a second earlier. The holder would then lose up to a second of its grace period, and would
-// get another warning of the same break.
+// A breakTable stores, for each broken lease, the earliest and the latest time at which it can end.
+// Both are computed from the remaining times that the service reported. These are in whole seconds, so
+// two answers that are 0.1 s apart can differ by a second. A breakTable therefore uses the earlier
+// answers too. With only the newest, each renewal could report an end that is up to a second earlier:
+// the holder would lose up to a second of its grace period, and get another warning of the same break.
 type breakTable struct {
 	most int
 
@@ -122,10 +112,9 @@ type lockedTime struct {
 }
 
 // addAnswer returns the shortest and the longest time for which a broken lease can stay locked. The
-// service reported leaseTime seconds as the remaining time of the lease. The request was sent at
-// the time sentAt. addAnswer computes the earliest end of the lease from the new answer. If the
-// stored earliest end is later, addAnswer uses the stored one. addAnswer computes the latest end in
-// the same way. addAnswer ignores a stored end that does not fit the new answer.
+// service reported leaseTime seconds as its remaining time, in the answer to a request sent at sentAt.
+// addAnswer computes the earliest and the latest end from this answer. If the stored one is later, it
+// uses that instead, unless the stored one does not fit the new answer.
 func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time.Time) (least, most time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,8 +122,7 @@ func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time
 	least, most = lockedBounds(leaseTime, lease.Grace(limits.MaxPeriod))
 	t := lockedTime{holder, "", sentAt.Add(least), now.Add(most)}
 	if last, known := b.m[name]; known && last.holder == holder {
-		// The service truncates the remaining time to whole seconds, so the lease stays locked for at least
-		// the reported number of seconds.
+		// The service truncates the remaining time, so the lease stays locked for at least leaseTime seconds.
 		if !last.least.After(sentAt.Add(time.Duration(leaseTime) * time.Second)) {
 			t.least = later(t.least, last.least)
 		}
@@ -157,10 +145,9 @@ func (b *breakTable) put(name string, t lockedTime) {
 	b.m[name] = t
 }
 
-// limit returns the longest time for which a breaking lease can stay locked. The version v is that of
-// the blob, and the parameter most is the longest time that the newest answer allows. A read reports
-// no remaining time. If an earlier answer for the same holder allows less time, limit returns the time
-// that is left of it.
+// limit returns the longest time for which a breaking lease can stay locked. The blob has the version
+// v, and the newest answer allows at most the time most. A read reports no remaining time. If an
+// earlier answer for the same holder or ETag allows less, limit returns what is left of that time.
 func (b *breakTable) limit(name string, v version, most time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,23 +16,23 @@ import (
 
 // Options are the settings of a [Container]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Names is the maximum number of names for which a Container remembers the last known metadata. Each
-	// name takes about 500 bytes. If a Container has forgotten a name, the next renewal or acquire of
-	// that lease takes one more request to the service. Default: 65,536.
+	// Names is the maximum number of names for which a Container remembers the last known metadata,
+	// about 500 bytes each. The next renewal or acquire of a forgotten name takes one more request to
+	// the service. Default: 65,536.
 	Names int
 
 	// Floor is older than every token that this Container grants, even if a blob has a token already.
-	// Set Floor when leases move here from another store, to the newest token that any resource has
-	// seen. Default: none.
+	// When leases move here from another store, set it to the newest token that any resource has seen.
+	// Default: none.
 	Floor lease.Token
 }
 
 // DefaultNames is the default of [Options.Names].
 const DefaultNames = 65_536
 
-// A Container grants leases on the blobs in one Azure container. A Container is a [lease.Authority]
-// and a [lease.Lister]. Several goroutines may call the methods of a Container at once. A Container
-// need not be closed. The client of a Container still belongs to the caller of [New].
+// A Container grants leases on the blobs in one Azure container. It is a [lease.Authority] and a
+// [lease.Lister]. Several goroutines may call its methods at once. It need not be closed, and its
+// client still belongs to the caller of [New].
 type Container struct {
 	client *container.Client
 	known  versionCache
@@ -41,12 +41,11 @@ type Container struct {
 	floor  generationSource
 }
 
-// New returns a Container that uses the given client. New sends no request. If client is nil or an
-// option is out of range, New returns a [*lease.FieldError].
+// New returns a Container that uses the given client, and sends no request. If client is nil or an
+// option is out of range, it returns a [*lease.FieldError].
 //
-// The container must exist. A Container sends each request only once, even if the options of its
-// client allow retries. The answer to a retry would not show whether the service carried out the
-// first attempt.
+// The container must exist. A Container sends each request only once, even if the options of its client
+// allow retries: the answer to a retry would not show whether the service carried out the first attempt.
 func New(client *container.Client, o *Options) (*Container, error) {
 	if client == nil {
 		return nil, lease.Missing("New.client")
@@ -68,14 +67,12 @@ func New(client *container.Client, o *Options) (*Container, error) {
 	return c, nil
 }
 
-// Lease returns a holder of the lease with the given name. The name of a lease is the name of its
-// blob. If o is nil, the holder has the default options of a [session.Session].
+// Lease returns a holder of the lease with the given name, which is the name of its blob. It sends no
+// request. If o is nil, the holder has the default options of a [session.Session].
 //
-// The service grants leases of 15 to 60 seconds, and infinite leases. If the service does not grant
-// leases of o.Duration, Lease returns a [*lease.FieldError]. Lease also returns a
-// [*lease.FieldError] if [CheckName] rejects the name, or if o.TakeOver is set. To take over a
-// lease, a Session needs the current lease ID, but the service does not report lease IDs. All other
-// errors of Lease are errors of [session.New]. Lease sends no request.
+// Lease returns a [*lease.FieldError] if [CheckName] rejects the name, if o.Duration is neither
+// infinite nor from 15 to 60 seconds, or if o.TakeOver is set. To take over a lease, a Session needs
+// the current lease ID, which the service does not report. All other errors are those of [session.New].
 func (c *Container) Lease(name string, o *session.Options) (*session.Session, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -94,15 +91,13 @@ func (c *Container) Lease(name string, o *session.Options) (*session.Session, er
 // Authority returns c.
 func (c *Container) Authority() lease.Authority { return c }
 
-// Fence returns an access condition for a write to a blob. With this condition, the service accepts
-// the write only while the lease of the blob is in force under the given lease ID. If the lease is
-// not in force under the given lease ID, the service refuses the write with status 412. The error
-// code of a refusal is LeaseLost, LeaseIdMismatchWithBlobOperation or
-// LeaseNotPresentWithBlobOperation.
+// Fence returns an access condition for a write to a blob. With it, the service accepts the write only
+// while the lease of the blob is in force under the given lease ID. Otherwise it answers with status 412
+// and the error code LeaseLost, LeaseIdMismatchWithBlobOperation or LeaseNotPresentWithBlobOperation.
 //
 // While a Session holds the lease, [session.Session.ID] returns the lease ID for Fence. An upload
-// replaces the metadata of the blob, including the token of the current grant. The upload does not end
-// the lease. The next grant still gets a newer token; see [FloorBlob].
+// replaces the metadata of the blob, including the token of the current grant, but does not end the
+// lease. The next grant still gets a newer token; see [FloorBlob].
 func Fence(id lease.ID) *blob.AccessConditions {
 	text := id.String()
 	return &blob.AccessConditions{LeaseAccessConditions: &blob.LeaseAccessConditions{LeaseID: &text}}

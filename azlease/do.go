@@ -7,24 +7,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Do implements [lease.Authority]. For an acquire, a renewal, a change, a release or a break, Do
-// calls the service's lease operation of the same name. For a read, Do gets the properties of the
-// blob. For a write, Do stores the metadata of the blob again without changes.
+// Do implements [lease.Authority]. For an acquire, a renewal, a change, a release or a break, it calls
+// the service's lease operation of the same name. For a read, it gets the properties of the blob. For a
+// write, it stores the metadata of the blob again without changes.
 //
-// The result of a grant contains the ID of the request. The service does not report lease IDs, so a
-// result contains an ID only if the request contained it, or if another holder has handed the lease
-// over to an ID whose acquire through this Container was refused before. The result of a read contains the
-// state of the lease. The result of a read also contains the owner, the duration and the token of
-// the last grant. The answer of the service to a read does not contain the remaining time. The
-// field Until of the record is therefore the latest time at which the last grant of azlease can
-// end. If the lease is breaking, Until allows for the breaks that this Container has sent or read. If
-// a client that does not use azlease has leased the blob since the last grant, the lease
-// can end after Until. The lease can also end after Until if the read happens between the two steps
-// of a grant.
+// The service does not report lease IDs. A result contains an ID only if the request contained it, or
+// if another holder has handed the lease over to an ID whose acquire through this Container was refused
+// before. The result of a read contains the state of the lease, and the owner, the duration and the
+// token of the last grant. The answer to a read has no remaining time, so Until is the latest time at
+// which the last grant of azlease can end. If the lease is breaking, Until allows for the breaks that
+// this Container has sent or read. The lease can end after Until if a client without azlease has leased
+// the blob since the last grant, or if the read happens between the two steps of a grant.
 //
 // The result of a refusal is empty, with one exception: if the service refuses to renew a breaking
-// lease, Do asks the service for the remaining time of the lease. If the service reports the
-// remaining time, the result contains it.
+// lease, Do asks it for the remaining time, and the result contains the time that it reports.
 //
 // Do refuses a request whose Version is older than 2012-02-12. The service counts time in whole
 // seconds, so Do drops fractions of a second from a duration and from a break period.
@@ -75,8 +71,8 @@ type operation struct {
 	name string
 }
 
-// errorOf converts an error of the SDK to the error that Do returns. If the service refused the
-// action, the error is a [lease.Code].
+// errorOf converts an error of the SDK to that of Do, which is a [lease.Code] if the service refused
+// the action.
 func (o operation) errorOf(a lease.Action, err error) error {
 	if code := refusalOf(a, err); code != 0 {
 		return code
@@ -88,16 +84,14 @@ func (o operation) explain(what string, err error) error {
 	return explain(what, o.client.NewBlobClient(o.name).URL(), err)
 }
 
-// heldResult returns the result for a lease that the service has just granted or renewed for
-// g.duration.
+// heldResult returns the result for a lease that was just granted or renewed for g.duration.
 func heldResult(id lease.ID, g grant) lease.Result {
 	return newResult(id, lease.Leased, g, g.duration, g.duration)
 }
 
-// newResult returns a result whose record has the given state. The parameters named least and most
-// hold the shortest and the longest time for which the lease can stay locked. If a lease in the given
-// state is not locked, newResult ignores these two parameters. The field Now of the result is the
-// time of this machine, because the service reports its own time in whole seconds only.
+// newResult returns a result whose record has the given state. If that state is locked, least and most
+// are the shortest and the longest time for which the lease can stay so; otherwise they are ignored.
+// Now is the time of this machine, because the service reports its own time in whole seconds only.
 func newResult(id lease.ID, state lease.State, g grant, least, most time.Duration) lease.Result {
 	res := lease.Result{Now: time.Now().UTC().Round(0), Record: lease.Record{State: state, Epoch: g.epoch}}
 	if state == lease.Available {

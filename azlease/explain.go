@@ -13,8 +13,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An sdkError wraps an error of the SDK and replaces its text. The method Unwrap returns the wrapped
-// error, so bloberror.HasCode also works on an sdkError.
+// An sdkError replaces the text of an error of the SDK. It unwraps to that error, so bloberror.HasCode works.
 type sdkError struct {
 	text string
 	err  error
@@ -23,8 +22,7 @@ type sdkError struct {
 func (e *sdkError) Error() string { return e.text }
 func (e *sdkError) Unwrap() error { return e.err }
 
-// advice maps error codes of the service to advice for the user. A retry cannot remove the cause of
-// an error in this map.
+// advice maps error codes of the service whose cause no retry can remove to advice for the user.
 var advice = map[string]string{
 	codeContainerNotFound:               "the container does not exist: create it",
 	"ContainerBeingDeleted":             "the container is being deleted: create it again, or use another",
@@ -54,8 +52,8 @@ var advice = map[string]string{
 const needs = "the credential needs the actions blobs/read and blobs/write, as the role Storage Blob Data Contributor has them, or a signature with the permissions r and w of the container, and l to list"
 
 // explain returns an error that names the failed operation and its blob, and says how to fix the
-// problem. If a retry cannot succeed, the error is permanent; see [lease.Permanent]. If err is an
-// error of the context or has a [lease.Code], explain returns err itself.
+// problem. If a retry cannot succeed, the error is permanent; see [lease.Permanent]. If err is an error
+// of the context or has a [lease.Code], explain returns err itself.
 func explain(what, address string, err error) error {
 	address, _, _ = strings.Cut(address, "?") // the query can contain a signature, which must not be logged
 	var answer *azcore.ResponseError
@@ -80,8 +78,8 @@ func explain(what, address string, err error) error {
 	return &sdkError{text, err}
 }
 
-// withoutQuery returns the text of err. If err is a [*url.Error], the text omits the query of the URL,
-// because the query can contain a signature.
+// withoutQuery returns the text of err. For a [*url.Error], it omits the query, which can contain a
+// signature.
 func withoutQuery(err error) string {
 	var failed *url.Error
 	if errors.As(err, &failed) {
@@ -91,10 +89,9 @@ func withoutQuery(err error) string {
 	return err.Error()
 }
 
-// withoutRefusal turns a refusal into an error with the same text but without a [lease.Code].
-// withoutRefusal returns any other error unchanged. Do uses withoutRefusal for the second request
-// of an operation. If the service refuses the second request, Do must not report a refusal, because
-// the service has already carried out the first request.
+// withoutRefusal turns a refusal into an error with the same text but without a [lease.Code], and
+// returns any other error unchanged. It is for the second request of an operation: if the service
+// refuses that one, Do must not report a refusal, because the service has already carried out the first.
 func withoutRefusal(err error) error {
 	if lease.CodeOf(err).Refusal() {
 		return errors.New(err.Error())

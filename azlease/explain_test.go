@@ -24,7 +24,7 @@ func (c canned) Do(r *http.Request) (*http.Response, error) {
 }
 
 // If no retry can help, because the credential, the container or the kind of the blob is wrong, the
-// error says what to do. An error with another cause is not permanent.
+// error is permanent and says what to do. No other error is permanent.
 func TestAdvice(t *testing.T) {
 	for _, c := range []struct {
 		canned

@@ -13,25 +13,22 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// FloorBlob is the name of a blob in each container. Because of FloorBlob, fencing tokens continue
-// to rise even if the metadata of a lease is lost. The metadata of FloorBlob holds a number that
-// only rises, which is called the generation. The epoch of a grant is a generation times 1<<32,
-// plus the number of the grant in that generation. A grant uses a new generation in three cases:
+// FloorBlob is the name of a blob in each container with which fencing tokens continue to rise even if
+// the metadata of a lease is lost. Its own metadata holds a number that only rises, which is called the
+// generation. The epoch of a grant is a generation times 1<<32, plus the number of the grant in that
+// generation. A grant uses a new generation in three cases:
 //
-//   - The metadata has no epoch, because the blob is new or because an upload has replaced the metadata.
+//   - The metadata has no epoch, because the blob is new or an upload has replaced the metadata.
 //   - The last grant has the last number of its generation.
 //   - The next epoch is not above [Options.Floor].
 //
-// After an upload, the Container might still remember an earlier epoch of the lease. But another
-// process might have written a higher epoch before the upload. After an upload, the grant therefore
-// uses a new generation even if the Container remembers an epoch.
+// After an upload, the grant uses a new generation even if the Container remembers an earlier epoch of
+// the lease, because another process might have written a higher one before the upload.
 //
-// A grant first gets the ETag of the lease's blob, and then requests a generation. The grant writes
-// its epoch only if the lease's blob still has that ETag. The new epoch is therefore higher than
-// every earlier epoch of the lease.
+// A grant first gets the ETag of the lease's blob, then requests a generation, and writes its epoch only if
+// the blob still has that ETag. The new epoch is therefore higher than every earlier epoch of the lease.
 //
-// Do not delete FloorBlob. If FloorBlob and the blob of a lease are both deleted, the tokens of that
-// lease start over.
+// Do not delete FloorBlob. If it and the blob of a lease are both deleted, the lease's tokens start over.
 const FloorBlob = "lease-floor"
 
 const (
@@ -40,12 +37,10 @@ const (
 	generationLimit = 1 << (63 - generationBits)
 )
 
-// A generationSource raises the generation in the floor blob. While one caller raises the
-// generation, all new callers wait. One of the waiting callers then raises the generation again,
-// and all waiting callers use the new generation. If a process acquires a thousand new names at the
-// same time, it therefore raises the generation only a few times. Different names can share a
-// generation. Two grants of one name never get the same epoch, because each write is conditional on
-// the ETag of the blob.
+// A generationSource raises the generation in the floor blob. While one caller raises it, all new callers
+// wait. Then one of these raises it again for all of them, so a process that acquires a thousand new
+// names at the same time raises it only a few times. Different names can share a generation. Two grants
+// of one name never get the same epoch, because each write is conditional on the ETag of the blob.
 type generationSource struct {
 	client *blockblob.Client
 	lowest uint64        // the epoch of Options.Floor; every new generation begins above it
@@ -61,8 +56,7 @@ func (f *generationSource) init(client *blockblob.Client, lowest uint64) {
 	f.client, f.lowest, f.slot = client, lowest, make(chan struct{}, 1)
 }
 
-// takeGeneration returns a new generation. The floor blob reaches this generation only after
-// takeGeneration is called.
+// takeGeneration returns a generation that the floor blob reaches only after takeGeneration is called.
 func (f *generationSource) takeGeneration(ctx context.Context) (uint64, error) {
 	f.mu.Lock()
 	f.asked++

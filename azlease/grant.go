@@ -16,19 +16,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// maxTries is how many times azlease tries a step that fails because another client has changed the
-// blob.
+// maxTries is how many times azlease tries a step that fails because another client has changed the blob.
 const maxTries = 5
 
-// acquire acquires the lease and then writes a new token to the blob under that lease. If the token
-// cannot be written, acquire releases the lease and returns an error. The caller must then treat the
-// outcome as unknown.
+// acquire acquires the lease and then writes a new token to the blob under it. If the token cannot be
+// written, acquire releases the lease and returns an error, and the caller must treat the outcome as unknown.
 //
-// As an exception, acquire does not release the lease if the last token was granted to the ID of
-// the request. A process might have held the lease under the same ID before the request, and might
-// still rely on the lease. The answer of the service does not show whether a process held the lease
-// before the request, so acquire looks at the last token. If an upload has removed the last token
-// and the Container does not remember the token, acquire releases the lease.
+// As an exception, acquire does not release the lease if the last token was granted to the ID of the
+// request. A process might already have held the lease under that ID, and might still rely on it. The
+// answer of the service does not show this, so acquire looks at the last token. If an upload has
+// removed that token and the Container does not remember it, acquire releases the lease.
 func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.Proposed)
 	if err != nil {
@@ -68,15 +65,14 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	return heldResult(req.Proposed, g), nil
 }
 
-// undo releases a lease that was acquired but has no token. If the context has ended, undo sends no
-// request. The release can arrive late, after the holder has acquired the lease again under the
-// same ID. A release that arrives late has no effect, because it is conditional on an ETag that the
-// second acquire has changed. If undo does not succeed, the holder can still release the lease
-// under the same ID. If the holder does not release a finite lease, the lease expires.
+// undo releases a lease that was acquired but has no token. If the context has ended, it sends no
+// request. The release can arrive late, after the holder has acquired the lease again under the same
+// ID. It then has no effect, because it is conditional on an ETag that the second acquire has changed.
+// If undo fails, the holder can still release the lease under the same ID, and a finite lease expires.
 //
-// The parameter epoch is the epoch that acquire might have written. It is 0 if acquire has
-// certainly written no epoch. undo does not release the lease if another request has written a
-// token for the same ID. The epoch of such a token differs from the parameter epoch.
+// The parameter epoch is the one that acquire might have written, or 0 if it has certainly written
+// none. A token with another epoch for the same ID was written by another request, and undo then does
+// not release the lease.
 func (o operation) undo(client *azl.BlobClient, id lease.ID, epoch uint64) {
 	if o.ctx.Err() != nil {
 		return
@@ -108,18 +104,15 @@ func (o operation) create() error {
 	return err
 }
 
-// issueGrant writes a new grant with the next epoch to the blob and returns that grant. The lease
-// must be in force under id. The parameter named etag holds the ETag from the answer to the lease
-// operation, or "". The function makeGrant gets the last grant, and returns the new grant without its
-// epoch. If makeGrant returns the last grant unchanged, issueGrant writes nothing and returns the
-// last grant.
+// issueGrant writes a new grant with the next epoch to the blob and returns it. The lease must be in
+// force under id. The parameter etag comes from the answer to the lease operation, or is "". The
+// function makeGrant gets the last grant, and returns the new one without its epoch. If it returns the
+// last grant unchanged, issueGrant writes nothing and returns that grant.
 //
-// The service accepts the write of a grant only while the lease is in force under id. The service
-// also refuses the write if the blob has changed since issueGrant learned the last grant. If
-// another client has changed the blob, issueGrant reads the blob and calls makeGrant again, so two
-// grants never get the same epoch. If the write of a grant fails for another reason than a changed
-// blob, the outcome is unknown, and issueGrant returns the grant together with the error. If the
-// outcome is unknown, the next grant can skip an epoch.
+// The service accepts the write only while the lease is in force under id and the blob has not changed since
+// issueGrant learned the last grant. If another client has changed the blob, issueGrant reads it and calls
+// makeGrant again, so two grants never get the same epoch. If the write fails for another reason, the outcome
+// is unknown: issueGrant returns the grant together with the error, and the next grant can skip an epoch.
 func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last grant) (grant, error)) (grant, error) {
 	for range maxTries {
 		v, err := o.versionAt(etag, id)
@@ -150,8 +143,8 @@ func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last
 	return grant{}, o.busyError()
 }
 
-// nextEpoch returns the epoch of the grant after version v. Usually nextEpoch returns the epoch of
-// v plus 1. In the following cases, nextEpoch returns the first epoch of a new generation:
+// nextEpoch returns the epoch of the grant after version v, which is usually the epoch of v plus 1. In
+// the following cases, it is the first epoch of a new generation:
 //
 //   - The version v has no epoch.
 //   - An upload or a deletion has removed a grant that might be newer than the grant of v.
@@ -174,12 +167,11 @@ func (o operation) busyError() error {
 	return fmt.Errorf("azlease: blob %q was written by others each of %d times between a read and a write", o.name, maxTries)
 }
 
-// versionAt returns the current version of the blob. The given ETag comes from the answer to a
-// lease operation. If the Container remembers the version with that ETag, versionAt sends no
-// request. If the Container remembers no version with the given ETag, or if the given ETag is
-// empty, versionAt reads the blob under the given lease ID. If the metadata has no grant but the
-// Container remembers a grant, an upload or a deletion has removed the grant from the metadata. If
-// a grant was removed, versionAt returns a version with the remembered grant.
+// versionAt returns the current version of the blob. The given ETag comes from the answer to a lease
+// operation, or is "". If the Container remembers the version with that ETag, versionAt sends no
+// request. Otherwise it reads the blob under the given lease ID. If the metadata has no grant but the
+// Container remembers one, an upload or a deletion has removed it, and versionAt returns a version with
+// the remembered grant.
 func (o operation) versionAt(etag azcore.ETag, id lease.ID) (version, error) {
 	known := o.known.get(o.name)
 	if etag != "" && known.etag == etag {
@@ -193,8 +185,8 @@ func (o operation) versionAt(etag azcore.ETag, id lease.ID) (version, error) {
 }
 
 // loadVersion reads the properties of the blob. If id is not zero, the read succeeds only while the
-// lease is in force under that lease ID. If the metadata is corrupt, loadVersion returns an error
-// together with a version that has the ETag of the blob.
+// lease is in force under id. If the metadata is corrupt, loadVersion returns an error together with a
+// version that has the ETag of the blob.
 func (o operation) loadVersion(id lease.ID) (version, blob.GetPropertiesResponse, error) {
 	var options blob.GetPropertiesOptions
 	if !id.IsZero() {
@@ -211,9 +203,9 @@ func (o operation) loadVersion(id lease.ID) (version, blob.GetPropertiesResponse
 	return version{etag: *props.ETag, metadata: m}, props, err
 }
 
-// storeMetadata writes the metadata of v if the blob still has the ETag of v. If id is not zero,
-// the service accepts the write only while the lease is in force under id. storeMetadata returns
-// the new ETag, or the error of the SDK.
+// storeMetadata writes the metadata of v. The service accepts the write only if the blob still has the
+// ETag of v and, unless id is zero, the lease is in force under id. It returns the new ETag, or the
+// error of the SDK.
 func (o operation) storeMetadata(v version, id lease.ID) (azcore.ETag, error) {
 	conditions := ifMatch(v.etag)
 	if !id.IsZero() {
@@ -229,8 +221,7 @@ func (o operation) storeMetadata(v version, id lease.ID) (azcore.ETag, error) {
 // errNoETag is the error for an answer without an ETag. The service always sends an ETag.
 var errNoETag = errors.New("azlease: the answer has no ETag, so no write can be made conditional: see which proxy removes it")
 
-// etagOf returns the ETag of an answer, or "" if the answer has none. No version of a blob has the
-// ETag "".
+// etagOf returns the ETag of an answer, or "" if it has none. No version of a blob has the ETag "".
 func etagOf(etag *azcore.ETag) azcore.ETag {
 	if etag == nil {
 		return ""
@@ -249,9 +240,8 @@ func ifNew() *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &all}}
 }
 
-// changeID gives the lease a new ID and then writes a new token for that ID. An earlier request whose
-// answer was lost might already have set the new ID. If the new ID already has a token, changeID keeps
-// that token.
+// changeID gives the lease a new ID and then writes a new token for it. If the new ID already has a
+// token, from an earlier request whose answer was lost, changeID keeps that token.
 func (o operation) changeID(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.ID)
 	if err != nil {

@@ -8,22 +8,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A version is the metadata of a blob together with the ETag of the blob. Every write of the blob
-// changes the ETag. Lease operations do not change the ETag, but their answers contain it. If an
-// answer of the service contains the ETag of a version, the blob still has the metadata of that
-// version.
+// A version is the metadata of a blob together with its ETag. Every write of the blob changes the ETag.
+// Lease operations do not, but their answers contain it. If an answer contains the ETag of a version,
+// the blob still has the metadata of that version.
 type version struct {
 	etag azcore.ETag
 	metadata
 
-	// If lost is true, an upload or a deletion has removed the grant from the metadata. Before the
-	// grant was removed, another process might have written a newer epoch.
+	// If lost is true, an upload or a deletion has removed the grant from the metadata. Before that,
+	// another process might have written a newer epoch.
 	lost bool
 }
 
-// A versionCache maps the names of blobs to their last known versions. With a versionCache, a
-// Container need not request a version that it already knows. A remembered version is used only if
-// the service confirms that the blob still has the ETag of that version.
+// A versionCache maps the names of blobs to their last known versions, so that a Container need not
+// request them again. A version is used only if the service confirms that the blob still has its ETag.
 type versionCache struct {
 	most int
 
@@ -54,9 +52,9 @@ func (k *versionCache) put(name string, v version) {
 	k.m[name] = v
 }
 
-// An askedIDs remembers the lease IDs of refused acquires, by their digest. The service does not
-// report lease IDs, but the metadata of a blob has the digest of the ID that holds the lease. A
-// process that waits for the lease therefore finds out that the lease was handed over to it.
+// An askedIDs remembers the lease IDs of refused acquires, by their digest. The service does not report
+// lease IDs, but the metadata of a blob has the digest of the ID that holds the lease. From it, a
+// process that waits for the lease finds out that the lease was handed over to it.
 type askedIDs struct {
 	most int
 

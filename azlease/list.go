@@ -10,12 +10,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// List implements [lease.Lister]. List returns an entry for every blob that is leased now, or that
-// azlease has leased before. Each entry has the data that a read returns. An entry has no lease ID,
-// because a read returns none. The field Until of a record in the list is the latest time at which
-// the last grant of azlease can end. If a program without azlease has leased the blob after the last
-// grant by azlease, the lease can end after Until; see [Container.Do]. The service sends the list in
-// pages of up to 5,000 blobs, and each page takes one request.
+// List implements [lease.Lister]. It returns an entry for every blob that is leased now, or that azlease
+// has leased before. Each entry has the data that a read returns, and therefore no lease ID. Until is
+// the latest time at which the last grant of azlease can end; a lease can end after it as [Container.Do]
+// describes. The service sends the list in pages of up to 5,000 blobs, and each page takes one request.
 func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		if prefix != "" {

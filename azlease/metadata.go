@@ -12,9 +12,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Under the following metadata names, azlease stores what the service itself does not store about a
-// lease. The metadata names have no underscore, because some proxies drop headers whose names
-// contain an underscore.
+// Under these metadata names, azlease stores what the service itself does not store about a lease. They
+// have no underscore, because some proxies drop headers whose names contain one.
 const (
 	metaEpoch    = "leaseepoch"    // the epoch of the last grant, in decimal
 	metaHolder   = "leaseholder"   // the digest of the ID that was granted
@@ -22,8 +21,8 @@ const (
 	metaDuration = "leaseduration" // such as 30s, or infinite
 )
 
-// A grant holds the data that azlease stores about the last grant of a lease. A grant is stored in
-// the metadata of the blob. The zero value of grant means that no grant is known.
+// A grant holds the data about the last grant of a lease that azlease stores in the metadata of the
+// blob. The zero value means that no grant is known.
 type grant struct {
 	epoch    uint64
 	holder   string
@@ -32,7 +31,7 @@ type grant struct {
 }
 
 // digest returns a hash that identifies a lease ID in metadata. The metadata does not contain the ID
-// itself, because a reader of the blob could use the ID to act as the holder.
+// itself, because a reader of the blob could use it to act as the holder.
 func digest(id lease.ID) string {
 	sum := sha256.Sum256(id[:])
 	return hex.EncodeToString(sum[:16])
@@ -41,15 +40,13 @@ func digest(id lease.ID) string {
 // grantedTo reports whether g was granted to id.
 func (g grant) grantedTo(id lease.ID) bool { return g.epoch > 0 && g.holder == digest(id) }
 
-// metadata is the metadata of a blob: the last grant that this package stored there, and the entries
-// that other programs stored.
+// metadata is the metadata of a blob: the last grant that azlease stored, and the entries of other programs.
 type metadata struct {
 	grant
 	others map[string]*string
 }
 
-// readMetadata parses the metadata of a blob. readMetadata ignores the case of metadata names,
-// because net/http changes the case.
+// readMetadata parses the metadata of a blob. It ignores the case of names, because net/http changes it.
 func readMetadata(name string, all map[string]*string) (m metadata, err error) {
 	var ours = map[string]string{}
 	for key, value := range all {

@@ -10,12 +10,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// CheckName returns nil if a lease in a container can have the given name. If no lease can have the
-// name, CheckName returns a [*lease.FieldError] with the Code [lease.ErrName].
+// CheckName returns nil if a lease in a container can have the given name, and otherwise a
+// [*lease.FieldError] with the Code [lease.ErrName].
 //
-// The name of a lease is also the name of its blob. CheckName accepts only names that the service
-// and all its clients leave unchanged. CheckName checks the rules of [lease.CheckName], and also
-// the following rules:
+// The name of a lease is also the name of its blob. CheckName accepts only names that the service and
+// all its clients leave unchanged. Besides the rules of [lease.CheckName], these rules hold:
 //
 //   - The name has at most 1024 UTF-16 units, and at most 254 segments between slashes.
 //   - No segment is empty or ends with a dot.
@@ -36,8 +35,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// violatedRule returns the naming rule that the given name violates. violatedRule returns "" if the
-// name is valid.
+// violatedRule returns the naming rule that the given name violates, or "" if the name is valid.
 func violatedRule(name string) string {
 	segments := strings.Split(name, "/")
 	switch {

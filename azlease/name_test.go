@@ -44,8 +44,7 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// parseDuration reads each text that durationText writes, and returns an error for every other
-// text.
+// parseDuration reads each text that durationText writes, and returns an error for every other text.
 func TestDurationText(t *testing.T) {
 	for _, s := range []string{"15s", "60s", "37s", "infinite"} {
 		if d, err := parseDuration(s); err != nil || durationText(d) != s {

@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The following error codes of the service do not depend on the state of the lease.
+// These error codes of the service do not depend on the state of the lease.
 const (
 	codeBlobNotFound      = "BlobNotFound"
 	codeBlobAlreadyExists = "BlobAlreadyExists"
@@ -16,8 +16,7 @@ const (
 	codeContainerNotFound = "ContainerNotFound"
 )
 
-// refusalCodes maps error codes of the service to Codes. The map has only the error codes that depend
-// on the state of the lease.
+// refusalCodes maps those error codes of the service that depend on the state of the lease to Codes.
 var refusalCodes = map[string]lease.Code{
 	"LeaseAlreadyPresent":                lease.ErrHeldByOther,
 	"LeaseIsBreakingAndCannotBeAcquired": lease.ErrBreaking,
@@ -31,9 +30,8 @@ var refusalCodes = map[string]lease.Code{
 	"LeaseLost":                          lease.ErrOver,
 }
 
-// codesWithoutBlob maps each action to the Code with which Do refuses the action if the blob does
-// not exist. Even without a blob, Do grants a read or a write that has no lease ID. The Codes are
-// those for a lease that was never granted.
+// codesWithoutBlob maps each action to the Code with which Do refuses it if the blob does not exist. The
+// Codes are those for a lease that was never granted. Do still grants a read or a write that has no lease ID.
 var codesWithoutBlob = map[lease.Action]lease.Code{
 	lease.ActionRenew:   lease.ErrIDMismatch,
 	lease.ActionRelease: lease.ErrIDMismatch,
@@ -52,8 +50,7 @@ func serviceCode(err error) string {
 	return ""
 }
 
-// refusalOf returns the Code of a refusal, or 0 if err is not a refusal. The service returned err as
-// its answer to the given action.
+// refusalOf returns the Code of a refusal, or 0 if err, the answer to the action a, is not a refusal.
 func refusalOf(a lease.Action, err error) lease.Code {
 	code := serviceCode(err)
 	if code == codeBlobNotFound {

@@ -7,11 +7,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// NewTransport returns a transport for the ClientOptions of a container client. It leaves a server that
-// gives no answer, or answers with a status from 500: before the next request, it closes the connections
-// of c that are not in use, so that the request goes to where the address of the account leads new
-// connections. Without it, the next request can take another connection to the same server. Several
-// goroutines may use the transport at once.
+// NewTransport returns a transport for the ClientOptions of a container client. It leaves a server that gives
+// no answer, or answers with a status from 500: before the next request, it closes the idle connections of c,
+// so that the request goes to where the address of the account leads new connections. Without it, the next
+// request can take another connection to the same server. Several goroutines may use the transport at once.
 //
 // If c is nil, the transport uses a client of its own with a copy of http.DefaultTransport.
 func NewTransport(c *http.Client) policy.Transporter {

@@ -6,9 +6,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// read reads the blob. If id is not zero, the read succeeds only while the lease is in force under
-// the lease ID id. If id is zero, the result has an ID only if the lease was handed over to an ID of
-// this process.
+// read reads the blob. If id is not zero, the read succeeds only while the lease is in force under id.
+// If it is zero, the result has an ID only if the lease was handed over to an ID of this process.
 func (o operation) read(id lease.ID) (lease.Result, error) {
 	v, props, err := o.loadVersion(id)
 	switch {
@@ -21,7 +20,7 @@ func (o operation) read(id lease.ID) (lease.Result, error) {
 	switch asked := o.asked.get(v.holder); {
 	case res.Record.State == lease.Leased && id.IsZero() && !asked.IsZero():
 		// The last token was written for an ID of this process. If the lease is in force under that ID,
-		// another holder has handed the lease over to it.
+		// another holder has handed it over.
 		if ours, err := o.read(asked); err == nil {
 			return ours, nil
 		}
@@ -39,9 +38,8 @@ var states = map[azl.StateType]lease.State{
 	azl.StateTypeBroken:    lease.Broken,
 }
 
-// propertiesResult makes a result from the lease properties of a blob. The parameter named state
-// holds the state of the lease, and the parameter named kind says whether the lease is infinite. The
-// properties do not contain the remaining time.
+// propertiesResult makes a result from the lease properties of a blob: its state, and kind, which says
+// whether the lease is infinite. They do not contain the remaining time.
 func propertiesResult(id lease.ID, g grant, state *azl.StateType, kind *azl.DurationType) lease.Result {
 	s := lease.Available
 	if state != nil {
@@ -58,9 +56,8 @@ func propertiesResult(id lease.ID, g grant, state *azl.StateType, kind *azl.Dura
 	return newResult(id, s, g, 0, min(g.duration, limits.MaxPeriod))
 }
 
-// write implements [lease.ActionWrite]. write reads the metadata of the blob and stores the same
-// metadata again. If id is not zero, the write succeeds only while the lease is in force under the
-// lease ID id.
+// write implements [lease.ActionWrite]: it reads the metadata of the blob and stores it again. If id is
+// not zero, the write succeeds only while the lease is in force under id.
 func (o operation) write(id lease.ID) (lease.Result, error) {
 	for range maxTries {
 		v, props, err := o.loadVersion(id)

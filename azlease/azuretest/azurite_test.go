@@ -30,8 +30,8 @@ const azurite = "azurite@3.37.0"
 
 var installed = sync.OnceValues(install)
 
-// install returns a folder with Azurite, installed once for all runs of a user. When the folder is
-// complete, install renames the folder to its final name.
+// install returns a folder with Azurite, installed once for all runs of a user. The folder gets its
+// final name when it is complete.
 func install() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -63,9 +63,8 @@ func install() (string, error) {
 	return "", errors.Join(errors.New("Azurite was installed, and is not in its place"), err)
 }
 
-// startAzurite starts Azurite and returns a client of a container at it. Azurite ends with the
-// test, or with this process. If node or npm is missing, the test fails, because a skipped test
-// proves nothing.
+// startAzurite starts Azurite and returns a client of a container at it. Azurite ends with the test, or
+// with this process. Without node or npm the test fails, because a skipped test proves nothing.
 func startAzurite(t *testing.T) *container.Client {
 	t.Helper()
 	modules, err := installed()
@@ -108,9 +107,8 @@ func startAzurite(t *testing.T) *container.Client {
 	return c
 }
 
-// The test runs azlease at Azurite, without waiting for the end of a lease. It runs all operations,
-// checks the tokens after an upload and a deletion, the fence and a list. It then runs the conformance
-// suite.
+// TestAzurite runs azlease at Azurite, without waiting for the end of a lease: all operations, the
+// tokens after an upload and a deletion, the fence, a list, and then the conformance suite.
 func TestAzurite(t *testing.T) {
 	t.Parallel()
 	c := startAzurite(t)
@@ -173,8 +171,8 @@ func TestAzurite(t *testing.T) {
 	}
 }
 
-// handOverAtAzurite hands a lease over to a process that waits, which leads within two of its reads. A break
-// from a third process shows those who read no more time than the grace leaves.
+// handOverAtAzurite hands a lease over to a process that waits, which leads within two of its reads.
+// After a break by a third process, no read shows more time than the grace leaves.
 func handOverAtAzurite(t *testing.T, c *container.Client) {
 	const poll = time.Second
 	holders := map[string]*session.Session{}
@@ -218,9 +216,9 @@ func handOverAtAzurite(t *testing.T, c *container.Client) {
 	}
 }
 
-// conformAtAzurite runs the suite of authorities for azlease at Azurite, in real time. The options
-// do not have CanUse: if a read or a write carries the ID of a lease that has ended, Azurite
-// answers with another code than the service.
+// conformAtAzurite runs the suite of authorities for azlease at Azurite, in real time. The options do
+// not have CanUse: if a read or a write carries the ID of an ended lease, Azurite answers with another
+// code than the service.
 func conformAtAzurite(t *testing.T, c *container.Client) {
 	o := suiteOptions()
 	o.Bubble = false
@@ -230,8 +228,8 @@ func conformAtAzurite(t *testing.T, c *container.Client) {
 	leasetest.TestAuthority(t, func(t testing.TB) lease.Authority { return &mended{Container: open(t, c), last: map[string]lease.ID{}} }, o)
 }
 
-// A mended authority refuses a request that Azurite grants but the service refuses: a renewal of an
-// expired lease under another ID. Azurite revives the expired lease under its own ID.
+// A mended authority refuses to renew an expired lease under another ID, as the service does. Azurite
+// grants this renewal, and revives the lease under its own ID.
 type mended struct {
 	*azlease.Container
 	mu   sync.Mutex

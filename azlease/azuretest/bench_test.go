@@ -14,9 +14,9 @@ import (
 	"github.com/fencedlease/lease/internal/check/enginetest"
 )
 
-// TestCosts compares azlease with the SDK's own lease client, and with a blob that is replaced if
-// its ETag has not changed, as in Akka.Coordination.Azure. All connections are loopback
-// connections. A renewal of azlease takes at most 1.25 times as long as a renewal of the SDK.
+// TestCosts compares azlease with the SDK's own lease client, and with a blob that is replaced if its
+// ETag has not changed, as in Akka.Coordination.Azure. All connections are loopback connections. A
+// renewal of azlease takes at most 1.25 times as long as one of the SDK.
 func TestCosts(t *testing.T) {
 	s := server(t)
 	sdk, err := container.NewClientFromConnectionString("AccountName="+s.Account+";AccountKey="+s.Key+";BlobEndpoint="+s.URL+";", box, nil)
@@ -85,8 +85,7 @@ func TestCosts(t *testing.T) {
 	t.Logf("acquire and release: ours %v, a record read and replaced by ETag twice %v: %.2f", our, their, float64(our)/float64(their))
 }
 
-// An etagLease stores the record of a lease in a blob, and replaces the blob only if its ETag has
-// not changed.
+// An etagLease stores the record of a lease in a blob, and replaces it only if its ETag has not changed.
 type etagLease struct {
 	t    testing.TB
 	blob *blockblob.Client

@@ -14,7 +14,7 @@ import (
 )
 
 // suiteOptions say what the suites may expect of azlease. The clock is as coarse as a second, because
-// the service tells what is left of a lease in whole seconds.
+// the service reports remaining times in whole seconds.
 func suiteOptions() *leasetest.Options {
 	return &leasetest.Options{
 		Can: leasetest.Everything &^ (leasetest.CanTellTime | leasetest.CanServeOldVersions | leasetest.CanShowRecords | leasetest.CanTakeOver),
@@ -44,8 +44,8 @@ func TestAuthorityConformance(t *testing.T) {
 	}, o)
 }
 
-// The service reports the remaining time of a break in whole seconds, so TestBreakWithGrace, and not
-// this test, checks the rules of the end of a break.
+// The service reports the remaining time of a break in whole seconds, so the rules of the end of a
+// break are checked by TestBreakWithGrace instead.
 func TestLeaseConformance(t *testing.T) {
 	o := suiteOptions()
 	o.Lease.Authority = func(t testing.TB) lease.Authority {

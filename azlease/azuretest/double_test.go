@@ -22,8 +22,7 @@ import (
 
 const box = "box" // the container of all tests
 
-// A double is a blobtest handler in this process, without a network, so that it can run in a
-// synctest bubble.
+// A double is a blobtest handler without a network, so that it can run in a synctest bubble.
 type double struct {
 	*blobtest.Handler
 }
@@ -57,12 +56,11 @@ func (d double) current(name string) lease.Record {
 // transport returns a transport that sends the requests of an SDK to the double.
 func (d double) transport() policy.Transporter { return &http.Client{Transport: d.Handler} }
 
-// url returns the address of the container at the double. The host is an IP address, because only
-// then does the SDK take the first segment of the path as the account.
+// url returns the address of the container at the double. Its host is an IP address, because only then
+// does the SDK take the first segment of the path as the account.
 func (d double) url() string { return "http://127.0.0.1:10000/" + blobtest.DefaultAccount + "/" + box }
 
-// client makes a client of the SDK for the container at url. The client sends its requests through
-// the transport send.
+// client makes a client of the SDK for the container at url, which sends its requests through send.
 func client(t testing.TB, url string, send policy.Transporter) *container.Client {
 	t.Helper()
 	cred, err := container.NewSharedKeyCredential(blobtest.DefaultAccount, blobtest.DefaultKey)
@@ -150,8 +148,7 @@ func bare(t testing.TB, c *container.Client, name string, id lease.ID) *azl.Blob
 	return b
 }
 
-// canonical returns the headers of a request with canonical names, because the SDK does not use
-// canonical names.
+// canonical returns the headers of a request with canonical names, which the SDK does not use.
 func canonical(r *http.Request) http.Header {
 	h := http.Header{}
 	for name, values := range r.Header {

@@ -19,8 +19,7 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// Every error names the blob or the container and says what to do. If no retry can remove the cause
-// of an error, the error is permanent.
+// Every error names the blob or the container and says what to do. It is permanent if no retry can help.
 func TestErrors(t *testing.T) {
 	d := newDouble(t, nil)
 	put := func(name, key, value string) {
@@ -97,8 +96,7 @@ func TestErrors(t *testing.T) {
 	if !bloberror.HasCode(err, bloberror.ContainerNotFound) {
 		t.Errorf("%v does not unwrap to the error of the SDK", err)
 	}
-	// After the metadata is removed, as the error says, the lease works again, and tokens continue to
-	// rise.
+	// Once the metadata is removed, as the error says, the lease works again, and tokens continue to rise.
 	if _, err := good.NewBlobClient("epoch").SetMetadata(t.Context(), nil, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -182,8 +180,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// After a fault of the network, the error is not permanent, and the request counts as neither
-// granted nor refused.
+// After a fault of the network, the error is not permanent, and the request is neither granted nor refused.
 func TestUnknownOutcomes(t *testing.T) {
 	d := newDouble(t, nil)
 	leases := open(t, client(t, d.url(), faulty(t, d.transport(), leasefault.From(1, leasefault.Any, leasefault.FailRequest))))

@@ -30,8 +30,7 @@ func TestExampleFence(t *testing.T) {
 	}
 }
 
-// Without a service, the example program says which program to start. The client of the service
-// tries to connect for 10 s.
+// Without a service, the example says which program to start. Its client tries to connect for 10 s.
 func TestExampleSaysWhatToStart(t *testing.T) {
 	t.Parallel()
 	const nowhere = "AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:1/a;"

@@ -24,7 +24,7 @@ type trip func(*http.Request) (*http.Response, error)
 func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 func (f trip) Do(r *http.Request) (*http.Response, error)        { return f(r) }
 
-// Whatever the cause of a failure is, the error does not contain the signature of the client.
+// No error contains the signature of the client, whatever its cause is.
 func TestNoErrorHasTheSignature(t *testing.T) {
 	d := newDouble(t, nil)
 	signed, err := client(t, d.url(), d.transport()).GetSASURL(sas.ContainerPermissions{Read: true, Write: true, List: true}, time.Now().Add(time.Hour), nil)
@@ -178,8 +178,8 @@ func TestFailedAcquireEndsNoLease(t *testing.T) {
 	}
 }
 
-// A process acquires a lease under an ID that another process holds, and then fails to read the
-// blob. The failed acquire does not end the lease of the other process.
+// A process acquires a lease under an ID that another process holds, and then fails to read the blob.
+// This does not end the lease of the other process.
 func TestFailedReadEndsNoLease(t *testing.T) {
 	d := newDouble(t, nil)
 	must(t, open(t, client(t, d.url(), d.transport())), "job", acquire(idA, time.Minute))
@@ -192,9 +192,8 @@ func TestFailedReadEndsNoLease(t *testing.T) {
 	}
 }
 
-// A change is repeated after an upload has removed the token of its first grant. The answer to the
-// repeated change has the token of the first grant, the new ID can be renewed, and the next grant
-// has a newer token.
+// A change is repeated after an upload has removed the token of its first grant. The answer has that
+// token, the new ID can be renewed, and the next grant has a newer token.
 func TestRepeatedChangeAfterUpload(t *testing.T) {
 	d := newDouble(t, nil)
 	sdk := client(t, d.url(), d.transport())

@@ -26,8 +26,7 @@ func TestHistories(t *testing.T) {
 	histories(t, runs, 0)
 }
 
-// Histories are linearizable while the requests and answers of each process are lost, delayed or
-// repeated.
+// The same holds while the requests and answers of each process are lost, delayed or repeated.
 func TestHistoriesUnderFaults(t *testing.T) {
 	runs := 100
 	if testing.Short() {
@@ -58,8 +57,7 @@ type tally struct {
 	tokens                            []issued
 }
 
-// issued holds the token that a request got, and the times of the call and the return of the
-// request.
+// issued holds the token that a request got, and the times at which it was called and returned.
 type issued struct {
 	epoch     uint64
 	call, ret time.Time
@@ -115,9 +113,9 @@ func (a acting) Do(ctx context.Context, name string, req lease.Request) (lease.R
 	return res, err
 }
 
-// rising returns an error if a grant that began after another grant had returned has no newer
-// token. Two overlapping grants can have the same token if a change was sent again, because a
-// repeated change grants nothing new.
+// rising returns an error if a grant that began after another had returned has no newer token. Two
+// overlapping grants can have the same token if a change was sent again, because a repeated change
+// grants nothing new.
 func (s *tally) rising() error {
 	for _, a := range s.tokens {
 		for _, b := range s.tokens {

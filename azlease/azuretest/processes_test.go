@@ -21,12 +21,11 @@ import (
 	"github.com/fencedlease/lease/internal/check/processes"
 )
 
-// fast is the rate of the server's clock, compared with real time. At this rate, the shortest lease
-// of the service, which lasts 15 seconds, lasts one second for the processes.
+// fast is the rate of the server's clock, compared with real time. At this rate, the shortest lease of
+// the service, 15 seconds, lasts one second for the processes.
 const fast = 15
 
-// asServer is an environment variable. If it is set, the process runs as a server. The value is the
-// address to listen on.
+// asServer is an environment variable. If it is set, the process runs as a server at the address in it.
 const asServer = "AZURETEST_SERVER"
 
 func TestMain(m *testing.M) {
@@ -107,8 +106,8 @@ type slowedStore struct{ slowed }
 func (s slowedStore) Authority() lease.Authority { return s.slowed }
 
 // SPEC G1, G2, H9: the server is paused and resumed, and connections are cut, while three processes
-// that hold a lease in turns are paused, resumed and killed. No stale write passes the guard, and
-// no holder believes that it holds the lease while another holder has it.
+// that hold a lease in turns are paused, resumed and killed. No stale write passes the guard, and no
+// holder believes that it holds the lease while another has it.
 func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	rounds := 60

@@ -21,7 +21,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// holder makes a Session at a Container. The Session is closed at the end of the test.
+// holder makes a Session at a Container. It is closed at the end of the test.
 func holder(t testing.TB, leases *azlease.Container, owner string, d time.Duration) *session.Session {
 	t.Helper()
 	s, err := leases.Lease("job", &session.Options{Owner: owner, Duration: d, Logger: slog.New(slog.DiscardHandler)})
@@ -45,15 +45,13 @@ func mustAcquire(t testing.TB, s *session.Session) lease.Token {
 	return tok
 }
 
-// SPEC H13. A holder learns of a break at its next renewal. The holder keeps the lease at least
-// until 2.1 seconds before the end of the grace period. The holder is warned once, and again if a
-// second break shortens the grace period.
+// SPEC H13. A holder learns of a break at its next renewal, and keeps the lease at least until 2.1 seconds
+// before the end of the grace period. It is warned once, and again if a second break shortens that.
 func TestBreakWithGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases, d := newLeases(t)
-		// A holder loses less than a second because the service truncates the remaining time, and a
-		// second because azlease subtracts one. A holder also loses less than 0.1 s because a Session
-		// allows for the drift of clocks.
+		// A holder loses less than a second because the service truncates the remaining time, a second
+		// that azlease subtracts, and less than 0.1 s because a Session allows for clock drift.
 		const loss = 2100 * time.Millisecond
 		// The holder renews often, and loses no time of the grace period with any renewal.
 		s, err := leases.Lease("job", &session.Options{Duration: time.Minute, RenewInterval: 3 * time.Second, Logger: slog.New(slog.DiscardHandler)})
@@ -178,8 +176,8 @@ func TestInspectBroken(t *testing.T) {
 }
 
 // SPEC H3. If an acquire was given up, and its grant arrives later, the holder does not believe the
-// grant, and the grant is undone. The test delays each exchange of the acquire in turn. The service
-// never reports the ID in force.
+// grant, which is undone. Each exchange of the acquire is delayed in turn. The service never reports
+// the ID in force.
 func TestLateGrants(t *testing.T) {
 	for _, action := range []lease.Action{lease.ActionAcquire, lease.ActionRead, lease.ActionWrite} {
 		for n := 1; n <= 3; n++ {
@@ -209,8 +207,8 @@ func TestLateGrants(t *testing.T) {
 	}
 }
 
-// If the lease is not in force, the service itself refuses a write to the blob. The test writes
-// after a break, and after another holder has acquired the lease.
+// If the lease is not in force, the service itself refuses a write to the blob: after a break, and
+// after another holder has acquired the lease.
 func TestFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases, d := newLeases(t)

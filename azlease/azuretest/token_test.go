@@ -213,8 +213,7 @@ func TestLastTokenOfAGeneration(t *testing.T) {
 	}
 }
 
-// Many acquires of new names at the same time take only a few generations from the floor blob, and
-// each acquire gets a token.
+// Many acquires of new names at once take only a few generations from the floor blob, and each gets a token.
 func TestFloorIsShared(t *testing.T) {
 	d := newDouble(t, nil)
 	count := &counter{Transporter: d.transport()}
@@ -236,8 +235,7 @@ func TestFloorIsShared(t *testing.T) {
 	}
 }
 
-// If a token cannot be written, the acquire is not granted: azlease releases the lease, and the
-// outcome is unknown.
+// If a token cannot be written, azlease releases the lease, and the outcome of the acquire is unknown.
 func TestTokenThatCannotBeWritten(t *testing.T) {
 	d := newDouble(t, nil)
 	way := faulty(t, d.transport(), leasefault.Nth(3, lease.ActionWrite, leasefault.FailRequest))
@@ -252,8 +250,7 @@ func TestTokenThatCannotBeWritten(t *testing.T) {
 	must(t, leases, "job", acquire(idB, time.Minute))
 }
 
-// The metadata names the holder in a readable form, and does not disclose the ID. The entries of
-// other programs stay in the metadata.
+// The metadata names the holder in a readable form, without its ID, and keeps the entries of other programs.
 func TestMetadata(t *testing.T) {
 	d := newDouble(t, nil)
 	sdk := client(t, d.url(), d.transport())
@@ -290,8 +287,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// A renewal by a process that has not seen the grant finds its token in the metadata. An ID that
-// was acquired without azlease has no token.
+// A renewal by a process that has not seen the grant finds its token in the metadata. An ID that was
+// acquired without azlease has none.
 func TestTokenOfAnotherProcess(t *testing.T) {
 	d := newDouble(t, nil)
 	sdk := client(t, d.url(), d.transport())
@@ -312,8 +309,8 @@ func TestTokenOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// The release of a lease whose token could not be written may arrive late. If the lease was
-// acquired again under the same ID, the late release does not end it.
+// The release of a lease whose token could not be written may arrive late. It does not end a lease that
+// was acquired again under the same ID.
 func TestLateReleaseEndsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDouble(t, nil)
@@ -333,8 +330,7 @@ func TestLateReleaseEndsNoLease(t *testing.T) {
 	})
 }
 
-// If the write of a token arrives late, and newer tokens were granted under the same ID, the
-// service refuses the late write.
+// The service refuses a late write of a token if newer tokens were granted under the same ID.
 func TestLateTokenIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDouble(t, nil)
@@ -359,8 +355,8 @@ func TestLateTokenIsNotWritten(t *testing.T) {
 	})
 }
 
-// If a lease is broken before its token is written, the acquire is neither granted nor refused,
-// because the service had already carried out the acquire.
+// If a lease is broken before its token is written, the acquire is neither granted nor refused, because
+// the service had already carried it out.
 func TestBrokenBeforeItsToken(t *testing.T) {
 	d := newDouble(t, nil)
 	admin := open(t, client(t, d.url(), d.transport()))

@@ -14,9 +14,9 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// faulty returns a transport for the SDK's requests, which injects the faults of a script. In the
-// script, a lease operation has the action of the same name. A read of the blob is ActionRead, and
-// any other write of a blob, such as that of a token, is ActionWrite.
+// faulty returns a transport for the SDK's requests, which injects the faults of a script. There, a
+// lease operation has the action of the same name. A read of the blob is ActionRead, and any other
+// write of a blob, such as that of a token, is ActionWrite.
 func faulty(t testing.TB, way policy.Transporter, lines ...leasefault.Line[lease.Action]) policy.Transporter {
 	f := &faultyWay{answers: map[uint64]answer{}}
 	f.script = leasefault.Script(&exchanges{f, way}, lines...)
@@ -74,8 +74,8 @@ func actionOf(r *http.Request) lease.Action {
 	return lease.ActionWrite
 }
 
-// exchanges is the authority to which the script passes its requests. It sends the HTTP request in
-// the context, and its result holds the number of the answer.
+// exchanges is the authority to which the script passes its requests. It sends the HTTP request in the
+// context, and its result holds the number of the answer.
 type exchanges struct {
 	f   *faultyWay
 	way policy.Transporter

@@ -1,5 +1,5 @@
-// Fence shows how the Blob service refuses a write from a holder that has lost its lease. The program
-// creates the container if the container does not exist.
+// Fence shows how the Blob service refuses a write from a holder that has lost its lease. It creates
+// the container if there is none.
 //
 //	go run ./examples/fence
 package main
