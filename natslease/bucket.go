@@ -13,12 +13,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// checkBucket returns a [*lease.FieldError] if the configuration of the stream does not suit
-// leases, for example because NATS would remove records by itself. If the configuration suits
-// leases, checkBucket returns nil.
-//
-// checkBucket accepts AllowDirect, because the Store never uses direct reads. NATS sets AllowDirect
-// by default.
+// checkBucket returns a [*lease.FieldError] if the configuration of the stream does not suit leases,
+// for example because NATS would remove records by itself. It accepts AllowDirect, which NATS sets by
+// default, because the Store never uses direct reads.
 func checkBucket(c jetstream.StreamConfig, subjects string) error {
 	for _, rule := range []struct {
 		broken              bool
@@ -46,8 +43,8 @@ func checkBucket(c jetstream.StreamConfig, subjects string) error {
 	return nil
 }
 
-// needMajor and needMinor are the two numbers of the oldest server version that a Store can use.
-// Older servers do not support the header with which a Store confirms a read.
+// needMajor and needMinor are the two numbers of the oldest server version that a Store can use. Older
+// servers do not support the header with which it confirms a read.
 const needMajor, needMinor = 2, 12
 
 // checkVersion returns a [*lease.FieldError] if the server of the connection is too old.
@@ -63,8 +60,7 @@ func checkVersion(nc *nats.Conn) error {
 	return &lease.FieldError{Field: "Server.Version", Value: strconv.Quote(version), Bound: fmt.Sprintf("must be %d.%d or newer, on every server of the cluster", needMajor, needMinor), Code: lease.ErrOption}
 }
 
-// checkOnce checks the bucket, unless it has been checked already. One check serves all requests that
-// wait for it.
+// checkOnce checks the bucket, unless that was done already. One check serves all requests that wait for it.
 func (e *engine) checkOnce(ctx context.Context) error {
 	if e.checked.Load() {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A greeter is a server that only lets a client connect, and tells the client its version.
+// A greeter is a server that only lets a client connect and tells it its version.
 type greeter string
 
 func (version greeter) InProcessConn() (net.Conn, error) {

@@ -22,10 +22,9 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// An engine implements observe.Engine over a bucket of NATS. The version of a lease is the revision
-// of its key. The revision of a key is the sequence number of its last message in the bucket's
-// stream. Sequence numbers keep rising after deletes and purges, so no two messages have the same
-// number.
+// An engine implements observe.Engine over a bucket of NATS. The version of a lease is the revision of
+// its key: the sequence number of its last message in the bucket's stream. Sequence numbers keep rising
+// after deletes and purges, so no two messages have the same number.
 type engine struct {
 	js            jetstream.JetStream
 	nc            *nats.Conn
@@ -56,17 +55,15 @@ func newEngine(js jetstream.JetStream, bucket string) *engine {
 // subject returns the subject of a key.
 func (e *engine) subject(key string) string { return "$KV." + e.bucket + "." + key }
 
-// emptyValue is the value of a new key. emptyValue has no epoch, so lowestEpoch supplies the epoch.
-// The write that creates a key must not grant the lease, because the client would have to choose
-// the token before the write. Between the choice and the write, other clients could create the key,
-// grant newer tokens, and delete the key. The late creation could then grant an old token.
+// emptyValue is the value of a new key. It has no epoch, so lowestEpoch supplies one. The write that
+// creates a key must not grant the lease, because the client would have to choose the token before the
+// write. In between, other clients could create the key, grant newer tokens, and delete the key. The
+// late creation could then grant an old token.
 var emptyValue = observe.Kept{}
 
-// Load reads the key from the leader of the stream. If the key does not exist, Load creates it.
-//
-// A server that is no longer the leader still answers reads until it notices that it has lost the
-// leadership. Load therefore confirms that a value is current before it returns the value. The
-// creation of a key needs no confirmation.
+// Load reads the key from the leader of the stream, or creates it if it does not exist. Before it
+// returns a value, it confirms that the value is current, because a server that has lost the leadership
+// still answers reads until it notices. A creation needs no confirmation.
 func (e *engine) Load(ctx context.Context, name string) (found observe.Entry, err error) {
 	if err := e.checkOnce(ctx); err != nil {
 		return observe.Entry{}, err
@@ -85,14 +82,13 @@ func (e *engine) Load(ctx context.Context, name string) (found observe.Entry, er
 	return found, nil
 }
 
-// Open does the same as Load. If Open created the key without reading it first, Open would need as
-// many round trips as Load.
+// Open does the same as Load: a creation of the key without a read would need as many round trips.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// Swap replaces the value of a key only if the revision of the key still equals the parameter old. If
-// Swap returns [lease.ErrConflict], the returned entry is empty.
+// Swap replaces the value of a key only if its revision still equals the parameter old. With
+// [lease.ErrConflict], it returns an empty entry.
 func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
 	revision, err := strconv.ParseUint(old, 10, 63)
 	if err != nil || revision == 0 {
@@ -121,8 +117,8 @@ func (e *engine) Revision(ctx context.Context) (int64, error) {
 	return int64(revision), err
 }
 
-// readCurrent reads a key and calls f with the message. If the function f returns
-// [lease.ErrConflict], the message might be out of date, so readCurrent reads the key again.
+// readCurrent reads a key and calls f with the message. If f returns [lease.ErrConflict], the message
+// might be out of date, so readCurrent reads the key again.
 func (e *engine) readCurrent(ctx context.Context, key string, f func(message) error) error {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()
@@ -142,8 +138,7 @@ func (e *engine) readCurrent(ctx context.Context, key string, f func(message) er
 	}
 }
 
-// If ctx ended before a read was finished, addConflict adds the last conflict to the error of the
-// read.
+// addConflict adds the last conflict to the error of a read if ctx ended before the read was finished.
 func (e *engine) addConflict(ctx context.Context, key string, err, conflict error) error {
 	if err == nil || conflict == nil || ctx.Err() == nil {
 		return err
@@ -176,12 +171,11 @@ func (m message) absent() bool {
 	return m.revision == 0 || m.header.Get(operationHeader) != "" || m.header.Get(reasonHeader) != ""
 }
 
-// attemptTimeout is how long a client waits for the answer to a read-only request before it sends
-// the request again. No server answers a request that arrives while the stream has no leader.
+// attemptTimeout is how long a client waits for the answer to a read-only request before it repeats the
+// request. No server answers a request that arrives while the stream has no leader.
 const attemptTimeout = time.Second
 
-// read returns the last message under a key. The answer comes from the leader of the stream. The
-// answer can be stale, because a server that is no longer the leader can still answer.
+// read returns the last message under a key, from the leader of the stream. It can be stale: see Load.
 func (e *engine) read(ctx context.Context, key string) (message, error) {
 	subject := e.api + "STREAM.MSG.GET." + e.stream
 	call := e.call("read", key, subject)
@@ -200,9 +194,8 @@ func (e *engine) read(ctx context.Context, key string) (message, error) {
 	return m, call.explain(err)
 }
 
-// sendRepeatedly calls the function send. If the call times out, sendRepeatedly calls the function
-// again, until ctx is done. sendRepeatedly returns the result of the last call. The request must be
-// read-only, because NATS can execute it more than once.
+// sendRepeatedly calls send, and again after each time-out until ctx is done. It returns the result of
+// the last call. The request must be read-only, because NATS can execute it more than once.
 func sendRepeatedly[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
@@ -245,19 +238,17 @@ func parse(key string, answer []byte) (message, error) {
 	return m, nil
 }
 
-// confirm returns nil if the given revision of the key was current at some time during the call. If
-// confirm cannot prove that the revision was current, it returns an error, usually
-// [lease.ErrConflict]. To find out whether the revision is current, confirm writes to the key
-// confirmKey. The server accepts the write only if the given revision is still the last revision of
-// the key. Only a leader that a majority of servers follows can acknowledge the write, and a leader
-// with a majority has received every earlier revision.
+// confirm returns nil if the given revision of the key was current at some time during the call. If it
+// cannot prove this, it returns an error, usually [lease.ErrConflict]. For the proof, it writes to the
+// key confirmKey. The server accepts the write only if the given revision is still the last one of the
+// key. Only a leader that a majority of servers follows can acknowledge the write, and such a leader
+// has received every earlier revision.
 func (e *engine) confirm(ctx context.Context, key string, revision uint64) error {
 	_, err := e.publish(ctx, "confirm", confirmKey, nil, jetstream.WithExpectLastSequenceForSubject(revision, e.subject(key)))
 	return err
 }
 
-// put replaces the value of a key if the last revision of the key is the given revision. The
-// revision 0 means that the key must not exist.
+// put replaces the value of a key if its last revision is the given one; 0 means that there must be no key.
 func (e *engine) put(ctx context.Context, key string, revision uint64, next observe.Kept) (observe.Entry, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {
@@ -270,17 +261,16 @@ func (e *engine) put(ctx context.Context, key string, revision uint64, next obse
 	return e.newEntry(next, written, true), nil
 }
 
-// While the stream has no leader, no server receives a published message. If no server has received
-// a message, the client publishes the message again, up to noLeaderTries times, with a pause of
-// noLeaderWait before each try.
+// While the stream has no leader, no server receives a published message. The client then publishes it
+// again, up to noLeaderTries times, with a pause of noLeaderWait before each try.
 const noLeaderWait, noLeaderTries = 100 * time.Millisecond, 20
 
-// busyTries is the maximum number of times that a client repeats a message that NATS has refused.
-// NATS refuses a message while another write of the same key is in progress.
+// busyTries is the maximum number of times that a client repeats a message that NATS has refused
+// because another write of the same key is in progress.
 const busyTries = 20
 
-// errBusy means that NATS refused every attempt to write a key, because other writes of the key were
-// in progress. An errBusy is also a [lease.ErrConflict].
+// errBusy means that NATS refused every attempt to write a key, because other writes of it were in
+// progress. It is also a [lease.ErrConflict].
 var errBusy error = busyError{}
 
 type busyError struct{}
@@ -288,8 +278,8 @@ type busyError struct{}
 func (busyError) Error() string { return "other writes of the key were in progress" }
 func (busyError) Unwrap() error { return lease.ErrConflict }
 
-// publish writes a value if the given condition holds, and returns the revision of the value. If
-// publish returns [lease.ErrConflict], the value was certainly not written.
+// publish writes a value if the given condition holds, and returns its revision. If publish returns
+// [lease.ErrConflict], the value was certainly not written.
 func (e *engine) publish(ctx context.Context, what, key string, value []byte, condition ...jetstream.PublishOpt) (uint64, error) {
 	subject := e.publishPrefix + e.subject(key)
 	call := e.call(what, key, subject)
@@ -313,8 +303,7 @@ func (e *engine) publish(ctx context.Context, what, key string, value []byte, co
 		if !errors.As(err, &refused) {
 			err = call.explain(err)
 			if busy > 0 {
-				// It is unknown whether NATS applied the last try, so the error must not be a
-				// conflict.
+				// It is unknown whether NATS applied the last try, so the error must not be a conflict.
 				err = fmt.Errorf("%w; before that, %v", err, errBusy)
 			}
 			return 0, err
@@ -334,8 +323,8 @@ func (e *engine) publish(ctx context.Context, what, key string, value []byte, co
 	}
 }
 
-// pause waits for a random time before the n-th retry. The upper bound grows with n, up to 20 ms.
-// If ctx is done, pause returns ctx.Err().
+// pause waits for a random time before the n-th retry. Its upper bound grows with n, up to 20 ms. If
+// ctx is done, pause returns ctx.Err().
 func pause(ctx context.Context, n int) error {
 	timer := time.NewTimer(rand.N(min(time.Duration(n+1)*time.Millisecond, 20*time.Millisecond)))
 	defer timer.Stop()
@@ -364,9 +353,9 @@ func (e *engine) entry(m message) (observe.Entry, error) {
 	return e.newEntry(kept, m.revision, m.header.Get(writerHeader) == writer), nil
 }
 
-// newEntry returns the entry for a value and its revision. If the value was written by hand,
-// byStore is false. Epochs that come from a revision begin at the floor: every grant of a Store with a
-// floor has an epoch below the floor plus its revision, so the epoch is new even after a deletion.
+// newEntry returns the entry for a value and its revision. If the value was written by hand, byStore is
+// false. Epochs that come from a revision begin at the floor: every grant of a Store with a floor has
+// an epoch below the floor plus its revision, so the epoch is new even after a deletion.
 func (e *engine) newEntry(kept observe.Kept, revision uint64, byStore bool) observe.Entry {
 	if kept == emptyValue || !byStore {
 		kept.Record.Epoch = max(kept.Record.Epoch, min(e.floor+lowestEpoch(revision), math.MaxInt64))
@@ -374,12 +363,11 @@ func (e *engine) newEntry(kept observe.Kept, revision uint64, byStore bool) obse
 	return observe.Entry{Kept: kept, Version: strconv.FormatUint(revision, 10), Revision: int64(revision)}
 }
 
-// lowestEpoch returns the lowest epoch that a key can have at the given revision. A new key has the
-// lowest epoch. A value that was written by hand gets at least the lowest epoch.
+// lowestEpoch returns the lowest epoch that a key can have at the given revision. A new key has this
+// epoch, and a value that was written by hand gets at least this.
 //
-// Every grant has a revision that is higher than its epoch. A key that is created at revision r has
-// the epoch r-1. The first grant under the key has the epoch r and a revision above r. Each later
-// grant raises the epoch by one and the revision by at least one. The revision at which a deleted
-// key is created again is above all revisions of the old key. The lowest epoch of the new key is
-// therefore higher than all epochs of the old key.
+// Every grant has a revision that is higher than its epoch. A key that is created at revision r has the
+// epoch r-1. Its first grant has the epoch r and a revision above r. Each later grant raises the epoch
+// by one and the revision by at least one. The revision at which a deleted key is created again is
+// above all revisions of the old key, so its lowest epoch is higher than all epochs of the old key.
 func lowestEpoch(revision uint64) uint64 { return revision - 1 }

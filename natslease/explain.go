@@ -26,9 +26,8 @@ func (e *engine) call(what, key, subject string) call {
 	return call{e, what, key, subject, e.nc.LastError(), e.server.Sending()}
 }
 
-// explain adds the name of the key or bucket to an error of NATS. For some errors, explain also
-// adds advice on how to fix the cause. If no retry can succeed, the result is a
-// [lease.PermanentError].
+// explain adds the name of the key or bucket to an error of NATS, and for some errors also advice on
+// how to fix the cause. If no retry can succeed, the result is a [lease.PermanentError].
 func (c call) explain(err error) error {
 	if err == nil {
 		return nil
@@ -84,11 +83,9 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
-// missingPermission finds out whether the request got no answer because the user has no permission
-// for the request. If a permission is missing, missingPermission returns two values: advice that
-// names the permission, and the error that NATS reported. If no permission is missing, the result
-// violation is nil. If a permission is missing, NATS does not answer the request, but reports an
-// error of the connection.
+// missingPermission finds out whether the request got no answer because the user has no permission for
+// it: NATS then reports an error of the connection instead. missingPermission then returns advice that
+// names the permission, and that error. Otherwise the result violation is nil.
 func (c call) missingPermission(err error) (advice string, violation error) {
 	last := c.nc.LastError()
 	if !isTimeout(err) || !errors.Is(last, nats.ErrPermissionViolation) {
@@ -106,8 +103,7 @@ func (c call) missingPermission(err error) (advice string, violation error) {
 	return "", nil
 }
 
-// inboxPrefix returns the prefix of the client's inbox subjects. The client receives the answers to
-// its requests on its inbox subjects.
+// inboxPrefix returns the prefix of the inbox subjects, on which the client receives its answers.
 func inboxPrefix(nc *nats.Conn) string {
 	if nc.Opts.InboxPrefix != "" {
 		return nc.Opts.InboxPrefix + "."
@@ -126,8 +122,8 @@ func (c call) permission() string {
 	return c.subject
 }
 
-// advice returns a text that says how to fix the cause of an error. advice also reports whether the
-// error is permanent. After a permanent error, no retry can succeed.
+// advice returns a text that says how to fix the cause of an error, and reports whether the error is
+// permanent: no retry can succeed.
 func (c call) advice(err error) (advice string, permanent bool) {
 	var refused *jetstream.APIError
 	switch {
@@ -164,9 +160,8 @@ const (
 	errStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// A client should detect within maxDetection that its connection has died silently. If the ping
-// interval of a client makes the detection slower, the text of a timeout error recommends
-// ConnectOptions.
+// maxDetection is how soon a client should detect that its connection has died silently. If its ping
+// interval makes that slower, the text of a timeout error recommends ConnectOptions.
 const maxDetection = 15 * time.Second
 
 // timeoutAdvice returns the advice for a request that got no answer in time.

@@ -28,9 +28,8 @@ const (
 	infiniteCounts      = 30 * time.Second // an infinite lease is renewed as one of this duration
 )
 
-// A gate bounds the writes under way, and lets renewals overtake all others. It refuses a new lease if
-// the renewals of the leases that the Store holds already need half of the writes that were made when
-// there were many under way.
+// A gate bounds the writes under way, and lets renewals overtake all others. It refuses a new lease if the
+// renewals of the Store's leases already need half of the writes that were made when many were under way.
 type gate struct {
 	mu       sync.Mutex
 	underWay int

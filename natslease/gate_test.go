@@ -61,7 +61,7 @@ func TestGateSendsRenewalsFirst(t *testing.T) {
 }
 
 // A gate that has measured 100 writes a second admits leases whose renewals need 50. A lease that it
-// holds is always admitted. What is released, lost to another or not renewed makes room, and the
+// holds is always admitted. Leases that are released, lost to another or not renewed make room, and the
 // measurement stops counting after a while.
 func TestGateRefusesWhatDoesNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

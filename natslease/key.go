@@ -11,14 +11,14 @@ import (
 // escape is the first character of an escaped byte in a key. Two upper-case hex digits follow.
 const escape = '='
 
-// confirmKey is the key that engine.confirm writes to. No lease is stored under this key, because
-// every '=' in the key of a lease is followed by two hex digits.
+// confirmKey is the key that engine.confirm writes to. It is not the key of a lease, where two hex
+// digits follow every '='.
 const confirmKey = "=confirm"
 
-// encode returns the key for a name. Letters, digits, '-', '/' and '_' stay as they are. A dot is
-// escaped only at the beginning, at the end, and after another dot. Dots divide a key into parts,
-// and NATS allows no empty part. Every other byte is escaped. A leading "_kv" is also escaped,
-// because NATS reserves keys with that prefix.
+// encode returns the key for a name. Letters, digits, '-', '/' and '_' stay as they are. Every other
+// byte is escaped, but a dot only at the beginning, at the end, and after another dot: dots divide a
+// key into parts, and NATS allows no empty part. A leading "_kv" is also escaped, because NATS reserves
+// keys with that prefix.
 func encode(name string) string {
 	var key strings.Builder
 	for i := range len(name) {
@@ -31,7 +31,7 @@ func encode(name string) string {
 	return key.String()
 }
 
-// isPlain reports whether encode copies the byte name[i] to the key without escaping the byte.
+// isPlain reports whether encode copies the byte name[i] to the key without escaping it.
 func isPlain(name string, i int) bool {
 	switch c := name[i]; c {
 	case '-', '/':
@@ -54,8 +54,7 @@ func isAlphanumeric(c byte) bool {
 	return false
 }
 
-// decode returns the name for which encode returns the given key. If there is no such name, decode
-// returns false.
+// decode returns the name for which encode returns the given key, or false if there is none.
 func decode(key string) (name string, ok bool) {
 	var b strings.Builder
 	for rest := key; rest != ""; {

@@ -8,8 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// validKey matches the keys that the documents of NATS allow: parts of the listed characters, with
-// dots between the parts.
+// validKey matches the keys that the documents of NATS allow: parts of these characters, divided by dots.
 var validKey = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
 
 // SPEC S6: each name has its own key, and the key is valid.

@@ -14,20 +14,18 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// List returns the leases whose names begin with prefix, sorted by name. List first requests the
-// names from NATS. Next, List reads the leases, up to 64 at the same time, and confirms each read
-// as Load does. Each lease takes two round trips to NATS.
+// List returns the leases whose names begin with prefix, sorted by name. It first requests the names
+// from NATS, and then reads the leases, up to 64 at the same time. It confirms each read as Load does,
+// so each lease takes two round trips to NATS.
 //
-// A Store starts to count down the remaining time of a lease when it first sees the current version
-// of the lease. If the current version was written long before the Store first saw it, the lease
-// has less time left than the Store counts. The lease never has more time left than List reports.
-// List can report a lease as leased although its holder is dead. If the holder of a lease is dead,
-// List reports the lease as expired as soon as the Store has counted the remaining time down to
-// zero. To find out which leases are still renewed, call List, wait for the longest duration of the
-// listed leases, and call List again.
+// A Store counts down the remaining time of a lease from when it first sees the current version. If
+// that was written long before, the lease has less time left than List reports, but never more. A lease
+// whose holder is dead is reported as leased until the countdown reaches zero, and then as expired. To
+// find out which leases are still renewed, call List twice, and wait in between for the longest
+// duration of the listed leases.
 //
-// If the Store already remembers [Options.Names] names, it starts no countdown for a lease that it
-// sees only in lists. Every list then shows such a lease as leased, even if its holder is dead.
+// If the Store already remembers [Options.Names] names, it starts no countdown for a lease that it sees
+// only in lists. Every list then shows such a lease as leased, even if its holder is dead.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
@@ -35,10 +33,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 // atOnce is the maximum number of leases that List reads at the same time.
 const atOnce = 64
 
-// List reads all names and then yields their leases. List uses no NATS consumer, because a consumer
-// on a server that lags behind delivers stale values. A consumer can miss a lease that is renewed
-// often. A consumer delivers keys in the order of their revisions, and each renewal moves the key
-// of the lease to the end of that order.
+// List reads all names and then yields their leases. It uses no NATS consumer: on a server that lags behind,
+// one delivers stale values, and it can miss a lease that is renewed often. A consumer delivers keys in the
+// order of their revisions, and each renewal moves the key of the lease to the end of that order.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
 		if err := e.checkOnce(ctx); err != nil {
@@ -95,12 +92,11 @@ func (e *engine) list(ctx context.Context, name string) (l listed) {
 	return l
 }
 
-// listNames returns the sorted names that begin with prefix. listNames misses no name whose key
-// existed when listNames was called.
+// listNames returns the sorted names that begin with prefix. It misses no name whose key existed before
+// the call.
 //
-// A server that lags behind the leader can answer the request for the names. To detect such a
-// server, listNames first writes a message, and rejects every answer from a server that has not
-// received this message yet.
+// A server that lags behind the leader can answer the request for the names. To detect this, listNames
+// first writes a message, and rejects every answer from a server that has not received it yet.
 func (e *engine) listNames(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()

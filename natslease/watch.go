@@ -24,17 +24,15 @@ const (
 	keepUnused = 10 * time.Second
 )
 
-// A consumer also sends messages that are not in the bucket, such as heartbeats. Messages that are
-// not in the bucket have the following headers.
+// A consumer also sends messages that are not in the bucket, such as heartbeats, with these headers.
 const (
 	statusHeader    = "Status"
 	heartbeatStatus = "100"                // the status of a heartbeat
 	lastConsumer    = "Nats-Last-Consumer" // in a heartbeat: the number of messages that the consumer has sent
 )
 
-// Watch creates a consumer for the key, and returns once NATS has confirmed the consumer. The
-// consumer lives in the memory of one server. If the server of the consumer fails, the watch is
-// lost.
+// Watch creates a consumer for the key, and returns once NATS has confirmed it. It lives in the memory
+// of one server, and if that fails, the watch is lost.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := encode(name)
 	if err := e.checkOnce(ctx); err != nil {
@@ -108,7 +106,7 @@ func (w *watch) receive(m *nats.Msg) {
 	}
 }
 
-// take counts m and sends a signal. take returns false if a message before m is missing.
+// take counts m and sends a signal. It returns false if a message before m is missing.
 func (w *watch) take(m *nats.Msg) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -20,8 +20,7 @@ func must(b *testing.B, err error) {
 	}
 }
 
-// engines calls f with a single server, and with three servers that each have a replica of the
-// bucket.
+// engines calls f with a single server, and with three servers that each have a replica of the bucket.
 func engines(b *testing.B, f func(b *testing.B, js jetstream.JetStream, replicas int)) {
 	b.Run("R1", func(b *testing.B) { f(b, client(b, newChild(b).url()), 1) })
 	b.Run("R3", func(b *testing.B) {
@@ -50,8 +49,8 @@ func BenchmarkRenew(b *testing.B) {
 	})
 }
 
-// BenchmarkAcquireRelease compares an acquire and a release with a lock without a library. Such a
-// lock creates a key with a time to live, and deletes the key by its revision.
+// BenchmarkAcquireRelease compares an acquire and a release with a lock without a library, which
+// creates a key with a time to live, and deletes it by its revision.
 func BenchmarkAcquireRelease(b *testing.B) {
 	engines(b, func(b *testing.B, js jetstream.JetStream, replicas int) {
 		ctx := context.Background()
@@ -78,8 +77,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	})
 }
 
-// BenchmarkRefusal compares an acquire of a lease that another holder has with a direct read of the
-// key.
+// BenchmarkRefusal compares an acquire of a lease that another holder has with a direct read of the key.
 func BenchmarkRefusal(b *testing.B) {
 	engines(b, func(b *testing.B, js jetstream.JetStream, _ int) {
 		ctx := context.Background()
@@ -97,8 +95,8 @@ func BenchmarkRefusal(b *testing.B) {
 	})
 }
 
-// BenchmarkTakeOver measures the time from the crash of a holder to the grant of a waiting
-// contender, with a lease of two seconds. Run the benchmark with -benchtime 5x.
+// BenchmarkTakeOver measures the time from the crash of a holder to the grant of a waiting contender,
+// with a lease of two seconds. Run it with -benchtime 5x.
 func BenchmarkTakeOver(b *testing.B) {
 	const term = 2 * time.Second
 	ctx := context.Background()

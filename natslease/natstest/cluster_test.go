@@ -26,8 +26,7 @@ type cluster struct {
 	routes  map[[2]int]*enginetest.Proxy // from one member to another
 }
 
-// clusters limits how many clusters run at the same time, because nine servers keep a small machine
-// busy.
+// clusters limits how many clusters run at once, because nine servers keep a small machine busy.
 var clusters = make(chan struct{}, 3)
 
 func newCluster(t testing.TB, replicas int) *cluster {
@@ -108,8 +107,8 @@ func (c *cluster) stepDown(t testing.TB, js jetstream.JetStream) {
 	_, _ = js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+streamName, nil) // fails while there is no leader
 }
 
-// With the bucket on three servers, the leader of the stream is stopped. If a new leader is elected
-// before the lease ends, the lease is not lost.
+// With the bucket on three servers, the leader of the stream is stopped. The lease is not lost if a new
+// leader is elected before it ends.
 func TestStoppedLeaderIsNoLoss(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -145,9 +144,8 @@ func TestStoppedLeaderIsNoLoss(t *testing.T) {
 }
 
 // A holder at a leader that is cut off stops believing that it holds the lease. Only then does a
-// contender at the majority take over, with a newer token. SPEC S8: for a while, the old leader
-// answers as if it were still the leader. The answers of the old leader are stale, and no load
-// returns them.
+// contender at the majority take over, with a newer token. SPEC S8: for a while, the old leader still
+// answers as the leader. Its answers are stale, and no load returns them.
 func TestCutLeader(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -197,8 +195,8 @@ func TestCutLeader(t *testing.T) {
 }
 
 // A client is connected to a leader that is cut off from the other servers, and lives on. Only new
-// connections reach the majority. The Store makes the client connect again as soon as the majority has a
-// leader, and the watch works there, too.
+// connections reach the majority. The Store makes the client connect again as soon as the majority has
+// a leader, and the watch works there, too.
 func TestLeavesACutOffServer(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -241,9 +239,8 @@ func rawRead(js jetstream.JetStream, key string) (string, error) {
 	return string(answer.Message.Data), err
 }
 
-// SPEC S8: any replica can answer a direct read, and the answer of a replica that lags behind is
-// stale. If a store gets such answers to its reads, it rejects them. The store works again when the
-// replica has caught up.
+// SPEC S8: any replica can answer a direct read, and the answer of one that lags behind is stale. A
+// store that gets such answers rejects them, and works again when the replica has caught up.
 func TestDirectReadFromALaggingReplica(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -307,8 +304,7 @@ func TestDirectReadFromALaggingReplica(t *testing.T) {
 	})
 }
 
-// misled serves the API of JetStream under another prefix, and answers each read with the result of
-// the function direct.
+// misled serves the API of JetStream under another prefix, and answers each read with the result of direct.
 func misled(t *testing.T, js jetstream.JetStream, direct func() (*nats.Msg, error)) {
 	t.Helper()
 	relay(t, js, "MISLED.", func(subject string, m *nats.Msg) bool {
@@ -352,8 +348,8 @@ func relay(t *testing.T, js jetstream.JetStream, prefix string, handle func(subj
 	t.Cleanup(func() { _ = sub.Unsubscribe() })
 }
 
-// SPEC S7: if the server of the consumer of a watch stops, the watch is lost. A new watch then
-// works, and sends a signal for a release.
+// SPEC S7: if the server of the consumer of a watch stops, the watch is lost. A new one then works, and
+// sends a signal for a release.
 func TestWatchIsLostWithItsServer(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)

@@ -1,5 +1,5 @@
-// Package natstest tests package natslease against a real NATS server. Package natstest is a
-// separate module, so that users of natslease do not depend on the server.
+// Package natstest tests package natslease against a real NATS server. It is a separate module, so that
+// users of natslease do not depend on the server.
 package natstest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/internal/check/enginetest"
 )
 
-// The test runs all suites. With -short, it runs the suites that take less than a minute, because
-// the behavior of holders depends little on the store.
+// The test runs all suites, and with -short those that take less than a minute, because the behavior of
+// holders depends little on the store.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	suites := []string{"Store", "Authority", "LoadingAuthority"}
@@ -20,9 +20,9 @@ func TestConformance(t *testing.T) {
 	conform(t, shared.url(), 500*time.Millisecond, suites...) // allows stalls of half a second, as on a busy machine
 }
 
-// The suites also pass with the bucket on three servers, and with a client at a server that is not
-// the leader. The test runs alone, because three servers in this process stall for seconds when the
-// rules of several suites begin at once.
+// The suites also pass with the bucket on three servers, and with a client at a server that is not the
+// leader. The test runs alone, because three servers in this process stall for seconds when the rules
+// of several suites begin at once.
 func TestConformanceOfACluster(t *testing.T) {
 	c := newCluster(t, 3)
 	suites := []string{"Store"}

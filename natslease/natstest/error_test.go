@@ -51,9 +51,9 @@ func TestUnreachable(t *testing.T) {
 	says(t, err, nats.ErrConnectionClosed, "natslease.ConnectOptions")
 }
 
-// NATS refuses all writes of a key because another write is in progress. The error of a read says
-// that the key is busy, and does not recommend to look for a server that is cut off. The error of a
-// Swap is a conflict, because nothing was written.
+// NATS refuses all writes of a key because another write is in progress. The error of a read says that
+// the key is busy, and does not recommend looking for a server that is cut off. A Swap returns a
+// conflict, because nothing was written.
 func TestBusyKey(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
@@ -84,9 +84,8 @@ func TestBusyKey(t *testing.T) {
 	says(t, err, lease.ErrConflict, "other writes")
 }
 
-// Watch refuses a name that is too long. If a client sends a subject that is longer than the
-// max_control_line of a server, the server closes the connection, and the client would lose all its
-// leases.
+// Watch refuses a name that is too long. If a client sends a subject above the max_control_line of a
+// server, the server closes the connection, and the client would lose all its leases.
 func TestWatchOfALongName(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
@@ -114,8 +113,7 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// New refuses every bucket that cannot keep leases, and the error names the wrong field of its
-// configuration.
+// New refuses every bucket that cannot keep leases, and names the wrong field of its configuration.
 func TestWrongBuckets(t *testing.T) {
 	t.Parallel()
 	js := client(t, newChild(t).url())
@@ -173,8 +171,7 @@ func TestWrongBuckets(t *testing.T) {
 	}
 }
 
-// The permissions in the documents are enough. If one of these permissions is missing, the error
-// names it.
+// The permissions in the documents are enough. If one of them is missing, the error names it.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	publish := []string{

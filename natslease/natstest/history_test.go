@@ -37,8 +37,7 @@ func TestHistories(t *testing.T) {
 	checkHistories(t, w, []*enginetest.Proxy{p, p, p, p}, runs, 10, 6*time.Millisecond, time.Minute, nil)
 }
 
-// SPEC A2, A4: histories are linearizable on three servers, where a write takes longer and several
-// writes are under way at the same time.
+// SPEC A2, A4: the same holds on three servers, where a write takes longer and several are under way at once.
 func TestHistoriesOfACluster(t *testing.T) {
 	t.Parallel()
 	runs := 1000
@@ -59,8 +58,8 @@ func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 	underFaults(t, w, []*enginetest.Proxy{p, p, other, other}, 120, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
 }
 
-// In a cluster of three members, histories are linearizable while the leader is stopped, steps down
-// or is cut off, and while another member is cut off.
+// In a cluster of three members, histories are linearizable while the leader is stopped, steps down or
+// is cut off, and while another member is cut off.
 func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)

@@ -15,8 +15,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// One process holds 1,000 leases of 10 s at a single server, over one connection, and loses none.
-// With -short, the process holds fewer leases.
+// One process holds 1,000 leases of 10 s, fewer with -short, over one connection, and loses none.
 func TestManyLeases(t *testing.T) {
 	t.Parallel()
 	manyLeases(t, newChild(t).url())

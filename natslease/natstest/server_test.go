@@ -21,8 +21,7 @@ import (
 	"github.com/fencedlease/lease/natslease"
 )
 
-// asServer is an environment variable. If it is set, the test binary runs as a server. The value is
-// a member as JSON.
+// asServer is an environment variable. If it has a member as JSON, the test binary runs as that server.
 const asServer = "NATSTEST_MEMBER"
 
 var (
@@ -32,7 +31,7 @@ var (
 	says, permanent         = enginetest.Says, enginetest.Permanent
 )
 
-// shared is the server of all tests that do not harm their server. The server shared has a bucket.
+// shared is the server of all tests that do not harm their server. It has a bucket.
 var shared *member
 
 func TestMain(m *testing.M) {
@@ -84,7 +83,7 @@ func openStore(endpoint string) (processes.Store, error) {
 	}
 }
 
-// A member is a server. It is a single server or a part of a cluster.
+// A member is a single server or a part of a cluster.
 type member struct {
 	Name, Dir string
 	Client    string   // address for clients
@@ -110,8 +109,7 @@ func port(address string) int {
 	return n
 }
 
-// start starts the member, and returns when clients can connect. A member can be started again with
-// the data that it has stored.
+// start starts the member, also again with the data that it has stored, and returns when clients can connect.
 func (m *member) start() error {
 	o := &server.Options{
 		ServerName: m.Name, Host: "127.0.0.1", Port: port(m.Client), JetStream: true, StoreDir: m.Dir,
@@ -140,7 +138,7 @@ func (m *member) start() error {
 	return nil
 }
 
-// stop ends the member. If the member is a leader, it steps down before it ends.
+// stop ends the member. If it is a leader, it first steps down.
 func (m *member) stop() {
 	m.server.Shutdown()
 	m.server.WaitForShutdown()
@@ -180,8 +178,8 @@ func serve(text string) error {
 	return nil
 }
 
-// A child is a server in a separate process, which a test can pause, resume and kill. The process
-// ends with the tests.
+// A child is a server in a process of its own, which a test can pause, resume and kill. It ends with
+// the tests.
 type child struct {
 	*member
 	*processes.Process
@@ -203,7 +201,7 @@ func newChild(t testing.TB) *child {
 	return c
 }
 
-// start starts the child for the first time or again, and returns when the child is ready.
+// start starts the child for the first time or again, and returns when it is ready.
 func (c *child) start(t testing.TB) {
 	t.Helper()
 	text, err := json.Marshal(c.member)
@@ -215,8 +213,7 @@ func (c *child) start(t testing.TB) {
 	}
 }
 
-// newMembers prepares a cluster of three members. Each member reaches each other member through a
-// proxy.
+// newMembers prepares a cluster of three members, each of which reaches each other through a proxy.
 func newMembers(t testing.TB) (members []*member, routes map[[2]int]*enginetest.Proxy) {
 	t.Helper()
 	const n = 3

@@ -25,8 +25,7 @@ func bucket(t testing.TB, js jetstream.JetStream) jetstream.KeyValue {
 	return kv
 }
 
-// key returns the key of a name, as the documents of natslease describe it. It handles only the
-// names in these tests.
+// key returns the key of a name, as the documents of natslease describe it, for the names in these tests.
 func key(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -40,8 +39,7 @@ func key(name string) string {
 	return b.String()
 }
 
-// aboutLeft matches what is left of a lease of 15 s when it is written. A client may need some time
-// between its read and its write.
+// aboutLeft matches what is left of a lease of 15 s when it is written, some time after the client's read.
 var aboutLeft = regexp.MustCompile(`"left":"1[0-4][.0-9]*s"`)
 
 // The record has the format in the documents, and `nats kv get` shows it.
@@ -63,8 +61,8 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// A renewal and a release take one exchange each. An acquire takes one exchange if the store has
-// seen the current version of the lease.
+// A renewal and a release take one exchange each, and so does an acquire of a version that the store
+// has seen.
 func TestExchanges(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
@@ -113,9 +111,8 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// SPEC S2, S3: after a key is deleted or purged by hand, or restored from an old copy, new tokens
-// are newer, and no version recurs. The test checks a Store that remembers the lease, and a new
-// Store.
+// SPEC S2, S3: after a key is deleted or purged by hand, or restored from an old copy, new tokens are
+// newer, and no version recurs, for a Store that remembers the lease and for a new one.
 func TestTokensOutliveTheKey(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
@@ -164,8 +161,8 @@ func TestTokensOutliveTheKey(t *testing.T) {
 	}
 }
 
-// If an epoch that was written by hand is above the revision, tokens rise from this epoch while the
-// key exists. If the key is deleted, the epoch is lost, as the documents say.
+// If an epoch that was written by hand is above the revision, tokens rise from it while the key exists.
+// If the key is deleted, the epoch is lost, as the documents say.
 func TestEpochByHandAboveTheRevision(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
@@ -185,8 +182,7 @@ func TestEpochByHandAboveTheRevision(t *testing.T) {
 	}
 }
 
-// SPEC S2, S3: after a server is killed, its revisions continue to rise, even if the bucket was
-// emptied before.
+// SPEC S2, S3: after a server is killed, its revisions still rise, even if the bucket was emptied before.
 func TestTokensOutliveARestart(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
@@ -317,8 +313,7 @@ func TestOpenBeforeTheServerIsUp(t *testing.T) {
 	})
 }
 
-// SPEC S6: different names have different leases, for all characters and for the longest names.
-// Different buckets have different leases, too.
+// SPEC S6: different names and buckets have different leases, for all characters and the longest names.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
@@ -359,8 +354,7 @@ func TestWaitingCostsNothing(t *testing.T) {
 	enginetest.WaitingCostsNothing(t, store(t, js, nil), holder, t.Name(), 0, 3, func() int { return int(js.Conn().Stats().OutMsgs) })
 }
 
-// SPEC S10: each renewal moves a lease to the end of the stream. Even if a lease is renewed all the
-// time, every list contains the lease.
+// SPEC S10: each renewal moves a lease to the end of the stream. Even so, every list contains the lease.
 func TestListMissesNothingThatMoves(t *testing.T) {
 	t.Parallel()
 	endpoint := newChild(t).url()

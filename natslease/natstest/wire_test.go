@@ -19,11 +19,9 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// A wire reads the data between clients and NATS, and adds the exchanges about one key to a
-// history. It reads the protocol itself, so it depends only on the text form of a record.
-//
-// A read alone does not count, because its answer can be stale. Only the confirmation of a read
-// shows that the version was current.
+// A wire reads the data between clients and NATS, and adds the exchanges about one key to a history. It
+// reads the protocol itself, so it depends only on the text form of a record. A read alone does not
+// count, because its answer can be stale. Only its confirmation shows that the version was current.
 type wire struct {
 	mu      sync.Mutex
 	subject string             // of the key
@@ -58,8 +56,7 @@ func (w *wire) end() {
 	w.history = nil
 }
 
-// connection returns two writers, to which the proxy writes the data of the two directions of a new
-// connection.
+// connection returns two writers, to which the proxy writes the two directions of a new connection.
 func (w *wire) connection() (requests, answers io.Writer) {
 	if w == nil {
 		return io.Discard, io.Discard
@@ -136,8 +133,7 @@ func (w *wire) answer(subject, _ string, header nats.Header, data []byte) {
 	}
 }
 
-// version returns the snapshot of a record at a revision. The epoch of a record that was just
-// created comes from its revision.
+// version returns the snapshot of a record at a revision, which supplies the epoch of a new record.
 func version(r lease.Record, revision uint64) lease.Snapshot {
 	if r == (lease.Record{}) {
 		r.Epoch = revision - 1
@@ -178,8 +174,7 @@ func (p *protocol) Write(b []byte) (int, error) {
 	}
 }
 
-// message handles the message that a line announces, and returns the length of the message. If the
-// line announces no message, the length is 0.
+// message handles the message that a line announces, and returns its length, or 0 if there is no message.
 func (p *protocol) message(words []string, rest []byte) (n int, ok bool) {
 	if len(words) == 0 {
 		return 0, true
