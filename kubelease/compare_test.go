@@ -53,9 +53,8 @@ func (c *tally) copy() *tally {
 	return n
 }
 
-// The test counts the requests for a held lease, of the holder and of each of two waiters. The
-// leases of both libraries last 15 s, as is the default of client-go. client-go renews every 2 s,
-// and this library renews every 5 s.
+// The test counts the requests for a held lease, of the holder and of each of two waiters. The leases of both
+// libraries last 15 s, the default of client-go. client-go renews every 2 s, and this library every 5 s.
 func TestCompareRequests(t *testing.T) {
 	t.Parallel()
 	d := 2 * time.Minute
@@ -94,8 +93,8 @@ func TestCompareRequests(t *testing.T) {
 	}
 }
 
-// The test measures the time until another holder has the lease, after a release, after a crash and
-// after a partition. The leases last 3 s, and are renewed at the default intervals.
+// The test measures the time until another holder has the lease, after a release, a crash and a
+// partition. The leases last 3 s, and are renewed at the default intervals.
 func TestCompareTakeOver(t *testing.T) {
 	t.Parallel()
 	tries := 9
@@ -170,8 +169,8 @@ func theirTakeOver(t *testing.T, name, end string) time.Duration {
 }
 
 // One process holds a thousand leases over one client, and a thousand electors run too. No lease is
-// lost, and the log shows the cost of each lease. The test runs alone, because it measures the
-// memory and the goroutines of the whole process.
+// lost, and the log shows the cost of each. The test runs alone, because it measures the memory and the
+// goroutines of the whole process.
 func TestThousandLeases(t *testing.T) {
 	n, hold := 1000, 20*time.Second
 	if testing.Short() {

@@ -15,8 +15,8 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// An engine implements observe.Engine over an API server. The version of a lease consists of the
-// uid and the resourceVersion of its object. No two writes in a cluster have the same version.
+// An engine implements observe.Engine over an API server. The version of a lease consists of the uid
+// and the resourceVersion of its object. No two writes in a cluster have the same version.
 type engine struct {
 	client    coordinationclient.CoordinationV1Interface
 	namespace string
@@ -25,11 +25,9 @@ type engine struct {
 	note      func(name string, e observe.Entry) // stores the entry that a watch has received
 }
 
-// Load reads the object. If the object does not exist, Load creates it.
-//
-// A new object never contains a lease. Load creates an object without a record, and a grant then
-// updates that object. If one request created the object and also granted the lease, a client could
-// grant an old token in these steps:
+// Load reads the object. If it does not exist, Load creates it without a record, and a grant then
+// updates it. If one request created the object and also granted the lease, a client could grant an old
+// token in these steps:
 //
 //  1. The client finds that the object does not exist.
 //  2. Other clients create the object, grant tokens, and delete the object.
@@ -54,14 +52,12 @@ func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	}
 }
 
-// Open does the same as Load, because Open does not know whether the object exists, and must first
-// read the object.
+// Open does the same as Load, because it must first find out whether the object exists.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// entry returns the lease that an object contains. entry also stores the object in e.cache for the
-// next update.
+// entry returns the lease that an object contains, and stores the object in e.cache for the next update.
 func (e *engine) entry(object *coordinationv1.Lease) (observe.Entry, error) {
 	found, err := read(object)
 	if err != nil {
@@ -71,8 +67,7 @@ func (e *engine) entry(object *coordinationv1.Lease) (observe.Entry, error) {
 	return found, nil
 }
 
-// get reads an object. The request has no resourceVersion, so that the API server reads from etcd
-// and not from its cache.
+// get reads an object. Without a resourceVersion, the API server reads from etcd and not from its cache.
 func (e *engine) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	ended := e.sending()
 	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
@@ -80,8 +75,8 @@ func (e *engine) get(ctx context.Context, key string) (*coordinationv1.Lease, er
 	return object, e.explain(ctx, "get", key, err)
 }
 
-// Revision implements [observe.Reviser]. The resourceVersion of a list without a resourceVersion is not
-// older than the request. The API server numbers the writes of all objects.
+// Revision implements [observe.Reviser]. The resourceVersion of a list that was requested without one
+// is not older than the request. The API server numbers the writes of all objects.
 func (e *engine) Revision(ctx context.Context) (int64, error) {
 	objects, err := e.list(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -108,10 +103,9 @@ func (e *engine) create(ctx context.Context, key string) (*coordinationv1.Lease,
 
 // update replaces an object if its uid and its resourceVersion have not changed.
 //
-// The client must not retry the request by itself. Some errors with a Retry-After header do not
-// tell whether the API server has applied the write. If the API server has applied the write, a
-// retry would fail with a conflict. From the conflict, the caller would wrongly conclude that the
-// write was not applied.
+// The client must not retry the request by itself: some errors with a Retry-After header do not tell
+// whether the API server has applied the write. If it has, a retry would fail with a conflict, from
+// which the caller would wrongly conclude that the write was not applied.
 func (e *engine) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	updated, ended := new(coordinationv1.Lease), e.sending()
 	err := e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).
@@ -120,8 +114,7 @@ func (e *engine) update(ctx context.Context, object *coordinationv1.Lease) (*coo
 	return updated, e.explain(ctx, "update", object.Name, err)
 }
 
-// Swap replaces the record in an object only if the version of the object still equals the parameter
-// old.
+// Swap replaces the record in an object only if the version of the object still equals the parameter old.
 func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
 	key, err := objectName(name)
 	if err != nil {
@@ -151,8 +144,7 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return e.entry(updated)
 }
 
-// reload reads the object again. reload returns lease.ErrConflict if the object does not exist, or
-// if its version is not the given version.
+// reload reads the object again, and returns lease.ErrConflict if it is not there or has another version.
 func (e *engine) reload(ctx context.Context, key, version string) (observe.Entry, *coordinationv1.Lease, error) {
 	object, err := e.get(ctx, key)
 	switch {
@@ -168,10 +160,9 @@ func (e *engine) reload(ctx context.Context, key, version string) (observe.Entry
 	return found, object, err
 }
 
-// refuseForeign returns lease.ErrForeign for a request that would end or change the lease of
-// another program. refuseForeign first reads the object again, to find out whether the other
-// program has released the lease. refuseForeign returns lease.ErrConflict if the object does not
-// exist, or if its version has changed.
+// refuseForeign returns lease.ErrForeign for a request that would end or change the lease of another
+// program. It first reads the object again, because the other program might have released the lease. If
+// the object does not exist or its version has changed, it returns lease.ErrConflict.
 func (e *engine) refuseForeign(ctx context.Context, key, version string) (observe.Entry, error) {
 	found, _, err := e.reload(ctx, key, version)
 	if err == nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/fencedlease/lease/kubelease"
 )
 
-// A tokenRun acquires a lease through a client, and changes the object between two exchanges of the
-// client. Every token must be newer than all tokens that were granted before.
+// A tokenRun acquires a lease through a client, and changes the object between two exchanges of it.
+// Every token must be newer than all that were granted before.
 type tokenRun struct {
 	t      *testing.T
 	name   string
@@ -137,7 +137,7 @@ var beginnings = []struct {
 	{"an object of an elector", func(r *tokenRun) { r.lead() }},
 }
 
-// tokens runs every happening between every two exchanges of an acquire. It returns the failures of
+// tokens runs every happening between every two exchanges of an acquire, and returns the failures of
 // the first run that failed.
 func tokens(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (bad []string, runs int) {
 	plain := client(t, shared.Address)
@@ -209,9 +209,8 @@ func TestTokensOverAStaleCache(t *testing.T) {
 	t.Logf("%d runs", runs)
 }
 
-// staleCaches returns a function that wraps clients. A wrapped client answers every second of its
-// reads of an object with the answer to the previous read. The previous read can be that of another
-// wrapped client.
+// staleCaches returns a function that wraps clients. Such a client answers every second of its reads of
+// an object with the answer to the previous read, which can be that of another wrapped client.
 func staleCaches() func(http.RoundTripper) http.RoundTripper {
 	var mu sync.Mutex
 	cache := map[string][]byte{}

@@ -13,14 +13,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// explain adds the name of the lease to an error of the API server. For some errors, explain also
-// adds advice on how to fix the cause. If no retry can succeed, explain marks the error with
-// lease.Permanent. Functions such as IsForbidden of package k8s.io/apimachinery/pkg/api/errors
-// still recognize the wrapped error.
+// explain adds the name of the lease to an error of the API server, and for some errors also advice on
+// how to fix the cause. If no retry can succeed, it marks the error with lease.Permanent. Functions
+// such as IsForbidden of package k8s.io/apimachinery/pkg/api/errors still recognize the wrapped error.
 //
 // If ctx ends a request, package net/http returns the cause of ctx. A cause with a lease.Code would
-// tell the caller that the request was refused. If ctx is done and err has a Code, explain
-// therefore wraps ctx.Err() and keeps only the text of err.
+// tell the caller that the request was refused. If ctx is done and err has a Code, explain therefore
+// wraps ctx.Err() and keeps only the text of err.
 func (e *engine) explain(ctx context.Context, verb, key string, err error) error {
 	if err == nil {
 		return nil
@@ -62,8 +61,8 @@ func (e *engine) advice(verb string, err error) string {
 	return ""
 }
 
-// explainObject adds the name of the object to an error about the content of the object. If the
-// annotation is corrupt, explainObject also adds advice.
+// explainObject adds the object's name to an error about its content, and advice if the annotation is
+// corrupt.
 func (e *engine) explainObject(key string, err error) error {
 	if lease.CodeOf(err) != lease.ErrCorrupt {
 		return fmt.Errorf("kubelease: %s: %w", e.describe(key), err)

@@ -102,8 +102,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	})
 }
 
-// If the API server elects the holder of an object, the Store refuses the object, and does not
-// change it.
+// If the API server elects the holder of an object, the Store refuses the object and does not change it.
 func TestCoordinatedElection(t *testing.T) {
 	t.Parallel()
 	server := newServer(t, "--feature-gates=CoordinatedLeaderElection=true", "--runtime-config=coordination.k8s.io/v1beta1=true")
@@ -124,8 +123,7 @@ func TestCoordinatedElection(t *testing.T) {
 	}
 }
 
-// The manifest has exactly the verbs that the operations need. Without one of these verbs, an
-// operation fails with an error that names the missing verb.
+// The manifest has exactly the verbs that the operations need: without one of them, an error names it.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -201,9 +199,9 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// If the context of a request ends, the outcome of the request is unknown. net/http reports the
-// cause of the context, and the cause can have a Code, for example if the context is bound to
-// another lease. Even then, the error of the request has no Code. SPEC A1.
+// If the context of a request ends, the outcome is unknown. net/http reports the cause of the context,
+// which can have a Code, for example if the context is bound to another lease. Even then, the error of
+// the request has none. SPEC A1.
 func TestCauseOfTheContextIsNoRefusal(t *testing.T) {
 	for _, c := range []struct {
 		hangs   string // the method of the request that gets no answer
@@ -240,9 +238,8 @@ func TestCauseOfTheContextIsNoRefusal(t *testing.T) {
 	}
 }
 
-// silent returns a store at an API server that does not answer some requests. If the API server
-// does not answer the creation of an object, the object does not exist. In all other cases, the
-// object exists.
+// silent returns a store at an API server that does not answer some requests. The object exists, except
+// if the server does not answer its creation.
 func silent(t *testing.T, hangs func(*http.Request) bool) *kubelease.Store {
 	var server sync.WaitGroup
 	t.Cleanup(server.Wait)

@@ -47,7 +47,7 @@ func harm(t *testing.T, r *rand.Rand, server *kubeserver.Server, p *enginetest.P
 }
 
 // A holder keeps its lease of half a minute although its connections die silently, because a client
-// with the settings of ClientConfig opens new connections.
+// with the settings of ClientConfig opens new ones.
 func TestSilentDeath(t *testing.T) {
 	t.Parallel()
 	p := enginetest.NewProxy(t, shared.Address, nil)
@@ -71,8 +71,7 @@ func TestSilentDeath(t *testing.T) {
 	}
 }
 
-// If its watch dies silently, a contender waits until the lease that it has read is over, but not
-// longer.
+// If its watch dies silently, a contender waits until the lease that it has read is over, but not longer.
 func TestSilentWatch(t *testing.T) {
 	t.Parallel()
 	p := enginetest.NewProxy(t, shared.Address, nil)

@@ -12,22 +12,20 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// ForeignOwner is the prefix of the Owner of a lease that another program holds, such as an elector
-// of client-go. The holderIdentity of the object follows the prefix. A request must not use an Owner
-// with this prefix.
+// ForeignOwner is the prefix of the Owner of a lease that another program holds, such as an elector of
+// client-go. The holderIdentity of the object follows it. A request must not use an Owner with this prefix.
 const ForeignOwner = "foreign:"
 
 // foreignIDPrefix is the prefix of the ID of a lease that another program holds. A hash of the
-// holderIdentity follows the prefix. A request must not use an ID with this prefix.
+// holderIdentity follows it. A request must not use an ID with this prefix.
 const foreignIDPrefix = "foreign\x00"
 
 func isForeign(id lease.ID) bool { return string(id[:len(foreignIDPrefix)]) == foreignIDPrefix }
 
-// foreignRecord returns a record for the lease of another program. The parameters identity and
-// seconds are the holderIdentity and the leaseDurationSeconds of the object. Other programs never
-// store an epoch, so the caller passes the epoch for the returned record. If this library has
-// already written a record to the object, the caller passes the epoch in that record. If the object
-// has no record of this library, the caller passes the resourceVersion of the object.
+// foreignRecord returns a record for the lease of another program, from the holderIdentity and the
+// leaseDurationSeconds of the object. Other programs never store an epoch, so the caller passes one:
+// that of the record that this library has written to the object, or the resourceVersion of the object
+// if there is none.
 func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 	var id lease.ID
 	hash := sha256.Sum256([]byte(identity))
@@ -37,8 +35,7 @@ func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 		_, n := utf8.DecodeLastRuneInString(owner)
 		owner = owner[:len(owner)-n]
 	}
-	// If the object has no duration, the record gets an infinite duration, so that no client replaces
-	// the holder.
+	// Without a duration in the object, the record gets an infinite one, so no client replaces the holder.
 	k := observe.Kept{Record: lease.Record{State: lease.Leased, ID: id, Owner: owner, Duration: lease.Infinite, Epoch: max(1, epoch)}}
 	if seconds != nil && *seconds > 0 {
 		k.Left = time.Duration(*seconds) * time.Second
@@ -47,8 +44,7 @@ func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 	return k
 }
 
-// An authority checks each request before it passes the request to its observe.Authority. An
-// authority rejects requests that use the ID or the owner of another program's lease.
+// An authority is an observe.Authority that rejects requests with the ID or owner of another program's lease.
 type authority struct{ *observe.Authority }
 
 // Do checks the request and then calls Do of the observe.Authority.
@@ -79,8 +75,7 @@ func checkOwner(field, owner string) error {
 		Bound: "must not begin with " + strconv.Quote(ForeignOwner) + ", which marks holders that do not use this library"}
 }
 
-// checkSwap returns an error if another program still holds the lease. checkSwap also returns an
-// error if the Owner of the new record begins with ForeignOwner.
+// checkSwap returns an error if another program holds the lease, or if next.Owner begins with ForeignOwner.
 func checkSwap(old lease.Snapshot, next lease.Record) error {
 	if isForeign(old.Record.ID) && old.Record.At(old.Now).State.Locked() {
 		return lease.ErrForeign

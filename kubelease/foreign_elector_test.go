@@ -38,8 +38,7 @@ func newSession(t testing.TB, a lease.Authority, name, owner string, takeOver bo
 	return s
 }
 
-// The electors in the tests use the following times. The duration of a lease of client-go is a
-// whole number of seconds.
+// The times of the electors in the tests. The duration of a lease of client-go is a whole number of seconds.
 const (
 	electorDuration = 3 * time.Second
 	electorDeadline = 2 * time.Second
@@ -144,10 +143,9 @@ func await(t testing.TB, what string, c <-chan struct{}) time.Time {
 	return time.Now()
 }
 
-// After a Session releases the lease, an elector leads at once. After a Session dies, an elector
-// does not lead before the Session has stopped believing that it holds the lease. After an elector
-// releases the lease, a Session holds it at once. After an elector dies, a Session does not hold
-// the lease before the lease has ended.
+// After a Session releases the lease, an elector leads at once. After a Session dies, an elector does not
+// lead before the Session has stopped believing that it holds the lease. After an elector releases the lease,
+// a Session holds it at once. After an elector dies, a Session does not hold the lease before it has ended.
 func TestEachSeesTheOtherEnd(t *testing.T) {
 	t.Parallel()
 	t.Run("our release", func(t *testing.T) {
@@ -238,9 +236,9 @@ func acquireWait(t testing.TB, s *session.Session) <-chan struct{} {
 	return held
 }
 
-// Electors compare whole seconds. If a holder renews twice in one second, an elector does not
-// replace it before the lease of the second renewal has ended. If renewTime were the plain time of
-// the renewal, the elector would replace the holder too early.
+// Electors compare whole seconds. If a holder renews twice in one second, an elector does not replace
+// it before the lease of the second renewal has ended, as it would with the plain time of the renewal
+// as renewTime.
 func TestElectorsCompareWholeSeconds(t *testing.T) {
 	t.Parallel()
 	for i := range 3 {
@@ -261,8 +259,8 @@ func TestElectorsCompareWholeSeconds(t *testing.T) {
 	}
 }
 
-// A contest is kept between holders of both kinds. When a contender becomes the holder, it checks
-// that no other contender still believes that it holds the lease.
+// A contest is kept between holders of both kinds. A contender that becomes the holder checks that no
+// other still believes that it holds the lease.
 type contest struct {
 	mu       sync.Mutex
 	holders  map[string]func() bool
@@ -346,9 +344,9 @@ func (c *contest) elect(ctx context.Context, t *testing.T, name, who string, r *
 	}
 }
 
-// Holders of this library and plain electors contend for one object, and are started, stopped, cut
-// off and killed in random order. There is never more than one leader. The log shows how often each
-// kind of contender became the leader.
+// Holders of this library and plain electors contend for one object, and are started, stopped, cut off
+// and killed in random order. There is never more than one leader. The log shows how often each kind
+// became the leader.
 func TestContest(t *testing.T) {
 	t.Parallel()
 	d := 2 * time.Minute

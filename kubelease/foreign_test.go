@@ -44,8 +44,7 @@ func empty(t testing.TB, c coordinationclient.CoordinationV1Interface, name stri
 	put(t, c, object)
 }
 
-// The Store shows that a holder is foreign, and no request changes the lease of a foreign holder.
-// SPEC A8.
+// The Store shows that a holder is foreign, and no request changes its lease. SPEC A8.
 func TestForeignHolder(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	s := store(t, c, nil)
@@ -110,8 +109,7 @@ func TestForeignHolder(t *testing.T) {
 	do(t, a, name, req, lease.ErrOwner)
 }
 
-// After the lease of a foreign holder has ended or was released, a new holder gets the lease with a
-// newer token.
+// After the lease of a foreign holder has ended or was released, a new holder gets it with a newer token.
 func TestForeignHolderIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"runs out", "is released"} {
@@ -150,8 +148,7 @@ func TestForeignHolderIsReplaced(t *testing.T) {
 	}
 }
 
-// If an elector has cleared a lease that has not ended, the lease stays leased, and the next
-// renewal of its holder restores it.
+// If an elector has cleared a lease that has not ended, it stays leased, and the next renewal restores it.
 func TestEmptiedHolder(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	a := store(t, c, nil).Authority()
@@ -195,8 +192,8 @@ func TestForeignIdentities(t *testing.T) {
 	}
 }
 
-// A session that takes over the lease of its owner does not take over the lease of a foreign holder
-// whose identity is the name of the owner.
+// A session that takes over the lease of its owner does not take over that of a foreign holder whose
+// identity is the name of the owner.
 func TestForeignHolderIsNotTakenOver(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	lead(t, c, name, "worker-1", new(int32(60)))

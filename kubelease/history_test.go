@@ -34,9 +34,8 @@ func TestHistories(t *testing.T) {
 	checkHistories(t, runs, 10, 12*time.Millisecond, time.Minute, slices.Repeat([]string{shared.Address}, 4), nil)
 }
 
-// Histories are linearizable under the following faults. The API server is paused, killed and
-// started again. Its etcd is paused, so that writes that timed out are applied later. Connections
-// are cut or die silently. etcd is compacted.
+// Histories are linearizable while the API server is paused, killed and started again, its etcd is paused,
+// so that writes that timed out are applied later, or compacted, and connections are cut or die silently.
 func TestHistoriesUnderFaults(t *testing.T) {
 	t.Parallel()
 	runs := 100

@@ -12,19 +12,17 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// List returns the leases whose names begin with prefix. List reads all objects of the namespace,
-// 500 at a time. The result includes the leases of other programs.
+// List returns the leases whose names begin with prefix, including those of other programs. It reads
+// all objects of the namespace, 500 at a time.
 //
-// A Store starts to count down the remaining time of a lease when it first sees the current version
-// of the lease. If the current version was written long before the Store first saw it, the lease
-// has less time left than the Store counts. The lease never has more time left than List reports.
-// List can report a lease as leased although its holder is dead. If the holder of a lease is dead,
-// List reports the lease as expired as soon as the Store has counted the remaining time down to
-// zero. To find out which leases are still being renewed, call List, wait for the longest duration
-// of the listed leases, and call List again.
+// A Store counts down the remaining time of a lease from when it first sees the current version. If
+// that was written long before, the lease has less time left than List reports, but never more. A lease
+// whose holder is dead is reported as leased until the countdown reaches zero, and then as expired. To
+// find out which leases are still renewed, call List twice, and wait in between for the longest
+// duration of the listed leases.
 //
-// If the Store already remembers [Options.Names] names, it starts no countdown for a lease that it
-// sees only in lists. Every list then shows such a lease as leased, even if its holder is dead.
+// If the Store already remembers [Options.Names] names, it starts no countdown for a lease that it sees
+// only in lists. Every list then shows such a lease as leased, even if its holder is dead.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
@@ -32,9 +30,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 // pageSize is the number of objects that List reads in one request.
 const pageSize = 500
 
-// List reads the objects in pages. All pages of a list are from the snapshot that the API server
-// takes for the first page. If the API server drops the snapshot before List has read all pages,
-// List reads the rest of the pages from a newer snapshot.
+// List reads the objects in pages. All pages are from the snapshot that the API server takes for the first.
+// If the API server drops that before List has read all pages, List reads the rest from a newer snapshot.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
 		o := metav1.ListOptions{Limit: pageSize}
@@ -69,9 +66,8 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 	}
 }
 
-// continueToken returns the token with which a list can continue from a newer snapshot. If the API
-// server has dropped the old snapshot of the list, the error err from the API server contains a
-// token for a newer snapshot. If err contains no token, continueToken returns the empty string.
+// continueToken returns the token with which a list can continue from a newer snapshot, or "" if err
+// contains none. The token is in the error of an API server that has dropped the old snapshot of the list.
 func continueToken(err error) string {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || !apierrors.IsResourceExpired(err) {

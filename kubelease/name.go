@@ -9,18 +9,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// escapedPrefix is the prefix of an object's name if the name of its lease is escaped. A lease name
-// that already begins with this prefix is also escaped. If a name with this prefix were not
-// escaped, it could equal the escaped form of another lease name.
+// escapedPrefix is the prefix of an object's name if the name of its lease is escaped. A lease name that
+// already begins with it is also escaped. Otherwise it could equal the escaped form of another lease name.
 const escapedPrefix = "x--"
 
 // maxObjectName is the maximum length of an object's name in bytes.
 const maxObjectName = 253
 
-// objectName returns the name of the object for a lease. If the name of the lease is valid as the
-// name of a Kubernetes object, the object has the same name. Any other name is escaped. An escaped
-// name has the prefix "x--", and every byte except a-z and 0-9 is written as a hyphen and two
-// hexadecimal digits. Two different leases never share an object.
+// objectName returns the name of the object for a lease: the name of the lease if that is valid as the name
+// of a Kubernetes object, and otherwise its escaped form. That has the prefix "x--", and every byte except
+// a-z and 0-9 is written as a hyphen and two hexadecimal digits. Two different leases never share an object.
 func objectName(name string) (string, error) {
 	if err := lease.CheckName(name); err != nil {
 		return "", err
@@ -46,8 +44,7 @@ func objectName(name string) (string, error) {
 	return object, nil
 }
 
-// leaseName returns the name of the lease that is stored in the object with the given name.
-// leaseName returns false if no lease is stored in an object with the given name.
+// leaseName returns the name of the lease in the object with the given name, or false if there is none.
 func leaseName(object string) (string, bool) {
 	name := object
 	if text, ok := strings.CutPrefix(object, escapedPrefix); ok {
@@ -71,8 +68,8 @@ func leaseName(object string) (string, bool) {
 	return name, err == nil && again == object
 }
 
-// isObjectName reports whether the name is a lower-case RFC 1123 subdomain, as the name of a
-// Kubernetes object must be. isObjectName does not check the length.
+// isObjectName reports whether the name is a lower-case RFC 1123 subdomain, as the name of a Kubernetes
+// object must be. It does not check the length.
 func isObjectName(name string) bool {
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || label[0] == '-' || label[len(label)-1] == '-' {

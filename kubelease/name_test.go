@@ -45,8 +45,7 @@ func TestObjectNames(t *testing.T) {
 	}
 }
 
-// SPEC S6: every name that the Store accepts has an object of its own, and Kubernetes allows the
-// name of this object.
+// SPEC S6: every name that the Store accepts has an object of its own, with a name that Kubernetes allows.
 func TestObjectNamesAreInjective(t *testing.T) {
 	names := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("ax-.Z/2f_"))))
 	rapid.Check(t, func(t *rapid.T) {

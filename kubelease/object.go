@@ -20,9 +20,8 @@ import (
 // Annotation is the key of the annotation that contains the record of a lease.
 const Annotation = "fencedlease.github.io/record"
 
-// saved is the content of the annotation. Besides the record, the annotation has copies of some
-// fields of the spec. If the spec differs from the copies in the annotation, another program has
-// changed the spec since the last write of this library.
+// saved is the content of the annotation: the record, and copies of some fields of the spec. If the
+// spec differs from them, another program has changed it since the last write of this library.
 type saved struct {
 	Record      observe.Kept `json:"record"`
 	Holder      string       `json:"holder,omitempty"` // spec.holderIdentity
@@ -30,8 +29,7 @@ type saved struct {
 	UID         types.UID    `json:"uid"`              // metadata.uid. If it differs, the annotation was copied from another object and is ignored.
 }
 
-// parse decodes the annotation of an object. parse returns nil if the object has no annotation, or
-// if the annotation was written for another object.
+// parse decodes the annotation of an object, and returns nil if it has none or one for another object.
 func parse(object *coordinationv1.Lease) (*saved, error) {
 	text, ok := object.Annotations[Annotation]
 	if !ok {
@@ -61,11 +59,10 @@ func parse(object *coordinationv1.Lease) (*saved, error) {
 
 // read decodes the lease in an object.
 //
-// If this library has not written a record to the object, the epoch of the lease is the
-// resourceVersion of the object. Each grant raises the epoch by one and the resourceVersion by at
-// least one, so the epoch is never above the resourceVersion. The resourceVersion keeps rising even
-// if the object is deleted and created again. The resourceVersion of a new object is therefore
-// higher than every epoch of earlier objects with the same name.
+// If this library has not written a record to the object, the epoch of the lease is the resourceVersion
+// of the object. Each grant raises the epoch by one and the resourceVersion by at least one, so the
+// epoch is never above the resourceVersion. This keeps rising even if the object is deleted and created
+// again, so for a new object it is higher than every epoch of earlier objects with the same name.
 func read(object *coordinationv1.Lease) (observe.Entry, error) {
 	version, err := strconv.ParseInt(object.ResourceVersion, 10, 64)
 	if err != nil || version <= 0 {
@@ -100,8 +97,8 @@ func versionOf(object *coordinationv1.Lease) string {
 	return string(object.UID) + "/" + object.ResourceVersion
 }
 
-// write stores a record in an object. The record goes into the annotation, which this library
-// reads, and into the spec, which other programs read.
+// write stores a record in the annotation of an object, which this library reads, and in the spec,
+// which other programs read.
 func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error {
 	before, err := parse(object)
 	if err != nil {
@@ -134,9 +131,8 @@ func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error
 	return nil
 }
 
-// identity returns the holderIdentity for a record. The holderIdentity includes a part of the
-// random lease ID, so that it differs from the identity of every elector. An elector treats a lease
-// as its own if the holderIdentity equals the identity of the elector.
+// identity returns the holderIdentity for a record. It includes a part of the random lease ID, so that it
+// differs from the identity of every elector. An elector treats a lease with its own identity as its own.
 func identity(r lease.Record) string {
 	const part = 8
 	if r.Owner == "" {
@@ -146,8 +142,7 @@ func identity(r lease.Record) string {
 }
 
 // secondsLeft returns the time that a lease has left, in whole seconds, rounded up. An elector of
-// client-go tries to acquire the lease only if the object has not changed for the returned number
-// of seconds.
+// client-go tries to acquire the lease only if the object has not changed for this long.
 func secondsLeft(k observe.Kept) int32 {
 	left := k.Left
 	if k.Record.State == lease.Leased && k.Record.Duration == lease.Infinite {
@@ -160,10 +155,9 @@ func secondsLeft(k observe.Kept) int32 {
 	return int32(max(1, min(n, math.MaxInt32)))
 }
 
-// nextRenewTime returns the renewTime for a write. The result is the later of two times: the
-// current time, and one second after the stored renewTime. Electors compare only the whole seconds
-// of renewTime, so they would not notice a change of less than a second. An elector that did not
-// notice a renewal could replace the holder up to a second before the lease ends.
+// nextRenewTime returns the renewTime for a write: the current time, or one second after the stored
+// renewTime if that is later. Electors compare only the whole seconds of renewTime. An elector that did
+// not notice a renewal could replace the holder up to a second before the lease ends.
 func nextRenewTime(stored *metav1.MicroTime, now time.Time) time.Time {
 	const lastYear = 9999 // the last year that the format of a time allows
 	if stored != nil {

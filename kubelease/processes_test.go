@@ -15,10 +15,10 @@ import (
 // term is the duration of the leases of a group.
 const term = time.Second
 
-// SPEC G1, G2, H9: the API server is paused and resumed, killed and started again, its etcd is
-// paused, and connections are cut or die. Holders are paused, resumed and killed, and two plain
-// electors contend for the same object. No stale write passes the guard, and no holder of this
-// library believes that it holds the lease while another holder of this library has it.
+// SPEC G1, G2, H9: the API server is paused and resumed, killed and started again, its etcd is paused,
+// and connections are cut or die. Holders are paused, resumed and killed, and two plain electors
+// contend for the same object. No stale write passes the guard, and no holder of this library believes
+// that it holds the lease while another of them has it.
 func TestHoldersUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/fencedlease/lease/kubelease"
 )
 
-// namespace is the namespace of all tests. Each test uses its own names in the namespace.
+// namespace is the namespace of all tests, each of which uses names of its own.
 const namespace = "default"
 
 // shared is the server of all tests that do not harm their server.
@@ -67,8 +67,7 @@ func newServer(t testing.TB, flags ...string) *kubeserver.Server {
 	return s
 }
 
-// config returns the configuration of a user for the server at an address. Each configuration has
-// its own connection.
+// config returns the configuration of a user for the server at an address, with a connection of its own.
 func config(address, user string) *rest.Config {
 	return &rest.Config{Host: "https://" + address, BearerToken: user, QPS: -1,
 		// A name of its own keeps client-go from sharing the transport of another client.

@@ -15,46 +15,41 @@ import (
 
 // Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Limits restricts the durations that an authority over this Store grants. If a record has more
-	// time left than the Limits allow, the Store counts down only the allowed time. The countdown
-	// starts when the Store first sees the record. The allowed time of a finite lease is
-	// MaxDuration, whether or not the lease was broken. The allowed time of a broken infinite lease
-	// is MaxPeriod. All users of a namespace should set the same Limits. Default: no limits.
+	// Limits restricts the durations that an authority over this Store grants. If a record has more time
+	// left than the Limits allow, the Store counts down only the allowed time, from when it first sees
+	// the record. The allowed time is MaxDuration for a finite lease, broken or not, and MaxPeriod for a
+	// broken infinite lease. All users of a namespace should set the same Limits. Default: no limits.
 	//
-	// The Store and its [Store.Authority] do not apply the Limits to the leases of other programs. An
-	// authority from lease.NewAuthority(store) does apply the Limits to the leases of other programs.
-	// If another program holds a finite lease with more than MaxDuration left, an authority from
-	// lease.NewAuthority reports an end that is too early. A waiter can therefore try to acquire the
-	// lease too early, but the authority refuses the acquire.
+	// The Store and its [Store.Authority] do not apply the Limits to the leases of other programs, but
+	// an authority from lease.NewAuthority(store) does. If such a finite lease has more than
+	// MaxDuration left, that authority reports an end that is too early. A waiter can therefore try to
+	// acquire the lease too early, but the acquire is refused.
 	Limits lease.Limits
 
-	// MaxClockDrift is the maximum error of the rate of a client's clock, compared with real time.
-	// Each clock must run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for
+	// MaxClockDrift is the maximum error of the rate of a client's clock, compared with real time. Each
+	// clock must run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for
 	// sessions. Default: 0.001.
 	MaxClockDrift float64
 
-	// Floor is older than every token that this Store grants, even if a name has a record already.
-	// Set Floor when leases move here from another store: see [observe.Options]. Default: none.
+	// Floor is older than every token that this Store grants, even if a name has a record already. Set
+	// it when leases move here from another store: see [observe.Options]. Default: none.
 	Floor lease.Token
 
-	// Names is the number of names that the Store remembers. Each name takes about 2 kB. If the
-	// Store sees the lease of a forgotten name, the Store starts to count the duration of the lease
-	// from zero. The Store never forgets the time of a lease that is being watched. [Store.List]
-	// can report a lease as expired only if the Store remembers the name of the lease. Once the
-	// Store remembers as many names as Names allows, a list adds no more names. Set Names above the
-	// number of leases that you list. Default: 65,536.
+	// Names is the number of names that the Store remembers, about 2 kB each. For the lease of a forgotten
+	// name, it starts to count the duration from zero. It never forgets the time of a lease that is being
+	// watched. [Store.List] reports a lease as expired only if the Store remembers its name, and a list
+	// adds no name beyond Names. Set Names above the number of leases that you list. Default: 65,536.
 	Names int
 }
 
-// A Store keeps leases in the Lease objects of one namespace. A Store implements [lease.Store],
-// [lease.Watcher], [lease.Lister] and [lease.Limiter]. A Store does not use a clock of Kubernetes.
-// A Store is safe for use by several goroutines at once. A Store has no Close method. A Store never
-// closes its client.
+// A Store keeps leases in the Lease objects of one namespace. It implements [lease.Store],
+// [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of Kubernetes. It is
+// safe for use by several goroutines at once. It has no Close method, and never closes its client.
 type Store struct{ observed *observe.Store }
 
-// New returns a Store for the leases of a namespace. New sends no request. New returns a
-// [*lease.FieldError] if the client is nil, if Kubernetes does not allow the name of the namespace,
-// or if an option is out of range.
+// New returns a Store for the leases of a namespace, and sends no request. It returns a
+// [*lease.FieldError] if the client is nil, if Kubernetes does not allow the name of the namespace, or
+// if an option is out of range.
 //
 // To make the client, pass the result of [ClientConfig] to NewForConfig of
 // k8s.io/client-go/kubernetes/typed/coordination/v1. CoordinationV1 of a Clientset returns such a
@@ -78,32 +73,29 @@ func New(client coordinationclient.CoordinationV1Interface, namespace string, o 
 	return &Store{s}, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
-// the default options of package session. Lease sends no request. Lease returns the errors of
-// [session.New].
+// Lease returns a Session that can hold the lease with the given name, and sends no request. If o is
+// nil, the Session has the default options of package session. The errors are those of [session.New].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. The returned authority needs fewer exchanges with
-// the API server than lease.NewAuthority(s), which calls Load before every Swap. A request starts
-// from the last record that the Store saw. The authority reads the record again before it refuses a
-// request.
+// Authority returns an authority over the Store, which needs fewer exchanges with the API server than
+// lease.NewAuthority(s). A request starts from the last record that the Store saw, without a Load.
+// Before the authority refuses a request, it reads the record again.
 func (s *Store) Authority() lease.Authority { return authority{s.observed.Authority()} }
 
 // Limits returns the Limits from the Options of the Store.
 func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
-// Load returns the record of the named lease, with its remaining time. The Store counts the
-// remaining time with its own clock: see Time in the package documentation. Load reads the object
-// from etcd and not from a cache. If the object does not exist, Load creates it.
+// Load returns the record of the named lease, with its remaining time: see Time in the package documentation.
+// It reads the object from etcd and not from a cache. If the object does not exist, Load creates it.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap replaces the record only if its version is still old.Version. Swap stores the remaining time
-// of the new record as a duration. If another program holds the lease, Swap returns
-// [lease.ErrForeign]. If next.Owner begins with [ForeignOwner], Swap returns a [*lease.FieldError].
+// Swap replaces the record only if its version is still old.Version. It stores the remaining time of
+// the new record as a duration. If another program holds the lease, it returns [lease.ErrForeign], and
+// if next.Owner begins with [ForeignOwner], a [*lease.FieldError].
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := checkSwap(old, next); err != nil {
 		return lease.Snapshot{}, err
@@ -111,10 +103,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return s.observed.Swap(ctx, name, old, next)
 }
 
-// Watch returns a channel that signals changes of the object, as [lease.Watcher] describes.
-// Renewals send no signal. A watch takes one read and one request that stays open. If the API server
-// does not confirm the watch within 5 s, Watch returns an error. If the connection breaks, the watch
-// is lost. The API server also ends each watch after some time.
+// Watch returns a channel that signals changes of the object, except renewals, as [lease.Watcher]
+// describes. It takes one read and one request that stays open. If the API server does not confirm the
+// watch within 5 s, Watch returns an error. If the connection breaks, the watch is lost. The API server
+// also ends each watch after some time.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

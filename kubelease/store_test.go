@@ -22,8 +22,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// aboutLeft matches what is left of a lease of 15 s when it is written. A client may need some time
-// between its read and its write.
+// aboutLeft matches what is left of a lease of 15 s when it is written, some time after the client's read.
 var aboutLeft = regexp.MustCompile(`"left":"1[0-4][.0-9]*s"`)
 
 // A person can read the record in the annotation.
@@ -94,8 +93,7 @@ func TestSpecTellsTheTruth(t *testing.T) {
 	}
 }
 
-// The Store also works with the largest numbers and the latest times that a record or a spec can
-// hold.
+// The Store also works with the largest numbers and the latest times that a record or a spec can hold.
 func TestSpecAtItsLimits(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	a := store(t, c, nil).Authority()
@@ -129,8 +127,8 @@ func TestOtherFieldsAreKept(t *testing.T) {
 	t.Logf("%d managed fields before, %d after", managed, len(object.ManagedFields))
 }
 
-// A renewal and a release take one exchange each. An acquire without contention takes at most two,
-// and the first acquire of a name takes three.
+// A renewal and a release take one exchange each. An acquire without contention takes at most two, and
+// the first of a name takes three.
 func TestExchanges(t *testing.T) {
 	var m meter
 	s := store(t, client(t, shared.Address, m.wrap), nil)
@@ -221,8 +219,8 @@ func TestWaitingCostsNothing(t *testing.T) {
 	enginetest.WaitingCostsNothing(t, s, newStore(t).Authority(), objectOf(t), 5, 3, func() int { return int(m.n.Load()) })
 }
 
-// Renewals do not wake a contender. The contender still replaces a dead holder a duration after the
-// last renewal, and not a duration after the contender's own last read.
+// Renewals do not wake a contender. It still replaces a dead holder a duration after the last renewal,
+// and not a duration after its own last read.
 func TestNotedRenewals(t *testing.T) {
 	t.Parallel()
 	const d = 4 * time.Second
@@ -242,8 +240,7 @@ func TestNotedRenewals(t *testing.T) {
 		acquired <- time.Now()
 	}()
 	var last time.Time
-	// The contender reads the lease after d, just before the last renewal, and then again a duration
-	// later.
+	// The contender reads the lease after d, just before the last renewal, and then again a duration later.
 	for _, pause := range []time.Duration{d / 2, d/2 + d/8} {
 		time.Sleep(pause) // a real engine
 		last = time.Now()
@@ -256,8 +253,7 @@ func TestNotedRenewals(t *testing.T) {
 	}
 }
 
-// SPEC S7: if the server has dropped the version at which a watch begins, the watch is lost. The
-// next watch works.
+// SPEC S7: a watch is lost if the server has dropped the version at which it begins. The next one works.
 func TestWatchAfterCompaction(t *testing.T) {
 	t.Parallel()
 	server := newServer(t, "--watch-cache=false") // so that the API server asks etcd for the version

@@ -16,8 +16,8 @@ import (
 // confirmTimeout is the timeout for starting a watch.
 const confirmTimeout = 5 * time.Second
 
-// Watch returns once the server has confirmed a watch. If the server does not confirm the watch
-// within confirmTimeout, Watch returns an error that wraps context.DeadlineExceeded.
+// Watch returns once the server has confirmed a watch, or after confirmTimeout with an error that wraps
+// context.DeadlineExceeded.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key, err := objectName(name)
 	if err != nil {
@@ -56,9 +56,8 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	return signals, nil
 }
 
-// startWatch starts a watch of one object, and returns the lease in the object. The watch starts at
-// the recent resourceVersion that readForWatch returns. A watch that started at an old
-// resourceVersion could fail, because the API server drops old versions.
+// startWatch starts a watch of one object, and returns the lease in the object. It starts at the recent
+// resourceVersion that readForWatch returns, because the API server drops old versions.
 func (e *engine) startWatch(ctx context.Context, name, key string) (watch.Interface, observe.Entry, error) {
 	last, moment, err := e.readForWatch(ctx, name, key)
 	if err != nil {
@@ -68,9 +67,8 @@ func (e *engine) startWatch(ctx context.Context, name, key string) (watch.Interf
 	return events, last, e.explain(ctx, "watch", key, err)
 }
 
-// readForWatch reads one object with a list request. readForWatch returns the lease in the object,
-// and the resourceVersion of the list. If the object does not exist, readForWatch creates it and
-// returns the resourceVersion of the new object.
+// readForWatch reads one object with a list request, and returns the lease in it and the resourceVersion
+// of the list. If the object does not exist, readForWatch creates it and returns its resourceVersion.
 func (e *engine) readForWatch(ctx context.Context, name, key string) (found observe.Entry, moment string, err error) {
 	objects, err := e.list(ctx, metav1.ListOptions{FieldSelector: only(key)})
 	switch {
@@ -87,8 +85,7 @@ func (e *engine) readForWatch(ctx context.Context, name, key string) (found obse
 // only returns a field selector for one object.
 func only(key string) string { return "metadata.name=" + key }
 
-// The method seen handles one event of a watch: the method stores the lease in the event, and
-// reports whether the watch must send a signal.
+// seen stores the lease in an event of a watch, and reports whether the watch must send a signal.
 func (e *engine) seen(name string, event watch.Event, last *observe.Entry) bool {
 	object, ok := event.Object.(*coordinationv1.Lease)
 	if !ok || event.Type == watch.Deleted {
@@ -105,8 +102,8 @@ func (e *engine) seen(name string, event watch.Event, last *observe.Entry) bool 
 	return !isRenewal(before, next)
 }
 
-// isRenewal compares an earlier entry of a lease with a later one. isRenewal reports whether a
-// renewal is the only difference. A waiter needs no signal for a renewal.
+// isRenewal reports whether a renewal is the only difference between an earlier entry of a lease and a
+// later one. A waiter needs no signal for it.
 func isRenewal(old, next observe.Entry) bool {
 	if old.Foreign && next.Foreign { // In an object without our record the epoch is the resourceVersion.
 		old.Record.Epoch = next.Record.Epoch

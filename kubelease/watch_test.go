@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// If the server does not answer the two requests of Watch within 5 s, Watch fails with a timeout.
-// If the caller cancels the context before the timeout, Watch fails with the error of the context.
+// If the server does not answer the two requests of Watch within 5 s, Watch fails with a timeout, or
+// with the error of the context if the caller cancels that before.
 func TestWatchOfASilentServer(t *testing.T) {
 	for what, hangs := range map[string]func(*http.Request) bool{
 		"read":  func(*http.Request) bool { return true },

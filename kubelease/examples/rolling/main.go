@@ -1,7 +1,7 @@
-// Rolling shows a rolling update of a Deployment from client-go's elector to this library. Rolling
-// starts three replicas with electors. Rolling then replaces the replicas one after the other. Each
-// new replica uses a Session. During the update, old and new replicas contend for the same object.
-// Rolling prints which replica leads, and fails if two replicas lead at the same time.
+// Rolling shows a rolling update of a Deployment from client-go's elector to this library. It starts
+// three replicas with electors, and replaces them one after the other by replicas that use a Session.
+// Meanwhile, old and new replicas contend for the same object. It prints which replica leads, and fails
+// if two lead at once.
 //
 //	go run ./examples/rolling -kubeconfig ~/.kube/config -namespace default
 package main
@@ -48,8 +48,7 @@ func main() {
 	}
 }
 
-// update replaces the old replicas with new replicas, one at a time, as a Deployment with maxSurge
-// 1 does.
+// update replaces the old replicas with new ones, one at a time, as a Deployment with maxSurge 1 does.
 func update() error {
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
@@ -105,8 +104,7 @@ func elect(ctx context.Context, client coordinationclient.LeasesGetter, me strin
 	return nil
 }
 
-// hold runs a new replica, which uses a Session of this library. The Session contends with the
-// electors of the old replicas for the same object.
+// hold runs a new replica, whose Session contends with the electors of the old replicas for the same object.
 func hold(ctx context.Context, client coordinationclient.CoordinationV1Interface, me string, leads *leaders) error {
 	store, err := kubelease.New(client, *namespace, nil)
 	if err != nil {
