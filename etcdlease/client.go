@@ -8,17 +8,14 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// ClientConfig returns a configuration for the [clientv3.Client] of a Store. You may change the
-// configuration, but keep these settings:
+// ClientConfig returns a configuration for the [clientv3.Client] of a Store. When you change it, keep:
 //
-//   - Keepalive. Without keepalive, a client does not notice a connection that dies silently, for
-//     example in a firewall, and never recovers. With keepalive, the client sends a ping if it has
-//     received nothing for 10 s, which is the shortest interval that gRPC allows. The client sends
-//     pings only while a request or a watch is under way. The client gives up a connection if
-//     nothing is acknowledged for DialKeepAliveTimeout.
-//   - A short back-off. By default, gRPC waits for a second before it replaces a broken connection.
-//     After every new failure, gRPC waits longer, up to two minutes. Two minutes are too long for a
-//     lease of 15 s.
+//   - Keepalive. Without it, a client does not notice a connection that dies silently, for example in a
+//     firewall, and never recovers. With it, the client sends a ping if it has received nothing for
+//     10 s, the shortest interval that gRPC allows, but only while a request or a watch is under way.
+//     It gives up a connection if nothing is acknowledged for DialKeepAliveTimeout.
+//   - A short back-off. By default, gRPC waits for a second before it replaces a broken connection, and
+//     longer after every new failure, up to two minutes. That is too long for a lease of 15 s.
 func ClientConfig(endpoints ...string) clientv3.Config {
 	return clientv3.Config{
 		Endpoints:            endpoints,

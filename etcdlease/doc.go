@@ -4,12 +4,11 @@
 //	store, err := etcdlease.New(client, nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority,
-// which carries out every kind of request. For example, an authority can break a lease with a grace
-// period, acquire an infinite lease, or take over a lease of the same owner. Each request starts
-// from the last record that the Store observed, so a renewal is one exchange with etcd. With an
-// authority from [lease.NewAuthority], a renewal is two exchanges. Use one Store for the whole life
-// of a client, because a new Store must first observe each lease again.
+// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority, which
+// carries out every kind of request, such as a break with a grace period, an infinite lease, or a takeover
+// of a lease of the same owner. Each request starts from the last record that the Store observed, so a
+// renewal is one exchange with etcd. With an authority from [lease.NewAuthority], it is two. Use one Store
+// for the whole life of a client, because a new Store must first observe each lease again.
 //
 // [ClientConfig] sets the keepalive and the back-off that a client needs to hold leases. With the
 // defaults of clientv3, a client never recovers from a connection that died silently.
@@ -22,11 +21,10 @@
 //	lease/jobs/nightly
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1","duration":"15s","left":"15s","epoch":7}
 //
-// Every valid name can be a key. Package etcdlease does not use the leases of etcd itself. Package
-// etcdlease never deletes a key. Even a read creates the key of a lease if the key does not exist.
-// If a key is deleted by hand, its holder loses the lease, but believes in it until its next renewal
-// is answered. To free a lease gracefully, break it: see [lease.Break]. Tokens keep rising after a
-// key is deleted: see Tokens.
+// Every valid name can be a key. Package etcdlease does not use the leases of etcd itself, and never
+// deletes a key. Even a read creates the key of a lease if it does not exist. If a key is deleted by
+// hand, its holder loses the lease, but believes in it until its next renewal is answered. To free a
+// lease gracefully, break it: see [lease.Break].
 //
 // A user of etcd needs the permission readwrite on the prefix:
 //
@@ -34,46 +32,40 @@
 //
 // # Time
 //
-// etcd has no clock that clients can read, and the clocks of clients differ. Because there is no
-// common clock, a key does not store when its lease ends. A key stores how much time its lease had
-// left when the key was written, rounded up to milliseconds. When a process first observes a
-// version of a key, it starts to count down the remaining time of the lease with its own monotonic
-// clock. The clocks of the processes need not show the right time, but they must run at nearly the
-// same rate: see [Options.MaxClockDrift]. The countdown in each process has several consequences:
+// etcd has no clock that clients can read, and the clocks of clients differ. A key therefore does not
+// store when its lease ends, but how much time the lease had left when the key was written, rounded up
+// to milliseconds. When a process first observes a version of a key, it starts to count this time down
+// with its own monotonic clock. The clocks of the processes need not show the right time, but they must
+// run at nearly the same rate: see [Options.MaxClockDrift]. This has several consequences:
 //
-//   - If a contender was already waiting when the holder crashed, the contender takes over as soon
-//     as the duration is over. A contender that comes later first waits for a whole duration.
-//   - A process that calls Acquire once and then ends never gets the lease of a crashed holder,
-//     because its countdown has only just begun. A job that a scheduler starts should call
-//     session.TryRun. A scheduled job can also call session.AcquireWait with a context that lasts
-//     longer than the lease.
-//   - etcdctl can show a lease as leased long after the lease has ended, because nothing is
-//     written when a lease ends. [Store.List] can report such a lease as expired, but not in the
-//     first list of a Store.
-//   - Two processes can disagree about whether a lease has just ended. But writes of a key happen
-//     one after the other, and no write takes a lease away while its holder still relies on the
-//     lease.
+//   - A contender that was waiting when the holder crashed takes over as soon as the duration is over.
+//     A later one first waits for a whole duration.
+//   - A process that calls Acquire once and then ends never gets the lease of a crashed holder, because
+//     its countdown has only just begun. A scheduled job should call session.TryRun, or
+//     session.AcquireWait with a context that lasts longer than the lease.
+//   - etcdctl can show a lease as leased long after it has ended, because nothing is written then.
+//     [Store.List] can report such a lease as expired, but not in the first list of a Store.
+//   - Two processes can disagree about whether a lease has just ended. But writes of a key happen one
+//     after the other, and no write takes a lease away while its holder still relies on it.
 //
 // # Tokens
 //
-// Every new token of a lease is newer than all earlier tokens of the same name, as long as the
-// revision of the cluster never falls. Tokens keep rising even if a key is deleted and then created
-// again with an old value. Tokens also keep rising if etcd restarts or changes its leader. The
-// first epoch of a key comes from the revision at which the key was created. All later revisions
-// are greater than the epochs of the key. A key that is deleted and created again therefore starts
-// with a greater epoch.
+// Every new token of a lease is newer than all earlier tokens of the same name, as long as the revision
+// of the cluster never falls. Tokens keep rising even if etcd restarts or changes its leader, or if a
+// key is deleted and then created again with an old value. The first epoch of a key comes from the
+// revision at which it was created, and all later revisions are greater than its epochs. A key that is
+// deleted and created again therefore starts with a greater epoch.
 //
-// Tokens can fall in two cases. The first case is "etcdutl snapshot restore". After a restore, the
-// keys have old values and old epochs, so the same tokens can be granted again. To prevent repeated
-// tokens, restore with --bump-revision, so that the revision is above every revision of the old
-// cluster. After the restore, delete the keys of all leases, before any client uses a lease. In the
-// second case, a person overwrites the value of an existing key by hand. The Store accepts the
-// epoch in a value that was written by hand, even if this epoch is lower than the epoch of the
-// replaced value. To free a lease, break it, or delete its key. Do not overwrite the key.
+// Tokens can fall in two cases. The first is "etcdutl snapshot restore", after which the keys have old
+// values and old epochs, so the same tokens can be granted again. To prevent this, restore with
+// --bump-revision, so that the revision is above every revision of the old cluster. Then delete the
+// keys of all leases, before any client uses a lease. In the second case, a person overwrites the value
+// of an existing key by hand: the Store accepts the epoch in it, even if it is lower than the epoch
+// before. To free a lease, break it or delete its key, but do not overwrite that.
 //
 // # Exchanges
 //
-// An exchange is one request to etcd and its answer. A renewal, a release or a refusal is one
-// exchange. An acquire takes one exchange if the Store has already observed the current version of
-// the key, and two exchanges if not. A waiter uses a watch and needs no exchanges.
+// An exchange is one request to etcd and its answer. A renewal, a release or a refusal is one exchange.
+// An acquire takes one if the Store has already observed the current version of the key, and two if
+// not. A waiter uses a watch and needs no exchanges.
 package etcdlease

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// An engine implements [observe.Engine] with etcd. The version of a lease is the modification
-// revision of its key. No two writes in a cluster have the same revision.
+// An engine implements [observe.Engine] with etcd. The version of a lease is the modification revision
+// of its key. No two writes in a cluster have the same revision.
 type engine struct {
 	client  *clientv3.Client
 	prefix  string
@@ -22,14 +22,13 @@ type engine struct {
 	server  reconnect.Server
 }
 
-// emptyValue is the value of a new key. emptyValue has no epoch of its own: see [firstEpoch]. The
-// write that creates a key must not grant the lease, because the client would have to choose the
-// token before the write. Between the choice and the write, other clients could create the key,
-// grant newer tokens, and delete the key. The late creation would still succeed, and grant an old
-// token.
+// emptyValue is the value of a new key. It has no epoch of its own: see [firstEpoch]. The write that
+// creates a key must not grant the lease, because the client would have to choose the token before the
+// write. In between, other clients could create the key, grant newer tokens, and delete the key. The
+// late creation would still succeed, and grant an old token.
 var emptyValue = observe.Kept{}
 
-// Load reads the key. If the key does not exist, Load creates it.
+// Load reads the key, or creates it if it does not exist.
 func (e *engine) Load(ctx context.Context, name string) (observe.Entry, error) {
 	key := e.prefix + name
 	res, err := e.get(ctx, key)
@@ -51,8 +50,8 @@ func (e *engine) Revision(ctx context.Context) (int64, error) {
 	return res.Header.Revision, nil
 }
 
-// get reads keys. A member without a leader refuses a request at once if WithRequireLeader is set, and
-// would let it time out otherwise.
+// get reads keys. WithRequireLeader makes a member without a leader refuse a request at once, which
+// would time out otherwise.
 func (e *engine) get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ended := e.sending()
 	res, err := e.client.Get(clientv3.WithRequireLeader(ctx), key, o...)
@@ -60,16 +59,14 @@ func (e *engine) get(ctx context.Context, key string, o ...clientv3.OpOption) (*
 	return res, err
 }
 
-// Open does the same as Load, but with a write request. If the key does not exist, Open sends one
-// request to etcd and Load sends two.
+// Open does the same as Load with a write, so a key that does not exist takes one request instead of two.
 func (e *engine) Open(ctx context.Context, name string) (observe.Entry, error) {
 	found, _, err := e.writeIf(ctx, e.prefix+name, 0, emptyValue)
 	return found, err
 }
 
-// Swap replaces the value of a key only if the revision of the key still equals the parameter old. If
-// the revision has changed, Swap returns [lease.ErrConflict] and the current entry. If the key was
-// deleted, the returned entry is empty.
+// Swap replaces the value of a key only if its revision still equals the parameter old. If not, it
+// returns [lease.ErrConflict] and the current entry, which is empty if the key was deleted.
 func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
 	revision, err := strconv.ParseInt(old, 10, 64)
 	if err != nil || revision <= 0 {
@@ -82,9 +79,8 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	return found, err
 }
 
-// writeIf writes a value if the key was last modified at the given revision, or if the given
-// revision is 0 and the key does not exist. writeIf returns the current entry of the key, and
-// reports whether it wrote the value.
+// writeIf writes a value if the key was last modified at the given revision, or if that is 0 and the
+// key does not exist. It returns the current entry of the key, and reports whether it wrote the value.
 func (e *engine) writeIf(ctx context.Context, key string, revision int64, next observe.Kept) (observe.Entry, bool, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {
@@ -126,9 +122,8 @@ func entry(kv *mvccpb.KeyValue) (observe.Entry, error) {
 	return e, nil
 }
 
-// firstEpoch returns the epoch of a new key that was created at the given revision. The epoch is
-// one less than the revision. Each grant raises the epoch by one, and raises the revision by one or
-// more. The epoch is therefore always below the revision of the last write of the key. The deletion
-// and the creation of a key also raise the revision. If a key is deleted and created again, the
-// first epoch of the new key is therefore above every epoch of the old key.
+// firstEpoch returns the epoch of a new key that was created at the given revision, which is one less
+// than that. Each grant raises the epoch by one and the revision by one or more, so the epoch is always
+// below the revision of the last write of the key. The deletion and the creation of a key also raise
+// the revision, so a key that is created again begins above every epoch of the old key.
 func firstEpoch(created int64) uint64 { return uint64(created) - 1 }

@@ -15,7 +15,7 @@ import (
 )
 
 // explain adds the name of the key, and advice for the user, to an error of etcd. If no retry can
-// succeed, explain marks the error with [lease.Permanent].
+// succeed, it marks the error with [lease.Permanent].
 func (e *engine) explain(what, key string, err error) error {
 	advice := e.advice(err)
 	if advice != "" {
@@ -28,8 +28,8 @@ func (e *engine) explain(what, key string, err error) error {
 	return explained
 }
 
-// permanentErrors lists the errors that no retry can remove. Before a retry can succeed, a person
-// must correct the user name or the password of the client, or the roles of that user.
+// permanentErrors lists the errors that no retry can remove before a person corrects the user name or
+// the password of the client, or the roles of that user.
 var permanentErrors = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrAuthFailed}
 
 func (e *engine) advice(err error) string {

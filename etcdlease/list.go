@@ -11,18 +11,16 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// List returns the leases whose names begin with prefix, sorted by name. Each request to etcd reads
-// a few hundred keys. The reads are linearizable. See [lease.Lister].
+// List returns the leases whose names begin with prefix, sorted by name. The reads are linearizable,
+// and each request reads a few hundred keys. See [lease.Lister].
 //
-// The remaining time that List reports is never less than the true remaining time of the lease, but
-// it can be more. A Store counts the remaining time from its first read of the current version of
-// the key. After the holder of a lease has crashed, List therefore still shows the state Leased
-// until the whole duration has passed since the first read. To see which leases are still being
-// renewed, call List twice. Between the two calls of List, wait for as long as the longest lease
-// lasts.
+// A Store counts the remaining time of a lease from its first read of the current version of the key.
+// The time that List reports can therefore be more than the true one, but never less, and the lease of a
+// crashed holder is shown as Leased until the whole duration has passed since that read. To see which
+// leases are still renewed, call List twice, and wait in between for as long as the longest lease lasts.
 //
-// If the Store already remembers [Options.Names] names, it starts no countdown for a lease that it
-// sees only in lists. Every list then shows such a lease as leased, even if its holder is dead.
+// If the Store already remembers [Options.Names] names, it starts no countdown for a lease that it sees
+// only in lists. Every list then shows such a lease as leased, even if its holder is dead.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
@@ -30,7 +28,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 // pageSize is the number of keys that List reads in one request to etcd.
 const pageSize = 500
 
-// List reads the keys in order, page by page. List skips keys that are not valid names of leases.
+// List reads the keys in order, page by page. It skips keys that are not valid names of leases.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
 	return func(yield func(observe.NamedEntry, error) bool) {
 		key := e.prefix + prefix

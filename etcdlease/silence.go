@@ -14,9 +14,9 @@ import (
 	"github.com/fencedlease/lease/internal/logqueue"
 )
 
-// A silenceLogger logs a warning if etcd answers no request for the length of a timeout. A period
-// without an answer is called a silence. A silenceLogger logs at most one warning for each silence.
-// A silence ends with the next answer. The following events set the start of a silence:
+// A silenceLogger logs a warning if etcd answers no request for the length of a timeout. Such a period
+// is called a silence, and ends with the next answer. There is at most one warning for each. These
+// events set the start:
 //
 //   - A request is sent, and there is no silence.
 //   - A request is answered while other requests are under way.

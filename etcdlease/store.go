@@ -22,40 +22,34 @@ const DefaultPrefix = "lease/"
 
 // Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Prefix is the beginning of every key. Stores with the same Prefix share their leases. A
-	// Prefix should not be the beginning of another Prefix. Default: [DefaultPrefix].
+	// Prefix is the beginning of every key. Stores with the same Prefix share their leases. A Prefix
+	// should not be the beginning of another. Default: [DefaultPrefix].
 	Prefix string
 
-	// Limits restricts the durations that an authority over this Store grants. If the value of a key
-	// gives a lease more time than the Limits permit, the Store counts down only the longest permitted
-	// time. The countdown starts when the Store first observes the value. The longest permitted time
-	// is MaxDuration for a finite lease, whether or not it was broken. For an infinite lease that was
-	// broken, the longest permitted time is MaxPeriod. All users of a Prefix should therefore have the
-	// same Limits. Default: no limits.
+	// Limits restricts the durations that an authority over this Store grants. If a record has more time left
+	// than the Limits allow, the Store counts down only the allowed time, from when it first observes the
+	// record. The allowed time is MaxDuration for a finite lease, broken or not, and MaxPeriod for a broken
+	// infinite lease. All users of a Prefix should therefore have the same Limits. Default: no limits.
 	Limits lease.Limits
 
-	// MaxClockDrift bounds how much the rate of a client's clock differs from real time. Each clock
-	// must run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for sessions.
-	// Default: 0.001.
+	// MaxClockDrift bounds how much the rate of a client's clock differs from real time. Each clock must run
+	// at a rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for sessions. Default: 0.001.
 	MaxClockDrift float64
 
-	// Names is the maximum number of names that the Store remembers. Watched names do not count.
-	// Each name takes about 500 bytes. If the Store has forgotten the name of a lease, the next
-	// observation of the key starts the countdown of the lease again. [Store.List] can report a
-	// lease as expired only if the Store remembers the name of the lease. Once the Store remembers
-	// as many names as Names allows, a list adds no more names. Set Names above the number of
-	// leases that you list. Default: 65,536.
+	// Names is the maximum number of names that the Store remembers, about 500 bytes each, besides those
+	// that are watched. For the lease of a forgotten name, the next observation of the key starts the
+	// countdown again. [Store.List] reports a lease as expired only if the Store remembers its name, and a
+	// list adds no name beyond Names. Set Names above the number of leases that you list. Default: 65,536.
 	Names int
 
-	// Floor is older than every token that this Store grants, even if a name has a record already.
-	// Set Floor when leases move here from another store: see [observe.Options]. Default: none.
+	// Floor is older than every token that this Store grants, even if a name has a record already. Set
+	// it when leases move here from another store: see [observe.Options]. Default: none.
 	Floor lease.Token
 
-	// SilenceWarning is the time after which the Store logs a warning if etcd answers no request.
-	// The Store logs the warning even if the requests are still under way. After a warning, the
-	// Store logs no other warning until etcd answers again. SilenceWarning should not be longer than
-	// the duration of the leases. A warning can mean that the client does not recover from a dead
-	// connection. Default: 15 s.
+	// SilenceWarning is the time after which the Store logs a warning if etcd answers no request, even
+	// if requests are still under way. It logs no other warning until etcd answers again. A warning can
+	// mean that the client does not recover from a dead connection. SilenceWarning should not be longer
+	// than the duration of the leases. Default: 15 s.
 	SilenceWarning time.Duration
 
 	// Logger receives the warning of SilenceWarning. Default: slog.Default().
@@ -64,12 +58,12 @@ type Options struct {
 
 const defaultSilenceWarning = 15 * time.Second
 
-// A Store keeps leases in etcd. A Store is a [lease.Store], although etcd has no clock. A Store is
-// also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. A Store is safe for use by
-// several goroutines at once. A Store need not be closed. A Store never closes its client.
+// A Store keeps leases in etcd. It is a [lease.Store], although etcd has no clock, and also a
+// [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several goroutines at
+// once. It need not be closed, and never closes its client.
 type Store struct{ observed *observe.Store }
 
-// New returns a Store that uses client. New sends no request. New returns a [*lease.FieldError] if
+// New returns a Store that uses client, and sends no request. It returns a [*lease.FieldError] if
 // client is nil or an option is out of range.
 func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if client == nil {
@@ -96,41 +90,37 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 	return &Store{s}, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name. If o is nil, the Session has
-// the default options of package session. Lease returns an error if name is malformed or an option
-// is out of range. The error wraps a [*lease.FieldError].
+// Lease returns a Session that can hold the lease with the given name. If o is nil, it has the default
+// options of package session. If name is malformed or an option is out of range, the error wraps a
+// [*lease.FieldError].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store. The returned authority computes each new record
-// from the record that the Store observed last. The returned authority therefore sends fewer
-// requests to etcd than an authority from [lease.NewAuthority], which calls [Store.Load] before
-// every [Store.Swap]. The returned authority never refuses a request because of an outdated record.
+// Authority returns an authority over the Store, which computes each new record from the one that the Store
+// observed last. It therefore sends fewer requests to etcd than an authority from [lease.NewAuthority], which
+// calls [Store.Load] before every [Store.Swap]. It never refuses a request because of an outdated record.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
 // Limits returns the limits that the Store was made with.
 func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
 
-// Load returns the record of the named lease, with a linearizable read. The key stores how much
-// time the lease had left when the key was written. The Store starts to count down this remaining
-// time when it first observes the current version of the key. If the key does not exist, Load
-// creates it.
+// Load returns the record of the named lease, with a linearizable read, and its remaining time: see
+// Time in the package documentation. If the key does not exist, Load creates it.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.observed.Load(ctx, name)
 }
 
-// Swap replaces the record only if its version is still old.Version. Swap stores the remaining time
-// of the new record as a duration. If the version has changed, Swap returns [lease.ErrConflict] and
-// the current Snapshot. If the key was deleted, the returned Snapshot is zero.
+// Swap replaces the record only if its version is still old.Version. It stores the remaining time of
+// the new record as a duration. If the version has changed, it returns [lease.ErrConflict] and the
+// current Snapshot, which is zero if the key was deleted.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	return s.observed.Swap(ctx, name, old, next)
 }
 
-// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. Watch
-// returns an error if etcd does not confirm the watch within 5 s. The watch is lost if etcd cancels
-// it. A member of etcd that is cut off from the majority of the members cancels the watches of its
-// clients. All watches of a client share one stream.
+// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. It returns an
+// error if etcd does not confirm the watch within 5 s. The watch is lost if etcd cancels it, as a member that
+// is cut off from the majority does with those of its clients. All watches of a client share one stream.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

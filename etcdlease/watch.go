@@ -10,16 +10,15 @@ import (
 // confirmTimeout is the longest time that Watch waits for etcd to confirm the watch.
 const confirmTimeout = 5 * time.Second
 
-// Watch returns once etcd has confirmed the watch. After the confirmation, the client receives
-// every later revision of the key, even if the client must reconnect.
+// Watch returns once etcd has confirmed the watch. From then on, the client receives every revision of
+// the key, even if it must reconnect.
 func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := e.prefix + name
 	watching, cancel := e.watching(ctx)
-	// The method Watch of the client returns only when etcd has confirmed the watch or when the
-	// context has ended. The timer must therefore start before the call.
+	// The method Watch of the client returns only when etcd has confirmed the watch or the context has
+	// ended, so the timer must start before the call.
 	impatient := time.AfterFunc(confirmTimeout, cancel)
-	// A member of etcd that has lost its leader receives no new revisions. WithRequireLeader makes
-	// such a member cancel the watch.
+	// WithRequireLeader makes a member without a leader, which receives no new revisions, cancel the watch.
 	events := e.client.Watch(clientv3.WithRequireLeader(watching), key, clientv3.WithCreatedNotify())
 	var first clientv3.WatchResponse
 	confirmed := false

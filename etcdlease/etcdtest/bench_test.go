@@ -43,8 +43,7 @@ func BenchmarkRenew(b *testing.B) {
 	})
 }
 
-// BenchmarkAcquireRelease compares an acquire and a release with the Lock and Unlock of a Mutex
-// whose Session already exists.
+// BenchmarkAcquireRelease compares an acquire and a release with Lock and Unlock of a Mutex with a Session.
 func BenchmarkAcquireRelease(b *testing.B) {
 	c := client(b, shared.Client)
 	ctx := context.Background()
@@ -68,8 +67,8 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	})
 }
 
-// BenchmarkTakeOver measures the time from the crash of a holder to the grant of a waiting
-// contender, with a lease and a Session of two seconds each. Run the benchmark with -benchtime 5x.
+// BenchmarkTakeOver measures the time from the crash of a holder to the grant of a waiting contender,
+// with a lease and a Session of two seconds each. Run it with -benchtime 5x.
 func BenchmarkTakeOver(b *testing.B) {
 	const term = 2 * time.Second
 	ctx := context.Background()

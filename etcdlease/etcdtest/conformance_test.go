@@ -1,5 +1,5 @@
-// Package etcdtest tests package etcdlease against a real etcd. Package etcdtest is a separate
-// module, so that users of etcdlease do not depend on the server.
+// Package etcdtest tests package etcdlease against a real etcd. It is a separate module, so that users
+// of etcdlease do not depend on the server.
 package etcdtest
 
 import (
@@ -37,8 +37,8 @@ func TestConformance(t *testing.T) {
 	}.Run(t, suites...)
 }
 
-// linked sends the requests of a client through transmit. A request that is lost fails as one does
-// whose connection has broken. An error of the server is an answer.
+// linked sends the requests of a client through transmit. A lost request fails like one whose
+// connection has broken. An error of the server is an answer.
 func linked(transmit leasetest.Transmit) grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) (err error) {
 		lost := transmit(ctx, func() error {

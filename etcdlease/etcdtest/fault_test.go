@@ -186,8 +186,7 @@ func TestSilentDeath(t *testing.T) {
 	}
 }
 
-// When etcd can be reached again, a client with the settings of ClientConfig recovers within two
-// seconds.
+// When etcd can be reached again, a client with the settings of ClientConfig recovers within two seconds.
 func TestRecoveryAfterCuts(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, shared.Client)

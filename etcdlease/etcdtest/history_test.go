@@ -34,8 +34,7 @@ func TestHistories(t *testing.T) {
 	checkHistories(t, runs, 10, 6*time.Millisecond, time.Minute, slices.Repeat([]string{shared.Client}, 4), nil)
 }
 
-// Histories are linearizable while the server is paused and resumed, killed and started again, and
-// while connections are cut.
+// Histories are linearizable while the server is paused, killed and started again, and connections are cut.
 func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
@@ -43,8 +42,8 @@ func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 	underFaults(t, 120, []string{urlOf(p), urlOf(p), server.Client, server.Client}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
 }
 
-// In a cluster of three members, histories are linearizable while the leader crashes and comes
-// back, and while members are cut off.
+// With three members, histories are linearizable while the leader crashes and returns, and members are
+// cut off.
 func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
 	t.Parallel()
 	members := newCluster(t)

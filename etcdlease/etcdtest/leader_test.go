@@ -11,8 +11,8 @@ import (
 )
 
 // A client has one endpoint, which is a proxy. Its member is no longer the right one, but keeps its
-// connections, and only new ones reach another member. Once a request has failed, the next ones reach
-// that member within one RequestTimeout, and so does a watch.
+// connections, and only new ones reach another. Once a request has failed, the next ones reach that
+// within one RequestTimeout, and so does a watch.
 func TestLeavesAMember(t *testing.T) {
 	t.Parallel()
 	members := newCluster(t)
@@ -40,8 +40,7 @@ func TestLeavesAMember(t *testing.T) {
 	})
 }
 
-// leavesAMember calls the function harm once a client uses the wrong member. If harm is nil, the member is
-// wrong from the beginning.
+// leavesAMember calls harm once a client uses the wrong member. If harm is nil, it is wrong from the start.
 func leavesAMember(t *testing.T, wrong, right *member, harm func(*enginetest.Proxy)) {
 	const requestTimeout = 4 * time.Second
 	p := newProxy(t, wrong.Client)

@@ -20,9 +20,9 @@ func hold(t *testing.T, rounds int, endpoints []string, harm func(*rand.Rand) st
 	processes.Prove(t, processes.Options{Name: t.Name(), Endpoints: endpoints, Duration: term}, rounds, harm)
 }
 
-// SPEC G1, G2, H9: the server is paused and resumed, killed and started again, and connections are
-// cut, while holders are paused, resumed and killed. No stale write passes the guard, and no holder
-// believes that it holds the lease while another holder has it.
+// SPEC G1, G2, H9: the server is paused and resumed, killed and started again, and connections are cut,
+// while holders are paused, resumed and killed. No stale write passes the guard, and no holder believes
+// that it holds the lease while another has it.
 func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)

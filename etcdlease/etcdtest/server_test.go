@@ -23,8 +23,7 @@ import (
 	"github.com/fencedlease/lease/internal/check/processes"
 )
 
-// asServer is an environment variable. If it is set, the test binary runs as a server. The value is
-// a member as JSON.
+// asServer is an environment variable. If it has a member as JSON, the test binary runs as that server.
 const asServer = "ETCDTEST_MEMBER"
 
 var (
@@ -111,8 +110,7 @@ func newMembers(dir string, n int) ([]*member, error) {
 	return members, nil
 }
 
-// start starts the member, and returns when the member is ready. A member can be started again with
-// the data that it has stored.
+// start starts the member, also again with the data that it has stored, and returns when it is ready.
 func (m *member) start() error {
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir, cfg.LogLevel, cfg.UnsafeNoFsync = m.Name, m.Dir, "panic", !m.Fsync
@@ -166,8 +164,8 @@ func serve(text string) error {
 	return nil
 }
 
-// A child is a member in a separate process, which a test can pause, resume and kill. The process
-// ends with the tests.
+// A child is a member in a process of its own, which a test can pause, resume and kill. It ends with
+// the tests.
 type child struct {
 	*member
 	*processes.Process
@@ -185,7 +183,7 @@ func newChild(t *testing.T) *child {
 	return c
 }
 
-// start starts the child for the first time or again, and returns when the child is ready.
+// start starts the child for the first time or again, and returns when it is ready.
 func (c *child) start(t *testing.T) {
 	t.Helper()
 	text, err := json.Marshal(c.member)

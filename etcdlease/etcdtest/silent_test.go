@@ -18,8 +18,7 @@ import (
 	"github.com/fencedlease/lease/etcdlease"
 )
 
-// serveInMemory starts a server without a network, and returns a dialer to it. The server stops at the
-// end of the test.
+// serveInMemory starts a server without a network until the end of the test, and returns a dialer to it.
 func serveInMemory(t *testing.T, register func(*grpc.Server)) grpc.DialOption {
 	l, s := bufconn.Listen(1<<16), grpc.NewServer()
 	register(s)
@@ -59,8 +58,8 @@ func (l *logged) warns(t *testing.T, when string, want int) {
 	}
 }
 
-// A store warns once for each silence. A silence begins with the first request that gets no answer.
-// If requests are still under way when etcd answers, a silence begins with that answer.
+// A store warns once for each silence, which begins with the first request that gets no answer, or with
+// an answer while other requests are still under way.
 func TestOneWarningForEachSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, said := logger()
@@ -124,8 +123,7 @@ func TestOneWarningForEachSilence(t *testing.T) {
 	})
 }
 
-// If the caller cancels a request, the store does not count the request as a sign that etcd is
-// silent.
+// A request that its caller cancels is no sign that etcd is silent.
 func TestNoWarningAfterACanceledRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, said := logger()

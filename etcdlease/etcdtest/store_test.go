@@ -16,8 +16,7 @@ import (
 	"github.com/fencedlease/lease/internal/check/enginetest"
 )
 
-// aboutLeft matches what is left of a lease of 15 s when it is written. A client may need some time
-// between its read and its write.
+// aboutLeft matches what is left of a lease of 15 s when it is written, some time after the client's read.
 var aboutLeft = regexp.MustCompile(`"left":"1[0-4][.0-9]*s"`)
 
 func TestReadable(t *testing.T) {
@@ -62,8 +61,7 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// SPEC S3: tokens keep rising after the key is deleted or restored, whatever the Store has observed
-// before.
+// SPEC S3: tokens keep rising after the key is deleted or restored, whatever the Store has observed before.
 func TestTokensOutliveTheKey(t *testing.T) {
 	c := client(t, shared.Client)
 	key, ctx := "lease/"+t.Name(), t.Context()

@@ -19,8 +19,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// If the context has ended, Watch fails with the error of the context, and not with the Code in the
-// cause of the context.
+// If the context has ended, Watch fails with its error, and not with the Code in its cause.
 func TestWatchUnderADoneContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(lease.ErrReleased)
@@ -31,8 +30,7 @@ func TestWatchUnderADoneContext(t *testing.T) {
 }
 
 // SPEC S7: under a context without a deadline, Watch fails after 5 s if etcd does not confirm the
-// watch. All watches of a client share one stream. No matter how many watches fail, only this
-// stream is left.
+// watch. All watches of a client share one stream. No matter how many fail, only this stream is left.
 func TestWatchOfASilentServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -107,8 +105,7 @@ func (u *unconfirming) Watch(stream etcdserverpb.Watch_WatchServer) error {
 	return nil
 }
 
-// running returns the number of goroutines that have the given function in their stack. The
-// goroutine of the caller does not count.
+// running returns the number of other goroutines that have the given function in their stack.
 func running(function string) (n int) {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

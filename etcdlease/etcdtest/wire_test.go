@@ -16,9 +16,8 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// A wire sees the exchanges between clients and etcd. While a wire has a history, it adds the
-// exchanges to this history. It reads the requests and the answers themselves, so it depends only
-// on the text form of a record.
+// A wire sees the exchanges between clients and etcd. While it has a history, it adds the exchanges to
+// that. It reads the requests and the answers themselves, so it depends only on the text form of a record.
 type wire struct {
 	history atomic.Pointer[histories.History]
 }
