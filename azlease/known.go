@@ -69,13 +69,14 @@ func (k *askedIDs) add(id lease.ID) {
 	if k.m == nil {
 		k.m = map[string]lease.ID{}
 	}
-	if len(k.m) >= k.most {
+	key := digest(id)
+	if _, there := k.m[key]; !there && len(k.m) >= k.most {
 		for other := range k.m {
 			delete(k.m, other)
 			break
 		}
 	}
-	k.m[digest(id)] = id
+	k.m[key] = id
 }
 
 // get returns the ID with the given digest, or the zero ID if no acquire with that ID was refused.

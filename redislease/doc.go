@@ -113,7 +113,7 @@
 //
 // If a server answers that it is a replica, is loading, has too few replicas or is one of a cluster, or
 // if it does not answer, the Store drops its connections to it, and sends the next request over a new
-// connection. The watches of a server that the Store has left are closed. Behind a sentinel, a Store that
+// connection. The watches of such a server are closed, at the latest 6 s after its last answer. Behind a sentinel, a Store that
 // is in use also asks once a second which server is the primary, because a primary that is cut off from
 // the sentinels can still accept writes.
 //

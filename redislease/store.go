@@ -55,6 +55,7 @@ type Options struct {
 	ReplicaTimeout time.Duration
 
 	// AssumeNoEviction turns off the check of the eviction policy, for a server that does not permit INFO.
+	// The Store then does not warn about a missing append-only file either.
 	// Without the check, make sure that its maxmemory-policy is noeviction: see the package documentation.
 	AssumeNoEviction bool
 }
