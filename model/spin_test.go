@@ -16,7 +16,7 @@ import (
 //go:embed *.pml
 var sources embed.FS
 
-// A search is the result of one run of a verifier. Spin generates a verifier from a model.
+// A search is the result of one run of a verifier, which spin generates from a model.
 type search struct {
 	states int
 	depth  int
@@ -24,15 +24,14 @@ type search struct {
 	out    string // the output of the verifier
 }
 
-// unpack writes all model files to dir.
 func unpack(dir string) error { return os.CopyFS(dir, sources) }
 
-// searchFlags contains the flags of the compiler and of the verifier for a search. If a search is
-// expected to find an error, its verifier is built without optimization, because an optimized build
-// would take longer than the search.
+// searchFlags contains the flags of the compiler and of the verifier for a search. The verifier of a
+// search that should find an error is built without optimization, because an optimized build takes longer
+// than the search.
 //
-// The field depth limits the depth of the search. Before each search, the verifier clears memory in
-// proportion to this limit. A limit that is much too large therefore makes short searches slow.
+// The field depth limits the depth of the search. The verifier first clears memory in proportion to this
+// limit, so one that is much too large makes short searches slow.
 type searchFlags struct{ optimize, depth, hash string }
 
 var (
@@ -41,8 +40,8 @@ var (
 	atLength   = searchFlags{"-O2", "-m10000000", "-w24"}
 )
 
-// build generates and compiles the verifier of a model, and returns the path of the verifier. The
-// switches are flags such as "-DIDS=2". The directory dir must be empty.
+// build generates and compiles the verifier of a model in the empty directory dir, and returns its path.
+// The switches are flags such as "-DIDS=2".
 func build(ctx context.Context, dir, optimize, file string, switches ...string) (string, error) {
 	if err := unpack(dir); err != nil {
 		return "", err
@@ -50,17 +49,16 @@ func build(ctx context.Context, dir, optimize, file string, switches ...string) 
 	if _, err := run(ctx, dir, "spin", append(append([]string{"-a"}, switches...), file)...); err != nil {
 		return "", err
 	}
-	// No model needs a search for acceptance cycles. The flag -DSAFETY leaves this search out. The
-	// flags -DBITSTATE and -DHC are not set, so that every state is stored in full.
+	// No model needs a search for acceptance cycles, which -DSAFETY leaves out. The flags -DBITSTATE and
+	// -DHC are not set, so that every state is stored in full.
 	if _, err := run(ctx, dir, "cc", "-w", optimize, "-DSAFETY", "-o", "pan", "pan.c"); err != nil {
 		return "", err
 	}
 	return filepath.Join(dir, "pan"), nil
 }
 
-// verify searches the states of a model until an assertion is violated or all states have been
-// searched. If the search ends in any other way, for example because the verifier left out states,
-// verify returns an error.
+// verify searches the states of a model until an assertion is violated or all states have been searched. It
+// returns an error if the search ends in any other way, for example because the verifier left out states.
 func verify(ctx context.Context, dir string, e searchFlags, file string, switches ...string) (search, error) {
 	pan, err := build(ctx, dir, e.optimize, file, switches...)
 	if err != nil {

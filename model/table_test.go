@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The model uses these numbers for an end that never comes, for a period that is not given, and for
-// the first epoch that cannot be written. table.pml uses the same numbers.
+// The model and table.pml use these numbers for an end that never comes, for a period that is not given,
+// and for the first epoch that cannot be written.
 const (
 	never   = 255
 	absent  = never - 1
@@ -87,9 +87,8 @@ func duration(d int) time.Duration {
 
 func numbered(n int) lease.ID { return lease.ID{15: byte(n)} }
 
-// TestTable compares the authority of the model with lease.Step in every cell of the table. The
-// cells contain every state at and around its end, every action, and IDs that match, differ or are
-// missing.
+// TestTable compares the authority of the model with lease.Step in every cell of the table: every state
+// at and around its end, every action, and IDs that match, differ or are missing.
 //
 // SPEC M1, M2, M3, M4, M5, M6, M7, M8, M9, M10, M11, M12, M13, M18, M19.
 func TestTable(t *testing.T) {
@@ -111,8 +110,7 @@ func TestTable(t *testing.T) {
 	t.Logf("%d cells are equal, %d kinds of (state, action, outcome)", len(cells), len(seen))
 }
 
-// TestTableTells adds known errors to the model, one at a time. With each error, the model must
-// differ from lease.Step in some cell.
+// TestTableTells adds known errors to the model, one at a time. Each must change some cell.
 func TestTableTells(t *testing.T) {
 	for _, bug := range []string{
 		"ACQUIRE_ANY", "ACQUIRE_BREAKING", "RENEW_REVIVES", "RENEW_BROKEN", "CHANGE_ANY",

@@ -93,10 +93,9 @@ var variants = []variant{
 	{"guard.pml", "CHANGE_KEEPS_TOKEN", "change to another ID under the same token", errs},
 }
 
-// TestVariants searches every model in full. No behavior of a correct model may violate an
-// assertion, and the search must find a violation for every known error. With -short, TestVariants
-// leaves out the larger searches, and all known errors of a model except the first. With -v,
-// TestVariants prints its results as a table.
+// TestVariants searches every model in full. No behavior of a correct model may violate an assertion, and
+// the search must find a violation for every known error. -short leaves out the larger searches, and all
+// known errors of a model except the first. -v prints the results as a table.
 //
 // SPEC A2, H3, H4, H6, H8, H9, H13, H14, H15, H17, H19, G1, G2, G3, G6, M4, S1, S2.
 func TestVariants(t *testing.T) {
