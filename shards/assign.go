@@ -27,12 +27,12 @@ type move struct {
 	from, to string // from is empty if the shard is free
 }
 
-// plan returns the moves after which every member has its share. It depends only on its arguments,
-// and not on their order, so all processes that see the same list agree on every move. Its giver ends the
-// work, and only its taker acquires the lease.
+// plan returns the moves after which every member has its share. It depends only on its arguments, not on
+// their order, so all processes that see the same list agree on every move. The giver of a shard ends the
+// work, and only the taker acquires the lease.
 //
-// There are as few moves as possible. If every member has its share and no shard is free, or if
-// no process may take more shards, there are none. A process that is not a member keeps nothing.
+// There are as few moves as possible: none if every member has its share and no shard is free, or if no
+// process may take more shards. A process that is not a member keeps nothing.
 func plan(members []member, shards []shard) []move {
 	loads := make(map[string]int, len(members))
 	free := 0
@@ -82,9 +82,8 @@ func plan(members []member, shards []shard) []move {
 	return moves
 }
 
-// shares returns how many of n shards each member should have. These numbers are the weighted fair
-// share of a member, rounded up or down, but at most its max. Where the fair shares are not whole
-// numbers, a member that already has more than the lower number keeps one more.
+// shares returns how many of n shards each member should have: its weighted fair share, rounded up or
+// down, but at most its max. Members that already have more than the lower number are rounded up first.
 func shares(members []member, loads map[string]int, n int) map[string]int {
 	targets := make(map[string]int, len(members))
 	rest := slices.Clone(members)
@@ -142,8 +141,8 @@ func lessProduct(a, b, c, d int) bool {
 	return hi1 < hi2 || hi1 == hi2 && lo1 < lo2
 }
 
-// receiver returns the process that gets the shard: of those that still lack a shard, the one that
-// the shard ranks highest. If the list changes a little, most shards keep their receivers.
+// receiver returns the process that gets the shard: the one that the shard ranks highest among those that
+// lack one. If the list changes a little, most shards keep their receivers.
 func receiver(name string, poor []string, lacks map[string]int) (best string) {
 	var highest uint64
 	for _, id := range poor {
@@ -167,11 +166,9 @@ func place(name, id string, members []member, loads map[string]int) (n int) {
 	return n
 }
 
-// hasRoom reports whether the member may take another shard.
 func (m member) hasRoom(load int) bool { return m.max == 0 || load < m.max }
 
-// rank returns a number that depends on the shard and the process, and looks random. It is the same
-// in every process and in every version of the library.
+// rank returns a number that looks random, and is the same in every process and version of the library.
 func rank(name, id string) uint64 {
 	h := uint64(14695981039346656037) // FNV-1a
 	for _, s := range [...]string{id, "\x00", name} {

@@ -30,8 +30,8 @@ func (w world) loads() map[string]int {
 	return loads
 }
 
-// fair returns the exact weighted share of each member. It fills up all members at the same rate
-// until they are full or no shard is left, in small steps, and is therefore slow and plain.
+// fair returns the exact weighted share of each member. It fills up all members at the same rate until
+// they are full or no shard is left, in small steps, and is therefore slow and plain.
 func (w world) fair() map[string]float64 {
 	fair := map[string]float64{}
 	open := slices.Clone(w.members)
@@ -72,8 +72,7 @@ func (w world) apply(moves []move, done func(i int) bool) world {
 
 func all(int) bool { return true }
 
-// check checks the plan for a world: balance, the number of moves, stability, and that nothing
-// changes if only a part of the moves is carried out.
+// check checks a plan: its balance, number of moves and stability, also if only some moves are carried out.
 func (w world) check(part uint) error {
 	moves := plan(w.members, w.shards)
 	ids := map[string]member{}
@@ -213,8 +212,8 @@ func TestPlanDrawn(t *testing.T) {
 	})
 }
 
-// Processes that act on lists of different age, each knowing its own shards, come to rest, and do
-// not move more than what was needed and what they gave because of an old list.
+// Processes that act on lists of different age, each knowing its own shards, come to rest. They do not
+// move more than what was needed and what they gave because of an old list.
 func TestPlanWithOldLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)

@@ -18,9 +18,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The causes with which a Group ends the context of work. If the lease is lost or broken, the cause
-// is a [*lease.LostError] instead. It matches lease.ErrLost, and lease.ErrBroken once the process
-// has learned of a break.
+// The causes with which a Group ends the context of work. If the lease is lost or broken, the cause is
+// instead a [*lease.LostError]. It matches lease.ErrLost, and lease.ErrBroken once the process knows of a
+// break.
 var (
 	// ErrMoving ends the work of a shard that another process should have.
 	ErrMoving = errors.New("shards: the shard moves to another process")
@@ -37,8 +37,7 @@ var errElsewhere = errors.New("shards: the work keeps failing, so another proces
 // Work works on one shard until its context ends.
 type Work = func(ctx context.Context, name string, tok lease.Token) error
 
-// A Group is one process of those that share the shards under a prefix. Its methods are safe for
-// concurrent use by several goroutines.
+// A Group is one process of those that share the shards under a prefix. It is safe for concurrent use.
 type Group struct {
 	authority lease.Authority
 	lister    lease.Lister
@@ -53,9 +52,9 @@ type Group struct {
 	names   map[string]bool
 }
 
-// New returns a Group. The leases of a group have names that begin with prefix, which usually ends
-// with a slash. New sends no request. It returns a [*lease.FieldError] if an argument or an option
-// is out of range, or if a is not a [lease.Lister].
+// New returns a Group without sending a request. The leases of a group have names that begin with prefix,
+// which usually ends with a slash. New returns a [*lease.FieldError] if an argument or an option is out
+// of range, or if a is not a [lease.Lister].
 func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 	if a == nil {
 		return nil, lease.Missing("New.a")
@@ -84,23 +83,22 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 	return &Group{authority: a, lister: lister, prefix: prefix, o: o, decide: plan}, nil
 }
 
-// Run works on the shards of this process until ctx ends. The function names returns the names of
-// all shards. Run calls it before each list, with a context that ends after Session.RequestTimeout.
-// If names returns an error or does not return, Run reports this and keeps the last answer. At its
-// end, Run waits until names has returned.
-// Processes may briefly get different names. If a name is missing in an answer, its work ends.
+// Run works on the shards of this process until ctx ends. Before each list it calls names, which returns the
+// names of all shards, with a context that ends after Session.RequestTimeout. If names returns an error or
+// does not return, Run reports this and keeps the last answer. At its end, Run waits until names has
+// returned. Processes may briefly get different names. The work of a name that is missing in an answer ends.
 //
-// For each shard of this process, Run calls work on a goroutine of its own. The context of work ends
-// with the cause ErrMoving, ErrRemoved or ErrStopping, or with a [*lease.LostError]. Work should
-// then return soon. If it returns earlier, Run waits and calls it again, after a time that doubles
-// from Session.Duration/32 to Session.Duration. If work has returned five errors in a row, Run gives
-// the shard up and does not take it for eight Durations, so that another process can. If work panics,
-// the lease of its shard is released, and the panic ends the process.
+// For each shard of this process, Run calls work on a goroutine of its own. Work should return soon after
+// its context has ended, with the cause ErrMoving, ErrRemoved or ErrStopping, or with a [*lease.LostError].
+// If it returns earlier, Run calls it again after a time that doubles from Session.Duration/32 to
+// Session.Duration. After five errors in a row, Run gives the shard up and does not take it for eight
+// Durations, so that another process can. If work panics, the lease of its shard is released, and the panic
+// ends the process.
 //
 // When ctx has ended, Run ends all work, waits until it has returned and its leases are released, and
-// returns nil. Run returns an error only if it cannot begin: names or work is nil, another call of
-// Run uses the Group, a request can never be granted, such as one with a Duration that the store does
-// not grant, or the store fails with permanent errors ([lease.Permanent]) for 30 s.
+// returns nil. Run returns an error only if it cannot begin: names or work is nil, another call of Run uses
+// the Group, a request can never be granted, such as one with a Duration that the store does not grant, or
+// the store fails with permanent errors ([lease.Permanent]) for 30 s.
 func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, error), work Work) error {
 	switch {
 	case names == nil:
@@ -160,8 +158,7 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 // acquiresAtOnce limits the requests of a process that gets many shards at once.
 const acquiresAtOnce = 32
 
-// A run is the state of one call of Run. Only the goroutine of Run uses the fields without a
-// comment.
+// A run is the state of one call of Run. Only the goroutine of Run uses the fields without a comment.
 type run struct {
 	*Group
 	id, label string
@@ -210,8 +207,7 @@ type asked struct {
 	err   error
 }
 
-// ask calls the function names. If it does not return in time, ask does not call it again until it
-// has returned.
+// ask calls the function names, but not again while an earlier call has not returned.
 func (r *run) ask(ctx context.Context) error {
 	if r.asking == nil {
 		answer := make(chan asked, 1)
@@ -293,7 +289,6 @@ func (r *run) look(ctx context.Context, first bool) {
 	r.act(ctx, seen, names, first)
 }
 
-// endRemoved ends the work of shards whose names have gone.
 func (r *run) endRemoved(names map[string]bool) {
 	r.heldMu.Lock()
 	defer r.heldMu.Unlock()
@@ -360,8 +355,7 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 	r.forget(names)
 }
 
-// merge returns all shards of the group with their holders. What this process holds it knows better
-// than the list.
+// merge returns all shards of the group with their holders. This process knows its own better than the list.
 func (r *run) merge(seen listing, names map[string]bool) []shard {
 	r.heldMu.Lock()
 	defer r.heldMu.Unlock()
@@ -384,7 +378,6 @@ func (r *run) merge(seen listing, names map[string]bool) []shard {
 	return shards
 }
 
-// take begins to acquire a shard, and to work on it.
 func (r *run) take(ctx context.Context, name string, order uint64) {
 	r.heldMu.Lock()
 	defer r.heldMu.Unlock()
@@ -397,7 +390,6 @@ func (r *run) take(ctx context.Context, name string, order uint64) {
 	r.works.Go(func() { r.hold(h) })
 }
 
-// give ends the work of a shard because the shard moves.
 func (r *run) give(name string) {
 	r.heldMu.Lock()
 	defer r.heldMu.Unlock()
@@ -424,13 +416,12 @@ func (r *run) breakLease(ctx context.Context, m move) {
 	})
 }
 
-// patience is the number of lists after which a process takes a free shard that another process
-// should take.
+// patience is the number of lists after which a process takes a free shard that another should take.
 const patience = 4
 
-// takeOverdue takes shards that have been free for long. The process that should take them may have
-// failed to work on them, or may have crashed. One process tries after the other. A shard that is
-// taken in this way is given last, so that it does not return to where its work fails.
+// takeOverdue takes shards that have been free for long, because the process that should take them has
+// crashed or cannot work on them. One process tries after the other. A shard that is taken in this way is
+// given last, so that it does not return to where its work fails.
 func (r *run) takeOverdue(ctx context.Context, members []member, shards []shard, loads map[string]int) {
 	for _, s := range shards {
 		if s.holder != "" {
@@ -445,7 +436,7 @@ func (r *run) takeOverdue(ctx context.Context, members []member, shards []shard,
 	}
 }
 
-// forget drops what is remembered about names that are gone, and about failures that are long ago.
+// forget drops what is remembered about names that are gone, except recent failures.
 func (r *run) forget(names map[string]bool) {
 	maps.DeleteFunc(r.freeFor, func(name string, _ int) bool { return !names[name] })
 	r.heldMu.Lock()
@@ -455,8 +446,8 @@ func (r *run) forget(names map[string]bool) {
 	})
 }
 
-// stop ends all work, waits for it, and gives up the lease of the process. The lease goes first, so
-// that the other processes take the shards at their next list.
+// stop ends all work, waits for it, and gives up the lease of the process. The lease goes first, so that
+// the other processes take the shards at their next list.
 func (r *run) stop(ctx context.Context) {
 	r.heldMu.Lock()
 	held := slices.Collect(maps.Values(r.held))

@@ -93,7 +93,6 @@ func TestRollingRestart(t *testing.T) {
 	})
 }
 
-// Weights and limits.
 func TestWeights(t *testing.T) {
 	inTown(t, 90, func(c *town) {
 		heavy := c.start(0, func(o *Options) { o.Weight = 3 })
@@ -106,8 +105,8 @@ func TestWeights(t *testing.T) {
 	})
 }
 
-// If the work does not return within Grace, the lease is broken. The break leaves the holder time to
-// notice it. Then another process works with a newer token.
+// If the work does not return within Grace, the lease is broken. The holder has time to notice the break
+// before another process works with a newer token.
 func TestHungWork(t *testing.T) {
 	inTown(t, 10, func(c *town) {
 		var broke, taken []time.Duration
@@ -386,7 +385,6 @@ func TestAdapt(t *testing.T) {
 
 type noList struct{ lease.Authority }
 
-// New refuses what cannot work.
 func TestNewRefuses(t *testing.T) {
 	a := memory.New(nil).Authority()
 	for name, o := range map[string]*Options{

@@ -11,21 +11,19 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Options configure a [Group]. A nil *Options means the defaults. If a field is zero, its default is
-// used.
+// Options configure a [Group]. A nil *Options means the defaults. A zero field means its default.
 type Options struct {
-	// Session has the options of every lease of the group. Its Owner names this process in lists
-	// and in the View. Owner can be shared, and has at most 900 bytes. Duration must be finite, and
-	// TakeOver must not be set. Logger and Trace are used only for the lease with which the process
-	// announces itself: the Group reports the leases of shards itself. Default: the defaults of
-	// package session.
+	// Session has the options of every lease of the group. Its Owner names this process in lists and in
+	// the View, can be shared, and has at most 900 bytes. Duration must be finite, and TakeOver must not
+	// be set. Logger and Trace get only the lease with which the process announces itself: the Group
+	// reports the leases of shards itself. Default: the defaults of package session.
 	Session *session.Options
 
 	// Interval is the time between two lists of the leases. Default: Session.Duration/6.
 	Interval time.Duration
 
-	// Weight is the share of this process beside the others', from 1 to 1,000,000. A process of
-	// Weight 2 gets twice as many shards as one of Weight 1. Default: 1.
+	// Weight is the share of this process beside the others', from 1 to 1,000,000: with Weight 2, it gets
+	// twice as many shards as with Weight 1. Default: 1.
 	Weight int
 
 	// Max is the most shards of this process at a time. Default: no limit.
@@ -47,7 +45,6 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// complete returns a copy of o with the defaults filled in.
 func (o *Options) complete() (*Options, error) {
 	var c Options
 	if o != nil {

@@ -21,9 +21,9 @@ var (
 	wide = flag.Bool("shards.wide", false, "simulate 1,000 shards and 20 processes")
 )
 
-// Random processes join, leave, crash, are cut off from the store and are paused, their work is slow
-// to stop or hangs, and clocks drift. After each event the shares are balanced in time. In no case
-// do two processes work on a shard, except while one is paused. Tokens never fall.
+// Random processes join, leave, crash, are cut off from the store and are paused, their work is slow to
+// stop or hangs, and clocks drift. After each event the shares are balanced in time. Two processes never
+// work on one shard, except while one is paused. Tokens never fall.
 //
 //	go test -run Simulate ./shards -shards.days 100 -shards.wide -shards.seed 1 -timeout 0
 func TestSimulate(t *testing.T) {
@@ -170,22 +170,22 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// An algorithm decides what one process does. The moves to itself from another process steal the
-// shard: they break its lease at once.
+// An algorithm decides what one process does. A move to itself from another process steals the shard: it
+// breaks the lease at once.
 type algorithm struct {
 	name   string
 	decide func(p *process) func([]member, []shard) []move
 }
 
 // stealing makes the decisions of the Kinesis Client Library and of Event Hubs processors. A process
-// takes free shards up to its target. If there are none, it steals up to most shards from the
-// process with the most, which learns this from its next request.
+// takes free shards up to its target. If there are none, it steals up to most shards from the process
+// with the most, which learns this from its next request.
 //
-//   - Kinesis Client Library 1 and 2 (LeaseTaker): the target is the number of shards divided by that
-//     of processes, rounded up. All free leases up to the target are taken at once, and
-//     maxLeasesToStealAtOneTime (1 by default) are stolen.
-//   - Event Hubs, balanced: each cycle claims one partition, free or stolen. Greedy: it claims all
-//     that it lacks. A process steals only from one that has more than the lower target.
+//   - Kinesis Client Library 1 and 2 (LeaseTaker): the target is the number of shards divided by that of
+//     processes, rounded up. It takes all free leases up to the target at once, and steals
+//     maxLeasesToStealAtOneTime (1 by default).
+//   - Event Hubs, balanced: each cycle claims one partition, free or stolen. Greedy: it claims all that it
+//     lacks. A process steals only from one that has more than the lower target.
 func stealing(free, most int) func(p *process) func([]member, []shard) []move {
 	return func(p *process) func([]member, []shard) []move {
 		dice := rand.New(rand.NewPCG(uint64(len(p.town.procs)), 7))
@@ -228,15 +228,14 @@ func stealing(free, most int) func(p *process) func([]member, []shard) []move {
 	}
 }
 
-// steal breaks the lease of a shard at once.
 func (p *process) steal(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_, _ = lease.Break(ctx, wire{p}, shardName("t/", name), lease.Grace(0))
 }
 
-// TestCompare runs the same scenario with the published algorithms and prints a table: 20 processes
-// with 100 shards, of which 5 join, 5 leave and 2 crash.
+// TestCompare runs the same scenario with the published algorithms and prints a table: 20 processes with
+// 100 shards, of which 5 join, 5 leave and 2 crash.
 //
 //	go test -run Compare -v ./shards
 func TestCompare(t *testing.T) {
@@ -299,8 +298,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// spread returns the difference between the most and the fewest shards of a process. It is large if a
-// shard is idle.
+// spread returns the difference between the most and the fewest shards of a process. It is large if one is
+// idle.
 func (c *town) spread() int {
 	loads := slices.Collect(maps.Values(c.loads()))
 	sum := 0
@@ -313,8 +312,8 @@ func (c *town) spread() int {
 	return slices.Max(loads) - slices.Min(loads)
 }
 
-// TestCurve prints the requests that a group sends in a minute with the default options, once it is
-// balanced. With -shards.wide, it also tries 10,000 shards.
+// TestCurve prints the requests that a balanced group with the default options sends in a minute. With
+// -shards.wide, it also tries 10,000 shards.
 func TestCurve(t *testing.T) {
 	var table strings.Builder
 	fmt.Fprintf(&table, "\n%8s %10s %10s %10s\n", "shards", "processes", "renewals", "lists")

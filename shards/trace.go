@@ -8,30 +8,29 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Trace is a set of hooks for the events of a [Group]. Any hook may be nil. A hook must not block.
-// Several hooks may run at the same time.
+// A Trace is a set of hooks for the events of a [Group]. Any of them may be nil. They must not block, and
+// several may run at the same time.
 type Trace struct {
 	// Taken is called before the work of a shard begins.
 	Taken func(name string, tok lease.Token)
 
-	// Given is called when a shard was released: its work has returned. The cause is that of the
+	// Given is called when a shard was released, after its work has returned. The cause is that of the
 	// context of the work, and took is the time from its end to the end of the work.
 	Given func(name string, tok lease.Token, cause error, took time.Duration)
 
-	// Lost is called when the context of the work ends because the lease is lost, broken or about to
-	// end. The work can still be running.
+	// Lost is called when the context of the work ends because the lease is lost, broken or about to end.
+	// The work can still be running.
 	Lost func(name string, tok lease.Token, err error)
 
 	// Failed is called for each error: of the work, of a lease that cannot be acquired, and, without a
 	// name, of a list and of the function names.
 	Failed func(name string, err error)
 
-	// Broke is called when this process has broken the lease of a shard, because the process with
-	// the given ID did not give it in time.
+	// Broke is called when this process has broken the lease of a shard, because the process with the
+	// given ID did not give it in time.
 	Broke func(name, id string)
 
-	// Balanced is called when a list shows that no shard has to change hands, if the list before
-	// did not show this.
+	// Balanced is called when a list shows that no shard has to change hands, and the list before did not.
 	Balanced func(mine, members int)
 }
 
@@ -64,8 +63,8 @@ func (g *Group) reportLost(name string, tok lease.Token, err error) {
 	}
 }
 
-// reportFailed reports the error of a shard, or of a list or names if name is empty. It logs those
-// of a series whose number is a power of two.
+// reportFailed reports the error of a shard, or of a list or names if name is empty. It logs those of a
+// series whose number is a power of two.
 func (g *Group) reportFailed(name string, err error, number int) {
 	if number&(number-1) == 0 {
 		g.log(slog.LevelWarn, "failed", "name", name, "err", err, "failures", number)

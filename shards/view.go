@@ -41,8 +41,7 @@ type Shard struct {
 	State lease.State // Available if no lease is locked
 }
 
-// The names and owners of the leases of a group. They are part of what processes of different
-// versions of the library share.
+// The names and owners of the leases of a group. Processes of different versions of the library share them.
 
 func memberName(prefix string, i int) string { return prefix + "members/" + strconv.Itoa(i) }
 func shardName(prefix, name string) string   { return prefix + "shards/" + name }
@@ -74,8 +73,7 @@ func parseMember(owner string) (m Member, ok bool) {
 	return Member{ID: id, Owner: name, Weight: int(weight), Max: int(most)}, ok
 }
 
-// shardOwner returns the owner of the lease of a shard. The process gives shards with a high order
-// first.
+// shardOwner returns the owner of the lease of a shard. The process gives shards with a high order first.
 func shardOwner(label string, order uint64) string { return fmt.Sprintf("%s#%d", label, order) }
 
 func parseShard(owner string) (name, id string, order uint64, ok bool) {
@@ -94,7 +92,6 @@ func cutNumber(s, sep string) (rest string, n uint64, ok bool) {
 	return s[:i], n, err == nil
 }
 
-// A listing is the content of one list.
 type listing struct {
 	members []Member
 	shards  map[string]listed // the leases of shards that are locked, or whose record is not valid
@@ -162,7 +159,6 @@ func (g *Group) View() View {
 	return v
 }
 
-// list lists the leases of the group.
 func (g *Group) list(ctx context.Context, bad func(name string, err error)) (listing, error) {
 	return read(g.lister.List(ctx, g.prefix), g.prefix, bad)
 }

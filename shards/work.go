@@ -12,8 +12,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A holding is a shard that this process acquires or works on, until the work has returned and the
-// lease is released.
+// A holding is a shard that this process acquires or works on, until its lease is released.
 type holding struct {
 	name  string
 	order uint64
@@ -23,11 +22,9 @@ type holding struct {
 	session *session.Session // nil until the lease is acquired; guarded by run.heldMu
 }
 
-// mine reports whether the lease of the shard is held, or is being acquired. Work can still be
-// running after its lease has ended.
+// mine reports whether the lease is held or being acquired. Work can still run after the lease has ended.
 func (h *holding) mine() bool { return h.session == nil || h.session.CheckAlive() }
 
-// hold acquires the lease of a shard, works on it, and releases the lease.
 func (r *run) hold(h *holding) {
 	defer r.drop(h)
 	select {
@@ -92,7 +89,6 @@ func (r *run) hold(h *holding) {
 	}
 }
 
-// drop forgets a holding.
 func (r *run) drop(h *holding) {
 	h.end(context.Canceled)
 	r.heldMu.Lock()
@@ -133,7 +129,6 @@ func (r *run) work(ctx context.Context, h *holding, tok lease.Token) error {
 	}
 }
 
-// hasOthers reports whether there are other processes in the group.
 func (r *run) hasOthers() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,8 +140,8 @@ func (r *run) hasOthers() bool {
 	return false
 }
 
-// fail notes that a shard has failed, and returns the number of failures in a row. The process does
-// not take the shard for the pause, which doubles with each failure, up to eight Durations.
+// fail notes that a shard has failed, and returns the number of failures in a row. The process does not
+// take the shard for the pause, which doubles with each failure, up to eight Durations.
 func (r *run) fail(name string, pause time.Duration) int {
 	r.heldMu.Lock()
 	defer r.heldMu.Unlock()

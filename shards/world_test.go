@@ -214,13 +214,12 @@ func (p *process) failOne() {
 	}
 }
 
-// leave stops a process cleanly.
 func (p *process) leave() {
 	p.cancel()
 	p.gone()
 }
 
-// crash makes a process stop at once. None of its requests reaches the store any more.
+// crash stops a process at once. None of its requests reaches the store any more.
 func (p *process) crash() {
 	p.cut.Store(true)
 	close(p.die)
@@ -233,7 +232,6 @@ func (p *process) gone() {
 	p.town.procs = slices.DeleteFunc(p.town.procs, func(o *process) bool { return o == p })
 }
 
-// end stops everything.
 func (c *town) end() {
 	c.mu.Lock()
 	procs := slices.Clone(c.procs)
@@ -262,7 +260,6 @@ func (c *town) end() {
 	}
 }
 
-// loads returns how many shards each process works on.
 func (c *town) loads() map[*process]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -280,8 +277,7 @@ func (c *town) loads() map[*process]int {
 	return loads
 }
 
-// unbalanced says how the loads differ from the fair shares. It is empty if they do not, and if no
-// shard is idle.
+// unbalanced returns how the loads differ from the fair shares, or "" if they do not and no shard is idle.
 func (c *town) unbalanced() string {
 	loads := c.loads()
 	var members []member
@@ -310,7 +306,6 @@ func (c *town) unbalanced() string {
 	return ""
 }
 
-// expectBalance waits for d and checks that all shares are balanced.
 func (c *town) expectBalance(d time.Duration, when string) {
 	c.t.Helper()
 	time.Sleep(d)
