@@ -27,9 +27,9 @@ type step struct {
 	breaks []int // slots to break
 }
 
-// decide returns the next step of the waiter me. The map has the slots that are locked. All waiters
-// that see the same list agree: each takes another free slot, and breaks another holder.
-// The number overdue is how many waiters ahead have not taken the slots that were free for them.
+// decide returns the next step of the waiter me. All waiters that see the same list agree: each takes
+// another free slot, and breaks another holder. The number overdue is how many waiters ahead have not
+// taken the slots that were free for them.
 func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step {
 	s := step{take: -1}
 	has := map[string]bool{}

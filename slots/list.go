@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The names and owners of the leases are shared by processes of different versions of the library.
+// Processes of different versions of the library share the names and owners of the leases.
 
 func slotName(prefix string, i int) string   { return prefix + "slots/" + strconv.Itoa(i) }
 func waiterName(prefix string, i int) string { return prefix + "waiting/" + strconv.Itoa(i) }
@@ -34,7 +34,6 @@ func parseOwner(s string) (w waiter, ok bool) {
 	return w, err1 == nil && err2 == nil && w.id != ""
 }
 
-// A listing is the content of one list.
 type listing struct {
 	waiters []waiter
 	locked  map[int]holder

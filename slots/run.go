@@ -28,8 +28,8 @@ type run struct {
 	leaving  chan struct{}   // closed when the lease of the queue has been released; nil if that has not begun
 }
 
-// patience is how many lists a free slot may stay free before the next waiter tries it, in place of
-// a waiter ahead that may have crashed.
+// patience is how many lists a free slot may stay free before the next waiter tries it, in place of a waiter
+// ahead that may have crashed.
 const patience = 3
 
 // look lists the leases and takes the next step. The result done reports whether f has returned.
@@ -105,7 +105,6 @@ func (r *run) session(name string) (*session.Session, error) {
 	return session.New(r.authority, name, &o)
 }
 
-// take acquires a slot, calls f, and releases the slot.
 func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 	s, err := r.session(slotName(r.prefix, i))
 	if err != nil {
@@ -188,8 +187,8 @@ func isHopeless(err error) bool {
 	return badArgument || code == lease.ErrClosed || code == lease.ErrEpochLimit || errors.Is(err, errors.ErrUnsupported)
 }
 
-// pause waits for d, or until a watched slot changes. The signals of renewals cost at most one list in
-// a tenth of the Interval.
+// pause waits for d, or until a watched slot changes. The signals of renewals cost at most one list in a
+// tenth of the Interval.
 func (r *run) pause(ctx context.Context, d time.Duration) {
 	least := min(d, r.o.Interval/10)
 	if timing.Sleep(ctx, r.o.Session.Clock, max(0, least)) != nil {

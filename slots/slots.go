@@ -14,28 +14,25 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Options configure [Slots]. A nil *Options means the defaults. If a field is zero, its default is
-// used.
+// Options configure [Slots]. A nil *Options means the defaults. A zero field means its default.
 type Options struct {
-	// Session has the options of every lease. Its Owner has at most 900 bytes. Duration must be
-	// finite, and TakeOver must not be set. Default: the defaults of package session.
+	// Session has the options of every lease. Its Owner has at most 900 bytes. Duration must be finite,
+	// and TakeOver must not be set. Default: the defaults of package session.
 	Session *session.Options
 
-	// Priority orders the waiters: the highest is first. A waiter makes a holder with a lower
-	// Priority stop. Default: 0.
+	// Priority orders the waiters: the highest is first, and makes holders with a lower one stop. Default:
+	// 0.
 	Priority int
 
 	// Interval is the time between two lists while Run waits. The first waiter also watches the slots
 	// if the authority is a [lease.Watcher]. Default: Session.Duration/12.
 	Interval time.Duration
 
-	// Grace is how long a holder may take to stop when it must leave its slot. It is at least the
-	// time that the holder needs to learn of the break, and at most Session.Duration. Default:
-	// Session.Duration.
+	// Grace is how long a holder that must leave its slot may take to stop. It is at least the time that
+	// the holder needs to learn of the break, and at most Session.Duration, which is the default.
 	Grace time.Duration
 }
 
-// complete returns a copy of o with the defaults filled in.
 func (o *Options) complete() (*Options, error) {
 	var c Options
 	if o != nil {
@@ -90,9 +87,8 @@ type Slots struct {
 	random dice.Dice // guarded by mu
 }
 
-// New returns n slots under the prefix, which usually ends with a slash. It sends no request. If an
-// argument or an option is out of range, or if a is not a [lease.Lister], New returns a
-// [*lease.FieldError].
+// New returns n slots under the prefix, which usually ends with a slash. It sends no request. It returns
+// a [*lease.FieldError] if an argument or an option is out of range, or if a is not a [lease.Lister].
 func New(a lease.Authority, prefix string, n int, o *Options) (*Slots, error) {
 	if a == nil {
 		return nil, lease.Missing("New.a")
@@ -134,9 +130,8 @@ func checkN(field string, n int) error {
 }
 
 // SetN changes the number of slots of this process. Every process must be told, and until then the
-// largest number counts. If there are fewer slots than before, SetN breaks the leases of those that
-// are too many, with the grace of the Options. If that fails, SetN returns the error, and the calls
-// of Run that wait try again.
+// largest number counts. SetN breaks the leases of surplus slots, with the grace of the Options. If that
+// fails, it returns the error, and the calls of Run that wait try again.
 func (s *Slots) SetN(ctx context.Context, n int) error {
 	if err := checkN("SetN.n", n); err != nil {
 		return err
@@ -161,16 +156,16 @@ func (s *Slots) breakAll(ctx context.Context, slots []int) (err error) {
 	return err
 }
 
-// Run waits for a slot, calls f once, and gives the slot up when f has returned. The context of f,
-// and the error of Run after a loss, are those of [session.Run]. If a waiter with a higher Priority
-// needs the slot, or SetN removes it, the error matches [lease.ErrBroken].
+// Run waits for a slot, calls f once, and gives the slot up when f has returned. The context of f, and
+// the error of Run after a loss, are those of [session.Run]. If a waiter with a higher Priority needs the
+// slot, or SetN removes it, the error matches [lease.ErrBroken].
 //
-// If ctx ends while Run waits, Run returns an error that matches the cause of ctx, and the last error of
-// the store if its last answer was one. If a request can
-// never be granted, because of a bad argument, such as a Duration that the store does not grant, or
-// because the store is closed, Run returns the error at once. If the store fails with permanent errors
-// ([lease.Permanent]) for 30 s while Run waits, Run returns the last of them. Other errors are tried again,
-// and the 1st, 2nd, 4th, 8th and so on of a series are logged to Session.Logger at Warn.
+// If ctx ends while Run waits, Run returns an error that matches the cause of ctx, and the store's last
+// error if its last answer was one. It returns an error at once if a request can never be granted,
+// because the store is closed or an argument is bad, such as a Duration that the store does not grant. If
+// the store fails with permanent errors ([lease.Permanent]) for 30 s while Run waits, it returns the last
+// of them. Other errors are tried again, and the 1st, 2nd, 4th, 8th and so on of a series are logged to
+// Session.Logger at Warn.
 func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) error {
 	if f == nil {
 		return lease.Missing("Run.f")

@@ -79,8 +79,7 @@ func (h *house) work(name string, d time.Duration) func(context.Context, lease.T
 	}
 }
 
-// lockedSlots counts the slots that are locked at the authority. All of them count, whatever their
-// numbers are.
+// lockedSlots counts the slots that are locked at the authority, whatever their numbers are.
 func (h *house) lockedSlots() (n int) {
 	for e, err := range h.store.Authority().(lease.Lister).List(context.Background(), "x/slots/") {
 		if err != nil {
@@ -92,7 +91,6 @@ func (h *house) lockedSlots() (n int) {
 	return n
 }
 
-// working returns the names of those whose functions run.
 func (h *house) working() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -298,7 +296,6 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// A counter counts the requests of one contender.
 type counter struct {
 	lease.Authority
 	mu sync.Mutex
@@ -444,7 +441,7 @@ func TestRunErrors(t *testing.T) {
 	})
 }
 
-// A request that can never be granted ends Run, and is not tried again without a word.
+// A request that can never be granted ends Run, and is not tried again silently.
 func TestRunBadArgument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -458,8 +455,8 @@ func TestRunBadArgument(t *testing.T) {
 	})
 }
 
-// While the store fails, the 1st, 2nd, 4th and so on of the errors are logged, and Run tries again. If ctx
-// ends, its error has the last one, in one line.
+// While the store fails, the 1st, 2nd, 4th and so on of the errors are logged, and Run tries again. If
+// ctx ends, its error has the last one, in one line.
 func TestRunWhileTheStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, refused := newHouse(t), errors.New("connection refused")

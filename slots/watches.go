@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The first waiter has watches of all slots. They go on from one list to the next.
+// The first waiter watches all slots. The watches go on from one list to the next.
 type watches struct {
 	n       int           // of the slots that are watched; 0 if there is no watch
 	changed chan struct{} // signals that a slot has changed
