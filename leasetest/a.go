@@ -13,9 +13,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// TestAuthority tests an authority: the M, R and A clauses of SPEC.md, and those rules of the S clauses that
-// apply to authorities. It runs one subtest for each rule, for each scenario in [Vectors], and for each cell
-// of the tables in Vectors. Each subtest calls newAuthority, as [TestStore] calls newStore.
+// TestAuthority tests an authority: the M, R and A clauses of SPEC.md, and those rules of the S clauses
+// that apply to authorities. It runs one subtest for each rule, and for each scenario and table cell in
+// [Vectors]. Each calls newAuthority as [TestStore] calls newStore.
 func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority, o *Options) {
 	must(newAuthority != nil, "TestAuthority: newAuthority must not be nil")
 	s := &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: newAuthority}
@@ -38,7 +38,7 @@ var authorityWorks = []rule{
 	}},
 }
 
-// An authorityProbe combines an authority under test with the rule that tests this authority.
+// An authorityProbe combines an authority under test with the rule that tests it.
 type authorityProbe struct {
 	*probe
 	lease.Authority                 // records its calls in the history
@@ -55,18 +55,15 @@ func (p *probe) authority() authorityProbe {
 	return authorityProbe{p, p.history.authority(a), a}
 }
 
-// corrupt calls Options.Authority.Corrupt for the named lease.
 func (a authorityProbe) corrupt(name string) {
 	a.history.printf("the test corrupts the record of %q", name)
 	a.Options.Authority.Corrupt(a.probe.TB, a.bare, name)
 }
 
-// ask makes a request for the lease of the probe.
 func (a authorityProbe) ask(req lease.Request) (lease.Result, error) {
 	return a.Do(a.ctx, a.name, req)
 }
 
-// grant makes a request and requires that it is granted.
 func (a authorityProbe) grant(req lease.Request) lease.Result {
 	a.Helper()
 	res, err := a.ask(req)
@@ -112,9 +109,9 @@ func (p *probe) lacksAbility(req lease.Request) bool {
 	return false
 }
 
-// sameRecords reports whether two records of a lease are equal, but for their ends if the authority
-// has no clock, because each read can then return another, and for a higher epoch of the later
-// record if neither has an ID (see epochMayRise).
+// sameRecords reports whether two records of a lease are equal, but for their ends if the authority has no
+// clock, because each read can then return another, and for a higher epoch of the later record if neither has
+// an ID (see epochMayRise).
 func (p *probe) sameRecords(earlier, later lease.Record) bool {
 	if !p.can(CanTellTime) && earlier.Until.IsZero() == later.Until.IsZero() {
 		earlier.Until = later.Until
@@ -125,9 +122,9 @@ func (p *probe) sameRecords(earlier, later lease.Record) bool {
 	return earlier == later
 }
 
-// epochMayRise reports whether the epoch of the record can rise without a grant. Without an ID, the
-// store may not know the name. The epoch of an unknown name is at least every epoch that was
-// forgotten, and some stores compute it from their clocks.
+// epochMayRise reports whether the epoch of the record can rise without a grant. Without an ID, the store
+// may not know the name. The epoch of an unknown name is at least every epoch that was forgotten, and
+// some stores compute it from their clocks.
 func epochMayRise(r lease.Record) bool { return r.ID.IsZero() }
 
 // answerRules check single answers of an authority.
@@ -348,8 +345,7 @@ var certaintyRules = []rule{
 		if !p.can(CanBreak) {
 			return
 		}
-		// The period of the break is p.D/4, so the broken lease ends no later than p.D/4 after the
-		// answer to the break.
+		// The period of the break is p.D/4, so the broken lease ends no later than p.D/4 after the answer.
 		breaks := lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}
 		end = time.Now().Add(p.D / 4)
 		certain(breaks, 0)
@@ -371,8 +367,7 @@ var certaintyRules = []rule{
 	}},
 }
 
-// requireNoCode checks the error of a request that the authority must not refuse. The context of
-// the request ended before or during the call.
+// requireNoCode checks the error of a request whose context ended, and which the authority must not refuse.
 func (p *probe) requireNoCode(req lease.Request, err error, when string, cause error) {
 	p.Helper()
 	if code := lease.CodeOf(err); code != 0 {
@@ -380,8 +375,7 @@ func (p *probe) requireNoCode(req lease.Request, err error, when string, cause e
 	}
 }
 
-// An excessiveRecord is a record that can claim more time for its lease than the limits of the
-// authority allow.
+// An excessiveRecord can claim more time for its lease than the limits of the authority allow.
 type excessiveRecord struct {
 	what string
 	lease.Record
@@ -389,8 +383,8 @@ type excessiveRecord struct {
 	lasts  time.Duration // the part of the claimed time that the limits allow
 }
 
-// excessiveRecords returns records that claim ten times the longest of p.D, MaxDuration and
-// MaxPeriod. If no limit applies to a record, the lease lasts as long as the record claims.
+// excessiveRecords returns records that claim ten times the longest of p.D, MaxDuration and MaxPeriod.
+// Without a limit, the lease lasts as long as its record claims.
 func (p *probe) excessiveRecords() []excessiveRecord {
 	l := p.Limits
 	claims := 10 * max(p.D, l.MaxDuration, l.MaxPeriod)
@@ -412,8 +406,7 @@ func (p *probe) excessiveRecords() []excessiveRecord {
 	return all
 }
 
-// firstRequests returns requests for a lease whose current ID is id. None of the returned requests
-// ends the lease early.
+// firstRequests returns requests for a lease whose current ID is id. None of them ends the lease early.
 func (p *probe) firstRequests(id lease.ID) []lease.Request {
 	return []lease.Request{
 		acquire(p.id(), p.D), renew(p.id()), renew(id), release(p.id()),
@@ -423,7 +416,6 @@ func (p *probe) firstRequests(id lease.ID) []lease.Request {
 	}
 }
 
-// contentionRules check concurrent requests.
 var contentionRules = []rule{
 	{"A2/one-acquire-wins", "of any number of concurrent acquires with different IDs, at any clients, one is granted, and the others are refused as held", 0, func(p *probe) {
 		a := p.authority()
@@ -552,8 +544,8 @@ var contentionRules = []rule{
 	}},
 }
 
-// race makes requests concurrently, in reverse order if n is odd. It returns how many were granted,
-// their lowest MinRemaining, and the code of one refusal. Any other error fails the rule.
+// race makes requests concurrently, in reverse order if n is odd. It returns how many were granted, their
+// lowest MinRemaining, and the code of one refusal. Any other error fails the rule.
 func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {
 	var mu sync.Mutex
 	sure = lease.Infinite

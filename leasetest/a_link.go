@@ -271,7 +271,7 @@ var authorityLinkRules = []rule{
 	}},
 }
 
-// look reads the named lease. If the read fails, the rule fails.
+// look reads the named lease. If that fails, so does the rule.
 func (a authorityProbe) look(name string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
@@ -279,8 +279,7 @@ func (a authorityProbe) look(name string) lease.Result {
 	return res
 }
 
-// requireOnce checks the outcome of a request that is granted unless a message is lost. The results
-// before and after are of reads.
+// requireOnce checks a request that is granted unless a message is lost, by reads before and after it.
 func (a authorityProbe) requireOnce(req lease.Request, before, after lease.Result, sent time.Time, err error) {
 	a.Helper()
 	was, is := before.Record, after.Record

@@ -10,7 +10,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An authorityState is a state of a lease and a function that puts a lease into that state.
+// An authorityState is a state of a lease and a function that puts a lease into it.
 type authorityState struct {
 	state lease.State
 	what  string
@@ -19,8 +19,7 @@ type authorityState struct {
 	after func(p *probe) time.Duration // the time that must pass after set; nil for no time
 }
 
-// authorityStates contains all states. A lease in the state lease.Leased or lease.Breaking is
-// infinite or has the duration p.long().
+// authorityStates contains all states. A lease that is Leased or Breaking is infinite or lasts for p.long().
 var authorityStates = []authorityState{
 	{lease.Available, "never used", 0, func(authorityProbe, string, lease.ID) {}, nil},
 	{lease.Available, "released", 0, func(a authorityProbe, name string, id lease.ID) {
@@ -45,8 +44,7 @@ var authorityStates = []authorityState{
 // short returns the duration of a lease that expires soon.
 func (p *probe) short() time.Duration { return max(p.Unit, p.Limits.MinDuration) }
 
-// long returns Options.Limits.MaxDuration. If this limit is not set, it returns a duration that is
-// longer than any rule takes.
+// long returns Options.Limits.MaxDuration or, without that limit, a duration longer than any rule takes.
 func (p *probe) long() time.Duration {
 	if p.Limits.MaxDuration > 0 {
 		return p.Limits.MaxDuration
@@ -54,7 +52,6 @@ func (p *probe) long() time.Duration {
 	return 100 * p.D
 }
 
-// mustGrant requires that all requests are granted.
 func (a authorityProbe) mustGrant(name string, requests ...lease.Request) {
 	a.Helper()
 	for _, req := range requests {
@@ -96,8 +93,7 @@ func (a authorityProbe) requireRecord(name string, r lease.Record, when string) 
 	return res
 }
 
-// everyRequest returns requests with all actions, both with the ID of the holder and with other
-// IDs.
+// everyRequest returns requests with all actions, with the ID of the holder and with other IDs.
 func (a authorityProbe) everyRequest(id lease.ID) (all []lease.Request) {
 	other := a.id()
 	period := lease.Grace(a.D / 4)
@@ -159,7 +155,6 @@ func (p *probe) nearlySame(old, got lease.Record) bool {
 	return p.sameRecords(old, got)
 }
 
-// stateRules check requests in every state of a lease.
 var stateRules = []rule{
 	{"M1/every-request-in-every-state", "every request in every state has the outcome of the tables, and changes the record as they say and nothing else", CanShowRecords, func(p *probe) {
 		a := p.authority()
@@ -402,7 +397,6 @@ var stateRules = []rule{
 	}},
 }
 
-// reopen closes the authority and opens it again with the same data.
 func (a *authorityProbe) reopen() {
 	a.history.printf("the authority is reopened")
 	a.bare = a.Options.Authority.Reopen(a.probe.TB, a.bare)
@@ -419,7 +413,6 @@ func (a authorityProbe) clients() []authorityProbe {
 	return []authorityProbe{a, a.another()}
 }
 
-// another returns a second client of the authority.
 func (a authorityProbe) another() authorityProbe {
 	a.Helper()
 	other := a.Options.Authority.Another(a.probe.TB, a.bare)

@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// maxRealTime limits the real time that a rule in a synctest bubble takes. A rule normally takes
-// less than a second.
+// maxRealTime limits the real time of a rule in a synctest bubble, which normally takes less than a second.
 const maxRealTime = time.Minute
 
 // runInBubble tests the rule r in a synctest bubble. If all goroutines of the bubble are blocked, for
-// example because one has panicked while it held a mutex, runInBubble reports a deadlock. They stay
-// blocked, and the other rules still run.
+// example because one has panicked while it held a mutex, it reports a deadlock. They stay blocked, and
+// the other rules still run.
 func (s *suite) runInBubble(t *testing.T, r rule) {
 	var p *probe
 	number := ""
@@ -65,8 +64,7 @@ func (s *suite) runInBubble(t *testing.T, r rule) {
 
 var bubbleNumber = regexp.MustCompile(`^goroutine .*synctest bubble (\d+)`)
 
-// bubbleOf takes the stack trace of a goroutine and returns the number of the goroutine's synctest
-// bubble.
+// bubbleOf returns the number of the synctest bubble in the stack trace of a goroutine.
 func bubbleOf(stack string) string {
 	if m := bubbleNumber.FindStringSubmatch(stack); m != nil {
 		return m[1]
@@ -74,7 +72,6 @@ func bubbleOf(stack string) string {
 	return ""
 }
 
-// stacks returns the stack traces of all goroutines in the given synctest bubble.
 func stacks(bubble string) string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
@@ -87,10 +84,9 @@ func stacks(bubble string) string {
 	return strings.Join(in, "\n\n")
 }
 
-// timeLimit returns the limit of the time that a rule takes, in the fake time of its synctest
-// bubble. It is shorter for leases, whose timers fire often and take real time. The fake time begins
-// in the year 2000, and the runtime cannot count beyond 2262, so the longest wait of runInBubble,
-// 2*timeLimit() + 10*year, must be shorter than 262 years.
+// timeLimit returns the limit of the fake time that a rule takes in its synctest bubble. It is shorter for
+// leases, whose timers fire often and take real time. Fake time begins in 2000, and the runtime cannot count
+// beyond 2262, so the longest wait of runInBubble, 2*timeLimit() + 10*year, must be shorter than 262 years.
 func (s *suite) timeLimit() time.Duration {
 	if s.newLease != nil {
 		return 2*time.Hour + 1000*s.options.leaseDuration()

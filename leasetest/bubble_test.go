@@ -59,9 +59,8 @@ func (brokenLease) AcquireWithToken(context.Context) (lease.Token, bool, error) 
 // childVariable says, in a child of TestEndsOfTheProcess, which of them it is to come to.
 const childVariable = "LEASETEST_END"
 
-// If the process or a rule ends early, the message names the rule and the clause, the cause, and
-// what to do. Every other rule of the suite starts, too. Each case runs in a child process of this
-// test.
+// If the process or a rule ends early, the message names the rule, the clause, the cause, and what to do.
+// Every other rule of the suite starts, too. Each case runs in a child process of this test.
 func TestEndsOfTheProcess(t *testing.T) {
 	leases := func(bubble bool, wrap func(*buggySession) lease.Lease, names ...string) *suite {
 		s := buggySessions("")

@@ -18,7 +18,6 @@ import (
 // maxRuns is the maximum number of runs of one rule. A failure of the last counts.
 const maxRuns = 4
 
-// checkInRealTime runs one rule outside a synctest bubble.
 func (s *suite) checkInRealTime(t testing.TB, r rule) {
 	rulePace.enter(s.options.Unit / 8)
 	for n := 1; ; n++ {
@@ -97,7 +96,7 @@ func (d *delays) longest() (time.Duration, string) {
 	return d.most, d.what
 }
 
-// answered is called when a request is answered. answered adds the time since the request was sent.
+// answered is called when a request is answered. It adds the time since the request was sent.
 func (d *delays) answered(request string, sent time.Time) {
 	d.add("the answer to a request, "+request+",", time.Since(sent))
 }
@@ -105,9 +104,9 @@ func (d *delays) answered(request string, sent time.Time) {
 // step is the longest pause of sleep.
 const step = 100 * time.Millisecond
 
-// sleep calls pause, which is time.Sleep outside tests of this package, until t has passed. What a
-// pause takes too long is a delay. Pauses are short, because a stall of the computer that begins
-// and ends within one cannot be measured.
+// sleep calls pause, which is time.Sleep outside tests of this package, until t has passed. A pause that
+// takes too long is a delay. Pauses are short, because a stall of the computer that begins and ends
+// within one cannot be measured.
 func (d *delays) sleep(t time.Duration, pause func(time.Duration)) {
 	for end := time.Now().Add(t); time.Until(end) > 0; {
 		began, p := time.Now(), min(step, time.Until(end))

@@ -1,5 +1,5 @@
-// Package leasetest tests whether an implementation of leases conforms to SPEC.md. The package also
-// provides [Fake], a lease for unit tests.
+// Package leasetest tests whether an implementation of leases conforms to SPEC.md, and provides [Fake], a
+// lease for unit tests.
 //
 // # Conformance
 //
@@ -23,32 +23,31 @@
 //	          0s  a: Acquire: false, <nil>
 //	replay: LEASETEST_SEED=1 go test -run '^TestMine$/^H7$/^an-unsettled-release-is-an-error$'
 //
-// The seed determines all random choices of the suite, but not the order of concurrent calls or the
-// random choices of the implementation. To see a failure of a rule with concurrent calls again, run
-// the test several times with the flag -count.
-//
 // In the history, -> is a request, <- is an answer, and == is an action of the suite. A clause of SPEC.md
 // can require more than its rules check.
 //
-// Some rules need abilities that not every implementation has. The suite detects which optional methods
-// the implementation has, and which functions are set in [Options]; [Options.Can] declares the other
-// abilities. At the end, the suite logs each rule that it has skipped, and the ability that was missing.
-// If a test passes, go test prints that list only with the flag -v. Look at it at least once. Set
-// [StoreHooks.Another] to find bugs that appear only with a second client of the same data, such as a
-// stale cache.
+// The seed determines all random choices of the suite, but not the order of concurrent calls or the
+// random choices of the implementation. To see a failure that depends on these again, run the test
+// several times with the flag -count.
+//
+// Some rules need abilities that not every implementation has. The suite detects its optional methods and
+// the functions set in [Options]; [Options.Can] declares the other abilities. At the end, the suite logs
+// each rule that it has skipped, and the ability that was missing. If a test passes, go test prints that
+// list only with the flag -v. Look at it at least once. Set [StoreHooks.Another] to find bugs that appear
+// only with a second client of the same data, such as a stale cache.
 //
 // With [Options.Bubble] every subtest runs in a [testing/synctest] bubble, in which waiting takes no real
 // time, and all times are exact. Otherwise the suite waits in real time, and its subtests run in
 // parallel: with the command "go test -parallel 100", up to 100 of them wait at the same time.
 //
-// If a lease sends its requests to Holder.Authority, the suite can observe and change the requests,
-// and test the lease in full. For a lease with an authority of its own, it tests contention, canceled
-// contexts, tokens, releases, concurrent calls and session.Run; with [LeaseHooks.Cut] also outages,
-// lost leases and the handlers of OnLost, and with [LeaseHooks.Revoke] breaks.
+// If a lease sends its requests to Holder.Authority, the suite can observe and change them, and test the
+// lease in full. For a lease with an authority of its own, it tests contention, canceled contexts,
+// tokens, releases, concurrent calls and session.Run; with [LeaseHooks.Cut] also outages, lost leases and
+// the handlers of OnLost, and with [LeaseHooks.Revoke] breaks.
 //
 // [Vectors] returns text files that describe the transitions of a lease, for implementations in any
-// language. [TestStep] uses these files to test a function like lease.Step. The file PEERS.md compares
-// the test cases of other libraries with the rules, and lists the clauses that no rule checks.
+// language. [TestStep] uses them to test a function like lease.Step. The file PEERS.md compares the test
+// cases of other libraries with the rules, and lists the clauses that no rule checks.
 //
 // # Unit tests of code that takes a lease
 //

@@ -11,8 +11,7 @@ import (
 	"github.com/fencedlease/lease/leasetest"
 )
 
-// A Clerk is a simple authority. It executes one request at a time, and lease.Step decides each
-// request.
+// A Clerk is a simple authority. It executes one request at a time, which lease.Step decides.
 type Clerk struct {
 	start   time.Time // the time is measured from start, because a wall clock can be set back
 	mu      sync.Mutex

@@ -23,8 +23,8 @@ func Index(ctx context.Context, l lease.Lease, index func() error) error {
 	}, &session.RunOptions{AcquireInterval: time.Millisecond})
 }
 
-// A unit test of code that takes a lease. The first Acquire finds that another holder has the lease,
-// and the second one gets it. The lease is lost while the third document is indexed.
+// A unit test of code that takes a lease. The first Acquire finds that another holder has the lease, and
+// the second one gets it. The lease is lost while the third document is indexed.
 func ExampleFake() {
 	var l leasetest.Fake // in a test: func TestIndexStops(t *testing.T)
 	l.Next(false, nil)

@@ -15,8 +15,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// If a lease can use any authority, the suite tests it against all H clauses of SPEC.md. The suite
-// passes an authority of its own to the lease, so that it can change the requests and the answers.
+// If a lease can use any authority, the suite tests it against all H clauses of SPEC.md. It passes an
+// authority of its own to the lease, so that it can change the requests and the answers.
 func ExampleTestLease() {
 	testSession := func(t *testing.T) { // in a file of tests: func TestSession(t *testing.T)
 		leasetest.TestLease(t, func(t testing.TB, h leasetest.Holder) lease.Lease {
@@ -54,8 +54,8 @@ func DialService(t testing.TB, service lease.Authority, name, owner string, d ti
 	return &Remote{s, unplugged}
 }
 
-// If a lease has its own authority, the suite can only call the methods of the lease. The suite
-// tests more rules if Options.Lease.Revoke and Options.Lease.Cut are set.
+// If a lease has its own authority, the suite can only call its methods. It tests more rules if
+// Options.Lease.Revoke and Options.Lease.Cut are set.
 func ExampleTestLease_outside() {
 	testRemote := func(t *testing.T) { // in a file of tests: func TestRemote(t *testing.T)
 		services := map[string]lease.Authority{} // by the name of the lease; each rule uses different names

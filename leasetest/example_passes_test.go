@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// passes runs a test once, as go test does, and reports whether it passed. If the test passes, its
-// output is discarded, so that it is not part of the output of the example. If the test fails, its
-// output is written to os.Stderr.
+// passes runs a test once, as go test does, and reports whether it passed. It writes the output of a failed
+// test to os.Stderr, and discards that of another, so that it is not part of the output of the example.
 func passes(test func(t *testing.T)) bool {
 	said, err := os.CreateTemp("", "said")
 	if err != nil {

@@ -51,8 +51,7 @@ func (s *Shelf) Swap(_ context.Context, name string, old lease.Snapshot, next le
 	return s.look(name), nil
 }
 
-// One call tests your own store against SPEC.md. Options.Can declares the abilities that the store
-// has.
+// One call tests your own store against SPEC.md. Options.Can declares its abilities.
 func ExampleTestStore() {
 	testShelf := func(t *testing.T) { // in a file of tests: func TestShelf(t *testing.T)
 		leasetest.TestStore(t, func(t testing.TB) lease.Store {

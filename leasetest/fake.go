@@ -15,30 +15,30 @@ import (
 	"github.com/fencedlease/lease/internal/handlers"
 )
 
-// A Fake is a [lease.Lease] for unit tests of code that uses a lease. It has no authority: the test sets the
-// results of Acquire and Release ([Fake.Next], [Fake.NextRelease]), and loses or breaks the lease ([Fake.Lose],
-// [Fake.Break]). [Fake.Calls] returns the method calls that the code under test has made. A Fake has no
-// methods HandOver and Name. To test a hand-over or session.RunAll, use Sessions over one memory.New in a
-// bubble of [testing/synctest].
+// A Fake is a [lease.Lease] for unit tests of code that uses a lease. It has no authority: the test sets
+// the results of Acquire and Release ([Fake.Next], [Fake.NextRelease]), and loses or breaks the lease
+// ([Fake.Lose], [Fake.Break]). [Fake.Calls] returns the method calls of the code under test. A Fake has
+// no methods HandOver and Name. To test a hand-over or session.RunAll, use Sessions over one memory.New
+// in a bubble of [testing/synctest].
 //
-// The zero Fake is ready to use. Its lease is free, every Acquire is granted, and the lease does not expire
-// by itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter], and has the methods WhileHeld and
-// OnBreaking of a session.Session. [TestLease] checks that it conforms to [lease.Lease].
+// The zero Fake is ready to use. Its lease is free, every Acquire is granted, and the lease does not
+// expire by itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter], and has the methods
+// WhileHeld and OnBreaking of a session.Session. [TestLease] checks that it conforms to [lease.Lease].
 //
-// A Fake does not have to be closed. It starts one goroutine for each handler that it calls, and a timer
-// for each break with a positive period, so it can be used in the bubble that it was made in. Its methods
-// are safe for concurrent use, and may be called inside handlers. A Fake must not be copied.
+// A Fake need not be closed. It starts one goroutine for each handler that it calls, and a timer for each
+// break with a positive period, so it can be used in the bubble that it was made in. Its methods are safe
+// for concurrent use, and may be called inside handlers. A Fake must not be copied.
 type Fake struct {
-	// Name is the name of the lease in a [*lease.LostError]. Name may be empty.
+	// Name is the name of the lease in a [*lease.LostError]. It may be empty.
 	Name string
 
 	// StopWindow is the time from the end of the contexts of WhileHeld to the end of a break, as in a
-	// session.Session. A negative StopWindow means that they end together. Default: 5 s, as in a Session
-	// whose leases last for 30 s or longer.
+	// session.Session. If it is negative, they end together. Default: 5 s, as in a Session whose leases
+	// last for 30 s or longer.
 	StopWindow time.Duration
 
 	// Logger receives the panics of handlers, and a warning when Wait waits for a rival for 10 s, because
-	// a test whose rival never releases would block without a word. Default: slog.Default().
+	// a test whose rival never releases would block silently. Default: slog.Default().
 	Logger *slog.Logger
 
 	onLost     handlers.Set[error]
@@ -76,37 +76,34 @@ type fakeAnswer struct {
 	err   error
 }
 
-// Next sets the result of the next Acquire: granted, false and nil as if another holder had the
-// lease, or err, wrapped in a [*lease.OpError] as by a session.Session. The results of several calls
-// are used in their order. If none is left, an Acquire is granted. While a rival holds the lease, it
-// returns false and nil where it would be granted.
+// Next sets the result of the next Acquire: granted, false and nil as if another holder had the lease, or
+// err, wrapped in a [*lease.OpError] as by a session.Session. The results of several calls are used in
+// their order. If none is left, an Acquire is granted. While a rival holds the lease, it returns false
+// and nil instead.
 //
 // An Acquire uses no result if the Fake holds the lease, when it returns true, or if its context is
-// already done, when it returns the error of the context. Next panics if ok is true and err is not
-// nil.
+// already done, when it returns the error of the context. Next panics if ok is true and err is not nil.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
 
-// NextAfter is like Next, but the Acquire waits for d before it returns. If its context is done
-// during the wait, it returns the error of the context, and after a call of Release
-// [lease.ErrReleased].
+// NextAfter is like Next, but the Acquire waits for d before it returns. If its context is done during
+// the wait, it returns the error of the context, and after a call of Release [lease.ErrReleased].
 func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 	must(!ok || err == nil, "Fake.Next: err is %q, and must be nil if ok is true", err)
 	must(d >= 0, "Fake.NextAfter: d is %v, and must not be negative", d)
 	f.update("", func(*fakeLease) { f.answers = append(f.answers, fakeAnswer{d, ok, err}) })
 }
 
-// NextRelease sets the result of the next Release: nil, or err, wrapped as in [Fake.Next]. In any
-// case the lease is given up, as if only the answer of the authority had been lost. The results of
-// several calls are used in their order. If none is left, a Release returns nil.
+// NextRelease sets the result of the next Release: nil, or err, wrapped as in [Fake.Next]. In any case the
+// lease is given up, as if only the answer of the authority had been lost. The results of several calls are
+// used in their order. If none is left, a Release returns nil.
 //
-// There is something to release if the lease is held, if an Acquire is running, or if the last
-// Acquire or Release has returned an error. A Release uses no result if there is nothing to release,
-// when it returns nil, or if its context is already done, when it gives the lease up and returns the
-// error of the context.
+// A Release that has nothing to release uses no result, and returns nil. It has something to release if the
+// lease is held, if an Acquire is running, or if the last Acquire or Release has returned an error. If its
+// context is already done, it also uses no result, gives the lease up and returns the error of the context.
 func (f *Fake) NextRelease(err error) { f.NextReleaseAfter(0, err) }
 
-// NextReleaseAfter is like NextRelease, but the Release waits for d before it returns, or until its
-// context is done, whose error it then returns. The lease is given up at once.
+// NextReleaseAfter is like NextRelease, but the Release gives the lease up at once, and then waits for d
+// before it returns. If its context is done before, it returns the error of the context.
 func (f *Fake) NextReleaseAfter(d time.Duration, err error) {
 	must(d >= 0, "Fake.NextReleaseAfter: d is %v, and must not be negative", d)
 	f.update("", func(*fakeLease) { f.releases = append(f.releases, fakeAnswer{delay: d, err: err}) })
@@ -126,9 +123,9 @@ func (f *Fake) Lose(reason lease.Code) (held bool) {
 	return held
 }
 
-// EndWork begins the stop window, as a session.Session does shortly before its lease expires, and
-// reports whether the lease was held. Until it is granted again, all contexts of WhileHeld are canceled,
-// with a [*lease.LostError] for [lease.ErrStopWindow], whose Err is [lease.ErrBroken] during a break.
+// EndWork begins the stop window, as a session.Session does shortly before its lease expires, and reports
+// whether the lease was held. Until it is granted again, all contexts of WhileHeld are canceled, with a
+// [*lease.LostError] for [lease.ErrStopWindow], whose Err is [lease.ErrBroken] during a break.
 func (f *Fake) EndWork() (held bool) {
 	f.update("", func(l *fakeLease) {
 		if held = l.holder == f; held {
@@ -138,10 +135,10 @@ func (f *Fake) EndWork() (held bool) {
 	return held
 }
 
-// Break breaks the lease as an operator would, and reports whether the lease was held. When the period
-// has passed, the lease is lost with the reason [lease.ErrBroken]. If the period is positive, Break
-// calls the handlers of OnBreaking with its end, and the contexts of WhileHeld are canceled one
-// StopWindow before, as by [Fake.EndWork]. A second Break can only shorten the period.
+// Break breaks the lease as an operator would, and reports whether it was held. When the period has
+// passed, the lease is lost with the reason [lease.ErrBroken]. If the period is positive, Break calls the
+// handlers of OnBreaking with its end, and the contexts of WhileHeld are canceled one StopWindow before,
+// as by [Fake.EndWork]. A second Break can only shorten the period.
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
 	f.update("", func(l *fakeLease) {
@@ -164,15 +161,15 @@ func (f *Fake) Break(period time.Duration) (held bool) {
 	return held
 }
 
-// Rival returns a Fake for another holder of the same lease. While one Fake holds the lease, none
-// of its rivals can acquire it.
+// Rival returns a Fake for another holder of the same lease. While one of them holds it, no other can acquire
+// it.
 func (f *Fake) Rival() *Fake {
 	return &Fake{Name: f.Name, StopWindow: f.StopWindow, Logger: f.Logger, lease: f.contest()}
 }
 
 // Calls returns the names of the methods of [lease.Lease] and [lease.Waiter], OnBreaking and WhileHeld
-// that were called so far, in their order. AcquireWithToken is listed as "Acquire", consecutive calls
-// of CheckAlive once, and a Wait whose context is already done not at all.
+// that were called so far, in their order. AcquireWithToken is listed as "Acquire", consecutive calls of
+// CheckAlive once, and a Wait whose context is already done not at all.
 func (f *Fake) Calls() (calls []string) {
 	f.update("", func(*fakeLease) { calls = slices.Clone(f.calls) })
 	return calls
@@ -243,8 +240,8 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 	return tok, ok, f.opError("acquire", err)
 }
 
-// Release implements [lease.Lease], with the result of [Fake.NextRelease]. The first Release after a
-// loss returns the loss, unless an Acquire was granted in between.
+// Release implements [lease.Lease], with the result of [Fake.NextRelease]. The first Release after a loss
+// returns the loss, unless an Acquire was granted in between.
 func (f *Fake) Release(ctx context.Context) (err error) {
 	over := ctx.Err() // read before the release, which may end ctx
 	var lost *lease.LostError
@@ -286,16 +283,16 @@ func (f *Fake) CheckAlive() (held bool) {
 	return held
 }
 
-// OnLost implements [lease.Lease]. If handler is nil, OnLost panics.
+// OnLost implements [lease.Lease]. It panics if handler is nil.
 func (f *Fake) OnLost(handler func(error)) (stop func() bool) {
 	must(handler != nil, "Fake.OnLost: handler is nil, and must be given")
 	f.update("OnLost", func(*fakeLease) {})
 	return f.onLost.Add(handler)
 }
 
-// OnBreaking registers a handler that is called, in its own goroutine, when [Fake.Break] breaks the
-// lease with a positive period, which ends at until, and when another shortens it. The returned
-// function unregisters the handler, as that of OnLost does. If handler is nil, OnBreaking panics.
+// OnBreaking registers a handler that is called, in its own goroutine, when [Fake.Break] breaks the lease
+// with a positive period, which ends at until, and when another shortens it. The returned function
+// unregisters the handler, as that of OnLost does. OnBreaking panics if handler is nil.
 func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
 	must(handler != nil, "Fake.OnBreaking: handler is nil, and must be given")
 	f.update("OnBreaking", func(*fakeLease) {})
@@ -377,13 +374,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 func (f *Fake) logger() *slog.Logger { return cmp.Or(f.Logger, slog.Default()) }
 
-// stopWindow returns the length of the stop window.
 func (f *Fake) stopWindow() time.Duration {
 	return max(0, cmp.Or(f.StopWindow, 5*time.Second))
 }
 
-// contest returns the lease that f and its rivals share. If f is not a rival, the first call creates
-// the lease.
+// contest returns the lease that f and its rivals share. If f is not a rival, the first call creates it.
 func (f *Fake) contest() *fakeLease {
 	f.made.Do(func() {
 		if f.lease == nil {
@@ -411,8 +406,7 @@ func (f *Fake) update(method string, fn func(*fakeLease)) {
 	}
 }
 
-// opError wraps err in a [lease.OpError], as a session.Session does. If err is nil or already contains
-// an OpError, opError returns err unchanged.
+// opError wraps err in a [lease.OpError], as a session.Session does, unless it is nil or contains one.
 func (f *Fake) opError(op string, err error) error {
 	if err == nil || errors.As(err, new(*lease.OpError)) {
 		return err
@@ -422,7 +416,6 @@ func (f *Fake) opError(op string, err error) error {
 
 // The caller of a method of fakeLease must hold mu.
 
-// lost returns the error of a loss with the given reason.
 func (l *fakeLease) lost(reason lease.Code) *lease.LostError {
 	return &lease.LostError{Name: l.holder.Name, Token: lease.TokenOf(l.epoch), Reason: reason}
 }
@@ -447,7 +440,6 @@ func (l *fakeLease) passTime() {
 	}
 }
 
-// stopWork begins the stop window.
 func (l *fakeLease) stopWork() {
 	l.stopped = true
 	l.after = append(l.after, l.holder.contexts.End(l.stopReason()))
@@ -461,8 +453,7 @@ func (l *fakeLease) lose(reason lease.Code) {
 	l.callLater(f.onLost.Calls(err, f.logPanic))
 }
 
-// setFree makes the lease free, and cancels the contexts that WhileHeld returned, with the given
-// cause.
+// setFree makes the lease free, and cancels the contexts that WhileHeld returned, with the given cause.
 func (l *fakeLease) setFree(cause error) {
 	l.after = append(l.after, l.holder.contexts.End(cause))
 	l.stopTimers()
@@ -497,7 +488,7 @@ func waitFor(c *chan struct{}) <-chan struct{} {
 	return *c
 }
 
-// signal closes the channel *c and then sets *c to nil. If *c is already nil, signal does nothing.
+// signal closes the channel *c and sets *c to nil, unless it is already nil.
 func signal(c *chan struct{}) {
 	if *c != nil {
 		close(*c)

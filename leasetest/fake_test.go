@@ -24,7 +24,7 @@ import (
 func TestFakeConforms(t *testing.T) {
 	var leases sync.Map // by name: one *Fake, and its rivals
 	newFake := func(t testing.TB, h leasetest.Holder) lease.Lease {
-		// A Fake has no options. Therefore session.New checks the options of the suite.
+		// A Fake has no options, so session.New checks the options of the suite.
 		if _, err := session.New(lease.NewAuthority(nothing{}), h.Name, &session.Options{Owner: h.Owner, Duration: h.Duration}); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,6 @@ func TestFakeConforms(t *testing.T) {
 	})
 }
 
-// nothing is a store that is never asked.
 type nothing struct{ lease.Store }
 
 func TestFakeAnswers(t *testing.T) {
@@ -78,7 +77,7 @@ func TestFakeAnswers(t *testing.T) {
 	})
 }
 
-// The methods of a Fake return what those of a Session return whose requests take a second each. So a
+// The methods of a Fake return what those of a Session return whose requests take a second each, so a
 // program that uses a result in a wrong way fails with both.
 func TestFakeReturnsWhatASessionReturns(t *testing.T) {
 	type holder interface {

@@ -9,8 +9,7 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// The methods cut, stall and lose cause a fault of a contender in the first of several ways that
-// the implementation supports.
+// The methods cut, stall and lose cause a fault in the first of several ways that the leases support.
 
 // cut keeps all requests of the contender from its authority, until mend. It needs canCut.
 func (p *contender) cut() {
@@ -23,16 +22,15 @@ func (p *contender) cut() {
 	p.requests.down.Store(true)
 }
 
-// cutWithoutScript calls cut if the leases lack CanUseAuthority. Otherwise the rule passes faults
-// to join instead. It needs canCut.
+// cutWithoutScript calls cut if the leases lack CanUseAuthority. Otherwise the rule passes faults to join
+// instead. It needs canCut.
 func (p *contender) cutWithoutScript() {
 	if p.w.direct == nil {
 		p.cut()
 	}
 }
 
-// stall prevents renewals until mend, by a cut or by a pause of the contender's clock. It needs
-// canStall.
+// stall prevents renewals until mend, by a cut or by a pause of the contender's clock. It needs canStall.
 func (p *contender) stall() {
 	if p.w.can(canCut) {
 		p.cut()
@@ -43,8 +41,8 @@ func (p *contender) stall() {
 	p.clock.Pause()
 }
 
-// lose makes the contender lose its lease within one duration: by a cut, which mend ends, by a
-// clock that is set ahead, or by a break. It needs canLose.
+// lose makes the contender lose its lease within one duration: by a cut, which mend ends, by a clock that
+// is set ahead, or by a break. It needs canLose.
 func (p *contender) lose() {
 	switch {
 	case p.w.can(canCut):
@@ -83,8 +81,8 @@ func (w *world) lossReasons() []lease.Code {
 	return w.revokeReasons()
 }
 
-// revokeReasons returns the possible reasons of a loss after world.revoke. Options.Lease.Revoke can
-// end the lease without a break, for example by deleting its key.
+// revokeReasons returns the possible reasons of a loss after world.revoke. Options.Lease.Revoke can end
+// the lease without a break, for example by deleting its key.
 func (w *world) revokeReasons() []lease.Code {
 	if w.Options.Lease.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}
@@ -92,9 +90,9 @@ func (w *world) revokeReasons() []lease.Code {
 	return []lease.Code{lease.ErrBroken, lease.ErrOver, lease.ErrNotPresent, lease.ErrIDMismatch}
 }
 
-// endingAfter returns a context that is canceled after d. A goroutine sleeps for d, calls
-// runtime.Gosched n times, and then cancels the context. In a bubble, many operations take no time.
-// If n is larger, an operation of another goroutine gets further before the context is canceled.
+// endingAfter returns a context that a goroutine cancels after it has slept for d and called
+// runtime.Gosched n times. In a bubble, many operations take no time. If n is larger, an operation of
+// another goroutine gets further before the context is canceled.
 func (p *probe) endingAfter(d time.Duration, n int) context.Context {
 	return p.endingBecause(context.Canceled, d, n)
 }
@@ -113,14 +111,13 @@ func (p *probe) endingBecause(cause error, d time.Duration, n int) context.Conte
 	return ctx
 }
 
-// slow delays every request and every answer, so that requests overlap even if the authority
-// answers at once.
+// slow delays every request and answer, so that requests overlap even if the authority answers at once.
 func (p *probe) slow() leasefault.Line[lease.Action] {
 	return leasefault.Always(leasefault.Any, leasefault.Chain(leasefault.DelayRequest(p.Unit/100), leasefault.DelayAnswer(p.Unit/100)))
 }
 
-// loseRequest drops the request. Unlike leasefault.LoseRequest, it returns at the end of the rule,
-// even if the context of the request is never canceled.
+// loseRequest drops the request. Unlike leasefault.LoseRequest, it returns at the end of the rule, even
+// if the context of the request is never canceled.
 func (p *probe) loseRequest(ctx context.Context, _ *leasefault.Call) error {
 	select {
 	case <-ctx.Done():
@@ -143,8 +140,7 @@ func ignoreContext(g *leasefault.Gate) leasefault.Fault {
 	}
 }
 
-// ignoreContextOfAnswer blocks answers at the gate, even after the contexts of their requests are
-// canceled.
+// ignoreContextOfAnswer blocks answers at the gate, even after the contexts of their requests are canceled.
 func ignoreContextOfAnswer(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		return g.HoldAnswer(context.WithoutCancel(ctx), c)

@@ -13,7 +13,6 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// guardRules check guards.
 var guardRules = []rule{
 	{"G1/no-older-token-after-a-newer", "after a token was accepted, no older token is accepted", 0, func(p *probe) {
 		g := p.guard()
@@ -254,9 +253,8 @@ var guardRules = []rule{
 			p.admits(g, epoch)
 		}
 	}},
-	// The next rule is the last in this list, because it can end the process. The function that the
-	// rule passes to the guard panics. If the guard runs this function in a new goroutine and does
-	// not recover, the process ends.
+	// The next rule is the last in this list, because it can end the process: the function that it passes to
+	// the guard panics. If the guard runs it in a new goroutine and does not recover, the process ends.
 	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *probe) {
 		g := p.guard()
 		p.admits(g, 1)
@@ -277,27 +275,24 @@ var guardRules = []rule{
 	}},
 }
 
-// A Guard protects a resource from writes of older holders. The methods of a Guard are safe for
-// concurrent use by multiple goroutines. The type fencing.Guard is a Guard.
+// A Guard protects a resource from writes of older holders. Its methods are safe for concurrent use by
+// multiple goroutines. The type fencing.Guard is a Guard.
 type Guard interface {
-	// Advance tells the guard that tok is in use, so that the guard rejects all older tokens from
-	// then on. When Advance has returned nil, the guard no longer runs a function that Do received
-	// with an older token. Advance returns an error if the guard has already seen a newer token
-	// than tok, or if tok is empty or malformed. A holder calls Advance before it first reads the
-	// resource.
+	// Advance tells the guard that tok is in use, so that it rejects all older tokens from then on. When
+	// Advance has returned nil, the guard no longer runs a function that Do received with an older token.
+	// Advance returns an error if the guard has already seen a newer token than tok, or if tok is empty
+	// or malformed. A holder calls it before it first reads the resource.
 	Advance(tok lease.Token) error
 
-	// Do first has the same effect as Advance. If the guard has already seen a newer token than
-	// tok, or if tok is empty or malformed, Do returns an error and does not call f. If the guard
-	// accepts tok, Do calls f and returns the error of f. A guard runs one function at a time. If
-	// the guard sees a newer token while Do waits for its turn, Do returns an error and does not
-	// call f.
+	// Do first has the same effect as Advance. If the guard accepts tok, Do calls f and returns its error.
+	// Otherwise, and if the guard sees a newer token while Do waits for its turn, Do returns an error and
+	// does not call f. A guard runs one function at a time.
 	Do(tok lease.Token, f func() error) error
 }
 
 // TestGuard tests a guard: the G clauses of SPEC.md, with one subtest for each rule, also with the method
-// DoContext if the guard has one like that of fencing.Guard. Each subtest calls newGuard to get a guard that
-// has not received a token yet, as [TestStore] calls newStore.
+// DoContext if it has one like that of fencing.Guard. Each subtest calls newGuard to get a guard that has not
+// received a token yet, as [TestStore] calls newStore.
 func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
 	must(newGuard != nil, "TestGuard: newGuard must not be nil")
 	s := &suite{rules: guardRules, options: o.withDefaults(), newGuard: newGuard}
@@ -311,7 +306,7 @@ func (p *probe) guard() Guard {
 	return g
 }
 
-// write is a function for calls of Guard.Do. It does nothing and returns nil.
+// write is a function for calls of Guard.Do.
 func write() error { return nil }
 
 func (p *probe) admits(g Guard, epoch uint64) {

@@ -12,7 +12,6 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// acquireRules check Acquire.
 var acquireRules = []rule{
 	{"H1/granted-is-held", "an acquire that returns true holds now", 0, func(p *probe) {
 		p.world().join(Holder{Owner: "a"}).acquire()
@@ -47,8 +46,8 @@ var acquireRules = []rule{
 			direct := w.direct
 			w.answer(func(req lease.Request, res *lease.Result, err *error) {
 				if req.Action == lease.ActionAcquire {
-					// The holder gets a refusal, even if the authority has granted this acquire.
-					// After a refusal the lease must be free, so the rule releases the lease.
+					// The holder gets a refusal, even if the authority has granted this acquire. After a
+					// refusal the lease must be free, so the rule releases it.
 					released, _ := direct.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed))
 					*res, *err = lease.Result{}, &lease.OpError{Op: "acquire", Name: p.name, Err: code}
 					if shown {
@@ -486,8 +485,7 @@ func (p *contender) abandon(d time.Duration) {
 	}
 }
 
-// acquireWithin requires that one of at most n calls of Acquire is granted, and that the calls
-// before it return errors.
+// acquireWithin requires that one of at most n calls of Acquire is granted, after calls that return errors.
 func (p *contender) acquireWithin(n int, when string) {
 	p.w.Helper()
 	for range n {
@@ -504,8 +502,7 @@ func (p *contender) acquireWithin(n int, when string) {
 	p.w.Fatalf("%s: %d calls of Acquire %s were not granted", p.who, n, when)
 }
 
-// requireNewID requires that the ID of the last acquire was not seen before, and adds it to those
-// seen.
+// requireNewID requires that the ID of the last acquire is not in seen, and adds it.
 func (w *requestLog) requireNewID(p *probe, seen map[lease.ID]bool) {
 	p.Helper()
 	id := w.proposed()

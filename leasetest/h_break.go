@@ -364,7 +364,7 @@ var breakRules = []rule{
 	}},
 }
 
-// A watchLog counts the watches of an authority, and records whether any of the watches was lost.
+// A watchLog counts the watches of an authority, and records whether any was lost.
 type watchLog struct {
 	lease.Authority
 	calls    atomic.Int32
@@ -400,8 +400,7 @@ func (l *watchLog) Watch(ctx context.Context, name string) (<-chan struct{}, err
 	return out, nil
 }
 
-// recordBreaks registers a handler of OnBreaking. The returned function lists the arguments of all
-// calls of the handler so far.
+// recordBreaks registers a handler of OnBreaking. The result lists the arguments of all its calls so far.
 func (p *contender) recordBreaks() (ends func() []time.Time) {
 	p.w.Helper()
 	var mu sync.Mutex
@@ -418,8 +417,7 @@ func (p *contender) recordBreaks() (ends func() []time.Time) {
 	}
 }
 
-// handOverInVain acquires the i-th lease of the rule, and then hands the lease over. The fault
-// applies to the hand-over. handOverInVain requires that the hand-over returns an error.
+// handOverInVain acquires the i-th lease of the rule, and requires that its hand-over fails under the fault.
 func (p *probe) handOverInVain(i int, fault leasefault.Fault) (w *world, giver, receiver *contender) {
 	p.Helper()
 	w = p.world()

@@ -224,8 +224,7 @@ var lossRules = []rule{
 	}},
 }
 
-// panicRules call handlers that panic. The panicRules run last, because the process ends if a lease
-// does not recover from the panic of a handler.
+// panicRules call handlers that panic. They run last, because a lease that does not recover ends the process.
 var panicRules = []rule{
 	{"H16/a-panic-stops-no-other", "a handler that panics stops no other handler", canLose, func(p *probe) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -242,7 +241,7 @@ var panicRules = []rule{
 	}},
 }
 
-// heldRules check when the contexts of WhileHeld end, and how long these contexts delay a Release.
+// heldRules check when the contexts of WhileHeld end, and how long they delay a Release.
 var heldRules = []rule{
 	{"H20/a-loss-waits-for-every-context", "after a loss the ID is not released before every context of the incarnation was given back, and is released then", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
 		w := p.world()
@@ -354,10 +353,9 @@ var heldRules = []rule{
 			p.Cleanup(giveBack)
 			return a, held, since
 		}
-		// In the stop window, a new context of WhileHeld is done at once. To find the time at which
-		// the stop window begins, the rule calls WhileHeld for holder a again and again. Each call
-		// of WhileHeld can wake the goroutine of its holder. To check when a context ends, the rule
-		// therefore uses other holders, and calls WhileHeld only once for each of them.
+		// In the stop window, a new context of WhileHeld is done at once. To find when it begins, the rule
+		// calls WhileHeld for holder a again and again. Each call can wake the goroutine of its holder. To
+		// check when a context ends, the rule therefore uses other holders, with one call of WhileHeld each.
 		a, _, since := hold("a")
 		var begins time.Duration
 		for begins == 0 && a.stillAlive() {

@@ -12,9 +12,8 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// requireShortRequests requires that the contender has sent a request with the given action, and
-// that none is in flight for longer than d plus Options.Slack, without an answer and with a context
-// that is not done.
+// requireShortRequests requires that the contender has sent a request with the given action, and that none
+// is in flight for longer than d plus Options.Slack, without an answer and with a context that is not done.
 func (p *contender) requireShortRequests(a lease.Action, d time.Duration) {
 	p.w.Helper()
 	all := p.requests.sentOf(a)

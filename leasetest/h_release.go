@@ -284,8 +284,7 @@ var releaseRules = []rule{
 	}},
 }
 
-// releaseInVain calls Release while the contender is cut off, and requires that Release returns an
-// error.
+// releaseInVain requires that a Release returns an error while the contender is cut off.
 func (p *contender) releaseInVain() {
 	p.w.Helper()
 	p.cut()

@@ -12,7 +12,6 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// beliefRules check CheckAlive.
 var beliefRules = []rule{
 	{"H9/false-from-the-end-on", "CheckAlive is false once the lease is no longer certain, even if no goroutine of the holder could run since", CanUseClock, func(p *probe) {
 		w := p.world()
@@ -215,7 +214,6 @@ var beliefRules = []rule{
 	}},
 }
 
-// renewalRules check renewals.
 var renewalRules = []rule{
 	{"H11/held-as-long-as-it-is-renewed", "a lease that is not broken stays held, under the same token", 0, func(p *probe) {
 		w := p.world()
@@ -335,9 +333,9 @@ var renewalRules = []rule{
 			if len(instants) < crowd/2 {
 				p.Errorf("%d holders acquired together, and made their first renewals in %d instants", crowd, len(instants))
 			}
-			// For example, a session.Session draws the delay of its first renewal from a tenth of
-			// the interval to the whole interval. For 20 such delays, the probability that the
-			// shortest exceeds half of the longest is about 1 in 60,000.
+			// For example, a session.Session draws the delay of its first renewal from a tenth of the
+			// interval to the whole interval. For 20 such delays, the probability that the shortest
+			// exceeds half of the longest is about 1 in 60,000.
 			delays := slices.Sorted(maps.Keys(instants))
 			if first, last := delays[0], delays[len(delays)-1]; first > last/2 {
 				p.Errorf("%d holders acquired together, and made their first renewals from %v to %v later", crowd, first, last)

@@ -16,9 +16,8 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// A history is a log of the calls of a rule. The message of a failure contains the history. Times in
-// a history are relative to its first line. A history is safe for concurrent use by multiple
-// goroutines. The zero history is empty and ready to use.
+// A history is a log of the calls of a rule, for the message of a failure. Times count from its first line.
+// It is safe for concurrent use by multiple goroutines. The zero history is empty and ready to use.
 type history struct {
 	delays  delays
 	drawing timeline.Drawing // of the requests that the history has
@@ -41,8 +40,7 @@ func (h *history) printf(format string, args ...any) {
 	h.noted(now, text)
 }
 
-// stepped adds a line for a call of a function like lease.Step. The line contains the time that was
-// passed to the function.
+// stepped adds a line for a call of a function like lease.Step, with the time that was passed to it.
 func (h *history) stepped(now time.Time, r lease.Record, req lease.Request, next lease.Record, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,8 +54,7 @@ func (h *history) String() string {
 	return text
 }
 
-// linesAfter returns the lines after the first n, or the last of them if there are too many, and
-// the number of all lines.
+// linesAfter returns the lines after the first n, the last of them if there are too many, and their number.
 func (h *history) linesAfter(n int) (text string, all int) {
 	const most = 60
 	h.mu.Lock()
@@ -72,7 +69,7 @@ func (h *history) linesAfter(n int) (text string, all int) {
 	return text + strings.Join(h.lines[n:], "\n"), all
 }
 
-// authority wraps the authority a. The returned authority records all calls in the history.
+// authority returns an authority that passes calls on to a and records them in the history.
 func (h *history) authority(a lease.Authority) lease.Authority {
 	return passon.Authority(historicAuthority{a, h}, a)
 }
@@ -162,8 +159,7 @@ func recordText(r lease.Record) string {
 	return string(text)
 }
 
-// answerText describes the outcome of a request. If the result has a MinRemaining that differs from
-// its MaxRemaining, the text contains both values.
+// answerText describes the outcome of a request, with a MinRemaining only if it is not the MaxRemaining.
 func answerText(res lease.Result, err error) string {
 	s := outcomeText(res.Record, err)
 	if left := res.MaxRemaining(); res.MinRemaining != left {
@@ -172,12 +168,11 @@ func answerText(res lease.Result, err error) string {
 	return s
 }
 
-// idText returns the first 8 characters of an ID. Eight characters are enough to distinguish the
-// IDs of one rule.
+// idText returns the first 8 characters of an ID, which are enough to distinguish the IDs of one rule.
 func idText(id lease.ID) string { return id.String()[:8] }
 
-// nameText quotes the name of a lease. Of a long name, it shows the beginning, the end and a checksum, which
-// tells apart names that differ between.
+// nameText quotes the name of a lease. Of a long name, it shows the beginning, the end and a checksum,
+// which tells apart names that differ between.
 func nameText(name string) string {
 	const most = 80
 	if len(name) <= most {
@@ -188,8 +183,7 @@ func nameText(name string) string {
 
 func timeText(t time.Time) string { return t.UTC().Format("15:04:05.999999999") }
 
-// A requestLog is an authority that records the requests of a lease under test. If the leases lack
-// CanUseAuthority, the log stays empty.
+// A requestLog is an authority that records a lease's requests. Without CanUseAuthority, it stays empty.
 type requestLog struct {
 	lease.Authority
 	h    *history
@@ -232,8 +226,7 @@ func (w *requestLog) Do(ctx context.Context, name string, req lease.Request) (le
 	return res, err
 }
 
-// inFlight counts the requests with the given action that have no answer yet and whose contexts are
-// not done. The caller must hold mu.
+// inFlight counts requests with the action, no answer and a context that is not done. The caller holds mu.
 func (w *requestLog) inFlight(a lease.Action) (n int) {
 	for s, ctx := range w.flying {
 		if s.Action == a && ctx.Err() == nil {
@@ -243,8 +236,7 @@ func (w *requestLog) inFlight(a lease.Action) (n int) {
 	return n
 }
 
-// sentOf returns all requests with the given action that were sent so far. The action
-// leasefault.Any stands for all actions.
+// sentOf returns all requests with the given action, or with any for leasefault.Any, that were sent so far.
 func (w *requestLog) sentOf(a lease.Action) []sent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -257,8 +249,7 @@ func (w *requestLog) sentOf(a lease.Action) []sent {
 	return found
 }
 
-// maxInFlight returns the largest number of requests with the given action in flight at the same
-// time.
+// maxInFlight returns the largest number of requests with the given action in flight at the same time.
 func (w *requestLog) maxInFlight(a lease.Action) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

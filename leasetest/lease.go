@@ -25,17 +25,16 @@ type Holder struct {
 	Authority lease.Authority // the authority for all requests; nil without CanUseAuthority
 }
 
-// TestLease tests a lease. TestLease checks the H clauses and the clause M4 of SPEC.md, with one
-// subtest for each rule. TestLease also calls session.Run with the lease, to check the N clauses.
+// TestLease tests a lease: the H clauses and the clause M4 of SPEC.md, with one subtest for each rule, and,
+// with calls of session.Run, the N clauses.
 //
-// Each subtest calls newLease to get a lease for the holder h that is not acquired yet, as [TestStore]
-// calls newStore. The function newLease should call t.Cleanup with a function that stops all goroutines of
-// the lease, and does not use t.Context(), which is canceled before cleanup functions run.
+// Each subtest calls newLease to get a lease for the holder h that is not acquired yet, as [TestStore] calls
+// newStore. The function newLease should call t.Cleanup with a function that stops all goroutines of the
+// lease, and does not use t.Context(), which is canceled before cleanup functions run. The suite also passes
+// invalid holders to newLease, which must pass the error to t.Fatal.
 //
-// The suite also passes invalid holders to newLease, which must pass the error to t.Fatal.
-//
-// For a lease that uses an authority of its own, remove CanUseAuthority from [Options.Can]. Then
-// Holder.Authority is nil. [LeaseHooks.Revoke] and [LeaseHooks.Cut] let the suite test more of its rules.
+// For a lease that uses an authority of its own, remove CanUseAuthority from [Options.Can]. Holder.Authority
+// is then nil. [LeaseHooks.Revoke] and [LeaseHooks.Cut] let the suite test more of its rules.
 //
 // One rule registers a handler that panics; in a bubble it runs last. If the lease does not recover, the
 // process ends, and its last message names the rule.
@@ -53,7 +52,6 @@ type world struct {
 	direct lease.Authority // the authority without faults and history; nil without CanUseAuthority
 }
 
-// world returns the world of the rule.
 func (p *probe) world() *world {
 	switch {
 	case !p.can(CanUseAuthority):
@@ -73,7 +71,7 @@ func (p *probe) gate() *leasefault.Gate {
 	return g
 }
 
-// now returns the current record at the authority. now needs CanUseAuthority.
+// now returns the current record at the authority. It needs CanUseAuthority.
 func (w *world) now() lease.Record {
 	w.Helper()
 	res, err := lease.Inspect(w.ctx, w.direct, w.name)
@@ -82,8 +80,7 @@ func (w *world) now() lease.Record {
 	return res.Record
 }
 
-// requireFree requires that the lease is free or, if the suite cannot read its record, that a new
-// holder can acquire it.
+// requireFree requires that the lease is free or, if its record cannot be read, that a new holder gets it.
 func (w *world) requireFree(when string) {
 	w.Helper()
 	if w.direct == nil {
@@ -95,7 +92,7 @@ func (w *world) requireFree(when string) {
 	}
 }
 
-// answer lets f change the answers of the authority. The history contains every changed answer.
+// answer lets f change the answers of the authority. The history contains every changed one.
 func (w *world) answer(f func(req lease.Request, res *lease.Result, err *error)) {
 	w.direct = leasefault.Answer(w.direct, func(req lease.Request, res *lease.Result, err *error) {
 		was := answerText(*res, *err)
@@ -132,8 +129,8 @@ type contender struct {
 	mends   func() // undoes the current fault; nil if there is no fault
 }
 
-// join makes a lease under test for the holder h. The given lines apply faults to the requests of
-// the lease, as in leasefault.Script. Fields of h that are zero get defaults.
+// join makes a lease under test for the holder h, whose zero fields get defaults. The given lines apply
+// faults to the requests of the lease, as in leasefault.Script.
 func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *contender {
 	w.Helper()
 	p := &contender{w: w, who: h.Owner, lost: new(lossLog)}
@@ -185,8 +182,8 @@ func (p *contender) acquire() lease.Token {
 	return tok
 }
 
-// stillAlive is CheckAlive for loops that wait for the end of a lease. It fails the rule if the
-// lease is alive long after every rule should have ended.
+// stillAlive is CheckAlive for loops that wait for the end of a lease. It fails the rule if the lease is
+// alive long after every rule should have ended.
 func (p *contender) stillAlive() bool {
 	p.w.Helper()
 	alive, most := p.CheckAlive(), 100*p.w.D
@@ -228,7 +225,6 @@ func (p *contender) release() error {
 	return err
 }
 
-// requireAlive requires that CheckAlive returns true, at the given point of the rule.
 func (p *contender) requireAlive(when string) {
 	p.w.Helper()
 	if !p.CheckAlive() {
@@ -236,7 +232,6 @@ func (p *contender) requireAlive(when string) {
 	}
 }
 
-// requireNotAlive requires that CheckAlive returns false.
 func (p *contender) requireNotAlive(when string) {
 	p.w.Helper()
 	if p.CheckAlive() {
@@ -292,8 +287,7 @@ func (l *lossLog) all() []error {
 	return append([]error(nil), l.errs...)
 }
 
-// awaitLosses waits until the lease has been lost n times, and not more often. It returns the last
-// loss.
+// awaitLosses waits until the lease has been lost n times, and not more often. It returns the last loss.
 func (p *contender) awaitLosses(n int) error {
 	p.w.Helper()
 	for deadline := time.Now().Add(p.w.eventTimeout()); len(p.lost.all()) < n && time.Now().Before(deadline); {
@@ -315,7 +309,6 @@ func (p *contender) requireLosses(n int) error {
 	return errs[n-1]
 }
 
-// loseNth makes the contender lose its lease for the n-th time.
 func (p *contender) loseNth(n int) {
 	p.w.Helper()
 	p.lose()

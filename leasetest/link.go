@@ -12,21 +12,18 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Transmit function carries the requests of a client to its server. The client that
-// [StoreHooks.Connect] makes calls it once for each request. The argument send sends the request and
-// waits for the answer. It returns an error if there is no answer. A refusal is an answer too: send
-// returns nil for it.
+// A Transmit function carries the requests of a client to its server. The client that [StoreHooks.Connect]
+// makes calls it once for each request. The function send sends the request, waits for the answer, and
+// returns an error if there is none. A refusal is an answer too, for which it returns nil.
 //
-// A Transmit function calls send at most once, and may delay the request or the answer. It returns the
-// error of send. If it loses the request or the answer, it returns an error that wraps
-// [io.ErrUnexpectedEOF]. If ctx ends during a delay, it returns the error of ctx. After an error, the
-// client must behave as if the connection had failed. The example shows the Transmit function of an
-// HTTP client.
+// A Transmit function calls send at most once, and returns its error. It may delay the request or the
+// answer; if ctx ends during a delay, it returns the error of ctx. If it loses one of them, it returns an
+// error that wraps [io.ErrUnexpectedEOF]. After an error, the client must behave as if the connection had
+// failed. The example shows the Transmit function of an HTTP client.
 type Transmit func(ctx context.Context, send func() error) error
 
-// A link is the connection between a client and its server. Each message is a request and its answer.
-// A rule disturbs one message of a call at a time. A link is safe for concurrent use by multiple
-// goroutines.
+// A link is the connection between a client and its server. Each message is a request and its answer. A rule
+// disturbs one message of a call at a time. A link is safe for concurrent use by multiple goroutines.
 type link struct {
 	p *probe
 
@@ -39,7 +36,6 @@ type link struct {
 	answered time.Time // when the last message since the last call of disturb was answered
 }
 
-// transmit is a Transmit function.
 func (l *link) transmit(ctx context.Context, send func() error) error {
 	l.mu.Lock()
 	l.count++
@@ -81,10 +77,9 @@ func (l *link) restore() {
 // A rule disturbs at most mostMessages messages of a call, one in each repetition.
 const mostMessages = 6
 
-// messages yields the numbers of the messages of a call, from 1 to at most mostMessages. For each
-// number, the body of the loop calls disturb, makes the call, and calls restore. The loop ends when
-// the call has no such message. The rule fails if the call has none at all, because then it can
-// disturb nothing.
+// messages yields the numbers of the messages of a call, from 1 to at most mostMessages. For each number,
+// the body of the loop calls disturb, makes the call, and calls restore. The loop ends when the call has
+// no such message. The rule fails if the call has none at all, because then it can disturb nothing.
 func (l *link) messages() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for nth := 1; nth <= mostMessages; nth++ {
@@ -139,8 +134,7 @@ func (p *probe) lateness(d time.Duration) map[string]Transmit {
 	}
 }
 
-// A pause holds one message back until end is called. The channel reached is closed when it has the
-// message.
+// A pause holds one message back until end is called. The channel reached is closed when it has the message.
 type pause struct {
 	reached, ended chan struct{}
 	end            func()
@@ -152,7 +146,6 @@ func newPause() pause {
 	return p
 }
 
-// wait blocks until the pause ends or ctx is done.
 func (p pause) wait(ctx context.Context) error {
 	close(p.reached)
 	select {
@@ -163,7 +156,6 @@ func (p pause) wait(ctx context.Context) error {
 	}
 }
 
-// request holds the request back.
 func (p pause) request(ctx context.Context, send func() error) error {
 	if err := p.wait(ctx); err != nil {
 		return err
@@ -171,7 +163,6 @@ func (p pause) request(ctx context.Context, send func() error) error {
 	return send()
 }
 
-// answer holds the answer back.
 func (p pause) answer(ctx context.Context, send func() error) error {
 	return errors.Join(send(), p.wait(ctx))
 }
@@ -202,8 +193,7 @@ func (p *probe) linkedStore() (storeProbe, *link) {
 	return storeProbe{p, p.history.store(s), s}, l
 }
 
-// intruder returns the client that sends requests while a message of a is disturbed: a second
-// client, if there is one.
+// intruder returns the client for requests while a message of a is disturbed: a second one, if there is one.
 func (a authorityProbe) intruder() authorityProbe {
 	if a.can(hasAnotherAuthority) {
 		return a.another()
@@ -211,8 +201,7 @@ func (a authorityProbe) intruder() authorityProbe {
 	return a
 }
 
-// do sends a request with a timeout, because some clients send no request while another is
-// disturbed.
+// do sends a request with a timeout, because some clients send no request while another is disturbed.
 func (a authorityProbe) do(name string, req lease.Request) error {
 	ctx, cancel := context.WithTimeout(a.ctx, a.D/4)
 	defer cancel()

@@ -64,7 +64,6 @@ var badArgumentRule = rule{"M18/the-first-bad-argument-is-named", "of two bad ar
 	}
 }}
 
-// machineRules check the transitions of an authority.
 var machineRules = []rule{
 	oldPeriodRule,
 	badArgumentRule,
@@ -142,8 +141,7 @@ var leaseTokenRules = []rule{
 	}},
 }
 
-// stepMachineRules test functions like lease.Step. The stepMachineRules use times and epochs that
-// do not occur in a test of an authority.
+// stepMachineRules test functions like lease.Step, with times and epochs that no authority under test has.
 var stepMachineRules = []rule{
 	oldPeriodRule,
 	badArgumentRule,
@@ -168,10 +166,9 @@ var stepMachineRules = []rule{
 	}},
 }
 
-// TestStep tests a function that implements the transitions of a lease, like [lease.Step]. TestStep
-// runs one subtest for each scenario in [Vectors] and for each cell of the tables in Vectors.
-// TestStep also calls the function with times and epochs that do not occur in a test of an
-// authority. TestStep checks the records that the function returns.
+// TestStep tests a function that implements the transitions of a lease, like [lease.Step], and checks the
+// records that it returns. It runs one subtest for each scenario and table cell in [Vectors], and calls
+// the function also with times and epochs that do not occur in a test of an authority.
 func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)) {
 	must(machine != nil, "TestStep: machine must not be nil")
 	stepSuite(machine).test(t)
@@ -187,8 +184,7 @@ func stepSuite(machine func(lease.Record, lease.Request, time.Time) (lease.Recor
 	return s
 }
 
-// A stepper is an authority that uses a function like lease.Step. The time of a stepper changes
-// only when passTo is called.
+// A stepper is an authority over a function like lease.Step. Its time changes only when passTo is called.
 type stepper struct {
 	machine func(lease.Record, lease.Request, time.Time) (lease.Record, error)
 	history *history

@@ -204,8 +204,7 @@ func stateName(r lease.Record) string {
 	return r.State.String()
 }
 
-// storeFaults are what may go wrong with a record in a state. The states are those that the fault needs; none
-// stands for all.
+// storeFaults are what may go wrong with a record in one of the given states. No states stand for all.
 var storeFaults = []struct {
 	event, what, states string
 	bug                 storeBug

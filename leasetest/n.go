@@ -178,8 +178,7 @@ var runRules = []rule{
 	}},
 }
 
-// instantsOfAcquires returns the number of different times at which the contenders sent their first
-// acquires since the given time.
+// instantsOfAcquires counts the different times at which contenders sent their first acquires since from.
 func instantsOfAcquires(all []*contender, from time.Time) int {
 	instants := map[time.Time]bool{}
 	for _, one := range all {
@@ -193,9 +192,8 @@ func instantsOfAcquires(all []*contender, from time.Time) int {
 	return len(instants)
 }
 
-// loseInRun makes the contender lose its lease while session.Run runs a function, which waits until
-// its context has ended, and returns what f returns. Run must return an error that reports the
-// loss.
+// loseInRun makes the contender lose its lease while session.Run runs a function, which waits until its
+// context has ended, and returns what f returns. Run must return an error that reports the loss.
 func (p *contender) loseInRun(f func(ctx context.Context) error) error {
 	p.w.Helper()
 	lost := (*lease.LostError)(nil)
@@ -217,11 +215,9 @@ func (p *contender) loseInRun(f func(ctx context.Context) error) error {
 	return err
 }
 
-// silentOptions are options for session.Run that disable its logging.
 var silentOptions = &session.RunOptions{Logger: slog.New(slog.DiscardHandler)}
 
-// answerUnknown returns a Fault that executes the request and answers with an error after which the
-// outcome is unknown.
+// answerUnknown returns a Fault that executes the request and answers with err: the outcome is unknown.
 func answerUnknown(err error) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		_ = c.Send(ctx)

@@ -22,29 +22,27 @@ type Options struct {
 	Can Ability
 
 	// Lacks contains what the implementation lacks, in the words of the log of skipped rules, such as
-	// "CanBreak", "a method List" or "Options.Store.Forget". If Lacks is not nil, a rule fails that
-	// would be skipped because anything else is missing, such as a hook that was forgotten. Default: nil,
-	// so every rule may be skipped.
+	// "CanBreak", "a method List" or "Options.Store.Forget". If it is not nil, a rule that would be skipped
+	// for another reason, such as a forgotten hook, fails. Default: nil, so every rule may be skipped.
 	Lacks []string
 
-	// Bubble runs every subtest in a synctest bubble. Set Bubble if the implementation runs in the
-	// process of the test and reads the time from package time. The time of a bubble stands still while a
-	// goroutine waits for I/O, or for a sync.Mutex that another goroutine holds during a request. If a
-	// rule takes more than a minute of real time, or nine tenths of what is left until the timeout of
-	// the test, the process ends, and its last message names the rule and contains all failures before.
+	// Bubble runs every subtest in a synctest bubble. Set it if the implementation runs in the process of
+	// the test and reads the time from package time. The time of a bubble stands still while a goroutine
+	// waits for I/O, or for a sync.Mutex that another goroutine holds during a request. If a rule takes
+	// more than a minute of real time, or nine tenths of what is left until the timeout of the test, the
+	// process ends, and its last message names the rule and contains all failures before.
 	Bubble bool
 
-	// Unit is the shortest time that the suite distinguishes. The leases of the suite last for
-	// twelve Units, or for the nearest duration within Limits. One second in the files of [Vectors]
-	// lasts for one Unit in the test, or for Limits.MinDuration/15 if that is longer. In scenarios
-	// that need CanServeOldVersions, one second lasts for exactly 1 s. Default: 1 s in a bubble,
-	// otherwise 250 ms.
+	// Unit is the shortest time that the suite distinguishes. Its leases last for twelve Units, or for
+	// the nearest duration within Limits. One second in the files of [Vectors] lasts for one Unit in the
+	// test, or for Limits.MinDuration/15 if that is longer, but for exactly 1 s in scenarios that need
+	// CanServeOldVersions. Default: 1 s in a bubble, otherwise 250 ms.
 	Unit time.Duration
 
-	// Slack is the longest delay that the suite tolerates for an answer or a timer, and the longest
-	// tick of the clock. If Slack is not zero, the suite skips all rules that need exact times. On a
-	// busy machine, a rule can need a Slack that is longer than a Unit. If every answer takes longer
-	// than a Unit, set a longer Unit.
+	// Slack is the longest delay that the suite tolerates for an answer or a timer, and the longest tick
+	// of the clock. If it is not zero, the suite skips all rules that need exact times. On a busy
+	// machine, a rule can need a Slack that is longer than a Unit. If every answer takes longer than a
+	// Unit, set a longer Unit.
 	//
 	// If an answer or a timer comes later than Slack, a failure of this run of a rule does not count, and
 	// the suite runs the rule again, up to three times. A failure of the last run always counts, and so
@@ -54,22 +52,21 @@ type Options struct {
 	// Sleep pauses the calling goroutine for d. Default: time.Sleep.
 	Sleep func(d time.Duration)
 
-	// Limits contains the bounds of the durations and periods that the implementation grants. The
-	// suite uses durations within them, and requires that all others are refused. The limits of a
-	// store that is a [lease.Limiter] need not be set. Default: no limits.
+	// Limits contains the bounds of the durations and periods that the implementation grants. The suite
+	// uses durations within them, and requires that all others are refused. The limits of a store that is
+	// a [lease.Limiter] need not be set. Default: no limits.
 	Limits lease.Limits
 
-	// Functions that do what the methods of the implementation cannot do. If one is nil, the suite
-	// skips the rules that need it. Each suite uses the hooks of its own kind.
+	// Functions that do what the methods of the implementation cannot do. If one is nil, the suite skips
+	// the rules that need it. Each suite uses the hooks of its own kind.
 
 	Store     StoreHooks     // for TestStore
 	Authority AuthorityHooks // for TestAuthority
 	Lease     LeaseHooks     // for TestLease
 	Guard     GuardHooks     // for TestGuard
 
-	// Seed is the seed of all random choices of the suite, which the message of a failure contains.
-	// Default: the number from 1 to 2^64-1 in the environment variable LEASETEST_SEED, or a random
-	// number if that variable is empty.
+	// Seed is the seed of all random choices of the suite, which the message of a failure contains. Default:
+	// a number from 1 to 2^64-1 in the environment variable LEASETEST_SEED, or a random number without it.
 	Seed uint64
 
 	realTime bool // the suite sleeps for real, so an answer or a timer may be late
@@ -114,7 +111,6 @@ func (o *Options) withDefaults() Options {
 
 func (o *Options) can(a Ability) bool { return o.Can&a == a }
 
-// seedVariable is the environment variable that sets the seed.
 const seedVariable = "LEASETEST_SEED"
 
 func drawSeed() uint64 {
@@ -136,17 +132,15 @@ func (o *Options) leaseDuration() time.Duration {
 	return d
 }
 
-// A call of must panics if ok is false. The text names the invalid argument and its bound.
+// must panics if ok is false. The text names the invalid argument and its bound.
 func must(ok bool, format string, args ...any) {
 	if !ok {
 		panic("leasetest: " + fmt.Sprintf(format, args...))
 	}
 }
 
-// An Ability is a set of abilities of an implementation. A correct implementation need not have all
-// abilities.
-//
-// The exported constants are those that the suite cannot detect.
+// An Ability is a set of abilities of an implementation, which need not have all to be correct. The
+// exported constants are those that the suite cannot detect.
 type Ability uint64
 
 const (
@@ -232,8 +226,7 @@ var abilityNames = [abilities]string{
 	"CanUseAuthority, CanUseClock, Options.Lease.Cut or Options.Lease.Revoke",
 }
 
-// String returns the names of the abilities in a, separated by commas, such as "CanBreak,
-// CanChange".
+// String returns the names of the abilities in a, separated by commas, such as "CanBreak, CanChange".
 func (a Ability) String() string {
 	if a == 0 {
 		return "nothing"
@@ -275,8 +268,7 @@ type (
 	}
 )
 
-// methodsOf detects the optional methods of v, and returns the corresponding abilities, such as
-// hasWatch.
+// methodsOf detects the optional methods of v, and returns the corresponding abilities, such as hasWatch.
 func methodsOf(v any) (found Ability) {
 	for ability, has := range map[Ability]bool{
 		hasWatch: is[lease.Watcher](v), hasList: is[lease.Lister](v), hasToken: is[lease.TokenAcquirer](v), hasWait: is[lease.Waiter](v),

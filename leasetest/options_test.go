@@ -9,8 +9,7 @@ import (
 	"github.com/fencedlease/lease/leasetest"
 )
 
-// A mistake panics where it is made, with a text that names the argument and its
-// bound.
+// A mistake panics where it is made, with a text that names the argument and its bound.
 func TestMistakesPanic(t *testing.T) {
 	negative := "must not be negative"
 	for _, c := range []struct {

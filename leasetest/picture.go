@@ -13,8 +13,7 @@ import (
 	"github.com/fencedlease/lease/internal/timeline"
 )
 
-// answered adds the answer to a request to the timeline of the history. A holder with an empty name
-// has no lane.
+// answered adds the answer to a request to the timeline of the history. A holder without a name has no lane.
 func (h *history) answered(who, name string, req lease.Request, sent time.Time, res lease.Result, err error) {
 	now := time.Now()
 	r := res.Record
@@ -62,8 +61,8 @@ func (h *history) noted(now time.Time, text string) {
 	}
 }
 
-// drawPicture draws the timeline into the artifact folder of the test, and returns a line that names
-// the file. Without the flag -artifacts of go test it draws nothing.
+// drawPicture draws the timeline into the artifact folder of the test, and returns a line that names the
+// file. Without the flag -artifacts of go test it draws nothing.
 func (p *probe) drawPicture(what string) string {
 	t, ok := p.TB.(*testing.T)
 	if f := flag.Lookup("test.artifacts"); !ok || p.suite.steps || f == nil || f.Value.String() != "true" {

@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A remoteAuthority decides in the client, on a record that it loads from a server and swaps there.
-// Each load and each swap is a message. Its bugs are those of a client that handles a failed
-// connection, or another client, wrongly.
+// A remoteAuthority decides in the client, on a record that it loads from a server and swaps there. Each
+// load and each swap is a message. Its bugs are those of a client that handles a failed connection, or
+// another client, wrongly.
 type remoteAuthority struct {
 	*plainAuthority
 	transmit Transmit

@@ -14,8 +14,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A plainAuthority is an authority in its simplest form: one mutex, one map, lease.Step. Each bug
-// of a plainAuthority is a bug that a real authority could have.
+// A plainAuthority is simple: one mutex, one map, lease.Step. A real authority could have each of its bugs.
 type plainAuthority struct {
 	bug    string
 	limits lease.Limits
@@ -250,8 +249,8 @@ func (a *plainAuthority) List(ctx context.Context, prefix string) iter.Seq2[leas
 	}
 }
 
-// unreadable is the answer to a request for a lease whose record is corrupt. It reports false if the
-// bug takes the record for that of a free lease.
+// unreadable is the answer to a request for a lease whose record is corrupt. It reports false if the bug
+// takes the record for that of a free lease.
 func (a *plainAuthority) unreadable(req lease.Request, corrupt error) (lease.Result, error, bool) {
 	return lease.Result{}, corrupt, a.bug != "takes what it cannot read for a free lease"
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A plainGuard is a guard in its simplest form. Each bug of a plainGuard is a bug that a real guard
-// could have.
+// A plainGuard is a guard in its simplest form. A real guard could have each of its bugs.
 type plainGuard struct {
 	bug  string
 	slot chan struct{} // full while a function runs

@@ -15,8 +15,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A namedBug is a bug, a suite over an implementation with the bug, and the rules that must find it, separated
-// by blanks.
+// A namedBug is a bug, a suite with it, and the rules that must find it, separated by blanks.
 type namedBug struct {
 	bug   string
 	suite func() *suite
@@ -245,8 +244,8 @@ func cellNamed(name string) func() *suite {
 	return all[i].suite
 }
 
-// storeWith returns a suite over stores that reopening and forgetting change as f says. It gets the store
-// after the event, and its floor before.
+// storeWith returns a suite over stores that reopening and forgetting change as the functions say, which get
+// the store after the event, and its floor before.
 func storeWith(reopened, forgotten func(s *plainStore, floor uint64)) func() *suite {
 	return func() *suite {
 		s := plainStores("")
@@ -299,8 +298,7 @@ func reopening(f func(r lease.Record, now time.Time) lease.Record) func() *suite
 	}
 }
 
-// sessionsOver returns a suite over sessions, with the given bug of a buggySession, that use their
-// authority through wrap.
+// sessionsOver returns a suite over sessions with the given bug that use their authority through wrap.
 func sessionsOver(bug string, wrap func(over lease.Authority, h Holder) lease.Authority) func() *suite {
 	return func() *suite {
 		s := buggySessions("")
@@ -322,8 +320,7 @@ func sessionsAs(wrap func(*session.Session) lease.Lease) func() *suite {
 	}
 }
 
-// watchingSessions returns a suite over sessions that watch their leases. The function pass passes on the
-// signals.
+// watchingSessions returns a suite over sessions that watch their leases through pass.
 func watchingSessions(pass func(ctx context.Context, signals <-chan struct{}, out chan<- struct{})) func() *suite {
 	return func() *suite {
 		s := buggySessions("")

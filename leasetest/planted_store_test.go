@@ -14,8 +14,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A plainStore is a store in its simplest form: one mutex, one map, one counter. Each bug of a
-// plainStore is a bug that a real store could have.
+// A plainStore is a simple store: one mutex, one map, one counter. A real store could have each of its bugs.
 type plainStore struct {
 	bug string
 
@@ -219,7 +218,6 @@ func (s *plainStore) Watch(ctx context.Context, name string) (<-chan struct{}, e
 	return w.ch, nil
 }
 
-// loseWatches ends all watches.
 func (s *plainStore) loseWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,8 +255,7 @@ func plainStores(bug string) *suite {
 
 func TestPlainStore(t *testing.T) { plainStores("").test(t) }
 
-// A plainClient is a second client of a plainStore, with the bugs that show only where there are
-// two.
+// A plainClient is a second client of a plainStore, with the bugs that show only where there are two.
 type plainClient struct {
 	*plainStore
 

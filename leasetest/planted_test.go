@@ -32,8 +32,7 @@ func allPlanted() []namedBug {
 	return all
 }
 
-// Each rule finds the bugs that are planted for it. Without a bug, the implementations pass: TestPlainStore and
-// the like.
+// Each rule finds the bugs that are planted for it. Implementations without a bug pass: see TestPlainStore.
 func TestCalibration(t *testing.T) {
 	for _, b := range allPlanted() {
 		for _, name := range strings.Fields(b.rules) {
@@ -64,8 +63,8 @@ func TestEveryRuleIsCalibrated(t *testing.T) {
 	}
 	for kind, rules := range map[string][]rule{"store": storeRules, "authority": authorityRules, "lease": leaseRules, "guard": guardRules, "step": stepRules} {
 		for _, r := range rules {
-			// A rule of machines may also find its bug in an authority. TestEndsOfTheProcess has the bugs of
-			// the rules that panic.
+			// A rule of machines may also find its bug in an authority. TestEndsOfTheProcess has the bugs
+			// of the rules that panic.
 			if !has[kind+r.name] && !(kind == "step" && has["authority"+r.name]) && !panickingRules[r.name] {
 				t.Errorf("%s: no bug is there for %s", kind, r.name)
 			}

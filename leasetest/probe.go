@@ -43,8 +43,7 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	return p
 }
 
-// A probe is the testing.TB of one rule. An error message of a probe contains the violated clause
-// of SPEC.md and the history of calls.
+// A probe is the testing.TB of one rule. Its error messages contain the clause of SPEC.md and the history.
 type probe struct {
 	testing.TB
 	Options
@@ -74,8 +73,7 @@ func (p *probe) Fatalf(format string, args ...any) {
 	p.TB.Fatalf("%s", p.violation(fmt.Sprintf(format, args...)))
 }
 
-// violation returns the message for a violated rule. The message contains all lines that the rule
-// has added to the history since the previous message.
+// violation returns the message for a violated rule, with all lines of the history since the previous one.
 func (p *probe) violation(what string) string {
 	p.drawing.Lock()
 	defer p.drawing.Unlock()
@@ -97,8 +95,8 @@ func (p *probe) violation(what string) string {
 	return text
 }
 
-// panic panics with a message for the user. If the implementation under test does not recover from
-// the panic, the process ends, and the message explains why.
+// panic panics with a message for the user. If the implementation under test does not recover, the
+// process ends, and the message explains why.
 func (p *probe) panic(who string) {
 	panic(fmt.Sprintf(`leasetest: %s panics, as rule %s wants it.
 If that ended the process, nothing recovered from it, and SPEC %s is violated: %s
@@ -106,10 +104,10 @@ The results of the other rules: %s -run '%s' -skip '%s'`,
 		who, p.rule.name, p.rule.clause(), p.rule.says, goTest(), pattern(strings.TrimSuffix(p.Name(), "/"+p.rule.name)), pattern(p.Name())))
 }
 
-// guarded returns a function that calls f. The rules call f on a goroutine of their own, where a
-// panic of the implementation under test would end the process without the name of the rule. In a
-// bubble, the rule fails, and the other rules still run. Outside a bubble, the rule might wait forever
-// for the goroutine, so the process ends, with the name of the rule.
+// guarded returns a function that calls f. The rules call f on a goroutine of their own, where a panic of the
+// implementation under test would end the process without the name of the rule. In a bubble, the rule fails,
+// and the other rules still run. Outside, the rule might wait forever for the goroutine, so the process ends,
+// with the name of the rule.
 func (p *probe) guarded(f func()) func() {
 	return func() {
 		defer func() {
@@ -125,7 +123,6 @@ func (p *probe) guarded(f func()) func() {
 	}
 }
 
-// need ends the rule with a failure if err is not nil.
 func (p *probe) need(err error, what string) {
 	p.Helper()
 	if err != nil {
@@ -134,8 +131,8 @@ func (p *probe) need(err error, what string) {
 }
 
 // checkMade checks a value v that was made by a function of the user, such as newStore or
-// Options.Store.Another. If v is nil or a nil pointer, checkMade ends the rule with a failure. If v lacks
-// a method that the rule needs, checkMade skips the rule.
+// Options.Store.Another. If v is nil or a nil pointer, it ends the rule with a failure. If v lacks a
+// method that the rule needs, it skips the rule.
 func (p *probe) checkMade(v any, by string) {
 	p.Helper()
 	if r := reflect.ValueOf(v); v == nil || r.Kind() == reflect.Pointer && r.IsNil() {
@@ -147,7 +144,7 @@ func (p *probe) checkMade(v any, by string) {
 	}
 }
 
-// pass sleeps for d. In a synctest bubble, pass calls synctest.Wait after the sleep.
+// pass sleeps for d and, in a synctest bubble, then calls synctest.Wait.
 func (p *probe) pass(d time.Duration) {
 	p.Sleep(d)
 	if p.Bubble {
@@ -155,7 +152,6 @@ func (p *probe) pass(d time.Duration) {
 	}
 }
 
-// id returns a random lease ID.
 func (p *probe) id() (id lease.ID) {
 	p.drawing.Lock()
 	defer p.drawing.Unlock()
@@ -164,8 +160,7 @@ func (p *probe) id() (id lease.ID) {
 	return id
 }
 
-// A recorder is a testing.TB that stores the messages of failures without marking the test as
-// failed.
+// A recorder is a testing.TB that stores the messages of failures without marking the test as failed.
 type recorder struct {
 	testing.TB // implements all other methods
 
@@ -181,8 +176,8 @@ func (r *recorder) record(message string) {
 	r.messages = append(r.messages, message)
 }
 
-// result returns the messages so far, and whether the test was skipped. A goroutine of a test that
-// has ended may still report a failure at the same time.
+// result returns the messages so far, and whether the test was skipped. A goroutine of a test that has
+// ended may still report a failure at the same time.
 func (r *recorder) result() (messages []string, skipped bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -230,8 +225,7 @@ func (r *recorder) Cleanup(f func()) {
 	r.cleanups = append(r.cleanups, f)
 }
 
-// run calls f in a goroutine of its own. When f has ended, run calls the cleanup functions that f
-// has registered on the recorder.
+// run calls f in a goroutine of its own and, when it has ended, the cleanup functions that f has registered.
 func (r *recorder) run(f func()) {
 	separate := func(f func()) { // in a goroutine of its own, so that FailNow ends only f
 		done := make(chan struct{})

@@ -11,16 +11,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// TestStore tests a store. TestStore checks the R and S clauses of SPEC.md, with one subtest for
-// each rule.
+// TestStore tests a store: the R and S clauses of SPEC.md, with one subtest for each rule.
 //
 // Each subtest calls newStore to get a store without records of the leases that the subtest uses. It may
-// register cleanup functions on t. With [Options.Bubble] it runs inside the bubble of the subtest;
-// without, it must be safe for concurrent use.
+// register cleanup functions on t. With [Options.Bubble] it runs inside the bubble of the subtest; without,
+// it must be safe for concurrent use.
 //
-// The suite also tests the methods Watch of a [lease.Watcher] and List of a [lease.Lister], and what
-// needs the hooks in Options.Store. If the store is a [lease.Limiter], the suite uses durations within
-// the limits of the store.
+// The suite also tests the methods Watch of a [lease.Watcher] and List of a [lease.Lister], and what needs
+// the hooks in Options.Store. If the store is a [lease.Limiter], the suite uses durations within its limits.
 func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options) {
 	must(newStore != nil, "TestStore: newStore must not be nil")
 	s := &suite{rules: storeRules, options: o.withDefaults(), newStore: newStore}
@@ -42,7 +40,7 @@ var storeWorks = []rule{
 	}},
 }
 
-// A storeProbe combines a store under test with the rule that tests this store.
+// A storeProbe combines a store under test with the rule that tests it.
 type storeProbe struct {
 	*probe
 	lease.Store             // records its calls in the history
@@ -67,13 +65,11 @@ func (s *storeProbe) reopen() {
 	s.Store = s.history.store(s.bare)
 }
 
-// stepClock moves the clock of the store by d.
 func (s *storeProbe) stepClock(d time.Duration) {
 	s.history.printf("the clock of the store is moved by %v", d)
 	s.Options.Store.StepClock(s.probe.TB, s.bare, d)
 }
 
-// forget calls Options.Store.Forget.
 func (s *storeProbe) forget() (after time.Duration) {
 	s.history.printf("the store forgets")
 	return s.Options.Store.Forget(s.probe.TB, s.bare)
@@ -113,8 +109,7 @@ func (s storeProbe) put(name string, old lease.Snapshot, next lease.Record) leas
 	return snap
 }
 
-// leased returns the record of a lease with the duration d. The duration starts at the time of the
-// given snapshot.
+// leased returns the record of a lease with the duration d, which starts at the time of the given snapshot.
 func (s storeProbe) leased(on lease.Snapshot, d time.Duration) lease.Record {
 	r := lease.Record{State: lease.Leased, ID: s.id(), Owner: "leasetest", Duration: d, Epoch: on.Record.Epoch + 1}
 	if d != lease.Infinite {
@@ -174,8 +169,7 @@ var swapRules = []rule{
 		other = s.put(s.name+"/other", other, s.leased(other, 100*s.D))
 		for _, what := range []string{"absence", "a record"} {
 			now := s.load(s.name)
-			// If the store never made the version, Swap is allowed to return an error other than a
-			// conflict.
+			// If the store never made the version, Swap may return an error other than a conflict.
 			for _, version := range []string{"invented", other.Version, ""} {
 				if version == now.Version {
 					continue // names may have equal versions
@@ -213,8 +207,8 @@ var swapRules = []rule{
 		if p.can(CanChange) {
 			last = other
 		}
-		// A store may make the text of a version only when a caller needs it. In each round, another
-		// swap is therefore the first call after a change.
+		// A store may make the text of a version only when a caller needs it. In each round, another swap
+		// is therefore the first call after a change.
 		for round := range 2 {
 			for _, req := range []lease.Request{acquire(id, p.D), acquire(id, p.D), renew(id), renew(id), {Action: lease.ActionChange, ID: id, Proposed: other},
 				{Action: lease.ActionBreak, Period: lease.Grace(p.D / 2)}, {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}, release(last)} {
@@ -303,7 +297,6 @@ var swapRules = []rule{
 	}},
 }
 
-// callConcurrently calls f in n goroutines, and waits until all calls have returned.
 func (p *probe) callConcurrently(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -312,13 +305,12 @@ func (p *probe) callConcurrently(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// increment makes concurrent swaps, which increase the epochs of the named leases by one each,
-// through the clients in turn. At the end, each epoch must have increased by the number of swaps
-// that succeeded.
+// increment makes concurrent swaps, which increase the epochs of the named leases by one each, through
+// the clients in turn. At the end, each epoch must have increased by the number of swaps that succeeded.
 func (s storeProbe) increment(clients []storeProbe, names ...string) {
 	const workers, each, most = 6, 10, 1000
 	var mu sync.Mutex
-	// The epochs before the first swap. Before the first swap, an epoch may increase by itself.
+	// Before the first swap, an epoch may increase by itself.
 	began := map[string]uint64{}
 	s.callConcurrently(workers, func(i int) {
 		c, name := clients[i%len(clients)], names[i%len(names)]

@@ -255,7 +255,6 @@ func (s storeProbe) endedRecord(on lease.Snapshot, state lease.State) lease.Reco
 	return r
 }
 
-// putState writes a record in the given state.
 func (s storeProbe) putState(name string, state recordState) lease.Snapshot {
 	s.Helper()
 	old := s.load(name)
@@ -320,8 +319,8 @@ var reopenRules = []rule{
 		s := p.store()
 		now := s.load(s.name)
 		var replaced []lease.Snapshot
-		// Each letter stands for a step: g grants, r releases or writes a record that grants nothing, f makes
-		// the store forget, and o opens the store again.
+		// Each letter stands for a step: g grants, r releases or writes a record that grants nothing, f
+		// makes the store forget, and o opens the store again.
 		for _, step := range "ggogrogrfogrfooggrfrfrfg" {
 			was := now
 			switch step {
@@ -380,8 +379,7 @@ var reopenRules = []rule{
 	}},
 }
 
-// listsLocks requires that a list by the given client shows each record of eachState that is
-// locked.
+// listsLocks requires that a list by the given client shows each locked record of eachState.
 func (s storeProbe) listsLocks(client storeProbe) {
 	s.Helper()
 	entries := s.list(client.bare, s.name)
@@ -392,10 +390,9 @@ func (s storeProbe) listsLocks(client storeProbe) {
 	})
 }
 
-// requireMinEpoch tests the epochs of forgotten names. The keys of the map are names, and each
-// value is the epoch that was put under the name. A name whose record has no ID now is forgotten.
-// Its epoch, and that of a name that was never used, must be at least the highest epoch of all
-// forgotten names.
+// requireMinEpoch tests the epochs of forgotten names. The map has the epoch that was put under each
+// name. A name whose record has no ID now is forgotten. Its epoch, and that of a name that was never
+// used, must be at least the highest epoch of all forgotten names.
 func (s storeProbe) requireMinEpoch(epochs map[string]uint64, when string) {
 	s.Helper()
 	highest := uint64(0)

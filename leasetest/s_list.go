@@ -62,8 +62,7 @@ var authorityNameRules = []rule{
 	{"S6/different-names-are-different-leases", "two names never share a lease; a name that cannot be kept is refused", 0, func(p *probe) {
 		a := p.authority()
 		for i, pair := range similarNames {
-			// Add a random prefix to both names. If the prefix makes one of the names too long,
-			// leave both names unchanged.
+			// Both names get a random prefix, unless it makes one of them too long.
 			first, second := fmt.Sprintf("%x.%d.%s", p.rand.Uint32(), i, pair.a), ""
 			if n := len(first) - len(pair.a); len(first) <= lease.MaxLabel && len(pair.b)+n <= lease.MaxLabel {
 				second = first[:n] + pair.b
@@ -144,8 +143,7 @@ var similarNames = []struct{ what, a, b string }{
 	{"a name and its beginning", strings.Repeat("n", 63), strings.Repeat("n", 64)},
 }
 
-// refuseWatch requires that a Watch of the name, if v has one, is refused with the code
-// lease.ErrName.
+// refuseWatch requires that a Watch of the name, if v has one, is refused with the code lease.ErrName.
 func (p *probe) refuseWatch(v any, what, name string) {
 	p.Helper()
 	w, ok := v.(lease.Watcher)
@@ -446,8 +444,8 @@ var authorityListRules = []rule{
 				res, err := lease.Inspect(a.ctx, a, name)
 				p.need(err, "read")
 				e, ok := entries[name]
-				// A long list can take longer than the duration of a lease, so the lease can have
-				// ended after it was listed and before the rule reads it.
+				// A long list can take longer than the duration of a lease, so the lease can have ended
+				// after it was listed and before the rule reads it.
 				over := e.Record.ID == res.Record.ID && e.Record.Epoch == res.Record.Epoch && !res.Now.Before(e.Record.Until)
 				if p.can(CanTellTime) && ok && e.Now.Before(before.Now) {
 					p.Errorf("a read came at %s, and then %q is listed at %s", timeText(before.Now), name, timeText(e.Now))
@@ -538,8 +536,8 @@ var authorityListRules = []rule{
 	}},
 }
 
-// endListsByContext ends the context of a list of many leases before the first entry or after it.
-// The list must show all leases, or end with an error that names no lease.
+// endListsByContext ends the context of a list of many leases before the first entry or after it. The
+// list must show all leases, or end with an error that names no lease.
 func (p *probe) endListsByContext(listed any, many int) {
 	p.Helper()
 	for _, after := range []int{0, 1} {
@@ -616,8 +614,7 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 	l := p.lister(listed)
 	return func(yield func(lease.Entry, error) bool) {
 		p.history.printf("list %s", nameText(prefix))
-		// This is not a range loop, because a range loop panics if List calls yield again after
-		// yield has returned false.
+		// A range loop would panic if List calls yield again after yield has returned false.
 		l.List(p.ctx, prefix)(func(e lease.Entry, err error) bool {
 			if strings.HasPrefix(e.Name, p.name) { // the store may contain leases of other rules
 				p.history.printf("listed %s at %s: %s", nameText(e.Name), timeText(e.Now), outcomeText(e.Record, err))
@@ -627,9 +624,9 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 	}
 }
 
-// list returns the entries of a list by their names. The list must not fail, and the leases of this
-// rule must be listed without errors. Each name must begin with the prefix and occur only once, and
-// each record must be as it is at the time of its entry.
+// list returns the entries of a list by their names. The list must not fail, and must list the leases of
+// this rule without errors. Each name must begin with the prefix and occur only once, and each record
+// must be as it is at the time of its entry.
 func (p *probe) list(listed any, prefix string) map[string]lease.Entry {
 	p.Helper()
 	entries := map[string]lease.Entry{}

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// twins returns two records with the same epoch in the given state. If records in this state have
-// an ID, the two owners differ. If records in this state have no ID, the two records are equal.
+// twins returns two records with the same epoch in the given state. They differ in their owners, or are
+// equal if records in this state have no ID.
 func (state recordState) twins(s storeProbe, on lease.Snapshot) (one, other lease.Record) {
 	one = state.record(s, on)
 	if other = one; !one.ID.IsZero() {
@@ -264,8 +264,7 @@ var timeRules = []rule{
 				s.Errorf("%v until %s, loaded at %s, swapped after that: %v", state, timeText(next.Until), timeText(old.Now), err)
 			}
 			s.requireRecord(s.name, next)
-			// After the conflict, a new load must succeed. A swap of the loaded snapshot must also
-			// succeed.
+			// After the conflict, a new load and a swap of the loaded snapshot must succeed.
 			old = s.load(s.name)
 			s.put(s.name, old, s.leased(old, s.D))
 		}

@@ -39,8 +39,8 @@ func (l *watcher) ready() {
 	}
 }
 
-// signalsChange waits for the signal that must follow a change, and reports whether the signal
-// arrived. If the watch is lost, signalsChange starts the watch again and returns true.
+// signalsChange waits for the signal that must follow a change, and reports whether it arrived. If the
+// watch is lost, signalsChange starts it again and returns true.
 func (l *watcher) signalsChange() bool {
 	l.p.Helper()
 	select {
@@ -62,8 +62,7 @@ func (l *watcher) again() {
 	l.signals = l.p.watch(l.ctx, l.watched, l.name)
 }
 
-// requireSignal requires that the watch has sent at least one expected signal. If no signal arrived,
-// the watch was lost at every change.
+// requireSignal requires that an expected signal has come. If none did, the watch was lost at every change.
 func (l *watcher) requireSignal() {
 	l.p.Helper()
 	if l.received == 0 {
@@ -227,7 +226,6 @@ var watchRules = []rule{
 			defer cancel()
 			watches, cancels = append(watches, s.beginWatch(ctx, s.bare, s.name)), append(cancels, cancel)
 		}
-		// The second watch ends first, and then the first watch.
 		for _, order := range [][]int{{1, 0, 2}, {0, 2}} {
 			for _, i := range order {
 				watches[i].ready()
@@ -286,8 +284,7 @@ var watchRules = []rule{
 		signals := s.watch(ctx, s.bare, s.name)
 		cancel()
 		s.requireClosed(signals)
-		// If ctx is already done when Watch is called, Watch must return an error or a closed
-		// channel.
+		// If ctx is already done when Watch is called, Watch must return an error or a closed channel.
 		if signals, err := s.bare.(lease.Watcher).Watch(ctx, s.name); err == nil {
 			s.requireClosed(signals)
 		}
@@ -342,7 +339,6 @@ var authorityWatchRules = []rule{
 	}},
 }
 
-// requireClosed requires that the given channel of a watch is closed in time.
 func (p *probe) requireClosed(signals <-chan struct{}) {
 	p.Helper()
 	deadline := time.After(p.eventTimeout())
@@ -358,8 +354,7 @@ func (p *probe) requireClosed(signals <-chan struct{}) {
 	}
 }
 
-// eventTimeout returns the time after which the suite stops waiting for an event that should happen
-// immediately.
+// eventTimeout returns for how long the suite waits for an event that should happen immediately.
 func (p *probe) eventTimeout() time.Duration { return p.D + 10*p.Slack }
 
 func (p *probe) watch(ctx context.Context, watched any, name string) <-chan struct{} {

@@ -21,9 +21,8 @@ type rule struct {
 	check func(*probe)
 }
 
-// panickingRules contains the rules in which a function of the suite panics. If another rule has
-// failed, the suite skips the panicking rules, because a panic can end the process before go test
-// prints the messages of earlier failures.
+// panickingRules contains the rules in which a function of the suite panics. They are skipped after a
+// failure, because a panic can end the process before go test prints the messages of earlier failures.
 var panickingRules = map[string]bool{"H16/a-panic-stops-no-other": true, "G3/a-failure-does-not-lower-the-mark": true}
 
 // clause returns the clause of SPEC.md that the rule checks.
@@ -32,8 +31,7 @@ func (r rule) clause() string {
 	return clause
 }
 
-// A suite contains rules and a constructor of the implementation that the rules test. Exactly one
-// of the four constructors is set.
+// A suite contains rules, and a constructor of what they test: exactly one of the four constructors is set.
 type suite struct {
 	rules   []rule
 	options Options
@@ -51,8 +49,7 @@ type suite struct {
 	newGuard     func(testing.TB) Guard
 }
 
-// test runs every rule as a subtest. When all subtests have ended, test logs the names of the
-// skipped rules and the abilities that were missing.
+// test runs every rule as a subtest, and then logs the skipped rules and the abilities that were missing.
 func (s *suite) test(t *testing.T) {
 	t.Cleanup(func() {
 		if len(s.skipped) > 0 {
@@ -65,8 +62,8 @@ func (s *suite) test(t *testing.T) {
 			if !s.options.Bubble && !isVital(r) {
 				sub.Parallel()
 			}
-			// Assume that no optional method is missing. The method checkMade finds the missing
-			// methods after the implementation has been made.
+			// Assume that no optional method is missing. The method checkMade finds the missing ones
+			// after the implementation has been made.
 			switch missing := r.needs &^ (s.options.Can | methods); {
 			case missing != 0:
 				s.skip(sub, r, missing)
@@ -88,8 +85,8 @@ func (s *suite) test(t *testing.T) {
 // isVital reports whether the other rules are not worth checking if r fails.
 func isVital(r rule) bool { return strings.HasSuffix(r.name, "/it-works-at-all") }
 
-// A pace delays a rule that starts while many other rules are running. If hundreds of rules started
-// at the same time, a real engine would answer their first requests later than the rules expect.
+// A pace delays a rule that starts while many other rules are running. If hundreds of rules started at
+// the same time, a real engine would answer their first requests later than they expect.
 type pace struct {
 	mu      sync.Mutex
 	running int
@@ -109,8 +106,7 @@ func newPace() *pace {
 	return p
 }
 
-// enter blocks until a rule may start: at once beside fewer than fewRules others, and otherwise the
-// given gap after the rule before.
+// enter blocks until a rule may start: at once beside fewer than fewRules others, or gap after the last one.
 func (p *pace) enter(gap time.Duration) {
 	p.mu.Lock()
 	start := time.Now()
@@ -139,7 +135,7 @@ func (p *pace) leave() {
 	p.ended.Signal()
 }
 
-// skip skips the rule r, and adds the rule to the list of skipped rules.
+// skip skips the rule r, and adds it to the list of skipped rules.
 func (s *suite) skip(t testing.TB, r rule, missing Ability) {
 	t.Helper()
 	s.mu.Lock()
@@ -153,7 +149,6 @@ func (s *suite) skip(t testing.TB, r rule, missing Ability) {
 	t.Skipf("needs %v: %s", missing, r.says)
 }
 
-// noteFailure adds the rule r to the list of failed rules, if the test has failed.
 func (s *suite) noteFailure(t testing.TB, r rule) {
 	if t.Failed() {
 		s.mu.Lock()
@@ -162,8 +157,8 @@ func (s *suite) noteFailure(t testing.TB, r rule) {
 	}
 }
 
-// failures returns the names and messages of the rules that have failed so far, for the text of a
-// panic, which ends the process before go test prints them.
+// failures returns the names and messages of the rules that have failed so far, for the text of a panic,
+// which ends the process before go test prints them.
 func (s *suite) failures() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +168,6 @@ func (s *suite) failures() string {
 	return "\nRules that failed before: " + strings.Join(s.failed, ", ") + "\n" + strings.Join(s.said, "\n\n")
 }
 
-// check runs one rule.
 func (s *suite) check(t testing.TB, r rule) {
 	p := s.probe(t, r)
 	p.guarded(func() { r.check(p) })()
@@ -184,8 +178,7 @@ func (s *suite) replay(name string) string {
 	return fmt.Sprintf("%s=%d %s -run '%s'", seedVariable, s.options.Seed, goTest(), pattern(name))
 }
 
-// goTest returns the command that runs the tests of this binary, with its package path if that is
-// known.
+// goTest returns the command that runs the tests of this binary, with its package path if that is known.
 func goTest() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if path, ok := strings.CutSuffix(info.Path, ".test"); ok {
@@ -195,8 +188,8 @@ func goTest() string {
 	return "go test"
 }
 
-// pattern returns a value of the flag -run of go test that selects the named test. It contains no
-// single quotes, so that a shell command can enclose it in some.
+// pattern returns a value of the flag -run of go test that selects the named test. It contains no single
+// quotes, so that a shell command can enclose it in some.
 func pattern(name string) string {
 	name = strings.ReplaceAll(regexp.QuoteMeta(name), "'", ".")
 	return "^" + strings.ReplaceAll(name, "/", "$/^") + "$"

@@ -18,8 +18,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// Stores that are unlike others and yet sound are accepted, and so are the authorities over them and,
-// if they are slow, wrong about the time or without a watch, the leases over those.
+// Stores that are unlike others and yet sound are accepted, and so are the authorities over them and, if
+// they are slow, wrong about the time or without a watch, the leases over those.
 func TestSoundThoughUnusual(t *testing.T) {
 	const late = 100 * time.Millisecond
 	for what, c := range map[string]struct {
@@ -86,8 +86,8 @@ func (s *maxSpurious) Swap(ctx context.Context, name string, old lease.Snapshot,
 	return s.Store.Swap(ctx, name, old, next)
 }
 
-// An opaque store has versions that are no text, tells the time in a zone of its own, wraps
-// its errors, and shows nothing with a conflict.
+// An opaque store has versions that are no text, returns times in a zone of its own, wraps its errors, and
+// shows nothing with a conflict.
 type opaque struct {
 	lease.Store
 	versions sync.Map // the inner version for each outer version, and the reverse
@@ -116,8 +116,8 @@ func (s *opaque) Swap(ctx context.Context, name string, old lease.Snapshot, next
 	return s.show(s.Store.Swap(ctx, name, old, next))
 }
 
-// A rising store counts its loads, and takes that count for the epoch of a name that it does not
-// know. A real store may take its clock for it.
+// A rising store counts its loads, and takes that count for the epoch of a name that it does not know, as a
+// real store may take its clock.
 type rising struct {
 	lease.Store
 	loads atomic.Uint64
@@ -152,8 +152,8 @@ func (b brief) Watch(ctx context.Context, name string) (<-chan struct{}, error) 
 	return once, nil
 }
 
-// A counted store gives a name without a record the number of all swaps as its version, as rule 3
-// of lease.Store allows. Each write of another name changes that version.
+// A counted store gives a name without a record the number of all swaps as its version, as rule 3 of
+// lease.Store allows. Each write of another name changes that version.
 type counted struct{ *Shelf }
 
 func (c counted) Load(ctx context.Context, name string) (lease.Snapshot, error) {

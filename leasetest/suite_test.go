@@ -84,7 +84,6 @@ func put(t testing.TB, a lease.Authority, name string, r lease.Record) {
 
 func TestStepKeepsTheVectors(t *testing.T) { leasetest.TestStep(t, lease.Step) }
 
-// newSession makes the lease under test.
 func newSession(t testing.TB, h leasetest.Holder) lease.Lease {
 	return newSessionWith(t, h, session.Options{})
 }
@@ -114,8 +113,7 @@ func TestWatchingSession(t *testing.T) {
 	}, &leasetest.Options{Bubble: true})
 }
 
-// A lease that brings its own authority is held to what can be seen of it, and to the more,
-// the more can be done to it.
+// A lease with an authority of its own is held to what can be seen of it, and to more with more hooks.
 func TestSessionFromOutside(t *testing.T) {
 	const bare = leasetest.Everything &^ (leasetest.CanUseAuthority | leasetest.CanUseClock)
 	for name, o := range map[string]leasetest.Options{
@@ -132,7 +130,7 @@ func TestSessionFromOutside(t *testing.T) {
 	}
 }
 
-// An outsider is a session over an authority that the suite does not know.
+// A foreignSession is a session over an authority that the suite does not know.
 type foreignSession struct {
 	*session.Session
 	down atomic.Bool

@@ -16,9 +16,9 @@ import (
 //go:embed vectors
 var files embed.FS
 
-// Vectors returns the test vectors, for implementations in any language: tables with the outcome of
-// each action in each state, a list of changes, edge cases, and scenarios of several steps. The file
-// README.md describes the format. [TestAuthority] and [TestStep] use them.
+// Vectors returns the test vectors, for implementations in any language: tables with the outcome of each
+// action in each state, a list of changes, edge cases, and scenarios of several steps. The file README.md
+// describes the format. [TestAuthority] and [TestStep] use them.
 func Vectors() fs.FS {
 	sub, err := fs.Sub(files, "vectors")
 	if err != nil {
@@ -45,8 +45,8 @@ var needs = map[string]Ability{
 	"exact": exactTime, "unlimited": noLimits, "short": shortLeases,
 }
 
-// scenarios returns all scenarios and cells of Vectors. If forStep is false, the result omits each
-// cell whose record no requests can produce.
+// scenarios returns all scenarios and cells of Vectors, but, if forStep is false, no cell whose record no
+// requests can produce.
 func scenarios(all vectors.Vectors, forStep bool) (found []scenario) {
 	for _, row := range all.Rows {
 		for _, c := range row.Cells {
@@ -69,8 +69,8 @@ func scenarios(all vectors.Vectors, forStep bool) (found []scenario) {
 }
 
 // cell returns a scenario of one step for the table cell c, which specifies the record before the step.
-// If forStep is true, the scenario contains the record itself, for a function like lease.Step.
-// Otherwise it begins with requests that produce the record. If none can, the result ok is false.
+// If forStep is true, the scenario contains the record itself, for a function like lease.Step. Otherwise
+// it begins with requests that produce the record. If none can, the result ok is false.
 func cell(row vectors.Row, c vectors.Cell, forStep bool) (s scenario, ok bool) {
 	s = scenario{where: c.Where, name: strings.TrimSuffix(row.File, ".txt") + " " + row.Name + " on " + c.Record.State.String(), spec: row.Spec}
 	step := vectors.Step{Text: row.Name, At: row.Pass, Request: row.Request}
@@ -127,15 +127,13 @@ func (s scenario) inferAbilities() (a Ability) {
 	return a
 }
 
-// fraction reports whether d is positive, finite and not a multiple of a millisecond. Only an exact
-// clock can measure a fraction of a millisecond.
+// fraction reports whether d is positive, finite and not a multiple of a millisecond, so that only an exact
+// clock can measure it.
 func fraction(d time.Duration) bool { return d > 0 && d != lease.Infinite && d%time.Millisecond != 0 }
 
-// vectorRules returns one rule for each scenario in Vectors, and one for each cell of its tables. A
-// cell is a record, a request and the expected answer. If forStep is true, the rules test a
-// function like lease.Step, and pass the record of the cell to the function. If forStep is false,
-// the rules test an authority. The rule for a cell first sends requests that produce the record of
-// the cell.
+// vectorRules returns one rule for each scenario in Vectors, and one for each cell of its tables: a
+// record, a request and the expected answer. If forStep is true, the rules pass the record to a function
+// like lease.Step. Otherwise they test an authority, and first send requests that produce the record.
 func vectorRules(forStep bool) []rule {
 	all, err := vectors.Parse(Vectors())
 	if err != nil {
@@ -203,9 +201,8 @@ func (s scenario) check(p *probe) {
 	}
 }
 
-// longestPeriod returns the longest finite break period in the scenario, except for periods that
-// the authority ignores. The authority ignores the period of a request with a version before
-// 2012-02-12.
+// longestPeriod returns the longest finite break period in the scenario, without those that the authority
+// ignores, because the version of the request is before 2012-02-12.
 func (r *run) longestPeriod() (longest time.Duration) {
 	for _, step := range slices.Concat(r.setup, r.steps) {
 		v := step.Request.Version
@@ -237,7 +234,6 @@ func (r *run) late(s vectors.Step) time.Duration {
 	return r.took + r.clock().Sub(r.began) - r.scale(s.At)
 }
 
-// clock returns the current time on the clock that the scenario uses.
 func (r *run) clock() time.Time {
 	if m, ok := r.bare.(*stepper); ok {
 		return m.now
@@ -258,8 +254,7 @@ func (r *run) scale(d time.Duration) time.Duration {
 
 func (r *run) do(s vectors.Step) (lease.Result, error) { return r.send(r.probe.name, s.Request) }
 
-// send scales the duration and the period of a request with r.scale, and sends the request for the
-// named lease.
+// send sends a request for the named lease, with its duration and period scaled by r.scale.
 func (r *run) send(name string, req lease.Request) (lease.Result, error) {
 	req.Duration = r.scale(req.Duration)
 	if p, ok := req.Period.Get(); ok {
@@ -268,7 +263,7 @@ func (r *run) send(name string, req lease.Request) (lease.Result, error) {
 	return r.Do(r.ctx, name, req)
 }
 
-// step executes the step s, and compares its result with the result that s specifies.
+// step executes the step s, and compares its result with the one that s specifies.
 func (r *run) step(s vectors.Step) {
 	r.Helper()
 	var before lease.Result
@@ -277,9 +272,8 @@ func (r *run) step(s vectors.Step) {
 	}
 	res, err := r.do(s)
 	if err == nil && s.Request.Action != lease.ActionRead {
-		// The authority can start a new duration just before its answer arrives. Move time 0
-		// forward by the delay of the answer, so that no later step comes too early in this
-		// duration.
+		// The authority can start a new duration just before its answer arrives. Move time 0 forward by
+		// the delay of the answer, so that no later step comes too early in this duration.
 		took := max(0, r.clock().Sub(r.began)-r.scale(s.At)-r.Slack/4)
 		r.began, r.took = r.began.Add(took), r.took+took
 	}
@@ -342,9 +336,8 @@ func (r *run) step(s vectors.Step) {
 	r.before = rec
 }
 
-// raisesEpochBy reports whether the request of s raises the epoch of an unknown name by n.
-// raisesEpochBy uses a name that no request has used before. If the epoch of the unused name rises
-// by itself between two reads, raisesEpochBy returns true.
+// raisesEpochBy reports whether the request of s raises the epoch of an unknown name by n, or whether
+// that epoch rises by itself between two reads. It uses a name that no request has used before.
 func (r *run) raisesEpochBy(n uint64, s vectors.Step) bool {
 	r.Helper()
 	name := r.probe.name + "/unused"

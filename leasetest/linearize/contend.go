@@ -11,8 +11,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Workload configures the requests of one history. A nil *Workload or a zero field means the
-// default.
+// A Workload configures the requests of one history. A nil *Workload or a zero field means the default.
 type Workload struct {
 	Name     string        // the name of the lease. Default: "linearize"
 	Clients  int           // the number of concurrent clients. Default: 4
@@ -20,27 +19,26 @@ type Workload struct {
 	Term     time.Duration // the longest finite duration, at least 1 µs. Default: 1 s
 	Seed     uint64        // the seed of all random choices
 
-	// Delay is the longest time that ContendStore waits after each load and before each swap. Before
-	// each load and after each swap, it waits for up to a quarter of Delay. The delays of every
-	// fourth client are ten times shorter, so that it can write several times between the load and
-	// the swap of another client, which clients in one process without delays never do. Longer delays
-	// make the search slower. If Delay is negative, there are none. Default: a thirtieth of Term.
+	// Delay is the longest time that ContendStore waits after each load and before each swap. Before each
+	// load and after each swap, it waits for up to a quarter of Delay. The delays of every fourth client
+	// are ten times shorter, so that it can write several times between the load and the swap of another
+	// client, which clients in one process without delays never do. Longer delays make the search slower.
+	// If Delay is negative, there are none. Default: a thirtieth of Term.
 	Delay time.Duration
 }
 
 // Contend runs several clients concurrently and records their requests as one history. It calls
 // authorityFor with the number of each client to get its authority, which may be the same for all.
 //
-// A request contains the ID that was last granted to any client, the ID that was last granted to its
-// own client, or a random ID. It ends after a tenth of [Workload.Term]. Before each request, a client
-// pauses for a random time: mostly up to a fortieth of the Term, sometimes up to a quarter of it or,
-// if the lease ends within half of the Term, until shortly before its end. If ctx is done, the
-// clients make their other requests with contexts that are already done.
+// A request contains the ID that was last granted to any client or to its own client, or a random ID. It
+// ends after a tenth of [Workload.Term]. Before each request, a client pauses for a random time: mostly
+// up to a fortieth of the Term, sometimes up to a quarter of it or, if the lease ends within half of the
+// Term, until shortly before its end. If ctx is done, the clients make their other requests with contexts
+// that are already done.
 //
 // The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest
-// bubble, the same Seed always leads to the same history, unless the code under test makes random
-// choices of its own. If the history is not linearizable, [Recorder.Check] returns an error that
-// contains the Seed.
+// bubble, a Seed always leads to the same history, unless the code under test makes random choices of its
+// own. If the history is not linearizable, the error of [Recorder.Check] contains the Seed.
 func (r *Recorder) Contend(ctx context.Context, authorityFor func(client int) lease.Authority, w *Workload) {
 	var c Workload
 	if w != nil {
@@ -60,9 +58,9 @@ func (r *Recorder) Contend(ctx context.Context, authorityFor func(client int) le
 	all.Wait()
 }
 
-// ContendStore is like Contend, but for a store. Each client uses an authority of its own, which
-// [lease.NewAuthority] makes from the store. ContendStore delays loads and swaps by up to
-// [Workload.Delay], so that the requests of the clients overlap.
+// ContendStore is like Contend, but for a store, from which [lease.NewAuthority] makes an authority for each
+// client. Loads and swaps are delayed by up to [Workload.Delay], so that the requests of the clients
+// overlap.
 func (r *Recorder) ContendStore(ctx context.Context, s lease.Store, w *Workload) {
 	var c Workload
 	if w != nil {
@@ -122,12 +120,10 @@ func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return snap, d.pause(ctx, d.longest/4) // if ctx is done during the pause, the answer is lost
 }
 
-// client makes the requests of one client. Each acquire and each change proposes a new ID. If the
-// acquire or the change is granted, the client stores the new ID in the variable newest. All
-// clients share the variable newest, and use its ID in most of their requests. For the rest of its
-// requests, a client uses the ID of its own last acquire or change that was granted. If the outcome
-// of a later acquire is unknown, the client uses the ID that it proposed in the later acquire. If
-// there is no ID yet, the client uses random IDs when it renews, changes or releases.
+// client makes the requests of one client. Each acquire and each change proposes a new ID, which is stored in
+// the variable newest when it is granted. All clients share this variable, and use its ID in most of their
+// requests. In the others, a client uses the ID of its own last granted acquire or change, or of a later
+// acquire of unknown outcome. If there is no ID yet, it renews, changes and releases with random IDs.
 func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic.Pointer[lease.ID], rng *rand.Rand) {
 	var own lease.ID
 	var left time.Duration // how long the lease stays locked, by the last answer
@@ -152,8 +148,8 @@ func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic
 	}
 }
 
-// pause returns the time from an answer to the next request of the same client. Some pauses end
-// shortly before the lock does, so that the lock can end while the next request is being decided.
+// pause returns the time from an answer to the next request of the same client. Some pauses end shortly
+// before the lock does, so that the lock can end while the next request is being decided.
 func (w *Workload) pause(rng *rand.Rand, left time.Duration) time.Duration {
 	long, short := time.Duration(rng.Int64N(int64(w.Term/4))), time.Duration(rng.Int64N(int64(w.Term/40)))
 	switch rng.IntN(5) {
@@ -167,9 +163,8 @@ func (w *Workload) pause(rng *rand.Rand, left time.Duration) time.Duration {
 	return short
 }
 
-// actions contains the actions from which draw chooses. Most of these actions write the record of a
-// lease that is held. There are few breaks, because the holder can do nothing after a break except
-// release the lease.
+// draw chooses from these actions, most of which write the record of a lease that is held. Breaks are
+// few, because after one the holder can only release the lease.
 var actions = []lease.Action{
 	lease.ActionAcquire, lease.ActionAcquire,
 	lease.ActionRenew, lease.ActionRenew,
@@ -178,8 +173,7 @@ var actions = []lease.Action{
 	lease.ActionBreak, lease.ActionRead, lease.ActionWrite,
 }
 
-// draw returns a random request. While the lease is not locked, more than half of the requests are
-// acquires.
+// draw returns a random request. While the lease is not locked, more than half of them are acquires.
 func (w *Workload) draw(rng *rand.Rand, mine lease.ID, locked bool) lease.Request {
 	id := lease.ID{}
 	for i := range id {

@@ -12,9 +12,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A looseStore commits a swap even if the state has ended since the load (S5). Nothing shows that
-// but a request that comes between a load and its swap. A conflict does not show the current
-// record.
+// A looseStore commits a swap even if the state has ended since the load (S5), and shows no current
+// record with a conflict. Only a request that comes between a load and its swap shows this.
 type looseStore struct {
 	*memory.Store
 	mu    sync.Mutex
@@ -34,13 +33,11 @@ func (s *looseStore) Swap(ctx context.Context, name string, old lease.Snapshot, 
 	return s.Store.Swap(ctx, name, now, next)
 }
 
-// With the default delays a bug that shows only if requests overlap is found in at least 3 % of the
-// histories. So 300 histories miss it with a chance of 1 in 10,000. Without delays it is not found,
-// and no sound store is accused.
+// SPEC A2, S1, S2, S5: with the default delays, a bug that shows only if requests overlap is found in at
+// least 3 % of the histories, so 300 histories miss it with a chance of 1 in 10,000. Without delays it is
+// not found, and no sound store is accused.
 //
 //	go test -run DelaysFindRaces -v -histories 20000 -seed 90000 .
-//
-// SPEC A2, S1, S2, S5.
 func TestDelaysFindRaces(t *testing.T) {
 	n := max(500, *histories/4)
 	for _, c := range []struct {

@@ -14,8 +14,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// These lines check one history of an authority. In a test of your own, use many seeds, such as a
-// thousand.
+// These lines check one history of an authority. In a test of your own, use many seeds, such as a thousand.
 func ExampleRecorder_Contend() {
 	authority := memory.New(nil).Authority() // replace this with your own authority
 
@@ -33,8 +32,8 @@ func ExampleRecorder_Contend() {
 	// true
 }
 
-// The tokens of this authority do not increase. The error contains the Seed that repeats the
-// failure, and the drawing shows the longest part of the history for which an order was found.
+// The tokens of this authority do not increase. The error contains the Seed that repeats the failure, and
+// the drawing shows the longest part of the history for which an order was found.
 func ExampleRecorder_Check() {
 	dir, err := os.MkdirTemp("", "linearize")
 	if err != nil {

@@ -34,7 +34,6 @@ const (
 // A world returns the authority of each client of a history.
 type world func(t *testing.T, seed uint64) func(client int) lease.Authority
 
-// record returns a Recorder with the given options.
 func record(t *testing.T, o *Options) *Recorder {
 	t.Helper()
 	rec, err := NewRecorder(o)
@@ -79,11 +78,9 @@ func slowly(t *testing.T, seed uint64) func(int) lease.Authority {
 	return func(int) lease.Authority { return lease.NewAuthority(store) }
 }
 
-// Histories on memory are linearizable in its own time, to the nanosecond.
+// SPEC A2, A3, A4, M4, S1, S5: histories on memory are linearizable in its own time, to the nanosecond.
 //
 //	go test -run Memory -histories 100000 .
-//
-// SPEC A2, A3, A4, M4, S1, S5.
 func TestMemory(t *testing.T) {
 	var next atomic.Int64
 	var requests atomic.Int64
@@ -107,10 +104,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// So are those of the authority that decides under the store's own lock: in fake time, over a network
-// that delays and loses, and in real time, with goroutines that run at once.
-//
-// SPEC A2, A3, A4, M4.
+// SPEC A2, A3, A4, M4: histories of the authority that decides under the store's own lock are linearizable:
+// in fake time, over a network that delays and loses, and in real time, with goroutines that run at once.
 func TestMemoryAuthority(t *testing.T) {
 	direct := func(t *testing.T, seed uint64) func(int) lease.Authority {
 		a := memory.New(nil).Authority()
@@ -137,9 +132,7 @@ func TestMemoryAuthority(t *testing.T) {
 	}
 }
 
-// The same, by the recorder's clock alone.
-//
-// SPEC A2, A3.
+// SPEC A2, A3: histories on memory are linearizable by the recorder's clock alone.
 func TestMemoryObserved(t *testing.T) {
 	for n := range uint64(max(1, *histories/10)) {
 		if err := history(t, *seed+n, sound, &Options{Observed: true}).Check(within, picture(t)); err != nil {
@@ -159,14 +152,11 @@ func TestSeedRepeatsHistory(t *testing.T) {
 	}
 }
 
-// picture returns the path of the drawing of a failed history. The drawing is an artifact of the
-// test.
+// picture returns the path of the drawing of a failed history, an artifact of the test.
 func picture(t *testing.T) string { return filepath.Join(t.ArtifactDir(), "history.html") }
 
-// Every planted bug is found, exactly and, where it is not smaller than what the recorder's
-// clock can tell, by that alone.
-//
-// SPEC A2, A3, A4, M1, M4, M5, M6, M8, S1.
+// SPEC A2, A3, A4, M1, M4, M5, M6, M8, S1: every planted bug is found, exactly and, where it is not
+// smaller than what the recorder's clock can tell, by that alone.
 func TestPlantedBugs(t *testing.T) {
 	for _, bug := range []struct {
 		name  string
@@ -280,8 +270,7 @@ func (s unmarked) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return s.Store.Swap(ctx, name, old, next)
 }
 
-// careless executes requests of its action with the current lease ID, and ignores the ID in the
-// request.
+// careless executes requests of its action with the current lease ID instead of the ID in the request.
 type careless struct {
 	lease.Authority
 	action lease.Action

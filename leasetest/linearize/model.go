@@ -9,10 +9,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A state is a possible state of the authority. The methods of state implement the transitions of a
-// lease. The methods of state do not use lease.Step, because lease.Step needs the exact time at
-// which a lock ends. The exact time can be unknown, so a state contains the earliest and the latest
-// time at which the lock can end.
+// A state is a possible state of the authority. Its methods implement the transitions of a lease, without
+// lease.Step, which needs the exact time at which a lock ends. This can be unknown, so a state contains
+// the earliest and the latest time at which the lock can end.
 type state struct {
 	id       lease.ID // the ID of the last lease; zero if there is none
 	owner    string
@@ -25,8 +24,7 @@ type state struct {
 	wrote    int64 // the time of the last write
 }
 
-// These constants are bits, one for each phase of a lease. Several phases can be possible at the same
-// time.
+// These constants are bits, one for each phase of a lease, because several can be possible at the same time.
 const (
 	available = 1 << iota
 	leased
@@ -35,8 +33,7 @@ const (
 	broken
 )
 
-// phases returns the possible phases of the lease at the time at which the authority executed the
-// request.
+// phases returns the possible phases of the lease at the time at which the authority executed the request.
 func (s *state) phases(out *output) (p int) {
 	if s.id.IsZero() || s.released {
 		return available
@@ -75,8 +72,8 @@ func (r *Recorder) model() porcupine.Model {
 	return m.ToModel()
 }
 
-// step returns all states that the authority can have after it has executed the request in the
-// state s. If the answer is impossible in the state s, step returns no states.
+// step returns all states that the authority can have after it has executed the request in the state s.
+// If the answer is impossible in s, there are none.
 func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) {
 	if out.exact {
 		if out.from < s.at {
@@ -105,8 +102,7 @@ func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) 
 	return next
 }
 
-// execute executes a request in the given phase of the lease, and returns the new state. If the
-// request is refused, execute also returns the code.
+// execute executes a request in the given phase, and returns the new state and, for a refusal, the code.
 func (s state) execute(phase int, req lease.Request, out *output) (state, lease.Code) {
 	locked := phase&(leased|breaking) != 0
 	same := func(id lease.ID) bool { return id == s.id && !id.IsZero() }
@@ -180,7 +176,6 @@ func (s state) execute(phase int, req lease.Request, out *output) (state, lease.
 	return s, lease.ErrAction
 }
 
-// written returns s with a new time of the last write.
 func (s state) written(out *output) state {
 	if out.exact {
 		s.wrote = out.from
@@ -188,10 +183,9 @@ func (s state) written(out *output) state {
 	return s
 }
 
-// started returns s with a duration that starts again. The exact start of the new duration is
-// unknown. If out.exact is true, the duration starts between the previous write and the time in the
-// answer. If out.exact is false, the duration starts between the earliest and the latest time at
-// which the authority can have executed the request.
+// started returns s with a duration that starts again, at an unknown time. If out.exact is true, it
+// starts between the previous write and the time in the answer, and otherwise between the earliest and
+// the latest time at which the authority can have executed the request.
 func (s state) started(out *output) state {
 	s.released, s.broken = false, false
 	switch {
@@ -207,9 +201,9 @@ func (s state) started(out *output) state {
 	return s.written(out)
 }
 
-// afterBreak returns s after a break. If the break has a period, the lock ends when the period has
-// passed, but not later than it would end without the break. A break without a period ends an
-// infinite lock at once, and does not change the end of a finite lock.
+// afterBreak returns s after a break. If the break has a period, the lock ends when it has passed, but
+// not later than it would end without the break. A break without a period ends an infinite lock at once,
+// and does not change the end of a finite lock.
 func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 	period, given := p.Get()
 	if phase&(leased|breaking) != 0 {
@@ -242,9 +236,8 @@ func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 	return s.written(out)
 }
 
-// allowsRecord reports whether out.record is possible in the state s. If a possible record contains
-// the exact end of the lock, allowsRecord sets s.lo and s.hi to the exact end, unless
-// Options.Observed is set.
+// allowsRecord reports whether out.record is possible in the state s. If so, and if the record contains
+// the exact end of the lock, it sets s.lo and s.hi to that end, unless Options.Observed is set.
 func (r *Recorder) allowsRecord(s *state, out *output) bool {
 	rec := out.record
 	isLast := rec.ID == s.id && rec.Owner == s.owner && int64(rec.Duration) == s.duration
@@ -282,10 +275,9 @@ func (r *Recorder) allowsRecord(s *state, out *output) bool {
 	return true
 }
 
-// allowsRemaining reports whether out.sure is possible in the state s. The field out.sure is the
-// MinRemaining of the answer. The answer promises that the lock lasts for at least out.sure after
-// the client sent the request. allowsRemaining returns false if the lock must end earlier. If the
-// exact time of sending is unknown, allowsRemaining uses the earliest possible time.
+// allowsRemaining reports whether out.sure, the MinRemaining of the answer, is possible in the state s:
+// whether the lock can last for at least out.sure after the client sent the request. If the exact time of
+// sending is unknown, it uses the earliest possible time.
 func (s *state) allowsRemaining(out *output) bool {
 	switch {
 	case out.sure == 0 || s.hi == never:

@@ -18,18 +18,16 @@ import (
 
 // Options configure a [Recorder]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Set Observed if the authority measures times with more than one clock. Times of different
-	// clocks cannot be compared, so with Observed the Recorder takes all times from time.Now.
-	// Default: the authority has a clock of its own.
+	// Set Observed if the authority measures times with more than one clock, which cannot be compared.
+	// The Recorder then takes all times from time.Now. Default: the authority has a clock of its own.
 	Observed bool
 
-	// Epsilon is the largest possible difference between time.Now and a clock of the authority.
-	// Epsilon is used only with Observed. Epsilon must not be negative. Default: 0.
+	// Epsilon is the largest possible difference between time.Now and a clock of the authority. It is
+	// used only with Observed, and must not be negative. Default: 0.
 	Epsilon time.Duration
 }
 
-// A Recorder records the requests of its clients and their answers. A Recorder is safe for
-// concurrent use by multiple goroutines.
+// A Recorder records the requests of its clients and their answers. It is safe for concurrent use.
 type Recorder struct {
 	options Options
 	began   time.Time
@@ -41,8 +39,7 @@ type Recorder struct {
 	seeds  []uint64 // the seeds of all calls of Contend
 }
 
-// NewRecorder returns a Recorder without any requests. If an option is out of range, NewRecorder
-// returns a [*lease.FieldError].
+// NewRecorder returns a Recorder without requests, or a [*lease.FieldError] if an option is out of range.
 func NewRecorder(o *Options) (*Recorder, error) {
 	r := &Recorder{began: time.Now()}
 	if o != nil {
@@ -54,16 +51,15 @@ func NewRecorder(o *Options) (*Recorder, error) {
 	return r, nil
 }
 
-// Authority returns an authority that passes requests on to the authority a and records them with
-// their answers. It is for the client with the given number, which must make one request at a time.
-// If a is a [lease.Watcher] or a [lease.Lister], the returned authority is one too. The Recorder
-// records no watches, no lists, and no requests that the authority refuses in every state of the
-// lease, for example because an argument is outside its limits.
+// Authority returns an authority that passes requests on to the authority a and records them with their
+// answers. It is for the client with the given number, which must make one request at a time. It is a
+// [lease.Watcher] or a [lease.Lister] if a is. The Recorder records no watches, no lists, and no requests
+// that the authority refuses in every state of the lease, such as those with an argument outside its limits.
 func (r *Recorder) Authority(client int, a lease.Authority) lease.Authority {
 	return passon.Authority(recorded{r, client, a}, a)
 }
 
-// Len returns the number of requests that the Recorder has recorded so far.
+// Len returns the number of requests that were recorded so far.
 func (r *Recorder) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,8 +95,7 @@ type input struct {
 	earliest int64 // the latest time of the authority in an answer before the request was sent
 }
 
-// An output is the answer to a request, with the interval in which the authority executed the
-// request.
+// An output is the answer to a request, with the interval in which the authority executed it.
 type output struct {
 	code     lease.Code // the code of a refusal; 0 if the request was granted
 	unknown  bool       // the outcome is unknown
@@ -174,12 +169,10 @@ func (r *Recorder) history() []porcupine.Operation {
 	return ops
 }
 
-// instant converts a time of the authority to the number of nanoseconds since NewRecorder was
-// called.
+// instant converts a time of the authority to the number of nanoseconds since NewRecorder was called.
 func (r *Recorder) instant(t time.Time) int64 { return int64(t.Sub(r.began.Round(0))) }
 
-// historyError returns the error for a history that is not linearizable. The error contains the
-// seeds that reproduce the history.
+// historyError returns the error for a history that is not linearizable, with the seeds that reproduce it.
 func (r *Recorder) historyError(requests int, file string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,13 +186,13 @@ func (r *Recorder) historyError(requests int, file string) error {
 	return errors.New(said)
 }
 
-// ErrTimeout is returned by [Recorder.Check] if its search did not end within the given time. If
-// Check returns ErrTimeout, it is unknown whether the history is linearizable.
+// ErrTimeout means that the search of [Recorder.Check] did not end within the given time, so it is
+// unknown whether the history is linearizable.
 var ErrTimeout = errors.New("linearize: the search took too long")
 
 // Check returns nil if the history is linearizable. Otherwise it returns an error, and writes an HTML
-// page with a drawing of the history to the named file, if the name is not empty. If the search takes
-// longer than the given time, Check returns [ErrTimeout]. If that time is 0, there is no limit.
+// page with a drawing of the history to the named file, if the name is not empty. It returns [ErrTimeout]
+// if the search takes longer than the given time. If that is 0, there is no limit.
 func (r *Recorder) Check(within time.Duration, file string) error {
 	ops := r.history()
 	model := r.model()
