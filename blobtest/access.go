@@ -21,11 +21,10 @@ func (a access) mayBreak() bool {
 	return a.any("w") || a.version >= versionDeleteBreaks && a.any("d")
 }
 
-// mayReplace reports whether the client may overwrite an existing blob. The permission c allows the
-// client to create a blob, but not to overwrite one.
+// mayReplace reports whether the client may overwrite a blob. The permission c only allows creating one.
 func (a access) mayReplace() bool { return a.any("w") }
 
-// The following failures answer requests that are not authorized.
+// These failures answer requests that are not authorized.
 var (
 	errNoAuthentication = (&failure{status: 401, code: "NoAuthenticationInformation", text: "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."}).withHeader("WWW-Authenticate", "SharedKey")
 	errAuthentication   = &failure{status: 403, code: "AuthenticationFailed", text: "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."}
@@ -39,9 +38,8 @@ var (
 	errAccountScope     = &failure{status: 403, code: "AuthorizationFailure", text: "This request is not authorized to perform this operation."}
 )
 
-// admit authorizes the request. If the request is not authorized, admit returns a *failure that
-// states the reason. A shared access signature is accepted if it grants at least one of the
-// permissions in op.permissions.
+// admit authorizes the request, or returns a *failure that states the reason. A shared access signature
+// is accepted if it grants at least one of the permissions in op.permissions.
 func (c *call) admit(op *operation) error {
 	if c.o.AllowAnyone {
 		c.access = access{all: true}
@@ -56,8 +54,7 @@ func (c *call) admit(op *operation) error {
 	return errNoAuthentication
 }
 
-// unauthenticated returns a copy of errAuthentication. In the body of the copy, the element
-// AuthenticationErrorDetail contains the given text.
+// unauthenticated returns a copy of errAuthentication with detail in the element AuthenticationErrorDetail.
 func unauthenticated(detail string) *failure {
 	return errAuthentication.with("AuthenticationErrorDetail", detail)
 }

@@ -82,8 +82,7 @@ func TestSharedKey(t *testing.T) {
 	}
 }
 
-// A signature is valid from its start time on and ends at its expiry time. The headers in a
-// signature replace the headers of the blob.
+// A signature is valid from its start time to its expiry time. Its headers replace those of the blob.
 func TestServiceSignature(t *testing.T) {
 	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: blobtest.NewClock(start)})
 	if err != nil {
@@ -150,8 +149,8 @@ func TestAccounts(t *testing.T) {
 			t.Errorf("%s: %d %v", address, w.Code, w.Header())
 		}
 	}
-	// If the account is in the host, the endpoint in a list has no account in its path. But the copy
-	// source of an old version has the account in its path.
+	// If the account is in the host, the endpoint in a list has no account in its path, but the copy
+	// source of an old version has.
 	send := func(method, target, version string, more ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, target, nil)
 		r.Header.Set("x-ms-version", version)

@@ -23,8 +23,7 @@ func TestAccountInformation(t *testing.T) {
 			}
 		}
 	}
-	// Any shared access signature of the resource is enough. The permissions of the signature do not
-	// matter.
+	// Any shared access signature of the resource is enough, whatever its permissions are.
 	signed, _ := signedClient(t)
 	const question = "?restype=account&comp=properties&"
 	ofAccount := func(srt string) string { return accountSignature(t, "sv", today, "ss", "b", "srt", srt, "sp", "l") }
@@ -83,8 +82,7 @@ func TestSystemContainers(t *testing.T) {
 	c.must(202, "DELETE", account+"/$logs?restype=container", nil, "")
 }
 
-// The server accepts, stores and returns an access tier and public access. The tier and the public
-// access have no other effect.
+// The server accepts, stores and returns an access tier and public access, which have no other effect.
 func TestTiersAndPublicAccess(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	tier := func(target string) string { return c.must(200, "HEAD", target, nil, "").header.Get("x-ms-access-tier") }

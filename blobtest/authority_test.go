@@ -9,14 +9,11 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// The rates are real time, a day in each second, and eleven days in each second. At the highest
-// rate, a second passes in a microsecond, so two readings of the clock within one request always
-// differ.
+// The rates are real time, a day in each second, and eleven days in each second. At the highest rate, a
+// second passes in a microsecond, so two readings of the clock within one request always differ.
 var rates = []float64{1, 86_400, 1e6}
 
-// The answer to a break with a period contains the full period, even if the clock runs.
-//
-// SPEC W5.
+// SPEC W5: the answer to a break with a period contains the full period, even if the clock runs.
 func TestBreakPeriodOnARunningClock(t *testing.T) {
 	for _, rate := range rates {
 		c := newClient(t, blobtest.Options{Clock: blobtest.NewFastClock(start, rate)})
@@ -30,11 +27,8 @@ func TestBreakPeriodOnARunningClock(t *testing.T) {
 	}
 }
 
-// If a test passes its own authority to the server, the authority can read its clock more than
-// once, and can commit a break later than it decided the break. The answer to the break is still
-// the period.
-//
-// SPEC W5.
+// SPEC W5: an authority that the test passes to the server can read its clock more than once, and can
+// commit a break later than it decided it. The answer to the break is still the period.
 func TestBreakPeriodOfAGivenAuthority(t *testing.T) {
 	still, real, fast := blobtest.NewClock(start), blobtest.NewFastClock(start, 1), blobtest.NewFastClock(start, 86_400)
 	for name, o := range map[string]struct {
@@ -67,9 +61,7 @@ func TestBreakPeriodOfAGivenAuthority(t *testing.T) {
 	}
 }
 
-// The Date of an answer is the time at which the request took effect.
-//
-// SPEC W5.
+// SPEC W5: the Date of an answer is the time at which the request took effect.
 func TestOneTimeForEachRequest(t *testing.T) {
 	c := newClient(t, blobtest.Options{Clock: blobtest.NewFastClock(start, 1e6)})
 	for _, o := range []struct {
@@ -96,8 +88,8 @@ func TestOneTimeForEachRequest(t *testing.T) {
 	}
 }
 
-// The server's own authority lists its leases at the time of the server's clock. The body of the
-// loop over the list may use the authority and the clock.
+// The server's own authority lists its leases at the time of the server's clock. The body of the loop
+// over the list may use both.
 func TestOwnAuthorityLists(t *testing.T) {
 	for _, rate := range []float64{0, 1} {
 		c := newClient(t, blobtest.Options{Clock: blobtest.NewFastClock(start, rate)})

@@ -16,8 +16,8 @@ const (
 	maxCommitted   = 50_000
 )
 
-// putBlock serves Put Block. putBlock stores a block for a later Put Block List. A blob that has
-// only uncommitted blocks can already be leased.
+// putBlock serves Put Block. It stores a block for a later Put Block List. A blob that has only
+// uncommitted blocks can already be leased.
 func putBlock(c *call) (*reply, error) {
 	if v := c.header("x-ms-copy-source"); v != "" { // Put Block From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", v)
@@ -74,8 +74,7 @@ func decodedLength(id string) int {
 	return len(raw)
 }
 
-// putBlockList serves Put Block List. putBlockList makes a blob from blocks that were stored
-// before.
+// putBlockList serves Put Block List, which makes a blob from blocks that were stored before.
 func putBlockList(c *call) (*reply, error) {
 	v, err := c.parseContent()
 	if err != nil {
@@ -123,12 +122,11 @@ func putBlockList(c *call) (*reply, error) {
 	})
 }
 
-// A wanted block is an item of a block list: the ID of a block, and the name of the XML element
-// (Committed, Uncommitted or Latest).
+// A wanted block is an item of a block list: an XML element (Committed, Uncommitted or Latest) and an ID.
 type wanted struct{ from, id string }
 
-// parseBlockList parses a block list token by token, because the list can have millions of
-// elements. parseBlockList stops at the first error, or when the list is too long.
+// parseBlockList parses a block list token by token, because it can have millions of elements. It stops
+// at the first error, or when the list is too long.
 func parseBlockList(body []byte) (list []wanted, err error) {
 	d := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\ufeff"))))
 	var id []byte
@@ -169,8 +167,7 @@ func parseBlockList(body []byte) (list []wanted, err error) {
 	}
 }
 
-// getBlockList serves Get Block List. getBlockList also serves a blob that has only uncommitted
-// blocks.
+// getBlockList serves Get Block List, also for a blob that has only uncommitted blocks.
 func getBlockList(c *call) (*reply, error) {
 	which := strings.ToLower(c.query.Get("blocklisttype"))
 	if which == "" {
@@ -200,8 +197,7 @@ func getBlockList(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// latestBlocks returns the uncommitted blocks. If several uncommitted blocks have the same ID,
-// latestBlocks returns only the last of them.
+// latestBlocks returns the uncommitted blocks, of those with the same ID only the last.
 func (e *entry) latestBlocks() (list []block) {
 	at := map[string]int{}
 	for _, b := range e.blocks {
@@ -226,8 +222,7 @@ func writeBlocks(b *bytes.Buffer, name string, blocks []block) {
 	b.WriteString("</" + name + ">")
 }
 
-// startXML returns a buffer that contains a byte order mark and an XML declaration. The XML
-// documents of the service also begin with a byte order mark and an XML declaration.
+// startXML returns a buffer with the byte order mark and the XML declaration of the service's documents.
 func startXML() *bytes.Buffer {
 	return bytes.NewBufferString("\ufeff" + `<?xml version="1.0" encoding="utf-8"?>`)
 }

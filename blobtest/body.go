@@ -24,8 +24,7 @@ func (c *call) readBody() ([]byte, error) {
 	if err := c.reserve(n); err != nil {
 		return nil, err
 	}
-	// A context cannot interrupt a read of the request body, so readBody sets a read deadline on the
-	// connection.
+	// A context cannot interrupt a read of the body, so readBody sets a read deadline on the connection.
 	deadline, _ := c.ctx.Deadline()
 	_ = c.conn.SetReadDeadline(deadline) // in a test the connection might not support deadlines
 	var b bytes.Buffer

@@ -56,9 +56,9 @@ func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
 	return c
 }
 
-// reserve makes sure that at least n bytes of the quota are reserved for the request. When the
-// operation has ended, the Handler frees the bytes in c.reserved for other requests. If an
-// operation stores n bytes, it must therefore subtract n from c.reserved.
+// reserve makes sure that at least n bytes of the quota are reserved for the request. When the operation
+// has ended, the Handler frees the bytes in c.reserved, so an operation that stores n bytes must subtract
+// n from it.
 func (c *call) reserve(n int64) error {
 	more := max(0, n-c.reserved)
 	if err := c.quota.reserve(more); err != nil {
@@ -77,8 +77,8 @@ type reply struct {
 
 func newReply(status int) *reply { return &reply{status: status, header: http.Header{}} }
 
-// locate parses the address of the resource. The path is /account/container/blob. If the first label
-// of the host name is the account, the path is /container/blob.
+// locate parses the address of the resource. The path is /account/container/blob, or /container/blob if
+// the first label of the host name is the account.
 func (c *call) locate() error {
 	path := c.r.URL.Path
 	if !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 || c.badQuery {
@@ -127,8 +127,7 @@ func (c *call) locate() error {
 	return c.locateSnapshot()
 }
 
-// The following containers have a special meaning in the service. A blob whose address names no
-// container is in $root.
+// These containers have a special meaning. A blob whose address names no container is in $root.
 const (
 	rootContainer = "$root"
 	webContainer  = "$web"
@@ -150,10 +149,9 @@ func (c *call) locateSnapshot() (err error) {
 	return nil
 }
 
-// checkContainerName returns an error if the name of a container is not valid. A name must have "3
-// through 63 characters". All characters of a container name must be lower-case letters, digits or
-// dashes. A dash must be between two letters or digits. If both the length and a character are
-// invalid, the error reports the length.
+// checkContainerName returns an error if the name of a container is not valid: it must have "3 through 63
+// characters", which are lower-case letters, digits, or dashes between two of them. If both the length
+// and a character are invalid, the error reports the length.
 func checkContainerName(s string) error {
 	if n := utf8.RuneCountInString(s); n < 3 || n > 63 {
 		return errNameLength
@@ -175,9 +173,8 @@ func checkContainerName(s string) error {
 	return nil
 }
 
-// chooseVersion sets c.version to the service version that the request names. chooseVersion looks
-// for the version in the header x-ms-version, then in the query parameter api-version, and then in
-// the query parameter sv. If the request names no version, c.version is [Options.DefaultVersion].
+// chooseVersion sets c.version to the service version in the header x-ms-version, the query parameter
+// api-version or the query parameter sv, in this order, or else to [Options.DefaultVersion].
 func (c *call) chooseVersion() error {
 	c.version = c.o.DefaultVersion
 	if s := c.header(headerVersion); s != "" {
@@ -203,7 +200,7 @@ func (c *call) chooseVersion() error {
 	return nil
 }
 
-// The following versions of the service changed its protocol.
+// These versions of the service changed its protocol.
 const (
 	versionETagQuoted   lease.Version = 2011_08_18 // entity tags have quotes
 	versionStrictLease  lease.Version = 2013_08_15 // a lease ID needs a blob; answers to lease operations have an entity tag
@@ -211,8 +208,8 @@ const (
 	versionEmptyHeaders lease.Version = 2016_05_31 // headers without a value are signed
 )
 
-// limitTime sets the deadline of the request. The time limit of a request is the shorter of
-// [Options.Timeout] and the query parameter timeout. The query parameter is "expressed in seconds".
+// limitTime sets the deadline of the request to the shorter of [Options.Timeout] and the query parameter
+// timeout, which is "expressed in seconds".
 func (c *call) limitTime() (context.CancelFunc, error) {
 	d := c.o.Timeout
 	if s := c.query.Get("timeout"); s != "" {
@@ -229,7 +226,6 @@ func (c *call) limitTime() (context.CancelFunc, error) {
 	return cancel, nil
 }
 
-// leaseName returns the name of the lease of the resource.
 func (c *call) leaseName() string { return LeaseName(c.account.name, c.container, c.blob) }
 
 // describe sets the headers ETag and Last-Modified in an answer.

@@ -55,8 +55,7 @@ func newClient(t *testing.T, o blobtest.Options) *client {
 	return c
 }
 
-// do sends a request. The parameter h has the names and the values of headers in turn. A header
-// with an empty value is sent, too.
+// do sends a request. The parameter h has names and values of headers in turn; empty values are sent, too.
 func (c *client) do(method, target string, h []string, body string) answer {
 	c.t.Helper()
 	r := httptest.NewRequest(method, "http://127.0.0.1"+target, strings.NewReader(body))
@@ -81,7 +80,7 @@ func answerOf(t *testing.T, res *http.Response) answer {
 	return answer{res.StatusCode, res.Header, string(b)}
 }
 
-// must does the same as the method do, but fails the test if the answer has another status.
+// must is like do, but fails the test if the answer has another status.
 func (c *client) must(status int, method, target string, h []string, body string) answer {
 	c.t.Helper()
 	a := c.do(method, target, h, body)

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// A Clock is a clock that a test controls. One from [NewClock] moves only when the test calls [Clock.Advance].
-// One from [NewFastClock] also runs at a constant rate. A Clock is a [lease.Clock], so one Clock can drive the
-// store, the server and the sessions of a test. Any number of goroutines may call its methods.
+// A Clock is a clock that a test controls. One from [NewClock] moves only when the test calls
+// [Clock.Advance]. One from [NewFastClock] also runs at a constant rate. A Clock is a [lease.Clock], so one
+// can drive the store, the server and the sessions of a test. Any number of goroutines may call its methods.
 //
-// A Clock stops for good about 292 years after its start, because a [time.Duration] cannot represent
-// a longer time.
+// A Clock stops for good about 292 years after its start, because a [time.Duration] cannot be longer.
 type Clock struct {
 	mu      sync.Mutex
 	base    time.Time // the time that the clock showed at the real time in the field since
@@ -28,13 +27,11 @@ type waiter struct {
 	ch chan time.Time
 }
 
-// NewClock returns a clock that begins at the given time. The clock moves only when the test calls
-// [Clock.Advance].
+// NewClock returns a clock that begins at start, and moves only when the test calls [Clock.Advance].
 func NewClock(start time.Time) *Clock { return NewFastClock(start, 0) }
 
-// NewFastClock returns a clock that begins at the given time and runs at the given rate. At rate 60,
-// the clock moves a minute in each real second. At rate 0, the clock stands still. A negative rate
-// and NaN count as 0.
+// NewFastClock returns a clock that begins at the given time and runs at the given rate. At rate 60, it
+// moves a minute in each real second. At rate 0, it stands still. A negative rate and NaN count as 0.
 func NewFastClock(start time.Time, rate float64) *Clock {
 	start = start.Round(0).UTC()
 	if math.IsNaN(rate) {
@@ -45,7 +42,7 @@ func NewFastClock(start time.Time, rate float64) *Clock {
 	return &Clock{base: start, since: time.Now(), last: start.Add(math.MaxInt64), rate: rate}
 }
 
-// Now returns the time that the clock shows, in UTC. The time that Now returns never decreases.
+// Now returns the time that the clock shows, in UTC. It never decreases.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,9 +67,9 @@ func (c *Clock) within(t time.Time) time.Time {
 	return t
 }
 
-// Advance moves the clock forward by d. Before Advance returns, it sends the new time to the channel
-// of each [Clock.After] call whose duration has passed. A negative d counts as 0, because the clock
-// of an authority must never run backward.
+// Advance moves the clock forward by d. Before it returns, it sends the new time to the channel of each
+// [Clock.After] call whose duration has passed. A negative d counts as 0, because the clock of an
+// authority must never run backward.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,8 +86,8 @@ func (c *Clock) Advance(d time.Duration) {
 	c.waiters = rest
 }
 
-// After returns a channel with capacity 1. When the clock has moved forward by at least d, the clock
-// sends its current time to the channel.
+// After returns a channel with capacity 1, to which the clock sends its current time when it has moved
+// forward by at least d.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,8 +99,8 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 	}
 	c.waiters = append(c.waiters, w)
 	if c.rate > 0 {
-		// The timer fires one millisecond late on purpose. If the timer fired too early, before the time
-		// w.at, Advance would send nothing to the channel. No second timer would call Advance after w.at.
+		// The timer fires one millisecond late on purpose. If it fired too early, before the time w.at,
+		// Advance would send nothing to the channel, and no second timer would call it after w.at.
 		real := min(float64(d)/c.rate, float64(century)) + float64(time.Millisecond)
 		time.AfterFunc(time.Duration(real), func() { c.Advance(0) })
 	}

@@ -39,7 +39,7 @@ func TestClock(t *testing.T) {
 	<-late
 }
 
-// A fast clock runs at its rate. Advance also moves a fast clock.
+// A fast clock runs at its rate, and Advance moves it, too.
 func TestFastClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := blobtest.NewFastClock(start, 60)

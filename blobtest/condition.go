@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// conditions holds the conditional headers of a request. A copy request has two values of this
-// type: one for the destination and one for the source.
+// conditions holds the conditional headers of a request. A copy has two: of the destination and the source.
 type conditions struct {
 	match, noneMatch               []string // entity tags without quotes, or *; nil if the header is missing
 	modifiedSince, unmodifiedSince time.Time
 	all                            bool // all headers are evaluated; otherwise an entity tag takes precedence over a time
 }
 
-// readConditions parses the conditional headers of a read. The names of the headers begin with
-// prefix. A read can have several conditional headers: "Beginning with version 2013-08-15, the Get
-// Blob and Get Blob Properties operations support multiple conditional headers."
+// readConditions parses the conditional headers of a read, whose names begin with prefix. There can be
+// several: "Beginning with version 2013-08-15, the Get Blob and Get Blob Properties operations support
+// multiple conditional headers."
 func (c *call) readConditions(prefix string) (conditions, error) {
 	q, err := c.parseConditions(prefix)
 	if q.all = c.version >= versionStrictLease; err == nil && !q.all && !q.isSupported() {
@@ -35,8 +34,7 @@ func (c *call) writeConditions() (conditions, error) {
 	return q, err
 }
 
-// containerConditions parses the conditional headers of an operation on a container. Operations on
-// containers ignore entity tags.
+// containerConditions parses the conditional headers of a container operation, which ignores entity tags.
 func (c *call) containerConditions() (conditions, error) {
 	q, err := c.parseConditions("")
 	q.match, q.noneMatch = nil, nil
@@ -76,11 +74,10 @@ func parseETags(values []string) (tags []string) {
 	return tags
 }
 
-// isSupported reports whether the service supports the combination of conditional headers in the
-// request. One header is allowed. If-Match may be combined with If-Unmodified-Since, and If-None-Match
-// with If-Modified-Since. Each header may have only one entity tag. The documentation says: "With the
-// exception of the two combinations of conditional headers listed above, a request may specify only a
-// single conditional header."
+// isSupported reports whether the service supports the combination of conditional headers in the request:
+// one header, If-Match with If-Unmodified-Since, or If-None-Match with If-Modified-Since, each with only
+// one entity tag. "With the exception of the two combinations of conditional headers listed above, a
+// request may specify only a single conditional header."
 func (q *conditions) isSupported() bool {
 	if len(q.match) > 1 || len(q.noneMatch) > 1 {
 		return false
@@ -111,9 +108,9 @@ func (q *conditions) matchHolds(etag string, modified time.Time) bool {
 	return q.unmodifiedSince.IsZero() || !wholeSeconds(modified).After(q.unmodifiedSince)
 }
 
-// noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. If a request has
-// both and q.all is true, one of the two is enough: "If-Match && If-Unmodified-Since && (If-None-Match ||
-// If-Modified-Since)". If q.all is false, If-Modified-Since is ignored.
+// noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. If a request
+// has both and q.all is true, one of the two is enough: "If-Match && If-Unmodified-Since &&
+// (If-None-Match || If-Modified-Since)". If q.all is false, If-Modified-Since is ignored.
 func (q *conditions) noneMatchHolds(etag string, modified time.Time) bool {
 	newer := wholeSeconds(modified).After(q.modifiedSince)
 	switch {
@@ -125,7 +122,7 @@ func (q *conditions) noneMatchHolds(etag string, modified time.Time) bool {
 	return q.all && !q.modifiedSince.IsZero() && newer
 }
 
-// wholeSeconds truncates t to whole seconds, because the header Last-Modified has only whole seconds.
+// wholeSeconds truncates t to whole seconds, as in the header Last-Modified.
 func wholeSeconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // checkRead evaluates the conditional headers of a read of an existing blob.
@@ -157,8 +154,8 @@ func (q *conditions) missingError() error {
 	return errBlobNotFound
 }
 
-// checkWrite evaluates the conditional headers of a write or a lease operation on an existing
-// resource. In write and lease operations, the service ignores If-None-Match: *.
+// checkWrite evaluates the conditional headers of a write or a lease operation on an existing resource,
+// for which the service ignores If-None-Match: *.
 func (q conditions) checkWrite(etag string, modified time.Time) error {
 	if slices.Contains(q.noneMatch, "*") {
 		q.noneMatch = nil

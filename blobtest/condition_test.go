@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// The test sends conditional headers with reads, writes and lease operations, for an existing blob
-// and for a missing blob. Azurite's own tests have the same cases. Microsoft documents the rules in
+// The test sends conditional headers with reads, writes and lease operations, for an existing blob and
+// for a missing one. Azurite's own tests have the same cases. Microsoft documents the rules in
 // "Specifying conditional headers for Blob service operations".
 func TestConditions(t *testing.T) {
 	const (
@@ -55,7 +55,7 @@ func TestConditions(t *testing.T) {
 		{[]string{unmodified, after}, ok, ok},
 
 		// A read evaluates all headers: match && unmodified && (none match || modified). A write has one
-		// condition, or one of two pairs of conditions. In a pair, the entity tag decides.
+		// condition, or one of two pairs, in which the entity tag decides.
 		{[]string{match, etag, noneMatch, other, modified, before, unmodified, after}, ok, tooMany},
 		{[]string{match, etag, noneMatch, etag, modified, before, unmodified, before}, notMet, tooMany},
 		{[]string{match, etag, noneMatch, etag, modified, before, unmodified, after}, ok, tooMany},
@@ -140,8 +140,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// Before 2013-08-15, a read also had one condition, or one of two pairs of conditions in which the
-// entity tag decides.
+// Before 2013-08-15, a read also had one condition, or one of two pairs in which the entity tag decides.
 func TestConditionsBefore2013(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.version = "2012-02-12"
@@ -166,9 +165,7 @@ func TestConditionsBefore2013(t *testing.T) {
 	}
 }
 
-// A use of the blob checks the lease first. A lease operation checks the conditions first.
-//
-// SPEC W7.
+// SPEC W7: a use of the blob checks the lease first. A lease operation checks the conditions first.
 func TestPrecedence(t *testing.T) {
 	stale := []string{"If-Match", `"0x8D00000"`}
 	c := newClient(t, blobtest.Options{})
@@ -191,8 +188,7 @@ func TestPrecedence(t *testing.T) {
 	if a := c.lease(412, "renew", h...); a.code() != "ConditionNotMet" {
 		t.Errorf("a lease operation: %s", a.code())
 	}
-	// If-None-Match: * is a condition for creating a blob. The server ignores this condition in a
-	// request with the ID in force.
+	// If-None-Match: * is a condition for creating a blob, ignored in a request with the ID in force.
 	if a := c.put(412, "If-None-Match", "*"); a.code() != "LeaseIdMissing" {
 		t.Error(a.code())
 	}
@@ -209,10 +205,8 @@ func TestPrecedence(t *testing.T) {
 	c.put(201, "If-None-Match", "*")
 }
 
-// SPEC M9: "if the operation is successful, the blob has not been changed since the lease ID was
-// last valid". A write that fails for a reason other than the lease does not modify the blob.
-//
-// SPEC W7.
+// SPEC M9, W7: "if the operation is successful, the blob has not been changed since the lease ID was last
+// valid". A write that fails for a reason other than the lease does not modify the blob.
 func TestFailedWritesForgetNothing(t *testing.T) {
 	for _, target := range []struct {
 		name, method, url string
@@ -240,8 +234,7 @@ func TestFailedWritesForgetNothing(t *testing.T) {
 	}
 }
 
-// A container ignores entity tags. A container checks conditions on times only for changes and
-// lease operations.
+// A container ignores entity tags, and checks conditions on times only for changes and lease operations.
 func TestContainerConditions(t *testing.T) {
 	const box, earlier = account + "/box?restype=container", "Thu, 26 Jan 2012 23:30:17 GMT"
 	c := newClient(t, blobtest.Options{})
@@ -264,8 +257,7 @@ func TestContainerConditions(t *testing.T) {
 	}
 }
 
-// A condition of a read may have many tags, in one header or in several. Tags may be weak or without
-// quotes.
+// A condition of a read may have many tags, in one header or in several. They may be weak or without quotes.
 func TestETagLists(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	etag := c.must(200, "HEAD", path, nil, "").header.Get("ETag")

@@ -27,8 +27,7 @@ func createContainer(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// create adds a new container to the account. The Last-Modified of the new container is the time of
-// the authority.
+// create adds a new container to the account. Its Last-Modified is the time of the authority.
 func (c *call) create(attrs *attributes) error {
 	leave, err := c.enter()
 	if err != nil {
@@ -49,9 +48,8 @@ func (c *call) create(attrs *attributes) error {
 	return nil
 }
 
-// publicAccess parses the header x-ms-blob-public-access, whose value is "container", "blob" or "".
-// The server stores the value of this header and returns it, but never allows public access to a
-// container.
+// publicAccess parses the header x-ms-blob-public-access, whose value is "container", "blob" or "". The
+// server stores and returns it, but never allows public access to a container.
 func (c *call) publicAccess() (string, error) {
 	s := strings.ToLower(c.header(headerPublic))
 	if s != "" && s != "container" && s != "blob" {
@@ -81,8 +79,8 @@ func getContainer(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// setContainerMetadata serves Set Container Metadata. A lease protects the container only from deletion, so the
-// request needs no lease ID, but one that it has must match.
+// setContainerMetadata serves Set Container Metadata. A lease protects the container only from deletion,
+// so the request needs no lease ID, but one that it has must match.
 func setContainerMetadata(c *call) (*reply, error) {
 	m, err := c.parseMetadata()
 	if err != nil {
@@ -105,9 +103,8 @@ func setContainerMetadata(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// deleteContainer serves Delete Container. The documentation says: "a container may be deleted even if
-// blobs within it have active leases. Use the Lease Container operation to control rights to delete a
-// container."
+// deleteContainer serves Delete Container. The documentation says: "a container may be deleted even if blobs
+// within it have active leases. Use the Lease Container operation to control rights to delete a container."
 func deleteContainer(c *call) (*reply, error) {
 	_, _, leave, err := c.enterContainer(lease.ActionWrite)
 	if err != nil {
@@ -119,7 +116,7 @@ func deleteContainer(c *call) (*reply, error) {
 }
 
 // enterContainer locks the container, evaluates the conditional headers and checks the lease of the
-// container. If the returned error is nil, the caller must call leave to unlock the container.
+// container. If the error is nil, the caller must call leave to unlock the container.
 func (c *call) enterContainer(use lease.Action) (f findResult, res lease.Result, leave func(), err error) {
 	cond, err := c.containerConditions()
 	if err != nil {
@@ -156,8 +153,7 @@ func (a *account) addContainer(name string, b *container) {
 	a.containers[name] = b
 }
 
-// removeContainer removes a container and returns its size in bytes. The size is 0 if the container
-// does not exist.
+// removeContainer removes a container and returns its size in bytes, or 0 if it does not exist.
 func (a *account) removeContainer(name string) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

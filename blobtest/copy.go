@@ -31,14 +31,12 @@ func (k *copyInfo) setHeaders(h http.Header) {
 	h.Set("x-ms-copy-completion-time", k.completed.UTC().Format(http.TimeFormat))
 }
 
-// copyBlob serves the operations Copy Blob and Copy Blob From URL. A request for Copy Blob From URL
-// has the header x-ms-requires-sync. The source must be in the same account. The server reads the
-// source of a copy and writes the destination before it answers the request. In the service, a Copy
-// Blob can continue after the answer, so a lease on the destination must be infinite.
+// copyBlob serves Copy Blob and, with the header x-ms-requires-sync, Copy Blob From URL. The source must be
+// in the same account. The server writes the destination before it answers the request. In the service, a
+// Copy Blob can continue after the answer, so a lease on the destination must be infinite.
 //
-// Before version 2012-02-12, a lease on the destination can also be finite. In versions before
-// 2012-02-12, the properties of the destination do not describe the copy. The documentation says
-// about the old versions: "a successful operation returns status code 201 (Created)".
+// Before version 2012-02-12, that lease can also be finite, the properties of the destination do not
+// describe the copy, and "a successful operation returns status code 201 (Created)".
 func copyBlob(c *call) (*reply, error) {
 	if t := c.header("x-ms-blob-type"); t != "" { // Put Blob From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", c.header("x-ms-copy-source"))
@@ -75,9 +73,8 @@ func copyBlob(c *call) (*reply, error) {
 	})
 }
 
-// readSource reads the source of a copy in a call of its own. The owner of the account is allowed
-// to read any source. Other clients must sign the address of the source. The server always verifies
-// a signature in the address of a source.
+// readSource reads the source of a copy in a call of its own. The owner of the account may read any
+// source. Other clients must sign its address. A signature in the address is always verified.
 func (c *call) readSource() (r reading, err error) {
 	old := c.version < lease.Version20120212
 	u, err := url.Parse(c.header("x-ms-copy-source"))
@@ -132,8 +129,7 @@ func (c *call) readSource() (r reading, err error) {
 	return r, nil
 }
 
-// abortCopy serves Abort Copy Blob. Abort Copy Blob always fails, because the server completes a copy
-// before it answers the request for the copy.
+// abortCopy always fails, because a copy is complete when its request is answered.
 func abortCopy(c *call) (*reply, error) {
 	if c.query.Get("copyid") == "" {
 		return nil, errMissingQuery.with("QueryParameterName", "copyid")

@@ -31,8 +31,7 @@ func (u *CORSRule) allows(header string) bool {
 	return false
 }
 
-// addCORS adds the CORS headers to a response. The documentation says that the service adds CORS
-// headers "if the request includes an Origin header and CORS is enabled with a matching rule".
+// addCORS adds headers "if the request includes an Origin header and CORS is enabled with a matching rule".
 func (h *Handler) addCORS(header http.Header, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	if origin == "" || len(h.o.CORS) == 0 {
@@ -50,9 +49,9 @@ func (h *Handler) addCORS(header http.Header, r *http.Request) {
 	}
 }
 
-// setHeaders sets the headers Access-Control-Allow-Origin and Access-Control-Allow-Credentials.
-// Access-Control-Allow-Origin "returns the value of the origin request header in case of a match".
-// Access-Control-Allow-Credentials "will be set to true" if the rule "does not allow all origins".
+// setHeaders sets the headers Access-Control-Allow-Origin, which "returns the value of the origin request
+// header in case of a match", and Access-Control-Allow-Credentials, which "will be set to true" if the
+// rule "does not allow all origins".
 func (u *CORSRule) setHeaders(header http.Header, origin string) {
 	if slices.Contains(u.Origins, "*") {
 		header.Set("Access-Control-Allow-Origin", "*")
@@ -64,8 +63,7 @@ func (u *CORSRule) setHeaders(header http.Header, origin string) {
 
 var errCORS = &failure{status: 403, code: "CorsPreflightFailure", text: "CORS not enabled or no matching rule found for this request."}
 
-// preflight answers the OPTIONS request that a browser sends before a cross-origin request. The
-// OPTIONS request needs no authorization.
+// preflight answers, without authorization, the OPTIONS request of a browser before a cross-origin request.
 func (c *call) preflight() (*reply, error) {
 	origin, method := c.header("Origin"), c.header("Access-Control-Request-Method")
 	if origin == "" {

@@ -1,6 +1,6 @@
-// Package blobtest is a test double of the Azure Blob service, for programs that use blob leases.
-// SDK clients of any language connect to the test double over HTTP. To let a lease expire, a test
-// moves the clock of the server forward instead of waiting.
+// Package blobtest is a test double of the Azure Blob service, for programs that use blob leases. SDK
+// clients of any language connect to it over HTTP. To let a lease expire, a test moves the clock of the
+// server forward instead of waiting.
 //
 //	srv, err := blobtest.NewServer(nil, nil)
 //	defer srv.Close()
@@ -11,19 +11,19 @@
 //
 // [Handler.RoundTrip] answers requests without a network, so it works in a bubble of testing/synctest.
 //
-// Programs in other languages start the command github.com/fencedlease/lease/blobtest/cmd/blobtest.
-// The README has examples for several languages.
+// Programs in other languages start the command github.com/fencedlease/lease/blobtest/cmd/blobtest. The
+// README has examples for several languages.
 //
 // # Leases
 //
-// A [lease.Authority] grants the leases: one in memory that NewServer creates, or one of your own, which
-// you can wrap to inject faults. It alone decides whether a lease is granted, and whether a read or a write
-// is admitted. The server translates its results into the status codes and error codes of the service.
+// A [lease.Authority] grants the leases: one in memory that NewServer creates, or one of your own, which you
+// can wrap to inject faults. It alone decides whether a lease is granted, and whether a read or a write is
+// admitted. The server translates its results into the status codes and error codes of the service.
 //
 // When a client writes to a blob, the server checks the lease and changes the content in one step. But a
 // program that calls the authority directly can change the lease at any time. Each request has a single
-// time, which the header Date of the answer shows. If the server created the authority itself, it is the
-// time at which the authority decided the request.
+// time, which the header Date of the answer shows. With an authority that the server created itself, it is
+// the time of its decision.
 //
 // # What is served
 //
@@ -35,16 +35,15 @@
 //     Properties, metadata, properties, Copy Blob within the account, Snapshot Blob and Delete Blob
 //
 // The server evaluates conditional headers, and verifies the signatures of Shared Key, Shared Key Lite and
-// the shared access signatures of accounts and services. It stores and returns the access tier of a blob
-// and the public access of a container, which have no other effect.
+// the shared access signatures of accounts and services. It stores and returns the access tier of a blob and
+// the public access of a container, which have no other effect.
 //
-// The server refuses a request that it does not support with the error code that the service itself uses
-// for unsupported features: append and page blobs, tags, access policies, batches, and changes to the
-// properties of the account.
+// It refuses other requests with the error code that the service itself uses for unsupported features:
+// append and page blobs, tags, access policies, batches, and changes to the properties of the account.
 //
-// The first segment of the path of a URL names the account, as in the storage emulator. The account
-// can also be the first label of the host, as in the service, if ".blob." follows that label.
-// http://127.0.0.1:10000/name/box and http://name.blob.localhost:10000/box are the same container.
+// The first segment of the path of a URL names the account, as in the storage emulator. The account can also
+// be the first label of the host, as in the service, if ".blob." follows it. http://127.0.0.1:10000/name/box
+// and http://name.blob.localhost:10000/box are the same container.
 //
 // # Differences from the service
 //
@@ -53,9 +52,8 @@
 //   - A copy is complete when its request is answered.
 //   - [Options.MaxTotal] limits how many bytes a server stores.
 //   - Any date from 2009-09-19 on is accepted as a version.
-//   - net/http itself refuses malformed requests (400, 431, 501, 505) and Expect headers (417). The
-//     answers of net/http itself have no body of XML.
-//   - Names of metadata keep their case only through [NewServer] and [Handler.Serve]. Another server
-//     returns the names in lower case. The names in a pipelined request are also returned in lower
-//     case.
+//   - net/http itself refuses malformed requests (400, 431, 501, 505) and Expect headers (417). Its
+//     answers have no body of XML.
+//   - Names of metadata keep their case only through [NewServer] and [Handler.Serve]. Another server, and any
+//     for a pipelined request, returns them in lower case.
 package blobtest

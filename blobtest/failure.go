@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// A failure is the answer to a request that fails. A failure has the status, the error code and the
-// message that the Azure service would send. The message of a failure is both the reason phrase of
-// the response and the message in the body. Failures are shared and never changed. The two methods
-// "with" and "withHeader" return changed copies.
+// A failure is the answer to a request that fails, with the status, the error code and the message of the
+// service. The message is both the reason phrase of the response and the message in the body. Failures
+// are shared and never changed; the methods "with" and "withHeader" return changed copies.
 type failure struct {
 	status  int
 	code    string // header x-ms-error-code
@@ -39,8 +38,7 @@ func (f *failure) withHeader(name, value string) *failure {
 	return &g
 }
 
-// The following failures do not depend on a lease. The failures that depend on a lease are in
-// outcome.go.
+// These failures do not depend on a lease. Those that do are in outcome.go.
 var (
 	errInvalidHeader   = &failure{status: 400, code: "InvalidHeaderValue", text: "The value for one of the HTTP headers is not in the correct format."}
 	errMissingHeader   = &failure{status: 400, code: "MissingRequiredHeader", text: "An HTTP header that's mandatory for this request is not specified."}
@@ -99,15 +97,13 @@ func badHeader(r *http.Request, name string) *failure {
 // noHeader returns the failure for a missing header.
 func noHeader(name string) *failure { return errMissingHeader.with("HeaderName", name) }
 
-// badQuery returns a copy of f that also contains the name and the value of an invalid query
-// parameter.
+// badQuery returns a copy of f with the name and the value of an invalid query parameter.
 func badQuery(f *failure, name, value, reason string) *failure {
 	return f.with("QueryParameterName", name).with("QueryParameterValue", value).with("Reason", reason)
 }
 
-// failureOf returns the failure that answers err. If err is a *failure, failureOf returns err
-// itself. If a deadline has expired, failureOf returns a timeout. After any other error, the outcome
-// of the request is unknown, so failureOf returns an internal error.
+// failureOf returns the failure that answers err: err itself if it is a *failure, a timeout if a deadline
+// has expired, and otherwise an internal error, because the outcome of the request is unknown.
 func failureOf(err error) *failure {
 	var f *failure
 	switch {
@@ -119,8 +115,7 @@ func failureOf(err error) *failure {
 	return errInternal
 }
 
-// xmlBody returns the XML document of the failure, with a byte order mark at its beginning. The time
-// in the document has seven fractional digits.
+// xmlBody returns the XML document of f, with a byte order mark and a time with seven fractional digits.
 func (f *failure) xmlBody(requestID string, now time.Time) []byte {
 	var b bytes.Buffer
 	b.WriteString("\ufeff" + `<?xml version="1.0" encoding="utf-8"?><Error>`)
@@ -142,9 +137,8 @@ func element(b *bytes.Buffer, name, value string) {
 	b.WriteString("</" + name + ">")
 }
 
-// writeText writes a text and escapes the characters that XML reserves. writeText does not escape
-// line breaks, because the service does not escape them in error messages. A character that XML
-// does not allow becomes U+FFFD.
+// writeText writes a text and escapes the characters that XML reserves, but not line breaks, as the
+// service does in error messages. A character that XML does not allow becomes U+FFFD.
 func writeText(b *bytes.Buffer, value string) {
 	for i, line := range bytes.Split([]byte(value), []byte("\n")) {
 		if i > 0 {

@@ -5,12 +5,11 @@ import (
 	"sync"
 )
 
-// gates holds a lock, called a gate, for each resource in use. A request enters the gate of a
-// resource before it checks the lease, and leaves the gate after it has read or changed the
-// resource, so no other request can come in between. A request can wait for the authority while it
-// holds a gate. A gate is a channel and not a mutex, because a request must stop waiting for a gate
-// when the context of the request ends. A gate takes memory only while requests hold the gate or
-// wait for it.
+// gates holds a lock, called a gate, for each resource in use. A request enters the gate before it checks
+// the lease, and leaves it after it has read or changed the resource, so no other request can come in
+// between. It may wait for the authority while it holds the gate. A gate is a channel and not a mutex,
+// because a request must stop waiting when its context ends. A gate takes memory only while it is held or
+// waited for.
 type gates struct {
 	mu sync.Mutex
 	m  map[string]*gate
@@ -21,8 +20,8 @@ type gate struct {
 	users int           // requests that hold the gate or wait for it
 }
 
-// enter waits until no other request holds the gate of the named resource, and then takes the gate.
-// If the error is nil, the caller must call the returned function once, to release the gate.
+// enter waits until no other request holds the gate of the named resource, and then takes it. If the
+// error is nil, the caller must call the returned function once, to release the gate.
 func (g *gates) enter(ctx context.Context, name string) (leave func(), err error) {
 	t := g.join(name)
 	select {

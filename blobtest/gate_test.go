@@ -6,10 +6,8 @@ import (
 	"testing"
 )
 
-// A gate admits one request at a time. A request stops waiting for a gate when its context ends. An
-// unused gate takes no memory.
-//
-// SPEC W2.
+// SPEC W2: a gate admits one request at a time. A wait ends with its context. An unused gate takes no
+// memory.
 func TestGates(t *testing.T) {
 	var g gates
 	var a, b int // the race detector reports two requests inside one gate

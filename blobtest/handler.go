@@ -18,8 +18,8 @@ import (
 )
 
 // A Handler is an [http.Handler] that serves the Blob protocol, for an HTTP server of your own. It stores
-// the blobs, and its authority stores the leases. Any number of goroutines may call its methods. Create it
-// with [NewHandler], because the methods of a zero Handler panic.
+// the blobs, and its authority stores the leases. Any number of goroutines may call its methods. Create
+// it with [NewHandler], because the methods of a zero Handler panic.
 type Handler struct {
 	auth      lease.Authority
 	ownLeases bool // the Handler made the authority, which runs on the Handler's clock
@@ -32,8 +32,8 @@ type Handler struct {
 }
 
 // NewHandler returns a Handler that uses the authority auth to grant leases, or one in memory with the
-// limits of the service and [Options.Clock] if auth is nil. If an option is not valid, NewHandler returns a
-// [*lease.FieldError]. It also returns an error if one of [Options.Containers] cannot be created.
+// limits of the service and [Options.Clock] if auth is nil. It returns a [*lease.FieldError] if an option
+// is not valid, and also an error if one of [Options.Containers] cannot be created.
 func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -59,9 +59,8 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	return h, nil
 }
 
-// Authority returns the authority that grants the Handler's leases. A test can use the authority to
-// inspect a lease, or to change a lease without a client. [LeaseName] returns the name of the lease of
-// a resource.
+// Authority returns the authority that grants the Handler's leases. With it, a test can inspect a lease,
+// or change it without a client. [LeaseName] returns the name of the lease of a resource.
 func (h *Handler) Authority() lease.Authority {
 	h.mustBeMade()
 	return h.auth
@@ -114,8 +113,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, c, rep)
 }
 
-// log writes the log line of a request. If the status is 500 or more, the log line also contains the
-// error, because the client does not get the error.
+// log writes the log line of a request. From status 500 on it has the error, which the client does not get.
 func (c *call) log(status int, code string, err error) {
 	if !c.o.Logger.Enabled(c.ctx, slog.LevelInfo) {
 		return
@@ -208,7 +206,7 @@ func (h *Handler) answer(w http.ResponseWriter, c *call, rep *reply) {
 	}
 }
 
-// fail writes the answer to a request that fails. The answer to a HEAD request has only headers.
+// fail writes the answer to a request that fails. For HEAD or the status 304 it has only headers.
 func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	header := w.Header()
 	setHeader(header, headerVersion, c.version.String())
@@ -230,8 +228,8 @@ func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	_, _ = w.Write(body) // fails if the client is gone
 }
 
-// validRequestID reports whether s is a valid request ID of a client. The answer contains the same
-// request ID if it is valid. A valid request ID has "no more than 1,024 visible ASCII characters".
+// validRequestID reports whether s, which the answer then repeats, is a valid request ID of a client: "no
+// more than 1,024 visible ASCII characters".
 func validRequestID(s string) bool {
 	if s == "" || len(s) > 1024 {
 		return false
@@ -239,7 +237,6 @@ func validRequestID(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
 
-// enter enters the gate of the resource.
 func (c *call) enter() (leave func(), err error) { return c.gates.enter(c.ctx, c.leaseName()) }
 
 // askAuthority sends a request about the lease of the resource to the authority.
@@ -251,10 +248,9 @@ func (c *call) askAuthority(req lease.Request) (lease.Result, error) {
 	return res, err
 }
 
-// requestTime returns the time of the request. If the Handler created the authority, requestTime
-// returns the last time that the authority reported for this request. If the authority has reported
-// no time yet, or if the Handler did not create the authority, the first call of requestTime reads
-// the clock. All later calls of requestTime return the same time as the first call.
+// requestTime returns the time of the request. If the Handler created the authority, this is the last
+// time that the authority reported for the request. If it has reported none yet, or is not the Handler's
+// own, the first call reads the clock, and all later calls return the same time.
 func (c *call) requestTime() time.Time {
 	if c.now.IsZero() {
 		c.now = c.o.Clock.Now()
@@ -262,8 +258,7 @@ func (c *call) requestTime() time.Time {
 	return c.now
 }
 
-// do sends a request to the authority. If the authority refuses the request, the returned error is a
-// *failure.
+// do sends a request to the authority. A refusal is returned as a *failure.
 func (c *call) do(req lease.Request) (lease.Result, error) {
 	req.Version = c.version
 	res, err := c.askAuthority(req)
@@ -276,10 +271,9 @@ func (c *call) do(req lease.Request) (lease.Result, error) {
 	return res, nil
 }
 
-// wouldRefuse returns a failure if the lease does not admit the given read or write, and nil if it
-// does. Call wouldRefuse for a request that fails even if the lease admits the request. wouldRefuse
-// only reads the lease, because a request that fails must not change the lease. A write without a
-// lease ID could clear an expired lease, and the holder of a cleared lease cannot renew it.
+// wouldRefuse returns a failure if the lease does not admit the given read or write. It is for a request
+// that fails in any case, and only reads the lease, because such a request must not change it. A write
+// without a lease ID could clear an expired lease, which its holder then cannot renew.
 func (c *call) wouldRefuse(use lease.Action) error {
 	res, err := c.do(lease.Request{Action: lease.ActionRead})
 	if err != nil {
@@ -291,8 +285,8 @@ func (c *call) wouldRefuse(use lease.Action) error {
 	return nil
 }
 
-// endOldLease ends the lease of an earlier resource of the same name, because a new resource must
-// begin without a lease. The result is the time of the authority.
+// endOldLease ends the lease of an earlier resource of the same name, because a new resource must begin
+// without a lease. The result is the time of the authority.
 func (c *call) endOldLease() (time.Time, error) {
 	for range 3 { // repeats only if another request leases the name in between
 		res, err := c.askAuthority(lease.Request{Action: lease.ActionWrite})

@@ -64,10 +64,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// A new blob has no lease, even if an earlier blob of its name had one. The tokens of the new blob
-// continue from those of the earlier blob.
-//
-// SPEC W10.
+// SPEC W10: a new blob has no lease, even if an earlier one of its name had. Its tokens continue from there.
 func TestNewBlobsHaveNoLease(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.acquire(idA, "-1")
@@ -211,8 +208,7 @@ func TestBlocks(t *testing.T) {
 		t.Error(a.code())
 	}
 	block(201, 4, "x")
-	// The server compares the lengths of the decoded IDs: MDA= is as long as MDAx, but encodes two
-	// bytes.
+	// The server compares the lengths of the decoded IDs: MDA= is as long as MDAx, but encodes two bytes.
 	for _, other := range []string{"MDA=", "MD==", "MDAwMA=="} {
 		if a := c.must(400, "PUT", target+"?comp=block&blockid="+url.QueryEscape(other), nil, "x"); a.code() != "InvalidBlobOrBlock" {
 			t.Errorf("%s beside an ID of three bytes: %s", other, a.code())
@@ -384,9 +380,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// The lease of a container protects the container only from deletion.
-//
-// SPEC W8.
+// SPEC W8: the lease of a container protects the container only from deletion.
 func TestContainerLease(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	box := account + "/box?restype=container"
@@ -413,8 +407,7 @@ func TestContainerLease(t *testing.T) {
 	}
 }
 
-// A request that deletes only the snapshots does not modify the blob, so an expired lease and
-// uncommitted blocks stay.
+// Deleting only the snapshots does not modify the blob: an expired lease and uncommitted blocks stay.
 func TestDeleteOnlySnapshots(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.must(201, "PUT", path+"?comp=snapshot", nil, "")
@@ -450,8 +443,8 @@ func TestDeleteOneSnapshot(t *testing.T) {
 	c.must(400, "DELETE", path+"?snapshot="+two.Get("x-ms-snapshot"), []string{"x-ms-delete-snapshots", "only"}, "")
 }
 
-// The server compares the checksums that a client sends with the content. A client can request the
-// MD5 of a range of at most 4 MiB.
+// The server compares the checksums that a client sends with the content. A client can request the MD5 of
+// a range of at most 4 MiB.
 func TestSums(t *testing.T) {
 	const wrong = "AAAAAAAAAAAAAAAAAAAAAA=="
 	c := newClient(t, blobtest.Options{})

@@ -11,8 +11,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// over makes a client of a handler over a wrapped authority. The client writes the blob before the
-// first fault.
+// over makes a client of a handler over a wrapped authority. It writes the blob before the first fault.
 func over(t *testing.T, wrap func(lease.Authority) lease.Authority) *client {
 	t.Helper()
 	clock := blobtest.NewClock(start)
@@ -27,10 +26,8 @@ func over(t *testing.T, wrap func(lease.Authority) lease.Authority) *client {
 	return c
 }
 
-// If the authority's answer to an acquire is lost, the server answers with an internal error. The
-// client retries with the same proposed ID, and is granted the lease.
-//
-// SPEC W11.
+// SPEC W11: if the authority's answer to an acquire is lost, the server answers with an internal error.
+// The client retries with the same proposed ID, and is granted the lease.
 func TestLostAnswer(t *testing.T) {
 	c := over(t, func(a lease.Authority) lease.Authority {
 		return leasefault.Script(a, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer), leasefault.Nth(1, lease.ActionRenew, leasefault.FailRequest))
@@ -47,9 +44,7 @@ func TestLostAnswer(t *testing.T) {
 	c.lease(200, "renew", "x-ms-lease-id", idA)
 }
 
-// If the authority's answer is lost, the server does not carry out the write.
-//
-// SPEC W11.
+// SPEC W11: if the authority's answer is lost, the server does not carry out the write.
 func TestUnknownWrite(t *testing.T) {
 	for _, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer} {
 		c := over(t, func(a lease.Authority) lease.Authority {
@@ -80,8 +75,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// The server also works with an authority that returns no records, but cannot return data that only
-// the records contain.
+// The server also works, without some data, with an authority that returns no records.
 func TestHiddenRecords(t *testing.T) {
 	c := over(t, func(a lease.Authority) lease.Authority {
 		return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { *res = lease.Result{} })

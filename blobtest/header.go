@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// The headers of the protocol.
 const (
 	headerAction    = "x-ms-lease-action"
 	headerID        = "x-ms-lease-id"
@@ -23,8 +22,8 @@ const (
 	headerPublic    = "x-ms-blob-public-access"
 )
 
-// canonicalNames maps the header names of lease operations to their keys in an [http.Header]. Without
-// this map, every request would compute about thirty keys, and each computation allocates memory.
+// canonicalNames maps the header names of lease operations to their keys in an [http.Header]. Without it,
+// every request would compute about thirty keys, each of which allocates memory.
 var canonicalNames = func() map[string]string {
 	m := map[string]string{}
 	for _, name := range []string{
@@ -43,8 +42,8 @@ func canonicalName(name string) string {
 	return http.CanonicalHeaderKey(name)
 }
 
-// headerOf returns the value of a header without surrounding white space. If a header was sent more
-// than once, headerOf joins the values with commas, because clients sign the joined values.
+// headerOf returns the value of a header without surrounding white space. It joins the values of a
+// repeated header with commas, because clients sign the joined values.
 func headerOf(r *http.Request, name string) string {
 	switch values := r.Header[canonicalName(name)]; len(values) {
 	case 0:
@@ -58,5 +57,4 @@ func headerOf(r *http.Request, name string) string {
 
 func (c *call) header(name string) string { return headerOf(c.r, name) }
 
-// setHeader sets a header in an answer.
 func setHeader(h http.Header, name, value string) { h[canonicalName(name)] = []string{value} }

@@ -61,16 +61,16 @@ func leaseResource(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// startStopwatch returns a function that measures the time since the call with the server's clock and with
-// the machine's clock, and returns the longer one, because an authority can use either clock.
+// startStopwatch returns a function that measures the time since the call with the server's clock and
+// with the machine's clock, and returns the longer one, because an authority can use either clock.
 func (c *call) startStopwatch() (elapsed func() time.Duration) {
 	began, realBegan := c.o.Clock.Now(), time.Now()
 	return func() time.Duration { return max(c.o.Clock.Now().Sub(began), time.Since(realBegan)) }
 }
 
-// breakTime returns the "approximate time remaining in the lease period": the shorter of the break period and
-// the remaining duration of the lease, not yet truncated to seconds. The call of the authority took callTime,
-// during which a part of the period may have passed.
+// breakTime returns the "approximate time remaining in the lease period": the shorter of the break period
+// and the remaining duration of the lease, not yet truncated to seconds. The call of the authority took
+// callTime, during which a part of the period may have passed.
 func breakTime(req lease.Request, res lease.Result, callTime time.Duration) time.Duration {
 	left := res.MaxRemaining()
 	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+callTime >= period {
@@ -87,8 +87,8 @@ var leaseStatus = map[lease.Action]int{
 	lease.ActionBreak:   http.StatusAccepted,
 }
 
-// checkResource returns the entity tag of the resource and the time of its last change, or a failure if it
-// does not exist or a condition of the request does not hold.
+// checkResource returns the entity tag of the resource and the time of its last change, or a failure if
+// it does not exist or a condition of the request does not hold.
 func (c *call) checkResource(cond conditions) (etag string, modified time.Time, err error) {
 	f := c.account.find(c.container, c.blob)
 	switch {
@@ -156,9 +156,9 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 	return req, nil
 }
 
-// parseProposed parses the header x-ms-proposed-lease-id: "Version 2012-02-12 and newer, optional for acquire,
-// required for change. [...] The Blob service returns 400 (Invalid request) if the proposed lease ID is not in
-// the correct format."
+// parseProposed parses the header x-ms-proposed-lease-id: "Version 2012-02-12 and newer, optional for
+// acquire, required for change. [...] The Blob service returns 400 (Invalid request) if the proposed
+// lease ID is not in the correct format."
 func (c *call) parseProposed(a lease.Action) (id lease.ID, err error) {
 	s := c.header(headerProposed)
 	switch {
@@ -188,8 +188,8 @@ func (c *call) parseDuration(old bool) (time.Duration, error) {
 	return c.parseSeconds(headerDuration, s)
 }
 
-// parsePeriod parses the header x-ms-lease-break-period. The documentation says: "the proposed duration
-// of seconds that the lease should continue before it is broken, between 0 and 60 seconds."
+// parsePeriod parses the header x-ms-lease-break-period: "the proposed duration of seconds that the lease
+// should continue before it is broken, between 0 and 60 seconds."
 func (c *call) parsePeriod() (lease.Period, error) {
 	s := c.header(headerPeriod)
 	if s == "" {
@@ -207,8 +207,7 @@ func (c *call) parseSeconds(header, s string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// ownerLabel returns the User-Agent of the request as the owner of the lease, because the protocol has
-// no field for an owner.
+// ownerLabel returns the User-Agent as the owner of the lease, for which the protocol has no field.
 func ownerLabel(r *http.Request) string {
 	s := r.Header.Get(headerOwner)
 	return strings.ReplaceAll(strings.ToValidUTF8(s[:min(len(s), 256)], ""), "\x00", "")
@@ -226,8 +225,8 @@ func (c *call) addLease(rep *reply, r lease.Record) {
 	}
 }
 
-// leaseWords returns the status, the state and the duration of a lease as text for headers and lists.
-// The text for the duration is empty if the lease is not in the state Leased.
+// leaseWords returns the status, the state and the duration of a lease as text for headers and lists. The
+// text for the duration is empty if the lease is not in the state Leased.
 func leaseWords(r lease.Record) (status, state, duration string) {
 	status = "unlocked"
 	if r.State.Locked() {

@@ -7,10 +7,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// SPEC M17: the test checks each change that version 2012-02-12 made, in the versions before and
-// after.
-//
-// SPEC W12.
+// SPEC M17, W12: each change that version 2012-02-12 made, in the versions before and after.
 func TestDialects(t *testing.T) {
 	old := func(t *testing.T, version string) *client {
 		c := newClient(t, blobtest.Options{})

@@ -11,9 +11,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// In a new version, the answer to each lease operation has exactly the headers in this test.
-//
-// SPEC W3.
+// SPEC W3: in a new version, the answer to each lease operation has exactly the headers in this test.
 func TestLeaseHeaders(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	before := c.must(200, "HEAD", path, nil, "")
@@ -63,10 +61,8 @@ func TestLeaseHeaders(t *testing.T) {
 	}
 }
 
-// "The value of x-ms-lease-id can be specified in any valid GUID string format". An ID is the same
-// in all formats, and the answer contains the ID in format D.
-//
-// SPEC W4.
+// SPEC W4: "The value of x-ms-lease-id can be specified in any valid GUID string format". An ID is the
+// same in all formats, and the answer contains it in format D.
 func TestGUIDFormats(t *testing.T) {
 	n := strings.ReplaceAll(idA, "-", "")
 	x := "{0xaaaaaaaa,0xaaaa,0x4aaa,{0x8a,0xaa,0xaa,0xaa,0xaa,0xaa,0xaa,0xaa}}"
@@ -85,10 +81,7 @@ func TestGUIDFormats(t *testing.T) {
 	}
 }
 
-// SPEC M18: if a header is missing or invalid, the answer has status 400 and the name of the
-// header, in every state.
-//
-// SPEC W6.
+// SPEC M18, W6: if a header is missing or invalid, the answer has status 400 and its name, in every state.
 func TestBadHeaders(t *testing.T) {
 	const missing, invalid = "MissingRequiredHeader", "InvalidHeaderValue"
 	for _, o := range []struct {
@@ -151,9 +144,7 @@ func TestIgnoredHeaders(t *testing.T) {
 	c.lease(202, "break", "x-ms-lease-id", idB, "x-ms-lease-duration", "1")
 }
 
-// "Approximate time remaining in the lease period, in seconds", is truncated.
-//
-// SPEC W5.
+// SPEC W5: "Approximate time remaining in the lease period, in seconds", is truncated.
 func TestLeaseTime(t *testing.T) {
 	for _, o := range []struct {
 		duration string
@@ -192,9 +183,7 @@ func TestLeaseTime(t *testing.T) {
 	}
 }
 
-// "Requesting a lease against a snapshot results in status code 400 (Bad Request)."
-//
-// SPEC W9.
+// SPEC W9: "Requesting a lease against a snapshot results in status code 400 (Bad Request)."
 func TestSnapshotsHaveNoLease(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	c.acquire(idA, "-1")
@@ -238,7 +227,7 @@ func TestClientRequestID(t *testing.T) {
 	}
 }
 
-// The case of parameter names does not matter. If several parameters have the same name, the first
+// The case of parameter names does not matter. Of several parameters with the same name, the first
 // counts. The parameter timeout is accepted.
 func TestParameters(t *testing.T) {
 	c := newClient(t, blobtest.Options{})

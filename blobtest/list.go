@@ -22,8 +22,7 @@ type page struct {
 	max               int
 }
 
-// A position identifies an item of a list. The position of a blob or a container is its name. The
-// position of a snapshot also has a time. A snapshot comes before its blob.
+// A position identifies an item of a list: a name and, for a snapshot, which comes before its blob, a time.
 type position struct{ name, snapshot string }
 
 func (p position) compare(q position) int {
@@ -38,7 +37,7 @@ const maxResults = 5000
 // includeValues lists the values that the query parameter "include" can contain.
 var includeValues = []string{
 	"snapshots", "metadata", "uncommittedblobs", "copy", "system",
-	// The server has no data for the values on the next line, and ignores these values.
+	// The server has no data for the values on the next line, and ignores them.
 	"deleted", "tags", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold", "permissions",
 }
 
@@ -76,9 +75,7 @@ func (p position) marker() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.name + "\n" + p.snapshot))
 }
 
-// endpoint returns the URL of the account. If the host of the request names the account, the host
-// of the returned URL names the account, too. If the host of the request does not name the account,
-// the path of the returned URL names the account.
+// endpoint returns the URL of the account, with its name in the host or in the path, as in the request.
 func (c *call) endpoint() string {
 	scheme, path := "http", "/"
 	if c.secure() {
@@ -90,8 +87,7 @@ func (c *call) endpoint() string {
 	return scheme + "://" + c.r.Host + path
 }
 
-// startList begins the document of a list. The document repeats only the parameters that the request
-// has.
+// startList begins the document of a list, which repeats only the parameters that the request has.
 func (c *call) startList(p page) *bytes.Buffer {
 	b := startXML()
 	b.WriteString(`<EnumerationResults ServiceEndpoint="`)
@@ -148,8 +144,7 @@ func writeMetadata(b *bytes.Buffer, p page, m metadata) {
 	b.WriteString("</Metadata>")
 }
 
-// writeName writes a name. If XML does not allow a character of the name, writeName percent-encodes
-// the name.
+// writeName writes a name, percent-encoded if XML does not allow one of its characters.
 func writeName(b *bytes.Buffer, name string) {
 	if strings.ContainsFunc(name, func(r rune) bool {
 		return r < ' ' || r == utf8.RuneError || r == 0xFFFE || r == 0xFFFF

@@ -8,7 +8,6 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// listContainers serves List Containers.
 func listContainers(c *call) (*reply, error) {
 	p, err := c.parsePage()
 	if err != nil {

@@ -15,76 +15,71 @@ const (
 	// DefaultAccount is the name of the account.
 	DefaultAccount = "devstoreaccount1"
 
-	// DefaultKey is the key of the account. The key is published, and protects nothing.
+	// DefaultKey is the published key of the account, which protects nothing.
 	DefaultKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
-// Options are the settings of a Handler or a Server. A nil *Options or a zero field means the
-// default.
+// Options are the settings of a Handler or a Server. A nil *Options or a zero field means the default.
 type Options struct {
-	// Accounts maps the names of accounts to their keys in base64. Different accounts have different
-	// leases. Default: the emulator's account.
+	// Accounts maps account names to base64 keys. Each has its own leases. Default: the emulator's account.
 	Accounts map[string]string
 
-	// Containers are the names of the containers that every account has from the start.
-	// [Handler.Reset] creates these containers again. Default: none.
+	// Containers are the names of the containers that every account has from the start, and again after
+	// [Handler.Reset]. Default: none.
 	Containers []string
 
-	// AllowAnyone turns authorization off. If AllowAnyone is set, requests need no signature, and the
-	// server verifies neither signatures nor tokens. Default: requests must be signed.
+	// AllowAnyone turns authorization off: requests need no signature, and the server verifies neither
+	// signatures nor tokens. Default: requests must be signed.
 	AllowAnyone bool
 
 	// PublishedTable makes the server answer three kinds of requests with a wrong lease ID with the
-	// status 409, as in the documented table of outcomes: a read of a leased blob or container, a write of
-	// it, and a read of one whose lease is breaking. Default: the status is 412, as of the service.
+	// status 409, as in the documented table of outcomes: a read of a leased blob or container, a write
+	// of it, and a read of one whose lease is breaking. Default: the status is 412, as of the service.
 	PublishedTable bool
 
-	// Clock is the server's clock, for its answers, for shared access signatures and for an authority that
-	// the server creates itself. It must show a time after the zero time. Default: a clock that begins at
-	// the time when the server is created, and moves only when [Clock.Advance] is called.
+	// Clock is the server's clock, for its answers, for shared access signatures and for an authority
+	// that the server creates itself. It must show a time after the zero time. Default: a clock that
+	// begins at the time when the server is created, and moves only when [Clock.Advance] is called.
 	Clock *Clock
 
-	// DefaultVersion is the service version of a request that names no version. Default: 2009-09-19,
-	// as in a new account of the service. In version 2009-09-19, leases follow older rules.
+	// DefaultVersion is the service version of a request that names no version. Default: 2009-09-19, as
+	// in a new account of the service. In that version, leases follow older rules.
 	DefaultVersion lease.Version
 
-	// CORS are the rules for cross-origin requests. The first rule that matches a request is applied.
-	// Default: none, so the server sends no headers for cross-origin requests.
+	// CORS are the rules for cross-origin requests. The first that matches a request is applied. Default:
+	// none, so the server sends no headers for cross-origin requests.
 	CORS []CORSRule
 
-	// MaxBody is the size of the largest request body, in bytes. Default: 64 MiB, or less if MaxBlob
-	// or MaxTotal is set to a smaller value.
+	// MaxBody is the size of the largest request body, in bytes. Default: 64 MiB, or less if MaxBlob or
+	// MaxTotal is set to a smaller value.
 	MaxBody int64
 
-	// MaxBlob is the size of the largest blob, in bytes. Default: 256 MiB, or MaxTotal if MaxTotal is
-	// less. The default is never less than MaxBody.
+	// MaxBlob is the size of the largest blob, in bytes. Default: 256 MiB, or MaxTotal if that is less,
+	// but never less than MaxBody.
 	MaxBlob int64
 
-	// MaxTotal limits how much data the server stores, in bytes. The following data count toward the
-	// limit:
+	// MaxTotal limits how much data the server stores, in bytes. These data count toward the limit:
 	//
 	//   - contents, even if a snapshot or a copy shares its content with the source
 	//   - uncommitted blocks, metadata and properties
 	//   - 4 KiB for every container and blob, 1 KiB for every content, 256 bytes for every block
 	//   - the bodies of requests in progress, so replacing a content needs space for both contents
 	//
-	// Leases do not count, because the authority stores them. If a request would exceed the limit, the
-	// server answers with the status 507 and the code InsufficientStorage. The service has no such
-	// limit and no such answer. Default: 1 GiB, or MaxBlob if MaxBlob is more.
+	// Leases do not count, because the authority stores them. A request that would exceed the limit is
+	// answered with the status 507 and the code InsufficientStorage. The service has no such limit and no
+	// such answer. Default: 1 GiB, or MaxBlob if MaxBlob is more.
 	MaxTotal int64
 
-	// Timeout limits the time that the server takes to process a request, including the time to read
-	// its body. The query parameter timeout of a request can shorten the Timeout, but not extend it. A
-	// [Server] closes the connection if it has not written the answer within twice the Timeout.
-	// Default: 30 s.
+	// Timeout limits the time that the server takes to process a request, including the time to read its
+	// body. The query parameter timeout of a request can shorten it, but not extend it. A [Server] closes
+	// the connection if it has not written the answer within twice the Timeout. Default: 30 s.
 	Timeout time.Duration
 
 	// Logger receives one line for every request. Default: none.
 	Logger *slog.Logger
 }
 
-// withDefaults returns a copy of o with all defaults filled in. If a field is not valid, it returns a
-// [*lease.FieldError].
+// withDefaults returns a copy of o with all defaults filled in, or a [*lease.FieldError].
 func (o *Options) withDefaults() (Options, error) {
 	var r Options
 	if o != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A kind is a kind of resource. Only containers and blobs have leases. Some texts and error codes of
-// the service depend on the kind of resource.
+// A kind is a kind of resource, on which some texts and error codes of the service depend. Only containers
+// and blobs have leases.
 type kind int
 
 const (
@@ -24,9 +24,9 @@ func (k kind) String() string {
 	return [...]string{"service", "settings", "information", "container", "blob"}[k]
 }
 
-// An outcome is a row of a table: the answer of the service if the authority refuses a request. The fields
-// actions, states and code select the refusals that have this answer. The symbol * stands for Blob or Container
-// in the field name, and for blob or container in the field text.
+// An outcome is a row of a table: the answer of the service if the authority refuses a request. The
+// fields actions, states and code select the refusals that have this answer. The symbol * stands for Blob
+// or Container in the field name, and for blob or container in the field text.
 type outcome struct {
 	actions []lease.Action // nil: any
 	states  []lease.State  // nil: any
@@ -42,9 +42,9 @@ var (
 	uses       = []lease.Action{lease.ActionRead, lease.ActionWrite}
 )
 
-// outcomes is the table of the answers to refused requests. The first row that matches is the answer, and the
-// last row matches every refusal. The status is 409 if the state of the lease does not allow a lease operation,
-// and 412 if the lease does not admit a read or a write.
+// outcomes is the table of the answers to refused requests. The first row that matches is the answer, and
+// the last row matches every refusal. The status is 409 if the state of the lease does not allow a lease
+// operation, and 412 if the lease does not admit a read or a write.
 var outcomes = []outcome{
 	{only(lease.ActionAcquire), nil, lease.ErrHeldByOther, 409, "LeaseAlreadyPresent", "There is already a lease present.", ""},
 	{only(lease.ActionAcquire), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeAcquired", "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.", ""},
@@ -71,8 +71,8 @@ var outcomes = []outcome{
 	{nil, nil, 0, 500, errInternal.code, errInternal.text, ""},
 }
 
-// publishedOutcomes holds the rows of the documented table that differ from the behavior of the
-// service. In the rows of publishedOutcomes, the answer to a wrong ID has status 409.
+// publishedOutcomes holds the rows of the documented table that differ from the behavior of the service.
+// In them, the answer to a wrong ID has status 409.
 var publishedOutcomes = []outcome{
 	{uses, []lease.State{lease.Leased}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
 	{only(lease.ActionRead), []lease.State{lease.Breaking}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
@@ -87,8 +87,7 @@ func (o *outcome) matches(a lease.Action, s lease.State, c lease.Code) bool {
 	return isAction && isState && isCode
 }
 
-// outcomeOf returns the first row of the table that matches the refused action, the state of the
-// lease and the Code of the refusal.
+// outcomeOf returns the first row that matches the refused action, the lease's state and the refusal's Code.
 func outcomeOf(table []outcome, a lease.Action, s lease.State, c lease.Code) outcome {
 	i := slices.IndexFunc(table, func(o outcome) bool { return o.matches(a, s, c) })
 	return table[i]
@@ -108,8 +107,7 @@ func (o *outcome) toFailure(k kind, r *http.Request) *failure {
 	return f
 }
 
-// refused converts a refusal of the authority to a failure. An error without a Code is returned
-// unchanged.
+// refused converts a refusal of the authority to a failure. An error without a Code is returned unchanged.
 func (c *call) refused(a lease.Action, res lease.Result, err error) error {
 	code := lease.CodeOf(err)
 	if code == 0 {

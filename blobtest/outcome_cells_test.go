@@ -28,8 +28,7 @@ type cell struct {
 	After     string `json:"after"`               // the state afterward; X is an ID that the service generates
 }
 
-// tables returns the cells of the two outcome tables. The tables have no break without a period, so
-// tables takes this break from the edge cases.
+// tables returns the cells of the two outcome tables, and a break without a period from the edge cases.
 func tables(t *testing.T) (cells []cell) {
 	t.Helper()
 	all, err := vectors.Parse(leasetest.Vectors())
@@ -176,10 +175,8 @@ func TestCellsOfSDKs(t *testing.T) {
 	}
 }
 
-// SPEC M1: every cell of the published tables has the expected outcome, for blobs and for
-// containers. The test checks the statuses of the service and the statuses of the document.
-//
-// SPEC W1.
+// SPEC M1, W1: every cell of the published tables has the expected outcome, for blobs and for containers,
+// with the statuses of the service and with those of the document.
 func TestOutcomeTables(t *testing.T) {
 	for _, c := range tables(t) {
 		for _, kind := range []string{"blob", "container"} {

@@ -10,10 +10,8 @@ import (
 
 var allActions = append(slices.Clone(operations), uses...)
 
-// Every refusal of the state machine has a row of its own, and every row but the last can be
-// reached. The last row is for codes that the state machine never returns.
-//
-// SPEC W1.
+// SPEC W1: every refusal of the state machine has a row of its own, and every row but the last can be
+// reached. The last is for codes that the state machine never returns.
 func TestOutcomesFitTheMachine(t *testing.T) {
 	now := time.Date(2012, 1, 26, 23, 30, 18, 0, time.UTC)
 	a, b, c := lease.ID{1}, lease.ID{2}, lease.ID{3}

@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// properties are the HTTP headers that the server stores with a blob. A stored value of the type
-// properties is never changed, only replaced as a whole.
+// properties are the HTTP headers stored with a blob. They are never changed, only replaced as a whole.
 type properties struct {
 	contentType, encoding, language, disposition, cacheControl string
 	md5                                                        []byte
 }
 
-// parseProperties parses the headers x-ms-blob-*. If fallback is true and the request has no header
-// x-ms-blob-content-type, parseProperties uses the header Content-Type.
+// parseProperties parses the headers x-ms-blob-*. If fallback is true, Content-Type replaces a missing
+// x-ms-blob-content-type.
 func (c *call) parseProperties(fallback bool) (*properties, error) {
 	p := &properties{
 		contentType:  c.header("x-ms-blob-content-type"),
@@ -94,16 +93,15 @@ func identifier(s string) bool {
 	return s != ""
 }
 
-// setHeaders sets the metadata headers of an answer. setHeaders does not use [http.Header.Set],
-// because Set would capitalize the names. Some clients recognize the prefix x-ms-meta- only in
-// lower case.
+// setHeaders sets the metadata headers of an answer, without [http.Header.Set], which would capitalize
+// the names. Some clients recognize the prefix x-ms-meta- only in lower case.
 func (m metadata) setHeaders(h http.Header) {
 	for _, v := range m {
 		h[metadataPrefix+v[0]] = []string{v[1]}
 	}
 }
 
-// setMetadata serves Set Blob Metadata. setMetadata replaces all metadata of the blob.
+// setMetadata serves Set Blob Metadata, which replaces all metadata of the blob.
 func setMetadata(c *call) (*reply, error) {
 	m, err := c.parseMetadata()
 	if err != nil {
@@ -112,8 +110,7 @@ func setMetadata(c *call) (*reply, error) {
 	return c.amend(func(v *version) { v.metadata = m })
 }
 
-// setProperties serves Set Blob Properties. setProperties clears every property that the request
-// does not set.
+// setProperties serves Set Blob Properties, which clears every property that the request does not set.
 func setProperties(c *call) (*reply, error) {
 	for _, name := range []string{"x-ms-blob-content-length", "x-ms-sequence-number-action"} { // of page blobs
 		if v := c.header(name); v != "" {

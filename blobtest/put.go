@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// putBlobOrCopy serves Put Blob and Copy Blob, because requests for these two operations have the
-// same method and URL.
+// putBlobOrCopy serves Put Blob and Copy Blob, whose requests have the same method and URL.
 func putBlobOrCopy(c *call) (*reply, error) {
 	if c.header("x-ms-copy-source") != "" {
 		return copyBlob(c)
@@ -73,8 +72,8 @@ func (c *call) parseContent() (*version, error) {
 	return &version{props: props, metadata: m, tier: tier}, nil
 }
 
-// accessTier returns the access tier for the new content of a blob, or "" if the client sets none. The
-// server stores and returns the access tier, but the tier has no other effect.
+// accessTier returns the access tier for the new content of a blob, or "" if the client sets none. It is
+// stored and returned, but has no other effect.
 func (c *call) accessTier() (string, error) {
 	s := c.header(headerTier)
 	for _, tier := range []string{"", "Hot", "Cool", "Cold", "Archive"} {
@@ -85,17 +84,15 @@ func (c *call) accessTier() (string, error) {
 	return "", badHeader(c.r, headerTier)
 }
 
-// putContent stores v as the content of a blob, and creates the blob if it does not exist.
-// putContent keeps the snapshots of the blob. If the callback amend is not nil, putContent calls it
-// after the conditional headers have been evaluated. The callback can change v and the answer, or
-// return a failure.
+// putContent stores v as the content of a blob, creates the blob if it does not exist, and keeps its
+// snapshots. If the callback amend is not nil, it is called after the conditional headers have been
+// evaluated, and can change v and the answer, or return a failure.
 func (c *call) putContent(v *version, w write, status int, amend func(f findResult, rep *reply) error) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {
 		return nil, err
 	}
-	// The service ignores If-None-Match: * in a request with a lease ID, because a lease ID implies
-	// that the blob exists.
+	// The service ignores If-None-Match: * in a request with a lease ID, which implies that the blob exists.
 	if !c.id.IsZero() && slices.Contains(cond.noneMatch, "*") {
 		cond.noneMatch = nil
 	}
@@ -141,7 +138,7 @@ func (c *call) putContent(v *version, w write, status int, amend func(f findResu
 	return c.writeBlob(w)
 }
 
-// deleteBlob serves Delete Blob. deleteBlob deletes a blob, its snapshots, or one snapshot.
+// deleteBlob serves Delete Blob, which deletes a blob, its snapshots, or one snapshot.
 func deleteBlob(c *call) (*reply, error) {
 	if !c.snapshot.IsZero() {
 		return deleteSnapshot(c)

@@ -2,8 +2,8 @@ package blobtest
 
 import "sync/atomic"
 
-// Each of the following constants estimates the memory, in bytes, that one stored object needs. The
-// estimates do not include the bytes that clients sent, and are rounded up generously.
+// These constants estimate the memory, in bytes, that each stored object needs besides the bytes that
+// clients sent. They are rounded up generously.
 const (
 	placeSize = 4 << 10 // a container, or a blob with its name
 	stateSize = 1 << 10 // a content, of a blob or of a snapshot
@@ -16,7 +16,6 @@ type quota struct {
 	used  atomic.Int64
 }
 
-// reserve reserves n bytes, or returns errFull.
 func (q *quota) reserve(n int64) error {
 	for {
 		used := q.used.Load()
@@ -54,8 +53,7 @@ func (e *entry) size() int64 {
 	return n
 }
 
-// size returns the size of a version. Bytes that the version shares with a snapshot or with the source
-// of a copy are counted too.
+// size returns the size of a version, with bytes shared with a snapshot or with the source of a copy.
 func (v *version) size() int64 {
 	if v == nil {
 		return 0

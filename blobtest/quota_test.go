@@ -13,8 +13,7 @@ import (
 // begun is the size of the container and the blob that newClient makes.
 const begun = 4<<10 + 4<<10 + 1<<10 + (len("application/octet-stream") + len("hello"))
 
-// MaxTotal is exact. The server stores a body that fits. It refuses a body with one more byte, and
-// then keeps no bytes reserved.
+// MaxTotal is exact: a body that fits is stored, and one with one more byte is refused and reserves nothing.
 func TestMaxTotal(t *testing.T) {
 	const other = account + "/box/other"
 	block, metadata := []string{"x-ms-blob-type", "BlockBlob"}, []string{"x-ms-meta-a", "b"}

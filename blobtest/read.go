@@ -38,8 +38,7 @@ func getBlob(c *call) (*reply, error) {
 	}
 	const wantsMD5 = "x-ms-range-get-content-md5"
 	sums := strings.EqualFold(c.header(wantsMD5), "true")
-	// The service computes the MD5 of a range of at most 4 MiB. The service does not compute the MD5
-	// of a whole blob.
+	// The service computes the MD5 of a range of at most 4 MiB, but not of a whole blob.
 	if sums && (!partial || last-first+1 > 4<<20) {
 		return nil, badHeader(c.r, wantsMD5)
 	}
@@ -63,8 +62,8 @@ func getBlob(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// addVersion adds the headers that every answer to a read has. The headers that addVersion adds
-// contain the entity tag, the time of the last change, the metadata and the state of the lease.
+// addVersion adds the headers that every answer to a read has: the entity tag, the time of the last
+// change, the metadata and the state of the lease.
 func (c *call) addVersion(rep *reply, r reading) {
 	c.describe(rep, r.etag, r.modified)
 	r.metadata.setHeaders(rep.header)
@@ -84,8 +83,8 @@ func getMetadata(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// parseRange parses the byte range of a read, which is bytes=first- or bytes=first-last. A range of
-// any other form is ignored. The header x-ms-range takes precedence over the header Range.
+// parseRange parses the byte range of a read, which is bytes=first- or bytes=first-last. A range of any
+// other form is ignored. The header x-ms-range takes precedence over the header Range.
 func (c *call) parseRange(size int64) (first, last int64, partial bool, err error) {
 	s := c.header("x-ms-range")
 	if s == "" {

@@ -9,11 +9,10 @@ import (
 	"slices"
 )
 
-// Reset deletes all containers and blobs, and creates the containers of [Options.Containers] again.
-// A blob that is created after Reset has no lease. Reset does not change the clock. The fencing
-// tokens of the leases continue to rise. The Handler can carry out a concurrent request before,
-// during or after the reset. If Reset returns an error, some containers and blobs might not be
-// deleted, and some containers might not be created.
+// Reset deletes all containers and blobs, and creates the containers of [Options.Containers] again. A
+// blob that is created later has no lease, but the fencing tokens continue to rise. The clock does not
+// change. A concurrent request can be carried out before, during or after the reset. If Reset returns an
+// error, some containers and blobs might not be deleted, and some containers might not be created.
 func (h *Handler) Reset(ctx context.Context) error {
 	h.mustBeMade()
 	for _, a := range h.accounts {
@@ -45,8 +44,7 @@ func (h *Handler) createContainers(ctx context.Context) error {
 	return nil
 }
 
-// ownCall returns a call that does not come from a client. The Handler uses its own calls to create
-// or delete containers.
+// ownCall returns a call of the Handler itself, with which it creates or deletes containers.
 func (h *Handler) ownCall(ctx context.Context, a *account, name string) *call {
 	c := h.newCall(ctx, &http.Request{Header: http.Header{}, URL: &url.URL{}})
 	c.account, c.kind, c.container = a, kindContainer, name

@@ -11,9 +11,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// A server starts with the containers of its options. A reset deletes all containers and blobs, and
-// creates the containers of the options again, without leases. A reset releases the whole quota and
-// does not move the clock.
+// A server starts with the containers of its options. A reset deletes all containers and blobs, and creates
+// those containers again, without leases. It releases the whole quota and does not move the clock.
 func TestReset(t *testing.T) {
 	o := blobtest.Options{Containers: []string{"jobs", "$root"}, MaxBody: 10_000, MaxBlob: 10_000, MaxTotal: 34_000}
 	c := newClient(t, o) // newClient also makes the container box and a blob

@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An account holds containers. The mutex protects the map and all data in it. A request that waits for the
-// authority holds a gate (see the type gates), and not the mutex.
+// An account holds containers. The mutex protects the map and all data in it. A request that waits for
+// the authority holds a gate (see the type gates), and not the mutex.
 type account struct {
 	name string
 	key  []byte
@@ -21,15 +21,14 @@ type account struct {
 	containers map[string]*container
 }
 
-// A container holds the attributes and the blobs of one Azure container. If a client deletes the container and
+// A container holds the attributes and the blobs of one Azure container. If a client deletes it and
 // creates it again, there is a new value, which a late request for the deleted one cannot change.
 type container struct {
 	attrs *attributes
 	blobs map[string]*entry
 }
 
-// attributes describe a container. The attributes of a container are never changed, only replaced
-// as a whole.
+// attributes describe a container. They are never changed, only replaced as a whole.
 type attributes struct {
 	etag     string
 	modified time.Time
@@ -37,23 +36,21 @@ type attributes struct {
 	public   string // public access, which the server returns but does not grant
 }
 
-// A findResult holds the existing resources that a request refers to. A field is nil if its resource
-// does not exist.
+// A findResult holds the existing resources that a request refers to. The others are nil.
 type findResult struct {
 	container *container
 	*attributes
 	entry *entry
 }
 
-// An entry holds all data under the name of a blob. An entry is never changed, only replaced as a
-// whole.
+// An entry holds all data under the name of a blob. It is never changed, only replaced as a whole.
 type entry struct {
 	current   *version // nil if there are only uncommitted blocks
 	blocks    []block  // uncommitted; if two blocks have the same ID, the later one is used
 	snapshots []*version
 }
 
-// A version is the content of a blob at one time. A version is never changed.
+// A version is the content of a blob at one time. It is never changed.
 type version struct {
 	etag     string
 	created  time.Time
@@ -77,7 +74,7 @@ type block struct {
 	data []byte
 }
 
-// segments are the content of a blob. The segments share memory with the blocks of the blob.
+// segments are the content of a blob. They share memory with its blocks.
 type segments [][]byte
 
 func (s segments) size() (n int64) {
@@ -104,7 +101,6 @@ func (s segments) slice(offset, size int64) (part segments) {
 	return part
 }
 
-// find returns the resources that exist under the names.
 func (a *account) find(container, blob string) (f findResult) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,8 +115,8 @@ func (f findResult) uncommittedVersion() *version {
 	return &version{etag: "0x0", created: f.modified, modified: f.modified, props: &properties{}}
 }
 
-// putEntry sets the entry of a blob, or removes the entry if e is nil. If the container b was deleted
-// or replaced in the meantime, putEntry does nothing and returns false.
+// putEntry sets the entry of a blob, or removes it if e is nil. If the container b was deleted or
+// replaced in the meantime, putEntry does nothing and returns false.
 func (a *account) putEntry(container string, b *container, blob string, e *entry) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -135,21 +131,20 @@ func (a *account) putEntry(container string, b *container, blob string, e *entry
 	return true
 }
 
-// newETag returns a new entity tag without quotes. No other version has this entity tag.
+// newETag returns a new entity tag without quotes, which no other version has.
 func (h *Handler) newETag() string {
 	return fmt.Sprintf("0x8DE%012X", h.etags.Add(1))
 }
 
-// LeaseName returns the name of the lease of a blob or, if blob is the empty string, of the container. The name
-// is account/container/blob. From [lease.MaxLabel] bytes on, a hash replaces its end. No two resources share a
+// LeaseName returns the name of the lease of a blob or, if blob is empty, of the container:
+// account/container/blob, with a hash as its end from [lease.MaxLabel] bytes on. No two resources share a
 // name.
 func LeaseName(account, container, blob string) string {
 	name := account + "/" + container
 	if blob != "" {
 		name += "/" + blob
 	}
-	// A name with a hash has exactly MaxLabel bytes. A name without a hash has fewer, so it never
-	// equals a name with a hash.
+	// A name with a hash has exactly MaxLabel bytes, and one without has fewer, so they are never equal.
 	if len(name) < lease.MaxLabel {
 		return name
 	}

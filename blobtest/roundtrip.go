@@ -9,15 +9,15 @@ import (
 	"strconv"
 )
 
-// RoundTrip implements [http.RoundTripper] without a network, so a test can use an SDK client in a bubble of
-// testing/synctest, in which a clock of [NewFastClock] with rate 1 runs with the time of the bubble:
+// RoundTrip implements [http.RoundTripper] without a network, so a test can use an SDK client in a bubble
+// of testing/synctest, in which a clock of [NewFastClock] with rate 1 runs with the time of the bubble:
 //
 //	options.Transport = &http.Client{Transport: handler}
 //
 // The URL must name the account exactly once: in the host, as name.blob.localhost does, or at the
-// beginning of the path. If the context of the request ends before the answer arrives, RoundTrip returns its
-// error, but the Handler continues with the request, for at most [Options.Timeout]. RoundTrip returns the names
-// of metadata in the canonical form of net/http.
+// beginning of the path. If the context of the request ends before the answer arrives, RoundTrip returns
+// its error, but the Handler continues with the request, for at most [Options.Timeout]. RoundTrip returns
+// the names of metadata in the canonical form of net/http.
 func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.mustBeMade()
 	body := r.Body
@@ -53,8 +53,8 @@ func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// canonicalHeader returns a copy of a header in which all names have the canonical form of net/http. A
-// client or a handler can spell names differently.
+// canonicalHeader returns a copy of a header, in which a client or a handler can spell names differently,
+// with all names in the canonical form of net/http.
 func canonicalHeader(sent http.Header) http.Header {
 	received := make(http.Header, len(sent))
 	for name, values := range sent {

@@ -39,8 +39,7 @@ func roundTrip(t *testing.T, client *http.Client, ctx context.Context, method, t
 	return res, string(text), nil
 }
 
-// An HTTP client over RoundTrip gets the same answers as over a network, and the answers have the
-// time of the bubble.
+// An HTTP client over RoundTrip gets the same answers as over a network, with the time of the bubble.
 func TestRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := blobtest.NewHandler(nil, &blobtest.Options{AllowAnyone: true, Containers: []string{"box"}, Clock: blobtest.NewFastClock(time.Now(), 1)})
@@ -85,8 +84,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// If the context of a client ends, the client gets the error of the context at once, but the
-// Handler still carries out the request.
+// If a client's context ends, it gets the error at once, but the Handler still carries out the request.
 func TestRoundTripOutlivesItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := blobtest.NewFastClock(time.Now(), 1)

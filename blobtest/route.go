@@ -19,8 +19,7 @@ type operation struct {
 	run          func(*call) (*reply, error)
 }
 
-// servedOperations lists the operations that the Handler serves on accounts, containers and blobs.
-// HEAD is served wherever GET is served.
+// servedOperations lists the operations on accounts, containers and blobs. HEAD is served wherever GET is.
 var servedOperations = []operation{
 	{http.MethodGet, kindService, "list", "l", "s", false, listContainers},
 	{http.MethodGet, kindSettings, "properties", "r", "s", false, getServiceProperties},
@@ -48,9 +47,8 @@ var servedOperations = []operation{
 	{http.MethodPut, kindBlob, "copy", "w", "o", false, abortCopy},
 }
 
-// route returns the operation of the request. If the Handler does not serve the operation, route
-// returns a failure. If the Handler serves other HTTP methods for the same kind of resource and the
-// same parameter comp, the failure lists these methods in the header Allow.
+// route returns the operation of the request, or a failure if it is not served, whose header Allow lists the
+// methods that are served for the same kind of resource and the same parameter comp.
 func (c *call) route() (*operation, error) {
 	method := c.r.Method
 	if method == http.MethodHead {
@@ -77,9 +75,8 @@ func (c *call) route() (*operation, error) {
 	return nil, badQuery(errQuery, "comp", c.query.Get("comp"), "The operation is not served.")
 }
 
-// unservedHeaders and unservedParameters list the headers and query parameters of features that the
-// Handler does not support. The Handler refuses a request with one of these headers or parameters,
-// because the Handler could carry out only a part of such a request.
+// unservedHeaders and unservedParameters belong to features that the Handler does not support. It refuses
+// a request with one of them, because it could carry out only a part of it.
 var unservedHeaders = byCanonicalName(
 	"x-ms-if-tags", "x-ms-source-if-tags", "x-ms-tags",
 	"x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-default-encryption-scope", "x-ms-structured-body",

@@ -9,9 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// admitSignature verifies a shared access signature. The signature of an account has the fields ss
-// and srt. The signature of a service has the field sr. The times in a signature are compared with
-// the server's clock, so a test can let a signature expire.
+// admitSignature verifies a shared access signature. That of an account has the fields ss and srt, and that
+// of a service the field sr. Its times are compared with the server's clock, so a test can let it expire.
 func (c *call) admitSignature(op *operation) error {
 	q := c.query
 	for _, name := range []string{"si", "skoid", "sktid", "saoid", "suoid", "ses"} {
@@ -55,7 +54,7 @@ func (c *call) admitSignature(op *operation) error {
 	return nil
 }
 
-// The following versions of the service added fields to the string that a client signs.
+// These versions of the service added fields to the string that a client signs.
 const (
 	versionHeaders   lease.Version = 2013_08_15 // rscc and the like
 	versionSlashBlob lease.Version = 2015_02_21 // the resource begins with /blob
@@ -77,8 +76,7 @@ func (c *call) accountText(v lease.Version) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// serviceText returns the string that the client signs for a shared access signature of a container, a
-// blob or a snapshot.
+// serviceText returns the string to sign for a shared access signature of a container, a blob or a snapshot.
 func (c *call) serviceText(v lease.Version) string {
 	q := c.query
 	resource := "/" + c.account.name + "/" + c.container
@@ -125,8 +123,7 @@ func (c *call) overrideHeaders(rep *reply) {
 	}
 }
 
-// checkTimes checks the field se, which holds the expiry time of a signature, and the optional field
-// st, which holds the start time.
+// checkTimes checks the field se, the expiry time of a signature, and the optional field st, its start time.
 func (c *call) checkTimes() error {
 	now := c.o.Clock.Now()
 	end, err := parseISO(c.query.Get("se"))
@@ -154,8 +151,7 @@ func parseISO(s string) (t time.Time, err error) {
 	return t, err
 }
 
-// checkSource checks the field spr, which restricts the protocol, and the field sip, which restricts
-// the address of the client.
+// checkSource checks the field spr, for the protocol, and the field sip, for the address of the client.
 func (c *call) checkSource() error {
 	if c.query.Get("spr") == "https" && !c.secure() {
 		return errProtocolScope
@@ -184,8 +180,7 @@ func (c *call) checkSource() error {
 	return nil
 }
 
-// checkAccountScope checks the field ss, which lists services, and the field srt, which lists types of
-// resources.
+// checkAccountScope checks the field ss, which lists services, and srt, which lists types of resources.
 func (c *call) checkAccountScope(op *operation) error {
 	if !strings.Contains(c.query.Get("ss"), "b") {
 		return errServiceScope
@@ -196,8 +191,7 @@ func (c *call) checkAccountScope(op *operation) error {
 	return nil
 }
 
-// resourceType returns the letter that the field srt of a signature must contain to permit the
-// operation.
+// resourceType returns the letter that the field srt of a signature must contain to permit the operation.
 func (c *call) resourceType(op *operation) string {
 	switch {
 	case op.resourceType != "":
@@ -210,8 +204,8 @@ func (c *call) resourceType(op *operation) string {
 	return "o"
 }
 
-// checkServiceScope checks the field sr of a signature: c for a container and its blobs, b for a blob, and bs for
-// a snapshot. On the container itself, c permits only List Blobs.
+// checkServiceScope checks the field sr of a signature: c for a container and its blobs, b for a blob,
+// and bs for a snapshot. On the container itself, c permits only List Blobs.
 func (c *call) checkServiceScope(op *operation) error {
 	sr := c.query.Get("sr")
 	switch {

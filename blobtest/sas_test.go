@@ -12,8 +12,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// signedClient makes a handler that needs signatures, with the container and the blob of newClient and a
-// snapshot of the blob.
+// signedClient makes a handler that needs signatures, with a container, a blob and a snapshot of the blob.
 func signedClient(t *testing.T) (c *client, snapshot string) {
 	t.Helper()
 	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: blobtest.NewClock(start)})
@@ -51,8 +50,7 @@ func accountSignature(t *testing.T, of ...string) string {
 	return q.Encode()
 }
 
-// serviceSignature returns a signature of a container (/box), a blob (/box/blob) or a snapshot, for the
-// version in sv.
+// serviceSignature signs a container (/box), a blob (/box/blob) or a snapshot, for the version in sv.
 func serviceSignature(t *testing.T, resource, snapshot string, of ...string) string {
 	t.Helper()
 	q := fields(of)
@@ -203,8 +201,7 @@ func TestCopyByAnother(t *testing.T) {
 	}
 }
 
-// The server verifies a signature in the address of a copy's source, even if the owner of the
-// account copies.
+// The server verifies a signature in the address of a copy's source, even if the account's owner copies.
 func TestSignatureOfACopySource(t *testing.T) {
 	c, _ := signedClient(t)
 	c.h.Clock().Advance(time.Second)
@@ -233,8 +230,8 @@ func TestSignatureOfACopySource(t *testing.T) {
 	}
 }
 
-// The server verifies the signature of the headers and the path as the client sent them. It accepts
-// both orders in which clients sort header names.
+// The server verifies the signature of the headers and the path as the client sent them. It accepts both
+// orders in which clients sort header names.
 func TestSharedKeyText(t *testing.T) {
 	const (
 		date = "Thu, 26 Jan 2012 23:30:18 GMT"

@@ -11,16 +11,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Server is a Handler that listens on a loopback port of its own, like an httptest.Server. Any
-// number of goroutines may call the methods of a Server. Create a Server with [NewServer], because
-// the methods of a zero Server panic.
+// A Server is a Handler that listens on a loopback port of its own, like an httptest.Server. Any number of
+// goroutines may call its methods. Create it with [NewServer], because the methods of a zero Server panic.
 type Server struct {
-	// URL is the endpoint of the account for SDK clients. An example is
-	// http://127.0.0.1:40127/devstoreaccount1.
+	// URL is the endpoint of the account for SDK clients, such as http://127.0.0.1:40127/devstoreaccount1.
 	URL string
 
-	// Account is the name of the account for SDK clients. If the Options have several accounts,
-	// Account is the one that comes first in alphabetical order.
+	// Account is the name of the account for SDK clients: of several, the first in alphabetical order.
 	Account string
 
 	// Key is the key of Account, in base64.
@@ -33,9 +30,9 @@ type Server struct {
 	served sync.WaitGroup
 }
 
-// NewServer starts a Server that uses the given authority, or one in memory, which runs on
-// [Options.Clock], if auth is nil. The default Clock moves only when [Server.Advance] is called. Close the
-// Server when the test is done. NewServer returns the errors of [NewHandler], and one if it cannot listen.
+// NewServer starts a Server that uses the given authority, or one in memory, which runs on [Options.Clock],
+// if auth is nil. The default Clock moves only when [Server.Advance] is called. Close the Server when the
+// test is done. NewServer returns the errors of [NewHandler], and one if it cannot listen.
 func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	h, err := NewHandler(auth, o)
 	if err != nil {
@@ -70,8 +67,8 @@ func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	return s, nil
 }
 
-// HTTPServer returns an [http.Server] that serves the Handler. The returned server limits the size of
-// headers, and has timeouts against slow clients.
+// HTTPServer returns an [http.Server] for the Handler, with a limit for headers and timeouts for slow
+// clients.
 func (h *Handler) HTTPServer() *http.Server {
 	h.mustBeMade()
 	return &http.Server{
@@ -86,17 +83,15 @@ func (h *Handler) HTTPServer() *http.Server {
 	}
 }
 
-// Serve accepts connections on l until s is closed or shut down, and then returns nil. If s.Serve
-// returns an error other than [http.ErrServerClosed], Serve returns that error. Unlike s.Serve,
-// Serve does the following:
+// Serve accepts connections on l until s is closed or shut down, and then returns nil. It returns any error
+// of s.Serve but [http.ErrServerClosed]. Unlike s.Serve, it does the following:
 //
 //   - It answers with the reason phrases of the service.
 //   - It sends headers in the case that the service uses.
 //   - It keeps the case of the names of metadata.
 //   - It carries out a request even if the client hangs up, until s is closed.
 //
-// Serve changes s.ConnContext, so s must not be serving yet. If l is a TLS listener, l must not
-// offer HTTP/2.
+// Serve changes s.ConnContext, so s must not be serving yet. A TLS listener l must not offer HTTP/2.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	h.mustBeMade()
 	s.ConnContext = reasonContext(s.ConnContext)
@@ -110,22 +105,21 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 // the authority runs on [Options.Clock], as one that the server creates itself does.
 func (s *Server) Advance(d time.Duration) { s.Clock().Advance(d) }
 
-// Lease returns the record of the lease of a blob in the account [Server.Account]. If blob is the
-// empty string, Lease returns the record of the container's lease. Lease changes nothing. After a
-// blob is deleted, the record of its lease stays until a new blob of that name is created.
+// Lease returns the record of the lease of a blob in [Server.Account] or, if blob is empty, of the
+// container, and changes nothing. The record of a deleted blob stays until a new blob of its name is
+// created.
 func (s *Server) Lease(ctx context.Context, container, blob string) (lease.Record, error) {
 	res, err := lease.Inspect(ctx, s.Authority(), s.LeaseName(container, blob))
 	return res.Record, err
 }
 
-// LeaseName returns the name of the lease of a blob in the account [Server.Account]. If blob is the
-// empty string, LeaseName returns the name of the container's lease.
+// LeaseName names the lease of a blob in [Server.Account] or, if blob is empty, of the container.
 func (s *Server) LeaseName(container, blob string) string {
 	return LeaseName(s.Account, container, blob)
 }
 
-// Close cancels the requests in progress, closes all connections and waits for the goroutines that
-// serve the connections. Close may be called more than once.
+// Close cancels the requests in progress, closes all connections and waits for the goroutines that serve
+// them. It may be called more than once.
 func (s *Server) Close() {
 	s.mustBeMade()
 	s.cancel()

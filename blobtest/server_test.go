@@ -55,10 +55,8 @@ func request(method, target string, h ...string) string {
 	return s + "\r\n"
 }
 
-// The reason phrase of an error is its text, also for HEAD. A response without an error keeps its
-// own phrase, even on the same connection.
-//
-// SPEC W6.
+// SPEC W6: the reason phrase of an error is its text, also for HEAD. A response without an error keeps
+// its own phrase, even on the same connection.
 func TestReasonPhrases(t *testing.T) {
 	s := newServer(t, &blobtest.Options{AllowAnyone: true})
 	_, r := dial(t, s, request("HEAD", "/box?restype=container")+
@@ -133,9 +131,8 @@ func TestHeaderSpelling(t *testing.T) {
 	}
 }
 
-// "Metadata names preserve the case with which they were created, but are case-insensitive when set
-// or read." The server sends the prefix in lower case, because some clients recognize only this
-// form.
+// "Metadata names preserve the case with which they were created, but are case-insensitive when set or
+// read." The server sends the prefix in lower case, because some clients recognize only this form.
 func TestMetadataSpelling(t *testing.T) {
 	s := newServer(t, &blobtest.Options{AllowAnyone: true})
 	const quote = "\nPUT /x HTTP/1.1\r\nx-ms-meta-lockid: 3\r\n\r\n" // a body that looks like a request
@@ -172,8 +169,7 @@ func TestMetadataSpelling(t *testing.T) {
 		}
 	}
 
-	// The names of a pipelined request are in lower case. A pipelined request does not use the case of
-	// the names in the previous request.
+	// The names of a pipelined request are in lower case, whatever their case in the previous request.
 	_, r := dial(t, s, request("PUT", "/box/one", "Content-Length", "0", "x-ms-blob-type", "BlockBlob", "x-ms-meta-Same", "1")+
 		request("PUT", "/box/two", "Content-Length", "0", "x-ms-blob-type", "BlockBlob", "x-ms-meta-SAME", "2")+
 		request("GET", "/box?restype=container&comp=list&include=metadata", "Connection", "close"))
@@ -288,10 +284,8 @@ func TestLimits(t *testing.T) {
 	c.must(201, "PUT", long+"?comp=lease", []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15"}, "")
 }
 
-// A name of the wrong length and a name with invalid characters have different errors, for every
-// method. If both the length and a character of a name are invalid, the error reports the length.
-//
-// SPEC W6.
+// SPEC W6: a name of the wrong length and a name with invalid characters have different errors, for every
+// method. If a name has both faults, the error reports the length.
 func TestNames(t *testing.T) {
 	const length, characters = "OutOfRangeInput", "InvalidResourceName"
 	c := newClient(t, blobtest.Options{})
@@ -337,7 +331,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// If the server does not support a request, it refuses the request and changes nothing.
+// The server refuses a request that it does not support, and changes nothing.
 func TestNotServed(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	for _, o := range []struct {
@@ -454,9 +448,9 @@ func TestServeOverTLS(t *testing.T) {
 	}
 }
 
-// A request outlives its client, but not its server. A request ends when the server closes the
-// connection, or at the deadline that a wrapping handler has set. The context of a request has the
-// values of the wrapping handler's context.
+// A request outlives its client, but not its server. It ends when the server closes the connection, or at
+// the deadline that a wrapping handler has set. Its context has the values of the wrapping handler's
+// context.
 func TestRequestsEndWithTheServer(t *testing.T) {
 	type key struct{}
 	for name, closes := range map[string]bool{"closed": true, "deadline": false} {
@@ -528,8 +522,7 @@ func TestLeaseNames(t *testing.T) {
 	}
 }
 
-// If a client sends a header twice, the server joins both values with a comma, as the client signs
-// them.
+// The server joins the values of a header that a client sends twice with a comma, as the client signs them.
 func TestRepeatedHeaders(t *testing.T) {
 	s := newServer(t, &blobtest.Options{AllowAnyone: true})
 	c := &client{t, s.Handler, today}

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// admitSharedKey verifies the header Authorization. The value of the header Authorization is
-// "SharedKey account:signature" or "SharedKeyLite account:signature". The age of the request is
-// ignored, because the client does not run on the server's clock.
+// admitSharedKey verifies the header Authorization, which is "SharedKey account:signature" or
+// "SharedKeyLite account:signature". The age of the request is ignored, because the client does not run
+// on the server's clock.
 func (c *call) admitSharedKey() error {
 	scheme, rest, ok := strings.Cut(c.header("Authorization"), " ")
 	name, sig, signed := strings.Cut(strings.TrimSpace(rest), ":")
@@ -37,8 +37,7 @@ func (c *call) admitSharedKey() error {
 	return nil
 }
 
-// verify reports whether sig is the signature of text. The comparison takes constant time, so a client
-// cannot guess the signature byte by byte.
+// verify checks a signature in constant time, so that a client cannot guess it byte by byte.
 func verify(key []byte, text, sig string) bool {
 	got, err := base64.StdEncoding.DecodeString(sig)
 	mac := hmac.New(sha256.New, key)
@@ -65,8 +64,7 @@ func (c *call) sharedKeyText(lite bool, order func(a, b string) int) string {
 	return strings.Join(lines, "\n") + "\n" + c.canonicalHeaders(order) + c.canonicalResource(lite)
 }
 
-// signedLength returns the Content-Length that is signed. Since version 2015-02-21, the length of an
-// empty body is signed as an empty string.
+// signedLength returns the Content-Length that is signed: since version 2015-02-21, "" for an empty body.
 func (c *call) signedLength() string {
 	n := c.header("Content-Length")
 	if n == "0" && c.version >= versionZeroLength {
@@ -75,9 +73,9 @@ func (c *call) signedLength() string {
 	return n
 }
 
-// Clients sort header names in one of two orders. The ordinal order compares bytes. The cultural
-// order ignores dashes and puts an underscore before digits, like the word sort of Windows. The two
-// orders differ only in the names of metadata.
+// Clients sort header names in one of two orders. The ordinal order compares bytes. The cultural order
+// ignores dashes and puts an underscore before digits, like the word sort of Windows. They differ only in
+// the names of metadata.
 var (
 	ordinal  = strings.Compare
 	cultural = func(a, b string) int { return strings.Compare(words.Replace(a), words.Replace(b)) }
@@ -104,8 +102,8 @@ func (c *call) canonicalHeaders(order func(a, b string) int) string {
 	return b.String()
 }
 
-// canonicalResource returns the part of the signed string that consists of the account, the path as
-// the client sent it, and the query parameters. Shared Key Lite signs only the parameter comp.
+// canonicalResource returns the part of the signed string that consists of the account, the path as the
+// client sent it, and the query parameters. Shared Key Lite signs only the parameter comp.
 func (c *call) canonicalResource(lite bool) string {
 	path, _, _ := strings.Cut(c.r.RequestURI, "?")
 	if i := strings.Index(path, "://"); i >= 0 { // absolute form

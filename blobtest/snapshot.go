@@ -8,8 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// snapshotBlob serves Snapshot Blob. Taking a snapshot does not change the blob, so the server checks
-// the lease as it does for a read.
+// snapshotBlob serves Snapshot Blob. It does not change the blob, so the lease is checked as for a read.
 func snapshotBlob(c *call) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {

@@ -8,14 +8,12 @@ import (
 	"sync"
 )
 
-// A spellingParser reads the bytes of a connection, and stores how the client spelled the names of
-// metadata in a request. The server needs a spellingParser, because net/http does not keep the case
-// of header names. The documentation says: "Metadata names preserve the case with which they were
-// created, but are case-insensitive when set or read."
+// A spellingParser reads the bytes of a connection, and stores how the client spelled the names of metadata
+// in a request, because net/http does not keep the case of header names. The documentation says: "Metadata
+// names preserve the case with which they were created, but are case-insensitive when set or read."
 //
-// A spellingParser parses the head of a request and then ignores all bytes until the request is
-// answered. The ignored bytes are the body of the request, or new requests that the client
-// pipelined. The server stores the metadata names of a pipelined request in lower case.
+// It parses the head of a request and then ignores all bytes until the request is answered: the body of the
+// request, or new requests that the client pipelined, whose names the server stores in lower case.
 type spellingParser struct {
 	mu      sync.Mutex
 	parsing bool              // the next bytes belong to a head, or come before a head
@@ -45,9 +43,9 @@ func (s *spellingParser) read(p []byte) {
 	}
 }
 
-// keepPart stores a part of a line: in the head of a request at most maxHead bytes, and while the parser looks
-// for a head only the last maxEnd bytes, which show whether the line is the first of a head. Such a line can be
-// very long, because it can contain a part of the body of an earlier request.
+// keepPart stores a part of a line: in the head of a request at most maxHead bytes, and while the parser
+// looks for a head only the last maxEnd bytes, which show whether the line is the first of a head. Such a
+// line can be very long, because it can contain a part of the body of an earlier request.
 func (s *spellingParser) keepPart(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)
@@ -74,9 +72,8 @@ func (s *spellingParser) readLine(line []byte) {
 	}
 }
 
-// beginAnswer prepares the parser for the next request. After the call, the parser looks for the head
-// of a request in every byte that it reads. The server must call beginAnswer before it writes each
-// part of an answer.
+// beginAnswer makes the parser look for the head of the next request in every byte that it reads. The
+// server must call it before it writes each part of an answer.
 func (s *spellingParser) beginAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,8 +81,7 @@ func (s *spellingParser) beginAnswer() {
 	clear(s.names)
 }
 
-// spellingOf returns a metadata name as the client spelled it in the request. The parameter ctx is the
-// context of the request. The given name must be in lower case.
+// spellingOf returns a metadata name, given in lower case, as the client spelled it in the request of ctx.
 func spellingOf(ctx context.Context, name string) string {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -99,9 +95,9 @@ func spellingOf(ctx context.Context, name string) string {
 	return name
 }
 
-// setHeaderCase changes the names of headers in an answer to the case that the service uses, for scripts that
-// search the output of curl. Without a server, it changes them to the canonical form of net/http, for
-// [http.Header.Get]. In a server other than that of Serve, it changes nothing.
+// setHeaderCase changes the names of headers in an answer to the case that the service uses, for scripts
+// that search the output of curl. Without a server, it changes them to the canonical form of net/http,
+// for [http.Header.Get]. In a server other than that of Serve, it changes nothing.
 func setHeaderCase(ctx context.Context, header http.Header) {
 	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
 	alone := ctx.Value(http.ServerContextKey) == nil

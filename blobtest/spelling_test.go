@@ -13,9 +13,9 @@ type sink struct{ net.Conn }
 
 func (sink) Write(p []byte) (int, error) { return len(p), nil }
 
-// The parser returns the names in the head of the request that is answered next, even if the head
-// arrives in pieces. It forgets the names when the answer is written. An interim answer such as 100
-// Continue does not count as an answer.
+// The parser returns the names in the head of the request that is answered next, even if it arrives in
+// pieces. It forgets them when the answer is written. An interim answer such as 100 Continue does not
+// count as an answer.
 func TestSpellingOfHeads(t *testing.T) {
 	const (
 		head  = "PUT / HTTP/1.1\r\nHost: x\r\nX-MS-META-LockID: 1\r\n\r\n"

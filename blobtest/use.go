@@ -6,8 +6,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A write describes a change of a blob. No other request can come between the check of the lease and
-// the change of the blob.
+// A write describes a change of a blob. No other request can come between it and the check of the lease.
 type write struct {
 	creates  bool // the blob need not exist
 	blocks   bool // the blob can have only uncommitted blocks
@@ -16,13 +15,12 @@ type write struct {
 	cond     conditions
 
 	// prepare checks everything that does not depend on the lease, and returns the change or a failure. If
-	// the lease of an existing blob does not admit the write either, the answer is the refusal of the lease.
+	// the lease of an existing blob does not admit the write either, its refusal is the answer.
 	prepare func(f findResult) (plan, error)
 }
 
-// A plan is a change of a blob that waits for the authority. When the authority has admitted the
-// change, writeBlob calls the function carryOut with the time at which the authority admitted the
-// change.
+// A plan is a change of a blob that waits for the authority. When it is admitted, writeBlob calls carryOut
+// with the time of the decision.
 type plan struct {
 	grows int64 // the number of bytes by which the entry grows
 
@@ -30,7 +28,6 @@ type plan struct {
 	carryOut func(now time.Time) (*entry, *reply)
 }
 
-// writeBlob carries out a write.
 func (c *call) writeBlob(w write) (*reply, error) {
 	if !c.snapshot.IsZero() {
 		return nil, badQuery(errInvalidQuery, "snapshot", c.query.Get("snapshot"), "A snapshot is read-only.")
@@ -76,9 +73,8 @@ func (c *call) writeBlob(w write) (*reply, error) {
 	return rep, nil
 }
 
-// admitCreation admits a request that creates a blob, and returns the time of the creation. A new
-// blob has no lease, so admitCreation refuses a request with a lease ID. Versions before 2013-08-15
-// ignore the lease ID.
+// admitCreation admits a request that creates a blob, and returns the time of the creation. It refuses a
+// lease ID, because a new blob has no lease, but versions before 2013-08-15 ignore the ID.
 func (c *call) admitCreation() (time.Time, error) {
 	if !c.id.IsZero() && c.version >= versionStrictLease {
 		return time.Time{}, c.refused(lease.ActionWrite, lease.Result{}, lease.ErrNotPresent)
@@ -108,10 +104,9 @@ type reading struct {
 	record lease.Record // zero for a snapshot
 }
 
-// readBlob reads a blob or a snapshot, if its lease and the conditions admit the read. "All GET
-// operations support a conditional lease parameter, where the operation only proceeds if the lease ID
-// included with the request is valid." If uncommitted is set, a blob with only uncommitted blocks is
-// read as an empty version.
+// readBlob reads a blob or a snapshot, if its lease and the conditions admit the read. "All GET operations
+// support a conditional lease parameter, where the operation only proceeds if the lease ID included with the
+// request is valid." If uncommitted is set, a blob with only uncommitted blocks is read as an empty version.
 func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 	cond, err := c.readConditions("")
 	if err != nil {
@@ -150,8 +145,7 @@ func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 	return r, cond.checkRead(r.etag, r.modified)
 }
 
-// admitSnapshot admits a request for a snapshot. A snapshot cannot be leased, so admitSnapshot
-// refuses a request with a lease ID.
+// admitSnapshot admits a request for a snapshot. It refuses a lease ID, because a snapshot cannot be leased.
 func (c *call) admitSnapshot(use lease.Action) error {
 	if _, err := lease.Step(lease.Record{}, lease.Request{Action: use, ID: c.id}, c.o.Clock.Now()); err != nil {
 		return c.refused(use, lease.Result{}, err)
@@ -159,8 +153,7 @@ func (c *call) admitSnapshot(use lease.Action) error {
 	return nil
 }
 
-// versionAt returns the snapshot that was taken at time t, or the blob itself if t is zero.
-// versionAt returns nil if there is no such snapshot or blob.
+// versionAt returns the snapshot taken at time t, or the blob itself if t is zero, or nil if there is none.
 func (e *entry) versionAt(t time.Time) *version {
 	if t.IsZero() {
 		return e.current

@@ -16,10 +16,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// The check of the lease and the change of the blob are one step. If a write was admitted but is
+// SPEC W2: the check of the lease and the change of the blob are one step. If a write was admitted but is
 // slow, it still comes before the writes of a client that breaks the lease and acquires it.
-//
-// SPEC W2.
 func TestOneStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := blobtest.NewClock(start)
@@ -80,18 +78,14 @@ func TestOneStep(t *testing.T) {
 		}
 		close(goOn)
 		wg.Wait()
-		// The order of the answers can differ from the order of the writes, but the content is that of
-		// the last write.
+		// The answers can come in another order than the writes, but the content is that of the last write.
 		if a := c.must(200, "GET", path, nil, ""); a.body != "new" || len(order) != 2 {
 			t.Errorf("%q after %v", a.body, order)
 		}
 	})
 }
 
-// A write that was admitted for a deleted container does not change a new container of the same
-// name.
-//
-// SPEC W2.
+// SPEC W2: a write admitted for a deleted container does not change a new container of the same name.
 func TestContainersHaveOneLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
@@ -122,9 +116,7 @@ func TestContainersHaveOneLife(t *testing.T) {
 	})
 }
 
-// If the outcome at the authority is unknown, the answer is a server error, and nothing is changed.
-//
-// SPEC W11.
+// SPEC W11: if the outcome at the authority is unknown, the answer is a server error, and nothing changes.
 func TestFaults(t *testing.T) {
 	clock := blobtest.NewClock(start)
 	real := lease.NewAuthority(memory.New(&memory.Options{Clock: clock}))

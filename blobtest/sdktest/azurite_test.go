@@ -14,8 +14,8 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// startAzurite starts Azurite on a free port and returns the endpoint of its account. Azurite ends
-// with the test, or with this process.
+// startAzurite starts Azurite on a free port and returns the endpoint of its account. Azurite ends with
+// the test, or with this process.
 func startAzurite(t testing.TB) string {
 	t.Helper()
 	preload, err := filepath.Abs("testdata/end-with-stdin.cjs")

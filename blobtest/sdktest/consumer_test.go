@@ -16,8 +16,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 )
 
-// A program that was written for the service works with the double. The program guards a counter in
-// metadata with a lease, and uses blocks, copies, snapshots and lists through the Azure SDK for Go.
+// A program that was written for the service works with the double. It guards a counter in metadata with
+// a lease, and uses blocks, copies, snapshots and lists through the Azure SDK for Go.
 func TestConsumer(t *testing.T) {
 	ctx := t.Context()
 	must := func(err error) {

@@ -26,8 +26,8 @@ type pair struct {
 	sas     string
 	double  func() (*blobtest.Server, error)
 
-	// turns limits how many sequences run at once, except those that wait. If Azurite had to answer
-	// too many requests at once, its answers would take longer than the leases last.
+	// turns limits how many sequences run at once, except those that wait. If Azurite had to answer too
+	// many requests at once, its answers would take longer than the leases last.
 	turns chan struct{}
 }
 
@@ -75,9 +75,8 @@ var errSlow = errors.New("the machine is too slow to compare")
 
 const maxLag = 2 * time.Second // less than the shortest wait, lease or break
 
-// run runs a sequence until its end, or until a difference after which the sides are in different
-// states. If the last step shows a known difference, run returns the name of this difference. If a
-// sequence was too slow, run repeats it.
+// run runs a sequence until its end, or until a difference after which the sides are in different states.
+// It returns the name of a known difference in the last step. It repeats a sequence that was too slow.
 func (p *pair) run(ctx context.Context, name string, ops []op) (last string, err error) {
 	for i := range 5 {
 		last, err = p.try(ctx, name+"-"+strconv.Itoa(i), ops)
@@ -231,8 +230,8 @@ func TestNamedDifferences(t *testing.T) {
 	})
 }
 
-// Random sequences of requests on blobs and on containers have the same outcome on both sides,
-// except for the known differences.
+// Random sequences on blobs and on containers have the same outcome on both sides, but for known
+// differences.
 func TestSequences(t *testing.T) {
 	t.Parallel()
 	seed := *seedFlag
@@ -270,7 +269,7 @@ func TestSequences(t *testing.T) {
 	t.Logf("seed %d; sequences by their last difference: %v", seed, counts)
 }
 
-// each runs all sequences at the same time, because the sequences mostly wait.
+// each runs all sequences at the same time, because they mostly wait.
 func each(t *testing.T, n int, f func(ctx context.Context, i int) error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

@@ -47,8 +47,7 @@ func sdk(t testing.TB, srv *blobtest.Server) *azblob.Client {
 	return client
 }
 
-// signature returns a shared access signature of an account, with all permissions. The signature is
-// valid for a day.
+// signature returns a shared access signature of an account, with all permissions, valid for a day.
 func signature(t testing.TB, account, key string) string {
 	t.Helper()
 	cred, err := azblob.NewSharedKeyCredential(account, key)

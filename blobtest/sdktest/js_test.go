@@ -65,8 +65,8 @@ func TestJavaScriptSDK(t *testing.T) {
 	}
 }
 
-// The JavaScript SDK trusts the certificate that the command made, acquires a lease over HTTPS, and gets the
-// properties of the account.
+// The JavaScript SDK trusts the certificate that the command made, acquires a lease over HTTPS, and gets
+// the properties of the account.
 func TestJavaScriptSDKOverTLS(t *testing.T) {
 	p := startProgram(t, "-tls")
 	cmd := exec.CommandContext(t.Context(), "node", "testdata/tls.mjs", modules, p.connection)

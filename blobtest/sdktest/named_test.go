@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A difference is a known difference between the double and Azurite, in which the double does what
-// the service does. The tests fail if there is a difference that is not known. They also fail if
-// the example of a known difference no longer shows the difference.
+// A difference is a known difference between the double and Azurite, in which the double does what the
+// service does. The tests fail if there is one that is not known, or if the example of a known one no longer
+// shows it.
 //
-// There are four kinds of evidence: a recording of the service that Microsoft's SDK teams published
-// (REC), a test of the SDK teams that runs against the service (TEST), documentation (DOC), and an
-// issue that shows an answer of the service (ISS).
+// There are four kinds of evidence: a recording of the service that Microsoft's SDK teams published (REC), a
+// test of the SDK teams that runs against the service (TEST), documentation (DOC), and an issue that shows
+// an answer of the service (ISS).
 type difference struct {
 	name     string
 	evidence string

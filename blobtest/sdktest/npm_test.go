@@ -18,8 +18,8 @@ var packages = []string{"@azure/storage-blob@12.31.0", "azurite@3.37.0"}
 // modules is the directory whose node_modules hold the packages.
 var modules string
 
-// TestMain installs the npm packages, once for all runs of a user. If node or npm is missing, the
-// tests fail, because a skipped test proves nothing.
+// TestMain installs the npm packages, once for all runs of a user. If node or npm is missing, the tests
+// fail, because a skipped test proves nothing.
 func TestMain(m *testing.M) {
 	var err error
 	if modules, err = install(); err != nil {
@@ -29,8 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// install returns a directory with the packages. The name of the directory contains the versions of
-// the packages. The directory gets its final name when it is complete.
+// install returns a directory with the packages, which is named after their versions once it is complete.
 func install() (string, error) {
 	if _, err := exec.LookPath("node"); err != nil {
 		return "", err

@@ -22,8 +22,7 @@ type op struct {
 	wait   time.Duration
 }
 
-// idOf returns a lease ID by its letter. The letter n stands for the ID of A in another format of a
-// GUID.
+// idOf returns a lease ID by its letter. The letter n stands for the ID of A in another format of a GUID.
 func idOf(letter string) string {
 	if letter == "n" {
 		return strings.ReplaceAll(idA, "-", "")

@@ -10,17 +10,15 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 )
 
-// Each control endpoint has one of the following paths. A path of the Blob protocol begins with the
-// name of an account. The name of an account cannot begin with an underscore, so no control path is
-// a path of the Blob protocol.
+// These are the paths of the control endpoints. A path of the Blob protocol begins with the name of an
+// account, which cannot begin with an underscore, so no control path is a path of the protocol.
 const (
 	clockPath = "/_clock"
 	resetPath = "/_reset"
 )
 
-// A control is an [http.Handler] that serves the control endpoints. A control passes every other
-// request on to the [blobtest.Handler]. Requests to the control endpoints need no signature, but
-// the endpoints refuse requests that a web page could send.
+// A control is an [http.Handler] for the control endpoints, which passes every other request on to the
+// [blobtest.Handler]. The endpoints need no signature, but refuse requests that a web page could send.
 type control struct {
 	double  *blobtest.Handler
 	trusted func(host string) bool
@@ -35,10 +33,9 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("Origin") != "":
 		http.Error(w, path+" refuses requests with the header Origin, which browsers send for a page", http.StatusForbidden)
 	case !c.trusted(r.Host):
-		// A malicious web site can make its own host name resolve to this machine. If a page of that site
+		// A malicious web site can make its own host name resolve to this machine. If one of its pages
 		// then sends a request to this machine, the browser considers it a request to the site itself,
-		// and can omit the header Origin. To detect a request of a malicious site, ServeHTTP also checks
-		// the Host.
+		// and can omit the header Origin. ServeHTTP therefore also checks the Host.
 		http.Error(w, path+" refuses the Host "+r.Host+": use an IP address, localhost or the host of -addr", http.StatusForbidden)
 	case path == clockPath:
 		serveClock(c.double.Clock(), w, r)
@@ -47,10 +44,9 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveClock answers a request with the time of the clock, as {"now":"..."}. A POST request first
-// moves the clock forward by the query parameter advance, which is a duration such as 15s or 1m. If
-// the new time is too late for the clock, serveClock moves the clock to the latest time that the
-// clock can show, and answers 400.
+// serveClock answers a request with the time of the clock, as {"now":"..."}. A POST request first moves the
+// clock forward by the query parameter advance, which is a duration such as 15s or 1m. If the new time is
+// too late for the clock, serveClock moves it to the latest time that it can show, and answers 400.
 func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:
@@ -78,8 +74,7 @@ func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
 	}{clock.Now()})
 }
 
-// serveReset deletes all containers and blobs. serveReset then creates the containers of -container
-// again.
+// serveReset deletes all containers and blobs, and creates the containers of -container again.
 func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")
@@ -93,12 +88,10 @@ func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// trustedHost returns a function that checks the header Host of a request. If only this machine can
-// reach the listener, the function returns true only for an IP address, localhost, a name that ends
-// in .localhost, and the host of addr. A malicious web site can make its own host name resolve to
-// this machine, and the function must return false for that name. If other machines can reach the
-// listener, the function returns true for every Host. The command does not know all names by which
-// other machines reach this machine.
+// trustedHost returns a function that checks the header Host of a request. If other machines can reach the
+// listener, it accepts every Host, because the command does not know all names of this machine. Otherwise it
+// accepts only an IP address, localhost, a name that ends in .localhost, and the host of addr, but not the
+// name of a malicious web site that resolves to this machine.
 func trustedHost(addr string, bound net.Addr) func(host string) bool {
 	own, _, _ := net.SplitHostPort(addr)
 	tcp, ok := bound.(*net.TCPAddr)

@@ -1,31 +1,31 @@
-// Command blobtest runs a test double of the Azure Blob service. A test can move the clock of the
-// leases. SDK clients of any language use the double with the emulator's account:
+// Command blobtest runs a test double of the Azure Blob service. A test can move the clock of its leases.
+// SDK clients of any language use it with the emulator's account:
 //
 //	go run github.com/fencedlease/lease/blobtest/cmd/blobtest -clock manual
 //
-// The command prints a connection string for every account, and then logs a line for every request.
-// While the command runs, a test can control it through two addresses:
+// The command prints a connection string for every account, and then logs a line for every request. While
+// it runs, a test can control it through two addresses:
 //
 //	curl http://127.0.0.1:10000/_clock                         # show the time
 //	curl -X POST 'http://127.0.0.1:10000/_clock?advance=15s'   # move the clock
 //	curl -X POST http://127.0.0.1:10000/_reset                 # delete all containers and blobs
 //
-// If the command listens on all interfaces, it prints the address for other machines and
-// containers, and then addresses of the loopback interface for clients on the same machine.
+// If the command listens on all interfaces, it prints the address for other machines and containers, and
+// then addresses of the loopback interface for clients on the same machine.
 //
-// Requests to the two control addresses need no signature, but a web page in a browser cannot send
-// them: the header Origin is refused. If the command listens only on the loopback interface, their Host
-// must be an IP address, localhost, a name that ends in .localhost, or the host of -addr.
+// Requests to the two control addresses need no signature, but a web page in a browser cannot send them:
+// the header Origin is refused. If the command listens only on the loopback interface, their Host must be
+// an IP address, localhost, a name that ends in .localhost, or the host of -addr.
 //
-// Requests for containers and blobs need a signature. SDK clients sign their requests, and curl does
-// not. With -allow-anyone, requests need no signature, and the command does not verify bearer tokens.
+// Requests for containers and blobs need a signature. SDK clients sign their requests, and curl does not.
+// With -allow-anyone, requests need no signature, and bearer tokens are not verified.
 //
 // Some clients, such as hashicorp/go-azure-sdk, which Terraform uses, sign requests to the emulator's
 // account in a way that the Blob service does not accept, and get the status 403. They work with every
 // account that has another name: see -account.
 //
-// The Date header of each answer shows the time of this command's clock. Some clients, such as
-// rclone, warn if the Date differs from their own time.
+// The Date header of each answer shows the time of this command's clock. Some clients, such as rclone,
+// warn if it differs from their own time.
 //
 // With -tls the command makes a self-signed certificate and writes it to a file, whose name it prints and
 // which it removes when it ends. The certificate covers localhost, 127.0.0.1, ::1, the host of -addr, the
@@ -86,9 +86,8 @@ func main() {
 	}
 }
 
-// message returns the error message that the command prints for err. The error message begins with
-// the name of the command. If err names a field of [blobtest.Options], the error message names the
-// flag that sets this field.
+// message returns the error message for err. It begins with the name of the command, and has the name of a
+// flag in place of a field of [blobtest.Options].
 func message(err error) string {
 	text := strings.TrimPrefix(err.Error(), "blobtest: ")
 	if bad := (*lease.FieldError)(nil); errors.As(err, &bad) {
@@ -98,8 +97,7 @@ func message(err error) string {
 	return "blobtest: " + text
 }
 
-// flagNames replaces the names of fields of [blobtest.Options] in an error text with the names of the
-// flags that set these fields.
+// flagNames replaces the names of fields of [blobtest.Options] by the names of the flags that set them.
 var flagNames = strings.NewReplacer("Options.", "", "Accounts", "-account", "Containers", "-container",
 	"MaxBody", "-max-body", "MaxBlob", "-max-blob", "MaxTotal", "-max-total", "Timeout", "-timeout")
 
@@ -115,7 +113,7 @@ type settings struct {
 	certificate string // file of the certificate that was made for this run
 }
 
-// run serves until the context is done. run writes the output for programs to out, and logs to log.
+// run serves until the context is done. It writes the output for programs to out, and logs to log.
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	s, err := parse(args, log)
 	if err != nil {
@@ -142,7 +140,6 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	return serve(ctx, h, l, trustedHost(s.addr, bound))
 }
 
-// parse parses the flags.
 func parse(args []string, log io.Writer) (*settings, error) {
 	flags := flag.NewFlagSet("blobtest", flag.ContinueOnError)
 	flags.SetOutput(log)
@@ -196,7 +193,7 @@ func parse(args []string, log io.Writer) (*settings, error) {
 	return s, nil
 }
 
-// withPort returns addr. If addr has no port, the emulator's port is added.
+// withPort returns addr, with the emulator's port if it has none.
 func withPort(addr string) string {
 	if _, _, err := net.SplitHostPort(addr); err == nil {
 		return addr
@@ -204,8 +201,8 @@ func withPort(addr string) string {
 	return net.JoinHostPort(strings.Trim(addr, "[]"), "10000")
 }
 
-// usableAddress returns the address to which clients on this machine connect. Clients cannot connect
-// to an address such as 0.0.0.0, so usableAddress replaces it with a loopback address.
+// usableAddress returns the address to which clients on this machine connect. They cannot connect to an
+// address such as 0.0.0.0, so it is replaced with a loopback address.
 func usableAddress(addr string, bound net.Addr) string {
 	tcp, ok := bound.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -218,8 +215,8 @@ func usableAddress(addr string, bound net.Addr) string {
 	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }
 
-// remoteAddress returns the address to which clients on other machines connect if the listener is
-// bound to all interfaces. Otherwise, or if this machine has no name, it returns "".
+// remoteAddress returns the address to which clients on other machines connect if the listener is bound
+// to all interfaces. Otherwise, or if this machine has no name, it returns "".
 func remoteAddress(bound net.Addr) string {
 	tcp, ok := bound.(*net.TCPAddr)
 	name, err := os.Hostname()
@@ -249,7 +246,7 @@ func serve(ctx context.Context, h *blobtest.Handler, l net.Listener, trusted fun
 	return errors.Join(err, <-served)
 }
 
-// parseClock returns the rate of a clock. The rate is 1 for the mode real, and 0 for the mode manual.
+// parseClock returns the rate of a clock: 1 for the mode real, and 0 for the mode manual.
 func parseClock(mode string) (rate float64, err error) {
 	switch mode {
 	case "real":
@@ -264,8 +261,8 @@ func parseClock(mode string) (rate float64, err error) {
 	return rate, nil
 }
 
-// announce prints the addresses for clients. The connection strings are sorted by account name. The
-// string remote is the address for other machines, or empty.
+// announce prints the addresses for clients, and the connection strings in the order of account names.
+// The string remote is the address for other machines, or empty.
 func (s *settings) announce(out io.Writer, addr, remote string) {
 	accounts, scheme := s.Accounts, "http"
 	if accounts == nil {

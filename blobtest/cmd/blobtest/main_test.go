@@ -91,8 +91,8 @@ func (p *program) do(status int, method, url string, h ...string) *http.Response
 	return p.send(status, method, url, "", h...)
 }
 
-// send sends a request with a body, and with headers by name and value in turn. send stores the
-// body of the answer in the header X-Body of the answer.
+// send sends a request with headers by name and value in turn. The header X-Body gets the body of the
+// answer.
 func (p *program) send(status int, method, url, body string, h ...string) *http.Response {
 	p.t.Helper()
 	r, err := http.NewRequestWithContext(p.t.Context(), method, url, strings.NewReader(body))
@@ -267,8 +267,7 @@ func TestDefaultPort(t *testing.T) {
 
 var version = []string{"x-ms-version", "2025-11-05"}
 
-// Every account has the containers of -container from the start, and again after a reset. A reset
-// deletes all other data.
+// Every account has the containers of -container from the start, and after a reset, which deletes the rest.
 func TestContainersAndReset(t *testing.T) {
 	p := start(t, "-container", "jobs", "-container", "$root", "-account", "one:a2V5", "-account", "two:a2V5", "-allow-anyone", "-quiet", "-clock", "manual")
 	base := p.endpoint[:strings.LastIndex(p.endpoint, "/")]
@@ -300,8 +299,7 @@ func TestLimitFlags(t *testing.T) {
 	}
 }
 
-// A page in a browser cannot move the clock or reset the double. A page whose own host name
-// resolves to this machine cannot do so either.
+// A page in a browser cannot control the double, not even one whose host name resolves to this machine.
 func TestControlRefusesPages(t *testing.T) {
 	p := start(t, "-clock", "manual", "-container", "box", "-allow-anyone", "-quiet")
 	base, _ := strings.CutSuffix(p.clock, clockPath)
@@ -326,8 +324,8 @@ func TestControlRefusesPages(t *testing.T) {
 	}
 }
 
-// On the loopback interface, Host must be a name of this machine. If other machines can connect,
-// the command accepts every Host, because it does not know all names of this machine.
+// On the loopback interface, Host must be a name of this machine. If other machines can connect, the
+// command accepts every Host, because it does not know all names of this machine.
 func TestHosts(t *testing.T) {
 	for _, o := range []struct {
 		bound, addr, host string
@@ -401,9 +399,8 @@ func TestGivenCertificate(t *testing.T) {
 	}
 }
 
-// After an interrupt, the command waits for a client that is in the middle of a request, and for a
-// client that has sent nothing. If such a client does not finish, the command still ends, and
-// reports no error.
+// After an interrupt, the command waits for a client that is in the middle of a request, and for one that
+// has sent nothing. If these do not finish, the command still ends, and reports no error.
 func TestInterruptedRequests(t *testing.T) {
 	for name, sent := range map[string]string{
 		"nothing":        "",
