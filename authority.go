@@ -6,81 +6,74 @@ import (
 	"time"
 )
 
-// An Authority grants leases. An Authority is the interface between the holders of leases and the
-// places where leases are stored. A session.Session holds a lease of any Authority. Package leasetest
-// has tests for every Authority. Package blobtest serves an Authority over HTTP. [NewAuthority] makes
-// an Authority from a [Store].
+// An Authority grants leases. It is the interface between the holders of leases and the places where leases
+// are stored. A session.Session holds a lease of any Authority. [NewAuthority] makes one from a [Store],
+// package leasetest has tests for every Authority, and package blobtest serves one over HTTP.
 //
-// Do must be safe for concurrent use by several goroutines. An Authority may also implement the
-// optional interfaces [Watcher] and [Lister].
+// An Authority may also implement the optional interfaces [Watcher] and [Lister].
 type Authority interface {
-	// Do carries out one request on the lease with the given name. There are three outcomes:
+	// Do carries out one request on the lease with the given name. It must be safe for concurrent use by
+	// several goroutines. There are three outcomes:
 	//
 	//   - Granted: the error is nil. The Result has the record after the action.
-	//   - Refused: the error is an [*OpError] that wraps a [Code]. If an argument is bad, the
-	//     OpError wraps a [*FieldError] with a Code. A refused request has not changed the lease
-	//     and never will. However, if the record exceeded the limits of the authority, the
-	//     authority might have shortened the record. If [Code.Refusal] reports true for the Code,
-	//     the Result has the record that led to the refusal. An authority that does not disclose
-	//     this record returns a Result whose Now is zero.
-	//   - Unknown: any other error. The authority might have carried out the request, or might still
-	//     carry it out.
+	//   - Refused: the error is an [*OpError] that wraps a [Code], or for a bad argument a [*FieldError]
+	//     with a Code. The request has not changed the lease and never will, except that the authority
+	//     might have shortened a record that exceeded its limits. If [Code.Refusal] reports true for the
+	//     Code, the Result has the record that led to the refusal. If the authority does not disclose it,
+	//     Result.Now is zero.
+	//   - Unknown: any other error. The authority might have carried out the request, or still do so.
 	//
-	// Do must return soon after ctx ends, even if the database or service behind the Authority does
-	// not answer. If Do stops waiting for the answer because ctx has ended, the outcome of the
-	// request is unknown. If ctx is done before the call, Do sends no request.
+	// Do must return soon after ctx ends, even if the database or service behind the Authority does not
+	// answer. The outcome is then unknown. If ctx is done before the call, Do sends no request.
 	Do(ctx context.Context, name string, req Request) (Result, error)
 }
 
 // A Result is the state of a lease at the moment when the authority decided a request.
 type Result struct {
-	// If the request was granted, Record is the record after the action. If the request was refused,
-	// Record is the record that led to the refusal. Record.State is the state at the time of the
-	// decision (see [Record.At]).
+	// Record is the record after the action if the request was granted, or else the record that led to the
+	// refusal. Record.State is the state at the time of the decision (see [Record.At]).
 	Record Record
 
-	// Now holds the time of the decision, on the clock of the authority. If Now is zero, the other
-	// fields have no meaning.
+	// Now is the time of the decision, on the authority's clock. If zero, the other fields mean nothing.
 	Now time.Time
 
-	// MinRemaining is a lower bound on the time for which the lease stays locked under Record.ID,
-	// counted from the sending of the request. A later request can still end or shorten the lease,
-	// or change its ID. MinRemaining is 0 if the lease is not locked, and Infinite for an infinite
-	// lease.
+	// MinRemaining is a lower bound on the time for which the lease stays locked under Record.ID, counted
+	// from the sending of the request. A later request can still end or shorten the lease, or change its
+	// ID. MinRemaining is 0 if the lease is not locked, and Infinite for an infinite lease.
 	MinRemaining time.Duration
 }
 
-// MaxRemaining returns an upper bound on the time for which the lease stays locked, counted from
-// the arrival of the answer. The bound holds if the holder sends no other request. MaxRemaining
-// returns 0 if the lease is not locked, and Infinite for an infinite lease.
+// MaxRemaining returns an upper bound on the time for which the lease stays locked, counted from the
+// arrival of the answer, if the holder sends no other request. It returns 0 if the lease is not locked, and
+// Infinite for an infinite lease.
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
 // Break breaks the lease with the given name, and returns how long it stays locked. The caller need not
-// know the lease ID. The holder keeps the lease for the period p or for the time that is left, whichever
-// is shorter. With the zero Period, a finite lease runs until its end, and an infinite one ends at once.
+// know the lease ID. The holder keeps the lease for the period p or for the time that is left, whichever is
+// shorter. With the zero Period, a finite lease runs until its end, and an infinite one ends at once.
 //
 // A session.Session learns of the break from the answer to its next request, at most one RenewInterval
-// later, or as soon as the record changes with session.Options.Watch. If p ends before that, the lease is
+// later, or with session.Options.Watch as soon as the record changes. If p ends before that, the lease is
 // unlocked while its holder still believes that it has it. The contexts of WhileHeld and Run end one
-// StopWindow before the lease ends. For the work to have time between the OnBreaking handlers and the
-// end of its context, p must be at least
+// StopWindow before the lease ends. To leave time for the work between the OnBreaking handlers and the end
+// of its context, p must be at least
 //
 //	RenewInterval + 2 RequestTimeout + StopWindow + the time for the work
 //
-// which is 25 s plus the time for the work with the defaults. The RequestTimeouts allow for a slow
-// renewal: the Session learns of the break later, and counts the remaining time from the sending of the
-// renewal. If a renewal fails, it learns of the break still later. With Watch, which costs a read, a third
+// which is 25 s plus the time for the work with the defaults. The RequestTimeouts allow for a slow renewal:
+// the Session learns of the break later, and counts the remaining time from the sending of the renewal. If
+// a renewal fails, it learns of the break still later. With Watch, which costs a read, a third
 // RequestTimeout takes the place of RenewInterval, unless the watch fails.
 //
-// Over a store without a clock of its own, p counts from the last time at which the Session knew its
-// record to be unchanged. The sum allows for this without Watch. With Watch, add a fifteenth of Duration,
-// and at most 4 s, over etcdlease, kubelease and natslease, and RenewInterval over another such store.
+// Over a store without a clock of its own, p counts from the last time at which the Session knew its record
+// to be unchanged. The sum allows for this without Watch. With Watch, add a fifteenth of Duration, at most
+// 4 s, over etcdlease, kubelease and natslease, and RenewInterval over another such store.
 //
 // A break never makes a lease longer. If renewals have succeeded, at least Duration - RenewInterval -
 // RequestTimeout is left when it is broken. A longer grace needs a longer Duration.
 //
-// Break returns the error of [Authority.Do], which wraps [ErrNotPresent] if the lease is Available. If a
-// is nil, it returns a [*FieldError]. If ctx is nil, it panics.
+// Break returns the error of [Authority.Do], which wraps [ErrNotPresent] if the lease is Available. If a is
+// nil, it returns a [*FieldError]. If ctx is nil, it panics.
 func Break(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
 	if ctx == nil {
 		panic("lease: Break: the context must not be nil")
@@ -95,9 +88,8 @@ func Break(ctx context.Context, a Authority, name string, p Period) (left time.D
 	return res.MaxRemaining(), nil
 }
 
-// Inspect returns the state of the lease with the given name, and does not change the lease.
-// Inspect returns the error of [Authority.Do]. If the Authority a is nil, Inspect returns a
-// [*FieldError]. If ctx is nil, Inspect panics.
+// Inspect returns the state of the lease with the given name, and does not change the lease. It returns the
+// error of [Authority.Do], or a [*FieldError] if a is nil. If ctx is nil, it panics.
 func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 	if ctx == nil {
 		panic("lease: Inspect: the context must not be nil")
@@ -108,21 +100,17 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 	return a.Do(ctx, name, Request{Action: ActionRead})
 }
 
-// NewAuthority returns an Authority over the store s. For each request, the Authority calls
-// [Store.Load] and decides the request as [Decide] does. If the new record must be stored, the
-// Authority calls [Store.Swap]. If Swap returns [ErrConflict], the Authority tries again until the
-// context is done.
+// NewAuthority returns an Authority over the store s. For each request, the Authority calls [Store.Load],
+// decides as [Decide] does, and calls [Store.Swap] if the new record must be stored. If Swap returns
+// [ErrConflict], the Authority tries again until the context is done.
 //
-// The Authority caches no records between calls. Every answer of the Authority is based on a record
-// that was read or written during the call. With a cache, a request that writes nothing could be
-// answered from a stale record, because only Swap detects a stale record.
+// The Authority keeps no cache. Each answer is based on a record that was read or written during the call.
+// From a cache, a request that writes nothing could get a stale answer, because only Swap detects that.
 //
-// If s is a [Limiter], the Authority checks every request against the Limits of s. If a stored
-// record has more time left than the Limits allow, the Authority shortens that time to the longest
-// allowed duration. The Authority counts the shortened time from the first valid request for the
-// lease that is not a read ([ActionRead]). A read does not fix the new end of the lease, because a
-// read stores nothing. If s is a [Watcher], so is the Authority. If s is a [Lister], so is the
-// Authority.
+// If s is a [Limiter], the Authority checks every request against the Limits of s. If a stored record has
+// more time left than they allow, the Authority shortens that time to the longest allowed one, counted from
+// the first valid request for the lease that is not a read ([ActionRead]). A read does not fix the new end
+// of the lease, because it stores nothing. If s is a [Watcher] or a [Lister], so is the Authority.
 //
 // NewAuthority panics if s is nil, or if [Limits.Validate] returns an error for the Limits of s.
 func NewAuthority(s Store) Authority {
@@ -193,9 +181,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		write, refusal := a.limits.decide(&next, req, old.Now)
 		if refusal != 0 || !write {
 			if write {
-				// The record had more time left than the limits allow. Store the shortened record
-				// even though the request is refused. If Swap fails, the next request for the lease
-				// shortens the record again.
+				// The record had more time left than the limits allow. Store the shortened record even
+				// though the request is refused. If Swap fails, the next request shortens it again.
 				_, _ = a.store.Swap(ctx, name, old, next)
 			}
 			res.show(&next, old.Now, old.Uncertainty)
@@ -206,8 +193,7 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		}
 		swapped, err := a.store.Swap(ctx, name, old, next)
 		if err == nil {
-			// The Result describes the lease at the time of the commit, and not at the earlier time at
-			// which the record was loaded.
+			// The Result describes the lease at the time of the commit, not of the earlier load.
 			swapped.Record.pass(swapped.Now)
 			res.show(&swapped.Record, swapped.Now, swapped.Uncertainty)
 			return nil

@@ -13,8 +13,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A fakeStore keeps one snapshot for each name, records the calls, and runs a function of the test
-// before each call.
+// A fakeStore keeps one snapshot for each name, records the calls, and runs a test's function before each.
 type fakeStore struct {
 	mu          sync.Mutex
 	kept        map[string]lease.Snapshot
@@ -94,8 +93,7 @@ var (
 	leasedA  = lease.Record{State: lease.Leased, ID: ids["A"], Owner: "one", Duration: time.Minute, Until: noon.Add(time.Minute), Epoch: 7}
 )
 
-// do carries out a request on the lease named "a". It checks which calls of the store the request
-// took, and which code it returned.
+// do carries out a request on the lease named "a". It checks the calls of the store and the returned code.
 func do(t *testing.T, s *fakeStore, auth lease.Authority, req lease.Request, calls string, code lease.Code) lease.Result {
 	t.Helper()
 	res, err := auth.Do(t.Context(), "a", req)
@@ -140,8 +138,7 @@ func TestAuthority(t *testing.T) {
 	if got := do(t, s, auth, renewA, "load swap", 0); got != want {
 		t.Errorf("renewed: %+v", got)
 	}
-	// The authority writes a renewal even if the record stays the same, because the write confirms
-	// the record.
+	// The authority writes a renewal even if the record stays the same, to confirm it.
 	if got := do(t, s, auth, renewA, "load swap", 0); got != want {
 		t.Errorf("renewed at the same time: %+v", got)
 	}
@@ -227,8 +224,8 @@ func TestUncertainty(t *testing.T) {
 	}
 }
 
-// SPEC A4, S1: after a conflict, the authority decides the request again. It decides from the
-// snapshot that came with the conflict, or from a new load.
+// SPEC A4, S1: after a conflict, the authority decides the request again, from the snapshot that came with
+// the conflict, or from a new load.
 func TestConflicts(t *testing.T) {
 	for shows, calls := range map[bool]string{true: "load swap", false: "load swap load"} {
 		s := newStore(lease.Record{Epoch: 6})
@@ -262,8 +259,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// SPEC A1, A3: after an error of Swap that is not ErrConflict, the outcome is unknown, and the
-// authority does not retry.
+// SPEC A1, A3: after an error of Swap that is not ErrConflict, the outcome is unknown, and no retry follows.
 func TestUnknownOutcomes(t *testing.T) {
 	broken := errors.New("connection lost")
 	for name, set := range map[string]func(*fakeStore){
@@ -351,8 +347,8 @@ type limitedStore struct {
 
 func (s limitedStore) Limits() lease.Limits { return s.limits }
 
-// SPEC A7: if a record claims more time than the limits allow, the authority shortens the record
-// and writes it. The shortened time begins at the request.
+// SPEC A7: if a record claims more time than the limits allow, the authority shortens it and writes it. The
+// shortened time begins at the request.
 func TestHostileRecords(t *testing.T) {
 	minute := lease.Limits{MaxDuration: time.Minute, MaxPeriod: time.Minute}
 	hostile := leasedA

@@ -23,8 +23,7 @@ func limits() *rapid.Generator[lease.Limits] {
 	})
 }
 
-// bounded returns the record r at the time now, shortened to the limits. It also reports whether
-// the end of r was moved to an earlier time.
+// bounded returns the record r at the time now, shortened to the limits, and whether this moved its end.
 func bounded(r lease.Record, l lease.Limits, now time.Time) (lease.Record, bool) {
 	r = r.At(now)
 	infinite, was := r.Duration == lease.Infinite, r.Until
@@ -41,9 +40,9 @@ func bounded(r lease.Record, l lease.Limits, now time.Time) (lease.Record, bool)
 	return r, !r.Until.Equal(was)
 }
 
-// SPEC A7, M18: Decide checks the arguments, lets time pass, applies the limits and calls Step, in
-// this order. Decide reports that the record must be written in three cases: the record changes, a
-// renewal is granted, or a request other than a read finds a record that claims too much time.
+// SPEC A7, M18: Decide checks the arguments, lets time pass, applies the limits and calls Step, in this
+// order. The record must be written in three cases: it changes, a renewal is granted, or a request other
+// than a read finds a record that claims too much time.
 func TestDecide(t *testing.T) {
 	granted, refused, bad, cut := 0, 0, 0, 0
 	property := func(t *rapid.T) {
@@ -78,8 +77,7 @@ func TestDecide(t *testing.T) {
 			t.Fatalf("%v of %+v gives %+v, %v; write is %v", req.Action, r, next, err, write)
 		}
 	}
-	// One call of rapid.Check draws a hundred cases, and a hundred cases do not always include all
-	// four outcomes.
+	// One call of rapid.Check draws a hundred cases, which do not always include all four outcomes.
 	for range 50 {
 		rapid.Check(t, property)
 		if t.Failed() || min(granted, refused, bad, cut) > 0 {
@@ -110,9 +108,8 @@ func (failingSwap) Swap(context.Context, string, lease.Snapshot, lease.Record) (
 	return lease.Snapshot{}, errors.New("cannot write")
 }
 
-// If a record claims too much time and the shortened record cannot be written, a refusal is still
-// valid. The outcome of a grant is then unknown, because its answer would show an end that is not
-// stored.
+// If a record claims too much time and its shortened form cannot be written, a refusal is still valid. The
+// outcome of a grant is then unknown, because its answer would show an end that is not stored.
 func TestClaimThatCannotBeWritten(t *testing.T) {
 	s := newStore(lease.Record{State: lease.Leased, ID: ids["A"], Duration: time.Hour, Until: noon.Add(time.Hour), Epoch: 1})
 	a := lease.NewAuthority(failingSwap{s})

@@ -1,22 +1,21 @@
-// Package lease defines leases. A lease is temporary, exclusive permission to use something. An
-// authority grants the lease to one holder at a time. A lease of finite duration ends by itself if
-// its holder does not renew it.
+// Package lease defines leases. A lease is temporary, exclusive permission to use something. An authority
+// grants it to one holder at a time. A lease of finite duration ends by itself if its holder does not renew
+// it.
 //
-// The library makes three promises, and each promise has its own conditions.
+// The library makes three promises, each with its own conditions.
 //
-//  1. At the authority, at most one lease ID is in force at any instant of the authority's time.
-//     The store must be linearizable and must keep every write that it acknowledged. If the store
-//     has no clock, an instant is a point in the order of the writes to the store.
-//  2. At the holder, CheckAlive() == true means that the authority still keeps the lock for this
-//     holder. The rates of the holder's clock and the authority's clock must not differ by more
-//     than a stated bound. No clock may be suspended or stepped. No other caller may end the lease
-//     before the holder expects it to end, whether by a break, by a take-over, or by a release or a
-//     change with the holder's ID. The store must not lose a record.
-//  3. At the resource, after a write with a newer fencing token, no write with an older token is
-//     accepted. The promise at the resource has one condition: all writers share one guard, which
-//     is stored with the data. Package fencing provides guards. Only the promise at the resource
-//     protects data, because a process can pause between its check and its write for longer than
-//     any lease lasts.
+//  1. At the authority, at most one lease ID is in force at any instant of the authority's time. The store
+//     must be linearizable and must keep every write that it acknowledged. If it has no clock, an instant
+//     is a point in the order of the writes to it.
+//  2. At the holder, CheckAlive() == true means that the authority still keeps the lock for this holder.
+//     The rates of the holder's clock and the authority's clock must not differ by more than a stated
+//     bound. No clock may be suspended or stepped. No other caller may end the lease before the holder
+//     expects it to end, whether by a break, by a take-over, or by a release or a change with the holder's
+//     ID. The store must not lose a record.
+//  3. At the resource, after a write with a newer fencing token, no write with an older token is accepted.
+//     The one condition is that all writers share one guard, which is stored with the data. Package fencing
+//     provides guards. Only this promise protects data, because a process can pause between its check and
+//     its write for longer than any lease lasts.
 //
 // A program acquires a lease in three lines, and needs only the interface [Lease] of this package:
 //
@@ -24,18 +23,17 @@
 //	l, err := store.Lease("jobs/nightly", nil)
 //	ok, err := l.Acquire(ctx)
 //
-// If Acquire has returned true, the holder l renews the lease in the background. [Lease.CheckAlive]
-// sends no request, and only compares the clock with the end of the lease. If the lease is lost, l
-// calls the handlers that were registered with [Lease.OnLost]. The holder l is a session.Session.
-// The function session.Run acquires a lease, calls a function, and then releases the lease.
+// If Acquire has returned true, the holder l, a session.Session, renews the lease in the background.
+// [Lease.CheckAlive] sends no request, and only compares the clock with the end of the lease. If the lease
+// is lost, l calls the handlers that were registered with [Lease.OnLost]. The function session.Run acquires
+// a lease, calls a function, and then releases the lease.
 //
 // # The machine
 //
-// The core of the package is the pure function [Step]. The arguments of Step are a [Record], a
-// [Request] and the current time. Step returns the next Record, or a [Code] that says why the
-// request is refused. Step implements the state machine that the Azure Blob Storage document "Lease
-// Blob" describes in two outcome tables. The state machine has two dialects and the five states
-// Available, Leased, Expired, Breaking and Broken:
+// The core of the package is the pure function [Step]. From a [Record], a [Request] and the current time,
+// it returns the next Record, or a [Code] that says why the request is refused. It implements the state
+// machine that the Azure Blob Storage document "Lease Blob" describes in two outcome tables, with two
+// dialects and the five states Available, Leased, Expired, Breaking and Broken:
 //
 //	             acquire                         break, period > 0
 //	Available ───────────────▶ Leased ───────────────────────────────▶ Breaking
@@ -46,19 +44,17 @@
 //	  │  └───────────────────────────────────── write ────────────────────┘
 //	  └── release, from every other state
 //
-// A break with period 0 makes a Leased or Breaking lease Broken at once. A break without a period
-// makes an infinite lease Broken at once.
+// A break with period 0 makes a Leased or Breaking lease Broken at once. So does a break without a period
+// if the lease is infinite.
 //
-// An [Authority] grants leases. [NewAuthority] makes an Authority from any [Store] that can load a
-// record and replace it by compare-and-swap. An Authority with its own lock can call [Decide] instead
-// of using NewAuthority.
+// [NewAuthority] makes an [Authority] from any [Store] that can load a record and replace it by
+// compare-and-swap. An Authority with its own lock can call [Decide] instead.
 //
-// SPEC.md, in the root of the module, is the normative specification. Each clause of SPEC.md names
-// its source. The tests name the clauses that they check.
+// SPEC.md, in the root of the module, is the normative specification. Each of its clauses names its source,
+// and the tests name the clauses that they check.
 //
 // # Purity
 //
-// This package imports only the standard library. The package reads no clock, draws no random
-// numbers, starts no goroutine and takes no lock. A function that needs the time takes it as an
-// argument.
+// This package imports only the standard library. It reads no clock, draws no random numbers, starts no
+// goroutine and takes no lock. A function that needs the time takes it as an argument.
 package lease

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// files returns the paths of the repository for which match returns true, except paths in hidden
-// folders and in foreign code.
+// files returns the paths of the repository for which match returns true, except paths in hidden folders
+// and in foreign code.
 func files(t *testing.T, match func(path string) bool) (found []string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS("."), ".", func(file string, d fs.DirEntry, err error) error {

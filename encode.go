@@ -11,15 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// recordFields lists the fields of a Record in the order in which they are written. Every value is
-// plain text, so that people can read it with the tools of the database that stores the record.
+// recordFields lists the fields of a Record in the order in which they are written. Every value is plain
+// text, so that people can read it with the tools of the database that stores the record.
 //
-// Each field has two functions. The first, get, returns the text of the field. If that text is "",
-// the encoding leaves the field out. The second, set, parses a text, and sets the field to the
-// result. To decode a text, form.record calls set, then get, and compares the result of get with
-// the decoded text. If the two texts differ, form.record returns an error. If set cannot parse the
-// text, the two texts differ. For each value of a field, form.record accepts only one text, which
-// is the result of get.
+// The function get returns the text of a field, or "" if the encoding leaves the field out. The function
+// set parses a text into the field. To decode a text, form.record calls set, then get, and returns an error
+// if get does not return the same text, which also happens if set cannot parse it. So it accepts only one
+// text for each value of a field.
 var recordFields = [...]struct {
 	key  string
 	get  func(*Record) string
@@ -73,7 +71,7 @@ func parseTime(s string) time.Time {
 // A form is a record that is not decoded yet. It maps the key of a field to the text of the field.
 type form map[string]string
 
-// add adds the text of one field. add returns an error if the key is unknown or was added before.
+// add adds the text of one field. It returns an error if the key is unknown or was added before.
 func (f form) add(key, value string) error {
 	wrong := ""
 	if _, twice := f[key]; twice {
@@ -97,8 +95,8 @@ func known(key string) bool {
 	return false
 }
 
-// record decodes the form and validates the record. record returns an error if a required field is
-// missing, or if a decoded field would be encoded as a different text.
+// record decodes the form and validates the record. It returns an error if a required field is missing, or
+// if a decoded field would be encoded as a different text.
 func (f form) record() (Record, error) {
 	var r Record
 	for _, field := range recordFields {
@@ -125,9 +123,8 @@ func corrupt(key, value, rule string) error {
 //	{"state":"leased","epoch":7,"id":"1f812371-a41d-49e6-b123-f4b542e851c5",
 //	 "duration":"15s","until":"2012-01-26T23:30:33Z","owner":"worker-1"}
 //
-// Fields with a zero value are left out, except state and epoch. The duration of an infinite lease is
-// written as "infinite". If the record is not valid, MarshalJSON returns the error of
-// [Record.Validate].
+// Fields with a zero value are left out, except state and epoch. An infinite duration is written as
+// "infinite". If the record is not valid, the error is that of [Record.Validate].
 func (r Record) MarshalJSON() ([]byte, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
@@ -155,12 +152,12 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// UnmarshalJSON decodes an object that MarshalJSON returned. The members may be in any order, with
-// any white space and any escapes, because a database may reformat the object. Keys must be in lower
-// case, and values must be in the form that MarshalJSON writes.
+// UnmarshalJSON decodes an object that MarshalJSON returned. The members may be in any order, with any
+// white space and any escapes, because a database may reformat the object. Keys must be in lower case, and
+// values in the form that MarshalJSON writes.
 //
-// If the data is not valid, UnmarshalJSON leaves *r unchanged and returns a [*FieldError] with the
-// Code [ErrCorrupt]. In particular, the data is not valid if
+// If the data is not valid, UnmarshalJSON leaves *r unchanged and returns a [*FieldError] with the Code
+// [ErrCorrupt]. In particular, the data is not valid if
 //
 //   - a required member is missing, or a member is unknown, null or given twice
 //   - a string has an escaped UTF-16 surrogate that is not part of a pair
@@ -178,8 +175,8 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseJSON decodes the object token by token. parseJSON does not call json.Unmarshal, because
-// json.Unmarshal ignores the case of keys and accepts a key that is given twice.
+// parseJSON decodes the object token by token. It does not call json.Unmarshal, which ignores the case of
+// keys and accepts a key that is given twice.
 func parseJSON(data []byte) (form, error) {
 	object := &FieldError{Field: "Record", Value: quote(string(data)), Bound: "must be one JSON object of strings, and of a number for its epoch", Code: ErrCorrupt}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -239,9 +236,8 @@ func halfPair(data []byte) bool {
 	}
 }
 
-// unescape decodes the escape \uXXXX at the beginning of data. unescape returns the number XXXX and
-// the length of the escape, which is 6 bytes. If data does not begin with an escape of the form
-// \uXXXX, unescape returns -1 and the number of bytes to skip, which is at most 2.
+// unescape decodes the escape \uXXXX at the beginning of data. It returns the number XXXX and the length of
+// the escape, which is 6 bytes. For other data, it returns -1 and the number of bytes to skip, at most 2.
 func unescape(data []byte) (rune, int) {
 	if len(data) >= 6 && data[0] == '\\' && data[1] == 'u' {
 		if n, err := strconv.ParseUint(string(data[2:6]), 16, 16); err == nil {
@@ -255,9 +251,8 @@ func unescape(data []byte) (rune, int) {
 //
 //	leased epoch=7 id=1f812371-a41d-49e6-b123-f4b542e851c5 duration=15s until=2012-01-26T23:30:33Z owner="worker-1"
 //
-// Fields with a zero value are left out, except state and epoch. Two records are equal if and only if
-// their texts are equal. If the record is not valid, MarshalText returns the error of
-// [Record.Validate].
+// Fields with a zero value are left out, except state and epoch. Two records are equal if and only if their
+// texts are equal. If the record is not valid, the error is that of [Record.Validate].
 func (r Record) MarshalText() ([]byte, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err

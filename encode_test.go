@@ -24,8 +24,7 @@ const (
 	heldText = `leased epoch=7 id=1f812371-a41d-49e6-b123-f4b542e851c5 duration=15s until=2012-01-26T23:30:33Z owner="worker-1"`
 )
 
-// The text of each record is fixed, because a store must be able to read the records that older
-// versions have written. SPEC R3.
+// The text of each record is fixed, because a store must read records of older versions. SPEC R3.
 func TestRecordText(t *testing.T) {
 	infinite := held
 	infinite.Duration, infinite.Until, infinite.Owner = lease.Infinite, time.Time{}, ""
@@ -77,8 +76,8 @@ func TestRecordRoundTrip(t *testing.T) {
 	})
 }
 
-// If MarshalJSON never writes a text, UnmarshalJSON refuses the text as corrupt. The error names
-// the field, its value and the bound, and the record stays unchanged. SPEC R2, R3.
+// UnmarshalJSON refuses a text that MarshalJSON never writes as corrupt. The error names the field, its
+// value and the bound, and the record stays unchanged. SPEC R2, R3.
 func TestHostileJSON(t *testing.T) {
 	with := func(old, new string) string {
 		if !strings.Contains(heldJSON, old) {

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// A Code is an error that says why an authority refused a request, why a holder lost a lease, or
-// what is wrong with an argument. A Code can be the target of [errors.Is]. [CodeOf] returns the
-// Code of an error, for use in a switch statement. If a constant corresponds to an error code of
-// the Azure Blob service, the comment of the constant ends with that error code, in parentheses.
+// A Code is an error that says why an authority refused a request, why a holder lost a lease, or what is
+// wrong with an argument. It can be the target of [errors.Is]. [CodeOf] returns the Code of an error, for
+// use in a switch statement. If a constant corresponds to an error code of the Azure Blob service, its
+// comment ends with that error code, in parentheses.
 type Code uint8
 
 const (
@@ -117,11 +117,10 @@ func Codes() []Code {
 	return all
 }
 
-// Refusal reports whether c means that a request was refused because of the state of the lease. A
-// refused request does not change the lease. However, if the stored lease exceeds the [Limits] of
-// the authority, the authority might shorten the lease when it refuses a request. The authority can
-// grant an equal request later. Refusal returns false for bad arguments and for the errors of
-// stores and holders.
+// Refusal reports whether c means that a request was refused because of the state of the lease. Such a
+// request does not change the lease, except that the authority might shorten a stored lease that exceeds
+// its [Limits]. It can grant an equal request later. Refusal returns false for bad arguments and for the
+// errors of stores and holders.
 func (c Code) Refusal() bool { return c >= ErrHeldByOther && c <= ErrForeign }
 
 // Error returns a description of c in plain words.
@@ -140,11 +139,10 @@ func (c Code) String() string {
 	return "Code(" + strconv.Itoa(int(c)) + ")"
 }
 
-// MarshalText returns the short name of c. MarshalText returns an error if c is not a known Code.
+// MarshalText returns the short name of c, or an error if c is not a known Code.
 func (c Code) MarshalText() ([]byte, error) { return marshalName(codeNames[:], int(c), "code") }
 
-// UnmarshalText sets *c to the Code with the given short name. UnmarshalText returns an error if no
-// Code has the given name.
+// UnmarshalText sets *c to the Code with the given short name. It returns an error if there is none.
 func (c *Code) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(codeNames[:], text, "code")
 	if err == nil {
@@ -153,8 +151,7 @@ func (c *Code) UnmarshalText(text []byte) error {
 	return err
 }
 
-// CodeOf returns the first Code that [errors.As] finds in the tree of err. If there is no Code,
-// CodeOf returns 0.
+// CodeOf returns the first Code that [errors.As] finds in the tree of err, or 0 if there is none.
 func CodeOf(err error) Code {
 	if err == nil {
 		return 0 // without an allocation
@@ -164,8 +161,7 @@ func CodeOf(err error) Code {
 	return c
 }
 
-// An OpError is the error that an [Authority] returns. An OpError has the action, the name of the
-// lease and the reason.
+// An OpError is the error that an [Authority] returns.
 type OpError struct {
 	Op   string // the action, such as "acquire"
 	Name string // the name of the lease
@@ -198,26 +194,23 @@ func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + 
 // Unwrap returns the Code.
 func (e *FieldError) Unwrap() error { return e.Code }
 
-// Missing returns the error for a required argument that is nil. The error is a [*FieldError] with
-// the Code [ErrOption]. For example, Missing("Break.a") is the error for the argument a of the
-// function Break.
+// Missing returns the error for a required argument that is nil: a [*FieldError] with the Code [ErrOption].
+// For example, Missing("Break.a") is the error for the argument a of the function Break.
 func Missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }
 
-// A LostError says that a holder lost its lease. Handlers of [Lease.OnLost] get it as their argument.
-// The LostError is also the [context.Cause] of each context from [WhileHeld] that has ended because
-// of the loss.
+// A LostError says that a holder lost its lease. Handlers of [Lease.OnLost] get it as their argument. It is
+// also the [context.Cause] of each context from [WhileHeld] that has ended because of the loss.
 //
 // Once the holder has learned of a break, errors.Is(err, [ErrBroken]) is true, even if the Reason is
 // ErrStopWindow. In two cases, the holder does not learn of a break:
 //
-//   - Another holder acquired the lease after the break, and before the next renewal of the old
-//     holder. The record no longer shows the break, so the Reason is [ErrIDMismatch]. If both
-//     holders have the same owner, the Reason is [ErrTakenOver]. The Reason is also ErrIDMismatch
-//     if the record was deleted.
-//   - Every renewal after the break failed, for example because the authority did not answer. The
-//     Reason is then ErrStopWindow or ErrExpired.
+//   - Another holder acquired the lease after the break, and before the next renewal of the old holder. The
+//     record no longer shows the break, so the Reason is [ErrIDMismatch], or [ErrTakenOver] if both holders
+//     have the same owner. The Reason is also ErrIDMismatch if the record was deleted.
+//   - Every renewal after the break failed, for example because the authority did not answer. The Reason is
+//     then ErrStopWindow or ErrExpired.
 type LostError struct {
 	Name   string // the name of the lease; may be empty in a test
 	Token  Token  // the token of the incarnation that was lost
@@ -225,8 +218,8 @@ type LostError struct {
 	Err    error  // the last error before the loss; may be nil
 }
 
-// Is reports whether target is [ErrLost]. The method Is makes errors.Is(err, ErrLost) true for
-// every LostError. [CodeOf] returns the Reason of a LostError.
+// Is reports whether target is [ErrLost], so errors.Is(err, ErrLost) is true for every LostError. [CodeOf]
+// returns the Reason.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // Error returns a text with the name of the lease, the reason and the text of Err.
@@ -245,7 +238,7 @@ func (e *LostError) Error() string {
 	return s
 }
 
-// Unwrap returns the Reason, and also returns Err if Err is not nil.
+// Unwrap returns the Reason, and Err if it is not nil.
 func (e *LostError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Reason}
@@ -253,15 +246,14 @@ func (e *LostError) Unwrap() []error {
 	return []error{e.Reason, e.Err}
 }
 
-// A PermanentError is an error of a store or an authority that a retry cannot fix. Examples are a
-// missing table and a missing permission. [Permanent] returns a PermanentError.
+// A PermanentError is an error of a store or an authority that a retry cannot fix, such as a missing table
+// or a missing permission. [Permanent] returns it.
 type PermanentError struct {
 	Err error // the error itself
 }
 
-// Permanent marks err as an error that a retry cannot fix. Permanent wraps err in a
-// [*PermanentError] that has the text of err. If err is nil, Permanent returns nil. Call
-// [errors.As] to check whether an error is marked.
+// Permanent marks err as an error that a retry cannot fix. It wraps err in a [*PermanentError] that has the
+// text of err, or returns nil if err is nil. Call [errors.As] to check whether an error is marked.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -280,7 +272,7 @@ func (e *PermanentError) Error() string {
 // Unwrap returns Err.
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// quote returns s in quotes for an error message. If s has more than 80 bytes, quote shortens s.
+// quote returns s in quotes for an error message. It shortens a text of more than 80 bytes.
 func quote(s string) string {
 	const most = 80
 	if len(s) <= most {
@@ -294,14 +286,12 @@ const MaxLabel = 1024
 
 const labelBound = "must be valid UTF-8 of 1 to 1024 bytes without NUL"
 
-// CheckName returns nil if name is a valid name of a lease. A valid name is UTF-8 text of 1 to
-// [MaxLabel] bytes without NUL. If name is not valid, CheckName returns a [*FieldError] with the Code
-// [ErrName].
+// CheckName returns nil if name is a valid name of a lease, which is UTF-8 text of 1 to [MaxLabel] bytes
+// without NUL. Otherwise it returns a [*FieldError] with the Code [ErrName].
 func CheckName(name string) error { return labelError("Name", name, ErrName) }
 
-// CheckOwner returns nil if owner is a valid owner. The rules for owners are the same as those of
-// [CheckName] for names. If owner is not valid, CheckOwner returns a [*FieldError] with the Code
-// [ErrOwner].
+// CheckOwner returns nil if owner is a valid owner. The rules are those of [CheckName]. If owner is not
+// valid, CheckOwner returns a [*FieldError] with the Code [ErrOwner].
 func CheckOwner(owner string) error { return labelError("Owner", owner, ErrOwner) }
 
 func labelError(field, s string, code Code) error {

@@ -10,8 +10,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The short name of a Code never changes, because logs, tables and programs in other languages use
-// it.
+// The short name of a Code never changes, because logs, tables and programs in other languages use it.
 func TestCodes(t *testing.T) {
 	names := "held breaking broken already-broken id-mismatch id-missing not-present over epoch-limit foreign " +
 		"action version id proposed duration period owner name token time option conflict corrupt " +
@@ -185,8 +184,7 @@ func TestLabels(t *testing.T) {
 			}
 		}
 	}
-	// An error shows a value of 80 bytes in full. For a longer value, the error shows the beginning
-	// and the length.
+	// An error shows a value of 80 bytes in full, and of a longer one the beginning and the length.
 	for n, want := range map[int]string{80: `"` + strings.Repeat("x", 80) + `": `, 81: `"` + strings.Repeat("x", 80) + `"... (81 bytes): `} {
 		_, err := lease.ParseID(strings.Repeat("x", n))
 		if !strings.Contains(err.Error(), want) {

@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An operator breaks a lease, and gives its holder 40 s to finish. The holder watches the record, so
-// it learns of the break at once. It finishes its work early, and releases the lease.
+// An operator breaks a lease, and gives its holder 40 s to finish. The holder watches the record, so it
+// learns of the break at once, finishes its work early, and releases the lease.
 func ExampleBreak() {
 	ctx := context.Background()
 	store := memory.New(nil)
@@ -72,8 +72,8 @@ func ExampleInspect() {
 	// available, owner "worker-1", about 0s left, token "00000000000000000001"
 }
 
-// The work runs under a context that ends with the lease. Here an operator ends the lease at once,
-// and the holder learns of the break because it watches the record.
+// The work runs under a context that ends with the lease. Here an operator ends the lease at once, and the
+// holder learns of the break because it watches the record.
 func ExampleWhileHeld() {
 	ctx := context.Background()
 	store := memory.New(nil)

@@ -6,16 +6,16 @@ import (
 	"unicode"
 )
 
-// An ID is a lease ID. An ID contains the 16 bytes of a GUID, in the order in which a GUID is
-// printed. An ID can be converted to and from a uuid.UUID. IDs are comparable with ==. The zero ID
-// means that no ID is given. The zero ID cannot be the proposed ID of a request.
+// An ID is a lease ID. It contains the 16 bytes of a GUID, in the order in which a GUID is printed, and can
+// be converted to and from a uuid.UUID. IDs are comparable with ==. The zero ID means that no ID is given,
+// and cannot be the proposed ID of a request.
 type ID [16]byte
 
 // IsZero reports whether id is the zero ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// ParseID parses a GUID in one of the formats of the .NET Guid constructor. The digits may be in
-// upper or lower case. White space around the GUID is ignored.
+// ParseID parses a GUID in one of the formats of the .NET Guid constructor. The digits may be in upper or
+// lower case. White space around the GUID is ignored.
 //
 //	N  00112233445566778899aabbccddeeff
 //	D  00112233-4455-6677-8899-aabbccddeeff
@@ -23,9 +23,9 @@ func (id ID) IsZero() bool { return id == ID{} }
 //	P  (00112233-4455-6677-8899-aabbccddeeff)
 //	X  {0x00112233,0x4455,0x6677,{0x88,0x99,0xaa,0xbb,0xcc,0xdd,0xee,0xff}}
 //
-// In format X, white space may occur anywhere, and the leading zeros of a number may be left out. A
-// text in format X must not be longer than 1024 bytes. If s is not valid, ParseID returns a
-// [*FieldError] with the Code [ErrID].
+// In format X, white space may occur anywhere, the leading zeros of a number may be left out, and the text
+// must not be longer than 1024 bytes. If s is not valid, ParseID returns a [*FieldError] with the Code
+// [ErrID].
 func ParseID(s string) (ID, error) {
 	t := strings.TrimSpace(s)
 	var id ID
@@ -47,8 +47,7 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// MustParseID is like [ParseID], but panics if ParseID returns an error. MustParseID is meant for
-// constants.
+// MustParseID is like [ParseID], but panics instead of returning an error. It is meant for constants.
 func MustParseID(s string) ID {
 	id, err := ParseID(s)
 	if err != nil {
@@ -57,8 +56,7 @@ func MustParseID(s string) ID {
 	return id
 }
 
-// parseHex decodes the hexadecimal digits of s into dst. parseHex returns false if s has a
-// character that is not a hexadecimal digit.
+// parseHex decodes the hexadecimal digits of s into dst. It returns false if s has another character.
 func parseHex(dst []byte, s string) bool {
 	_, err := hex.Decode(dst, []byte(s))
 	return err == nil
@@ -79,9 +77,8 @@ func parseDashed(id *ID, s string) bool {
 	return parseHex(id[:], s[:8]+s[9:13]+s[14:18]+s[19:23]+s[24:])
 }
 
-// parseBraced parses format X, which consists of eleven hexadecimal numbers. The first three numbers
-// have 4, 2 and 2 bytes. The other eight numbers have one byte each, and are enclosed in inner
-// braces.
+// parseBraced parses format X, which consists of eleven hexadecimal numbers: three of 4, 2 and 2 bytes, and
+// eight of one byte each, which are enclosed in inner braces.
 func parseBraced(id *ID, s string) bool {
 	const maxLen = 1024 // bounds the work for a text that is mostly white space
 	if len(s) > maxLen {
@@ -119,7 +116,7 @@ func parseBraced(id *ID, s string) bool {
 	return true
 }
 
-// String returns the ID in format D, in lower case. The Blob service uses format D in its answers.
+// String returns the ID in format D, in lower case, as the Blob service writes it in its answers.
 func (id ID) String() string {
 	b, _ := id.MarshalText()
 	return string(b)

@@ -128,8 +128,8 @@ func formats(id lease.ID) []string {
 	return []string{strings.ReplaceAll(d, "-", ""), d, "{" + d + "}", "(" + d + ")", x + "}}"}
 }
 
-// If an ID is written in any format and parsed, the result is the same ID. If package uuid knows a
-// format, it parses the same value. SPEC R3, R4.
+// An ID that is written in any format and parsed stays the same. If package uuid knows a format, it parses
+// the same value. SPEC R3, R4.
 func FuzzParseID(f *testing.F) {
 	for _, s := range formats(ids["B"]) {
 		f.Add(s)

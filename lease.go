@@ -2,66 +2,57 @@ package lease
 
 import "context"
 
-// A Lease lets a program acquire, check and release one lease. A Lease has one name and one owner.
-// The methods of Lease correspond to those of the type Lease in Akka Coordination and in actor-ts.
-// A session.Session is a Lease over any [Authority]. Lease is the only interface of this package
-// that a program needs in order to use leases. The function [AcquireWithToken] acquires a Lease and
-// returns the fencing token that its writes must carry.
+// A Lease lets a program acquire, check and release one lease. It has one name and one owner. Its methods
+// correspond to those of the type Lease in Akka Coordination and in actor-ts. A session.Session is a Lease
+// over any [Authority]. A program needs no other interface of this package in order to use leases. The
+// function [AcquireWithToken] acquires a Lease and returns the fencing token that its writes must carry.
 //
-// An incarnation is one period in which the lease is held. An incarnation begins when an Acquire is
-// granted, and ends when the lease is released or lost. An incarnation that has ended is never held
-// again. An event of one incarnation, such as a loss, never affects another incarnation.
+// An incarnation is one period in which the lease is held. It begins when an Acquire is granted, and ends
+// when the lease is released or lost. It is never held again after that, and an event of one incarnation,
+// such as a loss, never affects another.
 //
-// All methods must be safe for concurrent use by several goroutines. Handlers of OnLost may call them
-// too.
+// All methods must be safe for concurrent use by several goroutines. Handlers of OnLost may call them too.
 type Lease interface {
-	// Acquire tries once to take the lease. Acquire does not wait until the lease is free.
+	// Acquire tries once to take the lease, and does not wait until it is free.
 	//
 	//   - (true, nil): the lease is held now.
-	//   - (false, nil): the lease was certainly not granted, because it is locked. Another holder has
-	//     it, the authority cannot rule out that another holder has it, or the lease is breaking.
-	//   - (false, err): an argument is bad, or the outcome is unknown. The failed call never makes
-	//     the holder believe that it holds the lease. If Acquire returns because ctx has ended, and
-	//     a grant arrives later, the holder undoes the grant.
+	//   - (false, nil): the lease was certainly not granted, because it is locked. Another holder has it,
+	//     the authority cannot rule out that another holder has it, or the lease is breaking.
+	//   - (false, err): an argument is bad, or the outcome is unknown. The failed call never makes the holder
+	//     believe that it has the lease. If ctx has ended and a grant arrives later, the holder undoes it.
 	//
-	// If the lease is already held, Acquire sends no request and returns true. If ctx is done before
-	// the call, Acquire sends no request. If ctx ends during the call, Acquire returns the error of
-	// ctx at once. If ctx ends after Acquire has returned true, the holder keeps the lease.
+	// If the lease is already held, Acquire sends no request and returns true. If ctx is done before the
+	// call, it sends no request. If ctx ends during the call, it returns the error of ctx at once. If ctx
+	// ends after Acquire has returned true, the holder keeps the lease.
 	//
-	// Some stores, such as etcdlease, have no clock. If a store has no clock, its authority counts
-	// the duration of a lease from the time at which the authority first reads the lease. If the
-	// last holder has crashed, the first call of Acquire in a new process is therefore refused,
-	// even long after the crash. If each new process exits when its first Acquire is refused, no
-	// process acquires the lease. If the store has no clock, call session.TryRun instead of
-	// Acquire. If the store has no clock, you can also call session.AcquireWait with a context that
-	// lasts longer than the Duration of the lease.
+	// Some stores, such as etcdlease, have no clock. Their authorities count the duration of a lease from
+	// the time at which they first read it. If the last holder has crashed, the first call of Acquire in a
+	// new process is therefore refused, even long after the crash. If each new process exits when its first
+	// Acquire is refused, no process acquires the lease. Over such a store, call session.TryRun instead, or
+	// session.AcquireWait with a context that lasts longer than the Duration of the lease.
 	Acquire(ctx context.Context) (bool, error)
 
-	// Release gives the lease up. As soon as Release is called, CheckAlive returns false, even if
-	// Release returns an error or ctx is done. A call of Acquire that is still running when Release
-	// is called does not return true.
+	// Release gives the lease up. As soon as it is called, CheckAlive returns false, even if Release
+	// returns an error or ctx is done. An Acquire that is still running at that time does not return true.
 	//
-	// Release returns nil if the lease is released, or if there was nothing to release. The first
-	// Release after a loss returns the [*LostError], unless an Acquire was granted in between. If
-	// Release returns another error, the authority might still keep the lease locked for this holder. After an
-	// error, call Release again, or wait until the lease expires.
+	// Release returns nil if the lease is released, or if there was nothing to release. The first Release
+	// after a loss returns the [*LostError], unless an Acquire was granted in between. After any other
+	// error, the authority might still keep the lease locked for this holder: call Release again, or wait
+	// until the lease expires.
 	Release(ctx context.Context) error
 
-	// CheckAlive reports whether it is certain that the lease is still held. CheckAlive compares the
-	// clock with the end of the lease, so it does no I/O and does not block. CheckAlive returns false
-	// once the lease has ended, even if the background goroutines of the holder have not noticed the
-	// end yet.
+	// CheckAlive reports whether it is certain that the lease is still held. It compares the clock with the
+	// end of the lease, so it does no I/O and does not block. It returns false once the lease has ended,
+	// even if the background goroutines of the holder have not noticed the end yet.
 	CheckAlive() bool
 
-	// OnLost registers f to be called when the lease is lost. The function f is called once for
-	// every incarnation that is lost, with a [*LostError] as its argument. The function f is not
-	// called for an incarnation that ends by Release. Each call of f runs in its own goroutine. If
-	// the lease is lost while a call of Acquire is still running, the result of the call of Acquire
-	// is decided before f is called. If the lease was lost before the function f was registered, f
-	// is not called for the loss.
+	// OnLost registers f to be called once for every incarnation that is lost, each time in a goroutine of
+	// its own, with a [*LostError] as its argument. f is not called for an incarnation that ends by
+	// Release, or for a loss before f was registered. If the lease is lost while a call of Acquire is still
+	// running, the result of that call is decided before f is called.
 	//
-	// The returned function unregisters f, and reports whether f was still registered. The returned
-	// function does not wait for a call of f that has already begun.
+	// The returned function unregisters f, and reports whether f was still registered. It does not wait for
+	// a call of f that has already begun.
 	OnLost(f func(error)) (stop func() bool)
 }
 
@@ -70,14 +61,13 @@ type Lease interface {
 type TokenAcquirer interface {
 	Lease
 
-	// AcquireWithToken is like Acquire, but also returns the fencing token of the held incarnation.
-	// If AcquireWithToken does not return true, the token is empty.
+	// AcquireWithToken is like Acquire, but also returns the fencing token of the held incarnation. If it
+	// does not return true, the token is empty.
 	AcquireWithToken(ctx context.Context) (Token, bool, error)
 }
 
-// AcquireWithToken acquires l and returns its fencing token. If l is not a [TokenAcquirer],
-// AcquireWithToken calls l.Acquire and returns an empty token, which no guard accepts. If the Lease
-// l is nil, AcquireWithToken returns a [*FieldError].
+// AcquireWithToken acquires l and returns its fencing token. If l is not a [TokenAcquirer], it calls
+// l.Acquire and returns an empty token, which no guard accepts. If l is nil, it returns a [*FieldError].
 func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 	if l == nil {
 		return "", false, Missing("AcquireWithToken.l")
@@ -94,30 +84,26 @@ func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 type Waiter interface {
 	Lease
 
-	// Wait blocks until the lease is free, and then returns nil. Wait also returns nil if it cannot
-	// find out whether the lease is free. When Wait has returned nil, the caller should call
-	// Acquire. If ctx ends before the lease is free, Wait returns the error of ctx.
+	// Wait blocks until the lease is free, and then returns nil. It also returns nil if it cannot find out
+	// whether the lease is free. In both cases, the caller should call Acquire. If ctx ends before the
+	// lease is free, Wait returns the error of ctx.
 	Wait(ctx context.Context) error
 }
 
-// WhileHeld derives a context from ctx for work that must stop when the lease ends. When the work is
-// done, call the returned function to release the resources of the context.
+// WhileHeld derives a context from ctx for work that must stop when the lease ends. When the work is done,
+// call the returned function to release the resources of the context.
 //
-// Some types, such as session.Session, have a method WhileHeld. If the Lease l has a method
-// WhileHeld, the function WhileHeld calls the method and returns its results. The method WhileHeld
-// of a session.Session returns a context for the incarnation that is held at the time of the call.
-// The context of a session.Session ends when ctx ends or the returned function is called. The
-// context also ends in three cases, each with its own [context.Cause]:
+// If l has a method WhileHeld, like session.Session, the function WhileHeld calls it and returns its
+// results. The method of a session.Session returns a context for the incarnation that is held at the time
+// of the call. The context ends when ctx ends or the returned function is called, and in three other cases,
+// each with its own [context.Cause]:
 //
-//   - The lease is lost, or the stop window before the end of the lease begins. The cause is a
-//     [*LostError].
+//   - The lease is lost, or the stop window before the end of the lease begins. The cause is a [*LostError].
 //   - Release, HandOver or Close is called. The cause is [ErrReleased].
-//   - The lease is not held at the call. The cause is [ErrNotHeld], and the context ends at the
-//     call.
+//   - The lease is not held at the call. The cause is [ErrNotHeld], and the context ends at the call.
 //
-// If l has no method WhileHeld, the context ends when the lease is lost, or at once if the lease is
-// not held. If l has no method WhileHeld, the context does not end when the lease is released. The
-// context can still end when a later incarnation is lost.
+// If l has no such method, the context ends when the lease is lost, or at once if it is not held. It does
+// not end when the lease is released, and can still end when a later incarnation is lost.
 //
 // WhileHeld panics if ctx or l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {

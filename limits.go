@@ -7,10 +7,9 @@ import (
 
 // Limits restrict the durations that an authority grants. A zero field sets no limit.
 //
-// All authorities over the same leases should have the same Limits. If a stored lease exceeds the
-// Limits of an authority, the authority ends the lease earlier than the holder of the lease
-// expects. Before you lower MaxDuration, lower the durations that all holders request, and wait
-// until the leases with longer durations have ended.
+// All authorities over the same leases should have the same Limits. An authority ends a stored lease that
+// exceeds its Limits earlier than the holder of the lease expects. Before you lower MaxDuration, lower the
+// durations that all holders request, and wait until the leases with longer durations have ended.
 type Limits struct {
 	MinDuration time.Duration // the shortest duration of an acquire
 	MaxDuration time.Duration // the longest finite duration of an acquire; Infinite is always allowed
@@ -23,18 +22,16 @@ type Limits struct {
 //	[A break period is] between 0 and 60 seconds.
 var AzureLimits = Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.Second, MaxPeriod: 60 * time.Second}
 
-// A Limiter has Limits. Limiter is an optional interface of a [Store]. The method Limits must be
-// safe for concurrent use by several goroutines.
+// A Limiter has Limits. It is an optional interface of a [Store].
 type Limiter interface {
-	// Limits returns the limits for the leases in the Store. All calls of Limits must return the
-	// same result. An Authority from [NewAuthority] applies the limits to every request and to
-	// every record that it loads.
+	// Limits returns the limits for the leases in the Store. It always returns the same result, and must be
+	// safe for concurrent use by several goroutines. An Authority from [NewAuthority] applies the limits to
+	// every request and to every record that it loads.
 	Limits() Limits
 }
 
-// Validate returns nil if no field is negative and MinDuration is at most MaxDuration. If MaxDuration
-// is 0, every MinDuration that is not negative is valid. If l is not valid, Validate returns a
-// [*FieldError] with the Code [ErrOption].
+// Validate returns nil if no field is negative, and MinDuration is at most MaxDuration unless that is 0.
+// Otherwise it returns a [*FieldError] with the Code [ErrOption].
 func (l Limits) Validate() error {
 	switch {
 	case l.MinDuration < 0:
@@ -49,13 +46,12 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Check returns nil if the request is within the limits and its arguments are valid. If the request
-// is outside the limits or an argument is not valid, Check returns a [*FieldError] that names the
-// field, its value and the bound. The error of Check has the Code that [Step] returns for the bad
-// argument. If Check returns nil, [Step] can grant the request in at least one state of the lease.
+// Check returns nil if the request is within the limits and its arguments are valid, so that [Step] can
+// grant it in at least one state of the lease. Otherwise it returns a [*FieldError] that names the field,
+// its value and the bound, and has the Code that Step returns for the bad argument.
 //
-// For versions before [Version20120212], Check ignores the period of a break, and assumes a duration
-// of 60 seconds for an acquire.
+// For versions before [Version20120212], Check ignores the period of a break, and assumes a duration of 60
+// seconds for an acquire.
 func (l Limits) Check(req Request) error { return l.check(&req) }
 
 // check is like Check, but does not copy the request.
@@ -101,13 +97,13 @@ func (l Limits) check(req *Request) error {
 	return nil
 }
 
-// Bound returns the duration and the remaining time of a stored record, each shortened to the longest
-// time that the Limits allow: MaxDuration for a finite lease, even while it is breaking, and MaxPeriod
-// for the break of an infinite one. An infinite duration is never shortened. A record can exceed the
-// limits if it was written by hand or under other limits.
+// Bound returns the duration and the remaining time of a stored record, each shortened to the longest time
+// that the Limits allow: MaxDuration for a finite lease, even while it is breaking, and MaxPeriod for the
+// break of an infinite one. An infinite duration is never shortened. A record can exceed the limits if it
+// was written by hand or under other limits.
 //
-// [Decide] applies Bound to every record, so most stores need not call it. A store must call Bound if
-// the store itself counts how much time a lease has left, as package observe does.
+// [Decide] applies Bound to every record, so most stores need not call it. A store must call it if the
+// store itself counts how much time a lease has left, as package observe does.
 func (l Limits) Bound(duration, left time.Duration) (boundedDuration, boundedLeft time.Duration) {
 	if duration == Infinite {
 		return Infinite, atMost(left, l.MaxPeriod)
@@ -115,7 +111,7 @@ func (l Limits) Bound(duration, left time.Duration) (boundedDuration, boundedLef
 	return atMost(duration, l.MaxDuration), atMost(left, l.MaxDuration)
 }
 
-// atMost returns d, or the limit if d is longer. A limit of 0 means that there is no limit.
+// atMost returns d, or the limit if d is longer. A limit of 0 is no limit.
 func atMost(d, limit time.Duration) time.Duration {
 	if limit == 0 {
 		return d
@@ -123,7 +119,7 @@ func atMost(d, limit time.Duration) time.Duration {
 	return min(d, limit)
 }
 
-// clamp applies [Limits.Bound] to a record. If r.Until is zero, r.Until stays zero.
+// clamp applies [Limits.Bound] to a record. A zero r.Until stays zero.
 func (l Limits) clamp(r *Record, now time.Time) {
 	claimed := r.Until.Sub(now)
 	duration, left := l.Bound(r.Duration, claimed)

@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// "The lock duration can be 15 to 60 seconds, or can be infinite", and a break period "between
-// 0 and 60 seconds". SPEC A7.
+// "The lock duration can be 15 to 60 seconds, or can be infinite", and a break period "between 0 and 60
+// seconds". SPEC A7.
 func TestAzureLimits(t *testing.T) {
 	acquire := func(d time.Duration) lease.Request {
 		return lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: d}

@@ -30,8 +30,7 @@ func (s *listingStore) List(_ context.Context, prefix string) iter.Seq2[lease.En
 	}
 }
 
-// SPEC S10: an authority lists the leases of its store as they are at the time of the list,
-// shortened to the limits.
+// SPEC S10: an authority lists the leases of its store as they are at that time, shortened to the limits.
 func TestAuthorityLists(t *testing.T) {
 	leased := lease.Record{State: lease.Leased, ID: ids["A"], Duration: time.Hour, Until: noon.Add(time.Hour), Epoch: 1}
 	spoilt := errors.New("spoilt")
@@ -66,8 +65,7 @@ func TestAuthorityLists(t *testing.T) {
 	}
 }
 
-// An authority is a Lister only if its store is a Lister, and a Watcher only if its store is a
-// Watcher.
+// An authority is a Lister only if its store is one, and a Watcher only if its store is one.
 func TestAbilitiesArePassedOn(t *testing.T) {
 	plain := newStore(leasedA)
 	watches, lists := watchedStore{plain}, &listingStore{}

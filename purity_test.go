@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// The package reads no clock, draws no randomness, starts no goroutine, takes no lock and
-// imports only the standard library.
+// The package reads no clock, draws no randomness, starts no goroutine, takes no lock and imports only the
+// standard library.
 func TestPurity(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -57,8 +57,8 @@ func TestImpurityIsFound(t *testing.T) {
 }
 
 var (
-	// pureImports lists the packages that this package may import. The list clocks has the names of
-	// package time that this package must not use.
+	// pureImports lists the packages that this package may import, and clocks the names of package time
+	// that it must not use.
 	pureImports = []string{"bytes", "context", "encoding/hex", "encoding/json", "errors", "fmt", "io", "iter", "math", "strconv", "strings", "time", "unicode", "unicode/utf16", "unicode/utf8"}
 	clocks      = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "Local", "LoadLocation"}
 )
@@ -111,9 +111,9 @@ func impure(t *testing.T, name, source string) (found []string) {
 	return found
 }
 
-// TestDependencies checks what a package imports. The root package, fencing and observe import only
-// the standard library and packages of this module: the root package none, and fencing only the root
-// package and the package with ErrStale. The packages that generate lease IDs also import uuid.
+// TestDependencies checks what a package imports. The root package, fencing and observe import only the
+// standard library and packages of this module: the root package none, and fencing only the root package
+// and the package with ErrStale. The packages that generate lease IDs also import uuid.
 func TestDependencies(t *testing.T) {
 	const module, own, uuid = "github.com/fencedlease/lease", "github.com/fencedlease/lease/", "github.com/google/uuid"
 	allowed := map[string][]string{

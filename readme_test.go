@@ -20,8 +20,8 @@ var (
 	copied = regexp.MustCompile(`(?m)^\| \[.*?\]\((\S+\.go)\) \|`)
 )
 
-// The code and the output that README.md and the pages of docs show are in the files that are named
-// above them. The files are compiled, and tests beside them run them.
+// The code and the output that README.md and the pages of docs show are in the files that are named above
+// them. The files are compiled, and tests beside them run them.
 func TestReadme(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
@@ -64,8 +64,7 @@ func contains(text string, lines []string) bool {
 	return false
 }
 
-// The programs that README.md offers for copying have at most 40 lines of code, besides comments
-// and imports.
+// The programs that README.md offers for copying have at most 40 lines, besides comments and imports.
 func TestProgramsAreShort(t *testing.T) {
 	_, section, _ := strings.Cut(readFile(t, "README.md"), "## Programs to copy")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -103,18 +102,15 @@ func TestReadmeDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A Session renews up to a tenth of RenewInterval early. It tells work to stop when StopWindow
-	// is left of the belief. It sends the first renewal after a tenth of RenewInterval at the
-	// earliest.
+	// A Session renews up to a tenth of RenewInterval early, and sends the first renewal after a tenth of
+	// it at the earliest. It tells work to stop when StopWindow is left of the belief.
 	first, early, rate := o.RenewInterval/10, o.RenewInterval-o.RenewInterval/10, (1-o.MaxClockDrift)/(1+o.MaxClockDrift)
 	believed := time.Duration(float64(o.Duration)*rate) - o.Margin
 	notified := believed - o.StopWindow
-	// The store begins to fail each request at once just before a renewal that is as late as
-	// possible. The store answers again just before the last retry. The last retry is as long
-	// before the time told as possible.
+	// The store begins to fail each request at once just before a renewal that is as late as possible. It
+	// answers again just before the last retry, which is as long before the time told as possible.
 	failing := notified - o.RenewInterval - o.RetryDelay
-	// A request without an answer lasts for RequestTimeout, so more time passes between the
-	// retries.
+	// A request without an answer lasts for RequestTimeout, so more time passes between the retries.
 	silent := failing - o.RequestTimeout
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%g s", d.Seconds()) }
 	part := func(d time.Duration) float64 { return math.Floor(10*d.Seconds()/o.Duration.Seconds()) / 10 }
@@ -145,8 +141,7 @@ func TestReadmeDefaults(t *testing.T) {
 	}
 }
 
-// docs/compare.md compares the versions that the go.mod files of the modules with the comparisons
-// require.
+// docs/compare.md compares the versions that the go.mod files of the modules with the comparisons require.
 func TestReadmeVersions(t *testing.T) {
 	readme := strings.Join(strings.Fields(readFile(t, "docs/compare.md")), " ")
 	for _, c := range []struct{ name, module, file string }{

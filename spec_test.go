@@ -24,9 +24,9 @@ var (
 	source     = regexp.MustCompile(`\([^()]*\)$`)
 )
 
-// Every clause of SPEC.md has a source and a test, and no test names a clause that does not exist.
-// A test cites in a comment the clauses that it checks. The name of a rule in the suites of
-// leasetest begins with a clause. To print the tests of each clause, run
+// Every clause of SPEC.md has a source and a test, and no test names a clause that does not exist. A test
+// cites in a comment the clauses that it checks. The name of a rule in the suites of leasetest begins with
+// a clause. To print the tests of each clause, run
 //
 //	go test -run Spec -v .
 func TestSpec(t *testing.T) {
@@ -94,8 +94,7 @@ func citations(t *testing.T) map[string]map[string]bool {
 	return tests
 }
 
-// citedByTests finds the citations in comments. Each citation belongs to the test that contains the
-// comment, or that begins below the comment.
+// citedByTests finds the citations in comments. Each belongs to the test that contains it or begins below.
 func citedByTests(t *testing.T, file string, cite func(clause, test string)) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, file, nil, parser.ParseComments)

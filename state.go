@@ -29,8 +29,7 @@ var stateNames = [...]string{"available", "leased", "expired", "breaking", "brok
 // resource must have the current ID of the lease.
 func (s State) Locked() bool { return s == Leased || s == Breaking }
 
-// Renewable reports whether s is Leased or Expired. A Leased or Expired lease can be renewed by the
-// holder that knows its ID.
+// Renewable reports whether s is Leased or Expired: a holder that knows the ID can renew the lease.
 func (s State) Renewable() bool { return s == Leased || s == Expired }
 
 // String returns the name of the state in lower case, such as "leased".
@@ -41,11 +40,11 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
-// MarshalText returns the name of the state. MarshalText returns an error if the state is unknown.
+// MarshalText returns the name of the state, or an error if the state is unknown.
 func (s State) MarshalText() ([]byte, error) { return marshalName(stateNames[:], int(s), "state") }
 
-// UnmarshalText stores the state with the given name in *s. The name must be in lower case. If the
-// name is unknown, UnmarshalText returns an error and leaves *s unchanged.
+// UnmarshalText stores the state with the given name, in lower case, in *s. If the name is unknown, it
+// returns an error and leaves *s unchanged.
 func (s *State) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(stateNames[:], text, "state")
 	if err == nil {
@@ -54,13 +53,12 @@ func (s *State) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Infinite is the duration of a lease that never ends by itself. Infinite is the largest
-// [time.Duration], so that comparisons with other durations need no special case.
+// Infinite is the duration of a lease that never ends by itself. It is the largest [time.Duration], so that
+// comparisons with other durations need no special case.
 const Infinite time.Duration = math.MaxInt64
 
-// FormatDuration returns the text of a duration, as records and errors contain it. For [Infinite],
-// FormatDuration returns "infinite". For a finite duration, FormatDuration returns the text of the
-// method String, such as "15s".
+// FormatDuration returns the text of a duration in records and errors: "infinite" for [Infinite], and
+// otherwise the text of the method String, such as "15s".
 func FormatDuration(d time.Duration) string {
 	if d == Infinite {
 		return "infinite"
@@ -77,18 +75,17 @@ var (
 	lastUnix  = lastTime.Unix()
 )
 
-// A Record is all that an authority stores about one lease. The zero Record is a lease that was never
-// held. Records are comparable with ==.
+// A Record is all that an authority stores about one lease. The zero Record is a lease that was never held.
+// Records are comparable with ==.
 //
 // Every Record that this package makes or decodes satisfies [Record.Validate]:
 //
-//   - A Leased or Breaking record has the ID in force. An Expired or Broken record keeps the last ID.
-//     An Available record may keep the last ID until the next write, because dialects before
-//     [Version20120212] can still use it.
-//   - Until is set if the state ends by itself. The state Breaking always ends by itself. The state
-//     Leased ends by itself unless the Duration is Infinite. If the state does not end by itself,
-//     Until is zero.
-//   - Epoch is at least 1 as soon as there is an ID. The Epoch is always below 1<<63.
+//   - A Leased or Breaking record has the ID in force. An Expired or Broken record keeps the last ID. An
+//     Available record may keep it until the next write, because dialects before [Version20120212] can
+//     still use it.
+//   - Until is set if the state ends by itself, and otherwise zero. Breaking always ends by itself, and
+//     Leased does unless the Duration is Infinite.
+//   - Epoch is at least 1 as soon as there is an ID, and always below 1<<63.
 type Record struct {
 	ID       ID            // the ID in force, or the last ID that was in force; zero if no ID is known
 	State    State         // the state when the record was written; At returns the record at a later time
@@ -98,10 +95,9 @@ type Record struct {
 	Epoch    uint64        // the number of the last grant; it rises with every grant and never falls
 }
 
-// At returns the record as it is at the given time. If the state of r ends at the given time or
-// earlier, the returned record is Expired instead of Leased, or Broken instead of Breaking. The
-// state of r ends at the time r.Until. The Lease Blob document lists the changes from Leased to
-// Expired and from Breaking to Broken as the action "Duration expires".
+// At returns the record as it is at the given time. If the state of r ends then or earlier, at r.Until, the
+// returned record is Expired instead of Leased, or Broken instead of Breaking. The Lease Blob document
+// lists these two changes as the action "Duration expires".
 func (r Record) At(now time.Time) Record {
 	r.pass(now)
 	return r
@@ -120,9 +116,8 @@ func (r *Record) pass(now time.Time) {
 	}
 }
 
-// Remaining returns how long the lease stays locked, counted from the given time, if no request
-// changes the lease. Remaining returns Infinite for an infinite lease, and 0 if the lease is not
-// locked at the given time.
+// Remaining returns how long the lease stays locked, counted from the given time, if no request changes it.
+// It returns Infinite for an infinite lease, and 0 if the lease is not locked then.
 func (r Record) Remaining(now time.Time) time.Duration { return r.remaining(now) }
 
 func (r *Record) remaining(now time.Time) time.Duration {
@@ -135,14 +130,12 @@ func (r *Record) remaining(now time.Time) time.Duration {
 	return max(0, r.Until.Sub(now)) // the method Sub does not overflow
 }
 
-// Token returns the fencing token that was issued with the last grant of the lease. Token returns
-// the empty Token if the lease was never granted.
+// Token returns the fencing token of the last grant of the lease, or the empty Token if there was none.
 func (r Record) Token() Token { return TokenOf(r.Epoch) }
 
-// Validate returns nil if the record follows the rules in the documentation of [Record]. If the
-// record breaks a rule, Validate returns a [*FieldError] with the Code [ErrCorrupt]. The FieldError
-// names the field, its value and the rule. A store must call Validate on every record that it
-// reads, because [Step] assumes that every record is valid.
+// Validate returns nil if the record follows the rules in the documentation of [Record]. Otherwise it
+// returns a [*FieldError] with the Code [ErrCorrupt] that names the field, its value and the rule. A store
+// must call Validate on every record that it reads, because [Step] assumes that every record is valid.
 func (r Record) Validate() error {
 	bad := func(field string, value any, rule string) error {
 		return &FieldError{Field: "Record." + field, Value: fmt.Sprint(value), Bound: rule, Code: ErrCorrupt}
@@ -184,11 +177,9 @@ func (r Record) Validate() error {
 	return nil
 }
 
-// ValidateAfter checks whether a store is allowed to replace an earlier record with the record r.
-// The argument is the earlier record. If the Epoch of r is lower than the Epoch of the earlier
-// record, ValidateAfter returns a [*FieldError] with the Code [ErrCorrupt]. If the Epoch of r is
-// not lower, ValidateAfter returns the result of [Record.Validate], which is nil for a valid
-// record.
+// ValidateAfter checks whether a store may replace the earlier record old with r. If the Epoch of r is
+// lower, it returns a [*FieldError] with the Code [ErrCorrupt]. Otherwise it returns the result of
+// [Record.Validate].
 func (r Record) ValidateAfter(old Record) error {
 	if r.Epoch < old.Epoch {
 		return &FieldError{"Record.Epoch", fmt.Sprint(r.Epoch), fmt.Sprint("must not fall below ", old.Epoch), ErrCorrupt}

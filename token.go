@@ -2,23 +2,20 @@ package lease
 
 import "strings"
 
-// epochLimit is greater than every Epoch of a Record. Because every Epoch is below 1<<63, every
-// Epoch fits in a signed 64-bit column of a database.
+// epochLimit is above every Epoch of a Record, so an Epoch fits in a signed 64-bit column of a database.
 const epochLimit = 1 << 63
 
-// A Token is a fencing token. Tokens order the grants of one lease. The authority issues a newer
-// token when it grants an acquire, and when it changes the lease ID. The authority issues no token
-// for a renewal, a break, a release or an expiry. The empty Token means that there is no token.
+// A Token is a fencing token. Tokens order the grants of one lease. The authority issues a newer token when
+// it grants an acquire or changes the lease ID, but not for a renewal, a break, a release or an expiry. The
+// empty Token means that there is no token.
 //
-// A well-formed Token is the Epoch of a [Record], written with 20 decimal digits. The Epoch of a
-// well-formed Token is from 1 to 1<<63-1. If well-formed tokens are sorted as strings, an older
-// token comes before a newer one. Two tokens are equal if and only if their strings are equal. A
-// Lease of another library may have tokens of another form. Compare cannot order tokens of another
-// form.
+// A well-formed Token is the Epoch of a [Record], from 1 to 1<<63-1, written with 20 decimal digits. Sorted
+// as strings, an older token comes before a newer one. Two tokens are equal if and only if their strings
+// are equal. A Lease of another library may have tokens of another form, which Compare cannot order.
 type Token string
 
-// TokenOf returns the Token with the given Epoch. For the Epoch 0, TokenOf returns the empty Token.
-// The Token of an Epoch of 1<<63 or more is not well-formed.
+// TokenOf returns the Token with the given Epoch. For 0, it is the empty Token. For 1<<63 or more, it is
+// not well-formed.
 func TokenOf(epoch uint64) Token {
 	if epoch == 0 {
 		return ""
@@ -31,8 +28,8 @@ func TokenOf(epoch uint64) Token {
 	return Token(b[:])
 }
 
-// Epoch returns the number of a well-formed Token. If t is empty or malformed, Epoch returns a
-// [*FieldError] with the Code [ErrToken].
+// Epoch returns the number of a well-formed Token. If t is empty or malformed, it returns a [*FieldError]
+// with the Code [ErrToken].
 func (t Token) Epoch() (uint64, error) {
 	if n, ok := t.epoch(); ok {
 		return n, nil
@@ -54,17 +51,15 @@ func (t Token) epoch() (n uint64, ok bool) {
 	return n, n > 0 && n < epochLimit
 }
 
-// Validate returns nil if the Token is well-formed. If the Token is not well-formed, Validate
-// returns the error of [Token.Epoch].
+// Validate returns nil if the Token is well-formed, and otherwise the error of [Token.Epoch].
 func (t Token) Validate() error {
 	_, err := t.Epoch()
 	return err
 }
 
-// Compare returns -1 if t is older than u, 0 if t and u are equal, and +1 if t is newer than u.
-// Compare treats a Token that is not well-formed, such as the empty Token, as older than every
-// well-formed Token. If neither Token is well-formed, Compare compares them as strings, and the
-// result says nothing about their age.
+// Compare returns -1 if t is older than u, 0 if t and u are equal, and +1 if t is newer than u. A Token
+// that is not well-formed, such as the empty Token, counts as older than every well-formed Token. If
+// neither is well-formed, Compare compares them as strings, and the result says nothing about their age.
 func (t Token) Compare(u Token) int {
 	_, a := t.epoch()
 	_, b := u.epoch()

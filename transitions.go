@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// An Action is an operation on a lease, or on the resource that the lease protects. The five
-// actions from ActionAcquire to ActionBreak are the modes of Azure's operation Lease Blob.
-// ActionRead stands for a read of the resource, and ActionWrite for a write. The zero Action is
-// invalid, so a request with the zero Action is refused.
+// An Action is an operation on a lease, or on the resource that the lease protects. The five actions from
+// ActionAcquire to ActionBreak are the modes of Azure's operation Lease Blob. ActionRead stands for a read
+// of the resource, and ActionWrite for a write. A request with the zero Action is refused.
 type Action uint8
 
 const (
@@ -34,11 +33,11 @@ func (a Action) String() string {
 	return fmt.Sprintf("Action(%d)", uint8(a))
 }
 
-// MarshalText returns the name of the action. It returns an error if the action is unknown.
+// MarshalText returns the name of the action, or an error if the action is unknown.
 func (a Action) MarshalText() ([]byte, error) { return marshalName(actionNames[:], int(a), "action") }
 
-// UnmarshalText stores the action with the given name in *a. The name must be in lower case. If the
-// name is unknown, UnmarshalText returns an error and leaves *a unchanged.
+// UnmarshalText stores the action with the given name, in lower case, in *a. If the name is unknown, it
+// returns an error and leaves *a unchanged.
 func (a *Action) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(actionNames[:], text, "action")
 	if err == nil {
@@ -47,10 +46,10 @@ func (a *Action) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Period is an argument of a break. The Lease Blob document calls it "the proposed duration of
-// seconds that the lease should continue before it is broken". The zero Period means that no period
-// is given. The zero Period differs from Grace(0), which ends a lease at once. Without a period, a
-// break lets a finite lease run until its end, and ends an infinite lease at once.
+// A Period is an argument of a break. The Lease Blob document calls it "the proposed duration of seconds
+// that the lease should continue before it is broken". The zero Period means that no period is given: the
+// break lets a finite lease run until its end, and ends an infinite lease at once. It differs from
+// Grace(0), which ends any lease at once.
 type Period struct {
 	d   time.Duration
 	set bool
@@ -59,10 +58,10 @@ type Period struct {
 // Grace returns the break period d. A break with Grace(0) ends the lease at once.
 func Grace(d time.Duration) Period { return Period{d, true} }
 
-// Get returns the period and true. If no period is given, Get returns 0 and false.
+// Get returns the period and true, or 0 and false if no period is given.
 func (p Period) Get() (time.Duration, bool) { return p.d, p.set }
 
-// String formats the period like [FormatDuration]. If no period is given, String returns "absent".
+// String formats the period like [FormatDuration]. It returns "absent" if no period is given.
 func (p Period) String() string {
 	if !p.set {
 		return "absent"
@@ -70,9 +69,9 @@ func (p Period) String() string {
 	return FormatDuration(p.d)
 }
 
-// A Request is one action with its arguments. Fields that the action does not use are ignored. For
-// example, a renewal ignores the Duration, because "a lease duration cannot be changed using renew or
-// change". Requests are comparable with ==.
+// A Request is one action with its arguments. Fields that the action does not use are ignored: a renewal
+// ignores the Duration, because "a lease duration cannot be changed using renew or change". Requests are
+// comparable with ==.
 type Request struct {
 	_ struct{} // composite literals must name the fields
 
@@ -85,22 +84,21 @@ type Request struct {
 	Version  Version       // the dialect; zero is the newest; some authorities refuse old ones
 }
 
-// Step applies one request to a record. The parameter now is the authority's time. The outcomes of
-// Step are exactly those in the two tables of the Lease Blob document.
+// Step applies one request to a record. The parameter now is the authority's time. The outcomes are exactly
+// those in the two tables of the Lease Blob document.
 //
-// If the request is granted, Step returns the new record and a nil error. If the request is refused,
-// or if an argument is missing or out of range, Step returns r.At(now) and a [Code].
+// If the request is granted, Step returns the new record and a nil error. If it is refused, or an argument
+// is missing or out of range, Step returns r.At(now) and a [Code].
 //
-// Step is a pure function. Step reads no clock, draws no random numbers, keeps no state and
-// allocates no memory. Step is safe for concurrent use by several goroutines.
+// Step is a pure function. It reads no clock, draws no random numbers, keeps no state and allocates no
+// memory. It is safe for concurrent use by several goroutines.
 //
-// Step assumes that r is valid ([Record.Validate]). Step also assumes that the time in the
-// parameter now does not go back from one call to the next. If r is valid, the record that Step
-// returns is valid too.
+// Step assumes that r is valid ([Record.Validate]), and that now does not go back from one call to the
+// next. If r is valid, the returned record is valid too.
 //
-// A record cannot hold a time after the year 9999. A lease that would end after the year 9999
-// becomes infinite. A break that would end after the year 9999 ends at the last instant of the year
-// 9999. If the parameter now is before the year 1, Step refuses the request with [ErrTime].
+// A record cannot hold a time after the year 9999. A lease that would end later becomes infinite, and a
+// break that would end later ends at the last instant of that year. If now is before the year 1, Step
+// refuses the request with [ErrTime].
 func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	next = r
 	next.pass(now)
@@ -114,8 +112,7 @@ func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	return next, nil
 }
 
-// step is like Step, but changes *r. The caller first calls check(req) and r.pass(now). The caller
-// calls step only if the function check has returned 0.
+// step is like Step, but changes *r. Call it after r.pass(now), and only if check(req) has returned 0.
 func step(r *Record, req *Request, now time.Time) Code {
 	if now.Unix() < firstUnix {
 		return ErrTime
@@ -137,8 +134,7 @@ func step(r *Record, req *Request, now time.Time) Code {
 	return use(r, req)
 }
 
-// check returns the Code for an argument that is missing or out of range. If all arguments are valid,
-// check returns 0.
+// check returns the Code for an argument that is missing or out of range, or 0 if all are valid.
 func check(req *Request) Code {
 	if !req.Version.known() {
 		return ErrVersion
@@ -206,12 +202,12 @@ func acquire(r *Record, req *Request, now time.Time) Code {
 	return 0
 }
 
-// oldDuration is the duration of every lease in the older dialect: "In versions before 2012-02-12,
-// the lock duration is 60 seconds."
+// oldDuration is the duration of every lease in the older dialect: "In versions before 2012-02-12, the lock
+// duration is 60 seconds."
 const oldDuration = 60 * time.Second
 
-// startLease makes the record Leased. If its Duration is finite, the lease ends at now+Duration. If
-// the lease would end after lastTime, it becomes infinite instead.
+// startLease makes the record Leased. If its Duration is finite, the lease ends at now+Duration, or becomes
+// infinite if that is after lastTime.
 func startLease(r *Record, now time.Time) {
 	r.State, r.Until = Leased, time.Time{}
 	if r.Duration == Infinite {
@@ -225,8 +221,7 @@ func startLease(r *Record, now time.Time) {
 	r.Until = until
 }
 
-// addTime returns now+d and true. If now+d is later than lastTime, addTime returns lastTime and
-// false.
+// addTime returns now+d and true, or lastTime and false if now+d is later.
 func addTime(now time.Time, d time.Duration) (time.Time, bool) {
 	if sec := now.Unix(); sec <= lastUnix {
 		sec += int64(d / time.Second)
@@ -262,10 +257,9 @@ func renew(r *Record, req *Request, now time.Time) Code {
 //	Changes the lease ID of an active lease. A change must include the current lease ID in
 //	x-ms-lease-id and a new lease ID in x-ms-proposed-lease-id.
 //
-// According to the outcome table, a change request is granted if the lease is already Leased under
-// the proposed ID, even if the other ID in the request is wrong. If the lease is already Leased
-// under the proposed ID, a change request leaves the record as it is. If the answer to a change
-// request was lost, a client can therefore repeat the request.
+// According to the outcome table, a change of a lease that is already Leased under the proposed ID is
+// granted and leaves the record as it is, even if the other ID in the request is wrong. A client can
+// therefore repeat a change whose answer was lost.
 func change(r *Record, req *Request) Code {
 	switch {
 	case !r.State.Locked():
@@ -292,9 +286,8 @@ func change(r *Record, req *Request) Code {
 //	The lease may be released if the lease ID specified on the request matches that
 //	associated with the blob.
 //
-// A release is granted in every state except Available. The release of a Breaking lease ends the
-// break early. The record keeps the ID, because a released lease can still be renewed or broken in
-// the older dialect.
+// It is granted in every state except Available, and ends a break early. The record keeps the ID, because a
+// released lease can still be renewed or broken in the older dialect.
 func release(r *Record, req *Request) Code {
 	if r.State == Available || r.ID != req.ID {
 		return ErrIDMismatch
@@ -338,8 +331,8 @@ func breaks(r *Record, req *Request, now time.Time) Code {
 	return 0
 }
 
-// use decides a read, or a write with a lease ID. A read without an ID is always granted. A request
-// with an ID follows this sentence of the Lease Blob document:
+// use decides a read, or a write with a lease ID. A read without an ID is always granted. A request with an
+// ID follows this sentence of the Lease Blob document:
 //
 //	the operation only proceeds if the lease ID included with the request is valid.
 func use(r *Record, req *Request) Code {
@@ -356,8 +349,7 @@ func use(r *Record, req *Request) Code {
 	return ErrNotPresent
 }
 
-// write decides a write. A write without a lease ID clears the last lease ID, according to a
-// sentence of the Lease Blob document:
+// write decides a write. Without a lease ID, it clears the last one, according to the Lease Blob document:
 //
 //	Once a lease has expired, the lease ID is maintained by the Blob service until the blob
 //	is modified or leased again.

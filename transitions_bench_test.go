@@ -7,14 +7,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// same has the signature of Step, but decides nothing. The benchmark of same shows the cost of the
-// call itself.
+// same has the signature of Step, but decides nothing. Its benchmark shows the cost of the call itself.
 //
 //go:noinline
 func same(r lease.Record, _ lease.Request, _ time.Time) (lease.Record, error) { return r, nil }
 
-// BenchmarkStep measures the cost of one decision, granted and refused, for every action. The
-// sub-benchmark "limit" measures the cost of passing the arguments and returning the record.
+// BenchmarkStep measures the cost of one decision, granted and refused, for every action. The sub-benchmark
+// "limit" measures the cost of passing the arguments and returning the record.
 func BenchmarkStep(b *testing.B) {
 	a, other := lease.ID{1}, lease.ID{2}
 	now := time.Date(2012, 1, 26, 23, 30, 18, 0, time.UTC)

@@ -7,8 +7,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A kind is a record without the parts that cannot affect a decision: the values of its ID and
-// owner, the absolute time, and the number of grants.
+// A kind is a record without the parts that cannot affect a decision: the values of its ID and owner, the
+// absolute time, and the number of grants.
 type kind struct {
 	state    lease.State
 	known    bool          // whether the record has an ID
@@ -35,8 +35,8 @@ func kindOf(r lease.Record, now time.Time) kind {
 	return k
 }
 
-// soon returns the time until the next instant to test. The instants to test are each whole second
-// before the end, a nanosecond before it, and a nanosecond after it.
+// soon returns the time until the next instant to test: each whole second before the end, a nanosecond
+// before it, and a nanosecond after it.
 func (k kind) soon() time.Duration {
 	switch k.left % time.Second {
 	case 0, 1:
@@ -45,9 +45,9 @@ func (k kind) soon() time.Duration {
 	return time.Second - 2
 }
 
-// azure returns every request that a client can send to the Blob service, except that three IDs
-// stand for all IDs. The ID A is the last ID of the lease, and B and C are other IDs. An argument
-// that a dialect ignores has only a few values.
+// azure returns every request that a client can send to the Blob service, except that three IDs stand for
+// all: A is the last ID of the lease, and B and C are others. Arguments that a dialect ignores have few
+// values.
 func azure() []lease.Request {
 	var all []lease.Request
 	for _, v := range []lease.Version{0, lease.Version20110818} {
@@ -85,8 +85,7 @@ func azure() []lease.Request {
 //   - every record that can be reached with the durations of the Blob service, 15 to 60 seconds or
 //     infinite, and its break periods, 0 to 60 seconds, in whole seconds;
 //   - every request in both dialects;
-//   - every whole second before the end of the lease, and the instants one nanosecond before and
-//     after it.
+//   - every whole second before the end of the lease, and the instants one nanosecond before and after it.
 //
 // TestSteps tries requests whose record is as a store keeps it, without a call of At.
 //

@@ -7,9 +7,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A reference is a second implementation of the Lease Blob document, to compare Step with. A
-// reference keeps flags and one end time instead of a state, and computes the state when the state
-// is needed. A reference looks up each outcome in the tables of the document.
+// A reference is a second implementation of the Lease Blob document, to compare Step with. It keeps flags and
+// one end time, from which it computes the state when needed, and looks up outcomes in the document's tables.
 type reference struct {
 	id       lease.ID // zero: no lease is remembered
 	owner    string
@@ -50,8 +49,8 @@ func (d *reference) column(now int64) int {
 
 const ok lease.Code = 0
 
-// The tables have one code for each row and each of the five columns. If the ID in a request is not
-// the last ID, the request uses the row (B). If no lease is remembered, every ID uses the row (B).
+// The tables have one code for each row and each of the five columns. A request with an ID that is not the
+// last ID uses the row (B), as does every ID if no lease is remembered.
 var (
 	rowWriteA   = &[5]lease.Code{lease.ErrOver, ok, ok, lease.ErrOver, lease.ErrOver}
 	rowWriteB   = &[5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
@@ -184,8 +183,8 @@ func (d *reference) record(now int64) lease.Record {
 	return r
 }
 
-// referenceOf returns the reference machine whose record is r. If the lease in r has ended, the
-// reference machine gets the end time in the parameter past.
+// referenceOf returns the reference machine whose record is r. If the lease in r has ended, it gets the end
+// time past.
 func referenceOf(r lease.Record, past int64) reference {
 	d := reference{
 		id: r.ID, owner: r.Owner, duration: r.Duration, epoch: r.Epoch, end: past,

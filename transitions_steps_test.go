@@ -16,8 +16,8 @@ var (
 	seed  = flag.Uint64("seed", 1, "of TestSteps")
 )
 
-// TestSteps compares Step with the reference machine on random walks, which are longer than rapid
-// can draw. It runs one walk for each core:
+// TestSteps compares Step with the reference machine on random walks, which are longer than rapid can draw.
+// It runs one walk for each core:
 //
 //	go test -run TestSteps -steps 1000000000 .
 //

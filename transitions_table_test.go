@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease/internal/vectors"
 )
 
-// The vectors have each cell of the two outcome tables, in the published words. leasetest.TestStep
-// tries them. SPEC M1, M2, M5, M19.
+// The vectors have each cell of the two outcome tables, in the published words. leasetest.TestStep tries
+// them. SPEC M1, M2, M5, M19.
 func TestTables(t *testing.T) {
 	tables := rows(t, "table.txt")
 	if len(tables) != 19 {
@@ -36,9 +36,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// The vectors have every bullet of Azure's list of changes in both dialects, word for word:
-// "The following list specifies changes to Lease Blob behavior introduced in version 2012-02-12".
-// SPEC M17.
+// The vectors have every bullet of Azure's list of changes in both dialects, word for word: "The following
+// list specifies changes to Lease Blob behavior introduced in version 2012-02-12". SPEC M17.
 func TestChangeList(t *testing.T) {
 	bullets := []string{
 		"A call to Lease Blob to acquire a lease now must include a lease duration header. Trying to acquire a lease without specifying a lease duration will fail with 400 Bad Request – Missing required header.",
@@ -68,8 +67,8 @@ func TestChangeList(t *testing.T) {
 	}
 }
 
-// checkWords compares the published words of a cell with the outcome in the test data, so that the
-// test data stays equal to the document.
+// checkWords compares the published words of a cell with the outcome in the test data, so that the test
+// data stays equal to the document.
 func checkWords(t *testing.T, row vectors.Row, c vectors.Cell) {
 	t.Helper()
 	words, refused := strings.CutPrefix(c.Published, "Fails (")

@@ -12,8 +12,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// SPEC M15: if a granted request is repeated at the same time, the repetition does not change the
-// record.
+// SPEC M15: if a granted request is repeated at the same time, the record does not change.
 func TestIdempotence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		req := requests().Draw(t, "request")
@@ -56,8 +55,8 @@ func TestInfinite(t *testing.T) {
 	}
 }
 
-// SPEC M4: Step refuses to raise an epoch that is at or above the limit, even though a record with
-// an epoch above the limit is not valid.
+// SPEC M4: Step refuses to raise an epoch that is at or above the limit, even though a record with an epoch
+// above it is not valid.
 func TestEpochsDoNotWrap(t *testing.T) {
 	for _, epoch := range []uint64{math.MaxInt64, math.MaxInt64 + 1, math.MaxUint64 - 1, math.MaxUint64} {
 		r := lease.Record{State: lease.Leased, ID: ids["A"], Duration: lease.Infinite, Epoch: epoch}
@@ -72,8 +71,8 @@ func TestEpochsDoNotWrap(t *testing.T) {
 	}
 }
 
-// SPEC M14: a sum of a time and a duration does not overflow, at both ends of the ranges of
-// time.Duration and time.Time.
+// SPEC M14: a sum of a time and a duration does not overflow, at both ends of the ranges of time.Duration
+// and time.Time.
 func TestSaturation(t *testing.T) {
 	last := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
 	first := time.Time{}
@@ -116,8 +115,8 @@ func TestSaturation(t *testing.T) {
 	if got != forever || err != nil {
 		t.Errorf("renewed at the end of time: %+v, %v", got, err)
 	}
-	// If a record cannot hold the end of a break, the break ends at the last instant of the year
-	// 9999. If a break is requested at or after the last instant of the year 9999, it ends at once.
+	// If a record cannot hold the end of a break, the break ends at the last instant of the year 9999. A
+	// break that is requested then or later ends at once.
 	for _, c := range []struct {
 		p    time.Duration
 		now  time.Time
@@ -144,8 +143,8 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
-// The time of the authority may have a monotonic reading and any time zone. The times in the record
-// are in UTC, without a monotonic reading. SPEC R1.
+// The time of the authority may have a monotonic reading and any time zone. The times in the record are in
+// UTC, without a monotonic reading. SPEC R1.
 func TestUntilIsPlain(t *testing.T) {
 	zoned := noon.In(time.FixedZone("elsewhere", -5*3600))
 	got, err := lease.Step(lease.Record{}, lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: time.Minute}, zoned)
@@ -216,8 +215,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// FuzzStep makes requests from arbitrary bytes. Every step agrees with the reference machine. SPEC M1,
-// M2.
+// FuzzStep makes requests from arbitrary bytes. Every step agrees with the reference machine. SPEC M1, M2.
 func FuzzStep(f *testing.F) {
 	f.Add([]byte{0x01, 0x10, 0x3c, 0x82, 0x10, 0x05, 0x03, 0x21, 0x00})
 	f.Add([]byte("acquire, renew, break and write"))

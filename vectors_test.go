@@ -7,10 +7,10 @@ import (
 	"github.com/fencedlease/lease/internal/vectors"
 )
 
-// The variable noon is the time at which the tests try the rows of leasetest/vectors.
+// noon is the time at which the tests try the rows of leasetest/vectors.
 var noon = vectors.Noon
 
-// The map ids has the lease IDs of the tests by their letters.
+// ids has the lease IDs of the tests by their letters.
 var ids = vectors.IDs
 
 // rows returns the rows of a file of leasetest/vectors.

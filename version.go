@@ -5,18 +5,15 @@ import (
 	"time"
 )
 
-// A Version is a version of the REST interface of Azure Blob Storage. A Version is a date, written
-// as the number yyyymmdd. The Version of a request chooses the dialect of [Step]. The zero Version
-// means the newest version.
+// A Version is a version of the REST interface of Azure Blob Storage. It is a date, written as the number
+// yyyymmdd. The Version of a request chooses the dialect of [Step]. The zero Version means the newest.
 //
-// There are two dialects. [Version20120212] changed four behaviors of the older dialect. The type
-// Version has one method for each of these four changes, in the order of Azure's document.
-// Version20120212 also introduced the change action, the proposed ID, the lease duration and the
-// break period.
+// There are two dialects. [Version20120212] changed four behaviors of the older one, and Version has a
+// method for each, in the order of Azure's document. It also introduced the change action, the proposed ID,
+// the lease duration and the break period.
 //
-// In the older dialect, [Step] refuses a change request, and ignores the durations in a request.
-// Both dialects require a proposed ID for an acquire, because [Step] is a pure function and cannot
-// generate an ID.
+// In the older dialect, [Step] refuses a change request, and ignores the durations in a request. Both
+// dialects require a proposed ID for an acquire, because Step is a pure function and cannot generate one.
 type Version uint32
 
 const (
@@ -25,8 +22,8 @@ const (
 	Version20120212 Version = 2012_02_12 // the first version of the newer dialect
 )
 
-// Validate returns nil if v is zero, or if v is a date that is not before [Version20090919]. If v is
-// not valid, Validate returns a [*FieldError] with the Code [ErrVersion].
+// Validate returns nil if v is zero, or a date that is not before [Version20090919]. Otherwise it returns a
+// [*FieldError] with the Code [ErrVersion].
 func (v Version) Validate() error {
 	if v.known() {
 		return nil
@@ -47,28 +44,28 @@ func (v Version) date() (y, m, d int) { return int(v) / 10000, int(v) / 100 % 10
 
 func (v Version) old() bool { return v != 0 && v < Version20120212 }
 
-// DurationRequired reports whether an acquire must have a duration. In the older dialect, every lease
-// lasts 60 seconds. In the newer dialect, "A call to Lease Blob to acquire a lease now must include a
-// lease duration header."
+// DurationRequired reports whether an acquire must have a duration. In the older dialect, every lease lasts
+// 60 seconds. In the newer one, "A call to Lease Blob to acquire a lease now must include a lease duration
+// header."
 func (v Version) DurationRequired() bool { return !v.old() }
 
-// RenewsReleased reports whether a lease can be renewed after its release. In the older dialect, a
-// released lease can be renewed until the next write to the blob or the next acquire. In the newer
-// dialect, "You can no longer renew a lease after releasing it."
+// RenewsReleased reports whether a lease can be renewed after its release. In the older dialect, it can
+// until the next write to the blob or the next acquire. In the newer one, "You can no longer renew a lease
+// after releasing it."
 func (v Version) RenewsReleased() bool { return v.old() }
 
-// BreaksReleased reports whether a lease can be broken after its release. In the older dialect, a
-// released lease can be broken until the next write to the blob or the next acquire. In the newer
-// dialect, "You can no longer break a lease after releasing it."
+// BreaksReleased reports whether a lease can be broken after its release. In the older dialect, it can
+// until the next write to the blob or the next acquire. In the newer one, "You can no longer break a lease
+// after releasing it."
 func (v Version) BreaksReleased() bool { return v.old() }
 
 // BreaksAgain reports whether a breaking or broken lease can be broken again. In the older dialect, a
-// second break is refused with [ErrAlreadyBroken]. In the newer dialect, "You can now break a
-// breaking or broken lease, making break operations idempotent."
+// second break is refused with [ErrAlreadyBroken]. In the newer one, "You can now break a breaking or
+// broken lease, making break operations idempotent."
 func (v Version) BreaksAgain() bool { return !v.old() }
 
-// String returns the version in the form of the header x-ms-version, such as "2012-02-12". For the
-// zero Version, String returns "newest".
+// String returns the version in the form of the header x-ms-version, such as "2012-02-12", or "newest" for
+// the zero Version.
 func (v Version) String() string {
 	if v == 0 {
 		return "newest"
@@ -77,9 +74,8 @@ func (v Version) String() string {
 	return fmt.Sprintf("%04d-%02d-%02d", y, m, d)
 }
 
-// ParseVersion parses a version in the form of the header x-ms-version, such as "2012-02-12". If s
-// is not a date in this form, or is before [Version20090919], ParseVersion returns a [*FieldError]
-// with the Code [ErrVersion].
+// ParseVersion parses a version in the form of the header x-ms-version, such as "2012-02-12". If s is not a
+// date in this form, or is before [Version20090919], it returns a [*FieldError] with the Code [ErrVersion].
 func ParseVersion(s string) (Version, error) {
 	if t, err := time.Parse(time.DateOnly, s); err == nil {
 		if v := Version(t.Year()*10000 + int(t.Month())*100 + t.Day()); v != 0 && v.known() {
