@@ -8,13 +8,12 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Authority grants leases of a [Store]. An Authority needs fewer round trips to the engine than
-// the authority that [lease.NewAuthority] returns for the Store. If a request changes the record of
-// a lease, the Authority first tries a Swap without a Load. The Swap without a Load is based on the
-// entry that the Store remembers. A renewal therefore needs one round trip to the engine, and an
-// acquire without contention needs at most two round trips. If a request changes no record, for
-// example because it is refused, Do reads the entry from the engine before it answers. An Authority
-// is safe for concurrent use by several goroutines.
+// An Authority grants leases of a [Store] with fewer round trips to the engine than the authority that
+// [lease.NewAuthority] returns for it. If a request changes the record of a lease, the Authority first
+// tries a Swap without a Load, based on the entry that the Store remembers. A renewal therefore needs one
+// round trip, and an acquire without contention at most two. If a request changes no record, for example
+// because it is refused, Do reads the entry from the engine before it answers. An Authority is safe for
+// concurrent use by several goroutines.
 type Authority struct{ store *Store }
 
 // Authority returns an Authority over s.
@@ -43,8 +42,8 @@ func (a *Authority) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 	return a.store.List(ctx, prefix)
 }
 
-// A call is a [lease.Store] for one request. If the Store remembers a Snapshot of the lease, the
-// first call of Load returns the remembered Snapshot and sends no request to the engine.
+// A call is a [lease.Store] for one request. If the Store remembers a Snapshot of the lease, the first Load
+// returns it and sends no request to the engine.
 type call struct {
 	*Store
 	opening bool // whether the request is an acquire
@@ -54,9 +53,9 @@ type call struct {
 	asked bool           // whether a request was sent to the engine
 }
 
-// Limits returns the zero Limits, because the Limits of the Store have been applied already:
-// [Authority.Do] has checked the request, and the Store has shortened the records. The Limits of
-// the Store do not apply to the records of foreign leases.
+// Limits returns the zero Limits, because the Limits of the Store have been applied already: [Authority.Do]
+// has checked the request, and the Store has shortened the records, except those of foreign leases, to
+// which its Limits do not apply.
 func (c *call) Limits() lease.Limits { return lease.Limits{} }
 
 func (c *call) Load(ctx context.Context, name string) (lease.Snapshot, error) {

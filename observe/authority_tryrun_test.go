@@ -16,8 +16,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The list stores has the kinds of stores. Each call of the function process returns the authority
-// of a new process.
+// stores has the kinds of stores. Each call of process returns the authority of a new process.
 var stores = []struct {
 	name  string
 	clock bool
@@ -67,9 +66,8 @@ func tryRun(t *testing.T, s *session.Session, f func(context.Context, lease.Toke
 
 func nothing(context.Context, lease.Token) error { return nil }
 
-// After a crash, new processes call TryRun once each, and end. One of these processes does the
-// work. It is the first process that begins after the lease has expired, or an earlier process.
-// SPEC H1, N1.
+// After a crash, new processes call TryRun once each, and end. One of them does the work: the first that
+// begins after the lease has expired, or an earlier one. SPEC H1, N1.
 func TestTryRunAfterACrash(t *testing.T) {
 	for _, c := range stores {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,8 +97,8 @@ func TestTryRunAfterACrash(t *testing.T) {
 	}
 }
 
-// If another holder is alive, TryRun gives up. Over a store with a clock, TryRun gives up at once.
-// Over a store without a clock, TryRun gives up after it has seen a renewal. SPEC H1.
+// If another holder is alive, TryRun gives up: at once over a store with a clock, and over one without a
+// clock after it has seen a renewal. SPEC H1.
 func TestTryRunBesideALivingHolder(t *testing.T) {
 	for _, c := range stores {
 		for _, d := range []time.Duration{30 * time.Second, lease.Infinite} {
@@ -132,9 +130,9 @@ func TestTryRunBesideALivingHolder(t *testing.T) {
 	}
 }
 
-// Two machines start the same job, which takes one second, at times that are three seconds apart.
-// Both machines get the lease, one after the other. The job runs only once, because the data under
-// the guard says that the job is done. SPEC G2.
+// Two machines start the same job, which takes one second, at times that are three seconds apart. Both get
+// the lease, one after the other. The job runs only once, because the data under the guard says that it is
+// done. SPEC G2.
 func TestJobRunsOnce(t *testing.T) {
 	for _, c := range stores {
 		for _, apart := range []time.Duration{0, 300 * time.Millisecond, 3 * time.Second} {

@@ -14,15 +14,13 @@ type clock struct {
 	faster float64 // by what fraction another clock may run faster: (1+e)/(1-e) - 1
 }
 
-// start starts the clock. The parameter drift is e, the largest relative error of the rate of any
-// clock.
+// start starts the clock. The parameter drift is e, the largest relative error of the rate of any clock.
 func (c *clock) start(injected lease.Clock, drift float64) {
 	c.faster = (1+drift)/(1-drift) - 1
 	c.Start(injected)
 }
 
-// If the duration d has passed on the clock c, at most maxElsewhere(d) has passed on the clock of
-// any other process.
+// maxElsewhere returns the most time that can pass on the clock of any other process while d passes on c.
 func (c *clock) maxElsewhere(d time.Duration) time.Duration {
 	return add(d, time.Duration(math.Ceil(float64(d)*c.faster)))
 }

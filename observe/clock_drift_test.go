@@ -12,9 +12,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The handlers of OnBreaking are called once for a break that is not shortened, even if the Session
-// assumes less clock drift than its store. The handlers of OnBreaking are called again if the break
-// is shortened by more than a difference of the clocks can explain. SPEC H13c.
+// The handlers of OnBreaking are called once for a break that is not shortened, even if the Session assumes
+// less clock drift than its store. They are called again if the break is shortened by more than a
+// difference of the clocks can explain. SPEC H13c.
 func TestBreakOverAStoreWithMoreDrift(t *testing.T) {
 	for _, drift := range []float64{0.0005, 0.001, 0.002, 0.01, 0.05} {
 		for _, shorter := range []time.Duration{0, 10 * time.Second, 15 * time.Minute} {
@@ -33,8 +33,8 @@ func TestBreakOverAStoreWithMoreDrift(t *testing.T) {
 	}
 }
 
-// Even if the store assumes much more clock drift than the Session, the Session renews at the usual
-// pace during a break. It does not renew faster and faster towards the end of the break. SPEC H13a.
+// Even if the store assumes much more clock drift than the Session, the Session renews at the usual pace
+// during a break, and not faster and faster towards its end. SPEC H13a.
 func TestRenewalsOverAStoreWithMuchMoreDrift(t *testing.T) {
 	for _, drift := range []float64{0.05, 0.2, 0.5} {
 		synctest.Test(t, func(t *testing.T) {
@@ -45,9 +45,9 @@ func TestRenewalsOverAStoreWithMuchMoreDrift(t *testing.T) {
 	}
 }
 
-// breakWithDrift breaks a lease with a grace period of 20 minutes. If the parameter shorter is
-// positive, breakWithDrift shortens the break two minutes later. It returns how often the holder's
-// handlers were called, and how many requests the engine got.
+// breakWithDrift breaks a lease with a grace period of 20 minutes and, if shorter is positive, shortens the
+// break two minutes later. It returns how often the holder's handlers were called, and how many requests
+// the engine got.
 func breakWithDrift(t *testing.T, drift float64, shorter time.Duration) (notified, exchanges int) {
 	e := newEngine()
 	o := observe.Options{MaxClockDrift: drift}

@@ -14,17 +14,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Entry is the record of a lease, in the form in which an [Engine] stores it, together with the
-// version of the record.
+// An Entry is the record of a lease, in the form in which an [Engine] stores it, with its version.
 type Entry struct {
 	Kept
 
-	// Version is the version that [Engine.Swap] compares. The rules are those of
-	// [lease.Snapshot.Version].
+	// Version is the version that [Engine.Swap] compares, with the rules of [lease.Snapshot.Version].
 	Version string
 
-	// Revision orders the entries of one name. An entry that was written later has a higher
-	// Revision. Entries with the same Revision are the same entry.
+	// Revision orders the entries of one name: an entry that was written later has a higher one. Entries
+	// with the same Revision are the same entry.
 	Revision int64
 
 	// Foreign is true if a program that does not use this library holds the lease. The Limits of the
@@ -42,21 +40,18 @@ type NamedEntry struct {
 	Entry
 }
 
-// Kept is a record in the form in which an engine writes it. A Kept does not contain the time at
-// which the lease ends, because the clocks of other processes may show different times. A Kept
-// contains how much time was left when the record was written.
+// Kept is a record in the form in which an engine writes it. It contains how much time was left when it was
+// written, and not when the lease ends, because the clocks of other processes may show different times.
 type Kept struct {
 	Record lease.Record  // its Until is zero
 	Left   time.Duration // the time left; never negative; 0 if the state does not end by itself
 }
 
-// resolution is the unit of Left. The function toKept rounds the time left up to a multiple of the
-// resolution.
+// resolution is the unit of Left, to a multiple of which toKept rounds the time left up.
 const resolution = time.Millisecond
 
-// toKept converts the record r to a Kept. If r.Until is set, toKept computes how much time is left
-// from now until r.Until. toKept rounds the time left up to whole milliseconds, and to at least one
-// millisecond.
+// toKept converts the record r to a Kept. If r.Until is set, it computes the time left from now until
+// r.Until, rounded up to whole milliseconds, and at least one.
 func toKept(r lease.Record, now time.Time) Kept {
 	k := Kept{Record: r}
 	if !r.Until.IsZero() {
@@ -82,9 +77,8 @@ func (k Kept) ends() bool {
 	return r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite
 }
 
-// Validate returns nil if k.Left is valid, k.Record.Until is zero, and all other fields of k.Record
-// are valid. If a field is not valid, Validate returns a [*lease.FieldError] with the Code
-// [lease.ErrCorrupt].
+// Validate returns nil if k.Left is valid, k.Record.Until is zero, and all other fields of k.Record are
+// valid. Otherwise it returns a [*lease.FieldError] with the Code [lease.ErrCorrupt].
 func (k Kept) Validate() error {
 	r := k.Record
 	switch {
@@ -122,10 +116,9 @@ const infinite = "infinite"
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1",
 //	 "duration":"15s","left":"15s","epoch":7}
 //
-// The member "left" is present if the state ends by itself. The members "state" and "epoch" are
-// always present. Other members with a zero value are omitted. The duration of an infinite lease is
-// written as "infinite". If [Kept.Validate] returns an error, MarshalJSON returns the error of
-// Validate.
+// The members "state" and "epoch" are always present, and "left" if the state ends by itself. Other members
+// with a zero value are omitted. An infinite duration is written as "infinite". If [Kept.Validate] returns
+// an error, so does MarshalJSON.
 func (k Kept) MarshalJSON() ([]byte, error) {
 	if err := k.Validate(); err != nil {
 		return nil, err
@@ -144,11 +137,10 @@ func (k Kept) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// UnmarshalJSON decodes an object that MarshalJSON returned. The data can differ from the result of
-// MarshalJSON in the order of the members, in white space and in escapes. If the data is not a valid
-// object, UnmarshalJSON leaves *k unchanged and returns an error that wraps [lease.ErrCorrupt].
-// UnmarshalJSON also returns an error if a member occurs twice, or if a value is not in the form in
-// which MarshalJSON writes it.
+// UnmarshalJSON decodes an object that MarshalJSON returned. The members may be in any order, with any
+// white space and any escapes. If the data is not a valid object, a member occurs twice, or a value is not
+// in the form in which MarshalJSON writes it, UnmarshalJSON leaves *k unchanged and returns an error that
+// wraps [lease.ErrCorrupt].
 func (k *Kept) UnmarshalJSON(data []byte) error {
 	text, left, err := split(data)
 	if err != nil {
@@ -171,9 +163,8 @@ func (k *Kept) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// split converts the JSON of a Kept to the JSON of a [lease.Record]. The JSON of a Kept has a
-// member "left", where the JSON of a Record has a member "until". split removes the member "left",
-// and returns its value as a separate result. split adds a member "until" with an arbitrary value,
+// split converts the JSON of a Kept, which has a member "left", to the JSON of a [lease.Record], which has
+// a member "until". It removes "left" and returns its value, and adds an "until" with an arbitrary value,
 // so that Record.UnmarshalJSON can check all other members.
 func split(data []byte) (record []byte, left string, err error) {
 	const rule = "must be one JSON object"
@@ -218,8 +209,7 @@ func split(data []byte) (record []byte, left string, err error) {
 	return append(record, '}'), left, nil
 }
 
-// ruleOf returns the text of err without the rejected value. The error err comes from
-// Record.UnmarshalJSON.
+// ruleOf returns the text of err, which comes from Record.UnmarshalJSON, without the rejected value.
 func ruleOf(err error) string {
 	var bad *lease.FieldError
 	if !errors.As(err, &bad) {

@@ -39,8 +39,7 @@ func TestKeptText(t *testing.T) {
 	}
 }
 
-// SPEC R2, R3: if a text is not the JSON of a Kept, UnmarshalJSON returns an error. The text never
-// counts as a free lease.
+// SPEC R2, R3: UnmarshalJSON refuses a text that is not the JSON of a Kept, which is never a free lease.
 func TestCorruptText(t *testing.T) {
 	const id = `"id":"aaaaaaaa-0000-4000-8000-000000000001"`
 	for _, text := range []string{

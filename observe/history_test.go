@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// The constant drift bounds the rates of the clocks of a world, which are from 1-drift to 1+drift.
+// drift bounds the rates of the clocks of a world, which are from 1-drift to 1+drift.
 const drift = 0.05
 
 // A rated clock shows its own time of day, and runs at its own rate.
@@ -35,8 +35,8 @@ func (c *rated) Now() time.Time {
 // After calls time.After, because a Store does not wait with its clock.
 func (c *rated) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// A world has some contenders for one lease over one engine. Each contender has its own clock, and
-// the network delays requests. The world checks every commit when it happens.
+// A world has some contenders for one lease over one engine. Each has its own clock, and the network delays
+// requests. The world checks every commit when it happens.
 type world struct {
 	*testing.T
 	rand    *rand.Rand
@@ -48,8 +48,8 @@ type world struct {
 	errors  []string
 }
 
-// A belief says until which time on its clock a contender is certain that its ID is in force. The
-// belief holds only if the ID was not broken again after the contender sent its request.
+// A belief says until which time on its clock a contender is certain that its ID is in force, provided that
+// the ID was not broken again after the contender sent its request.
 type belief struct {
 	clock *rated
 	until time.Time
@@ -62,8 +62,8 @@ func (w *world) intn(n int) int {
 	return w.rand.IntN(n)
 }
 
-// The engine calls the method look at every commit. If a holder has not given up its lease, another
-// process may end the lease only after the holder no longer believes that it holds the lease.
+// The engine calls look at every commit. If a holder has not given up its lease, another process may end
+// the lease only after the holder no longer believes that it holds it.
 func (w *world) look(old, next observe.Kept) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,8 +81,7 @@ func (w *world) look(old, next observe.Kept) {
 	}
 }
 
-// ask carries out a request. The holder believes that it holds the lease for as long as the answer
-// guarantees.
+// ask carries out a request. The holder believes that it has the lease while the answer guarantees it.
 func (w *world) ask(ctx context.Context, a lease.Authority, clock *rated, id lease.ID, req lease.Request) {
 	w.mu.Lock()
 	broken := w.broken[id]
@@ -172,8 +171,8 @@ func run(t *testing.T, seed uint64, over func(*observe.Store) lease.Authority) (
 	return w
 }
 
-// SPEC A5, H9: no contender takes the lease over while the holder believes that it holds the lease.
-// The rates and times of the clocks and the delays of the network are random.
+// SPEC A5, H9: no contender takes the lease over while the holder believes that it holds it. The rates and
+// times of the clocks and the delays of the network are random.
 func TestNobodyIsEarly(t *testing.T) {
 	first, worlds := rand.Uint64(), 200
 	if testing.Short() {
@@ -197,9 +196,8 @@ func TestNobodyIsEarly(t *testing.T) {
 	}
 }
 
-// A mutant is a Store whose snapshots are wrong in one way. The record that Swap returns is
-// correct. If the record of Swap were wrong too, the error would affect both the holders and the
-// contenders, and the two effects would cancel out.
+// A mutant is a Store whose snapshots are wrong in one way. The record that Swap returns is correct: an
+// error in it would affect both the holders and the contenders, and the two effects would cancel out.
 type mutant struct {
 	*observe.Store
 	change func(*lease.Snapshot)

@@ -10,17 +10,17 @@ import (
 	"github.com/fencedlease/lease/internal/timing"
 )
 
-// A Reviser is an optional interface of an [Engine] whose Revisions order the entries of all names,
-// and not only those of one name.
+// A Reviser is an optional interface of an [Engine] whose Revisions order the entries of all names, and not
+// only those of one name.
 //
-// The grace of a break counts from its commit. A Store that reads a break knows only that it was
-// committed after the Store last knew the record to be unchanged. Without a Reviser, that is the last
-// renewal. With a Reviser, a Store that watches a lease and holds it knows it more precisely: if it
-// has written nothing for a fifteenth of the duration of the lease, it asks for the Revision. One
-// request serves all leases of the Store.
+// The grace of a break counts from its commit. A Store that reads a break knows only that it was committed
+// after the Store last knew the record to be unchanged. Without a Reviser, that is the last renewal. With a
+// Reviser, a Store that watches a lease and holds it knows it more precisely: if it has written nothing for
+// a fifteenth of the duration of the lease, at most 4 s, it asks for the Revision. One request serves all
+// leases of the Store.
 type Reviser interface {
-	// Revision returns a number. Every entry with a higher Revision, under any name, is committed
-	// after the call of Revision begins.
+	// Revision returns a number. Every entry with a higher Revision, under any name, is committed after the
+	// call of Revision begins.
 	Revision(ctx context.Context) (int64, error)
 }
 
@@ -57,8 +57,8 @@ func (m *marks) add(revision int64, after time.Duration) {
 	*m = append(*m, mark{revision, after})
 }
 
-// earliest returns a time after which an entry with the given Revision was committed. The parameter
-// known is another such time.
+// earliest returns a time after which an entry with the given Revision was committed, or known, another
+// such time, if that is later.
 func (m marks) earliest(revision int64, known time.Duration) time.Duration {
 	for _, one := range m {
 		if one.revision < revision {
@@ -68,8 +68,8 @@ func (m marks) earliest(revision int64, known time.Duration) time.Duration {
 	return known
 }
 
-// startMarking starts the goroutine that asks the engine for its Revision. The caller holds s.mu. The
-// goroutine ends after the last watch.
+// startMarking starts the goroutine that asks the engine for its Revision, until the last watch has ended.
+// The caller holds s.mu.
 func (s *Store) startMarking() {
 	r, ok := s.engine.(Reviser)
 	if !ok || s.stopMarking != nil {
@@ -98,8 +98,7 @@ func (s *Store) startMarking() {
 	}()
 }
 
-// untilMark returns the time until the next mark is due. If the Store holds no watched lease, that is
-// a second, after which the caller calls untilMark again.
+// untilMark returns the time until the next mark is due, or a second if the Store holds no watched lease.
 func (s *Store) untilMark() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

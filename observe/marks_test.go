@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A break by another Store leaves a holder with Watch most of the grace, however long ago its last
-// renewal was. SPEC H13.
+// A break by another Store leaves a holder with Watch most of the grace, however long ago its last renewal
+// was. SPEC H13.
 func TestGraceThatIsLeft(t *testing.T) {
 	const duration, grace, window = 30 * time.Second, 20 * time.Second, 5 * time.Second
 	for _, c := range []struct {

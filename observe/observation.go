@@ -8,9 +8,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An observation contains the newest entry that the engine has returned to the Store for a name.
-// An observation also contains the earliest and the latest time at which the lease state in the entry
-// can end. All times are elapsed times of the Store's clock.
+// An observation contains the newest entry that the engine has returned to the Store for a name, and the
+// earliest and the latest time at which the lease state in it can end. All times are elapsed times of the
+// Store's clock.
 type observation struct {
 	Entry
 	nextAfter time.Duration // no later entry was committed before this time
@@ -18,29 +18,24 @@ type observation struct {
 	high      time.Duration // the state ends at this time at the latest
 	own       bool          // this Store has written the entry, and the lease was Leased then
 
-	// If no clock drifts, the state of the lease ends at lowStart+lowLeft or later. For clocks that
-	// drift, the method leftAtLeast computes an earlier time. If lowLeft is 0, there is no lower
-	// bound.
+	// If no clock drifts, the state of the lease ends at lowStart+lowLeft or later. For clocks that drift,
+	// leftAtLeast computes an earlier time. If lowLeft is 0, there is no lower bound.
 	lowStart, lowLeft time.Duration
 }
 
-// newUnaged returns an observation of an entry whose commit time is unknown. An observation from
-// newUnaged has no lower bound.
+// newUnaged returns an observation of an entry whose commit time is unknown. It has no lower bound.
 func newUnaged(e Entry, nextAfter, now time.Duration) observation {
 	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: now}
 }
 
-// newAged returns an observation of an entry whose commit time has a known lower bound. The
-// parameter earliest is this lower bound.
+// newAged returns an observation of an entry that was committed at the time earliest or later.
 func newAged(e Entry, nextAfter, now, earliest time.Duration) observation {
 	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: earliest, lowLeft: e.Left}
 }
 
-// mergedWith returns the observation that the Store keeps after it has received a newer entry. The
-// receiver is the observation of the previous entry. The first argument is the observation of the
-// newer entry. Usually mergedWith returns the first argument unchanged. But if both entries are
-// breaks with the same ID and Epoch, the result of mergedWith has the earlier of the two upper
-// bounds and the earlier of the two lower bounds.
+// mergedWith returns the observation to keep after a newer entry, whose observation is next. If both
+// entries are breaks with the same ID and Epoch, it has the earlier of the two upper bounds and the earlier
+// of the two lower bounds. Otherwise it is next.
 func (old *observation) mergedWith(next observation, c *clock) observation {
 	a, b := old.Record, next.Record
 	if a.State == lease.Breaking && b.State == lease.Breaking && a.ID == b.ID && a.Epoch == b.Epoch {
@@ -52,16 +47,14 @@ func (old *observation) mergedWith(next observation, c *clock) observation {
 	return next
 }
 
-// leftAtLeast returns a lower bound on the time for which the state of the lease lasts, counted
-// from the given time. The lower bound is correct even if another clock runs faster than c,
-// provided that both clocks stay within [Options.MaxClockDrift]. If the observation has no lower
-// bound, leftAtLeast returns zero or a negative duration.
+// leftAtLeast returns a lower bound on the time for which the state of the lease lasts, counted from the
+// given time. It is correct even if another clock runs faster than c, provided that both stay within
+// [Options.MaxClockDrift]. If the observation has no lower bound, it is zero or negative.
 func (o *observation) leftAtLeast(c *clock, now time.Duration) time.Duration {
 	return o.lowLeft - c.maxElsewhere(now-o.lowStart)
 }
 
-// snapshot converts the observation to a [lease.Snapshot]. The field Now of the result is set from the
-// argument now.
+// snapshot converts the observation to a [lease.Snapshot] with the given Now.
 func (o *observation) snapshot(c *clock, now time.Duration) lease.Snapshot {
 	snap := lease.Snapshot{Record: o.Record, Version: o.Version, Now: c.PointAt(now)}
 	if o.ends() {
@@ -71,7 +64,7 @@ func (o *observation) snapshot(c *clock, now time.Duration) lease.Snapshot {
 	return snap
 }
 
-// add returns t+d. If the sum overflows, add returns the longest Duration.
+// add returns t+d, or the longest Duration if the sum overflows.
 func add(t, d time.Duration) time.Duration {
 	if t > math.MaxInt64-d {
 		return math.MaxInt64
@@ -79,8 +72,8 @@ func add(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// An observations value stores one observation for each name. The number of names is limited.
-// Pinned names do not count towards the limit, and are never forgotten.
+// An observations value stores one observation for each of a limited number of names. Pinned names do not
+// count towards the limit, and are never forgotten.
 type observations struct {
 	most   int // the largest number of names that are not pinned
 	byName map[string]*named
@@ -99,12 +92,11 @@ func newObservations(most int) observations {
 	return observations{most, map[string]*named{}, list.New(), map[string]int{}}
 }
 
-// isFull reports whether the number of names has reached its limit. If the number has reached its
-// limit, a new name displaces another name.
+// isFull reports whether the number of names has reached its limit, so that a new name displaces another.
 func (s *observations) isFull() bool { return s.recent.Len() >= s.most }
 
-// get returns the observation of a name, or nil if the name has no observation. If the parameter
-// touch is true, the name becomes the most recently used name.
+// get returns the observation of a name, or nil if it has none. If touch is true, the name becomes the most
+// recently used one.
 func (s *observations) get(name string, touch bool) *observation {
 	n := s.byName[name]
 	if n == nil {
@@ -116,8 +108,7 @@ func (s *observations) get(name string, touch bool) *observation {
 	return &n.observation
 }
 
-// put adds the observation of a new name. If there are too many names, put forgets the least
-// recently used name.
+// put adds the observation of a new name. If there are too many, it forgets the least recently used name.
 func (s *observations) put(name string, o observation) *observation {
 	n := &named{name: name, observation: o}
 	s.byName[name] = n
@@ -127,8 +118,8 @@ func (s *observations) put(name string, o observation) *observation {
 	return &n.observation
 }
 
-// markUsed makes a name the most recently used name. The name must not be pinned. If there are too
-// many names, markUsed forgets the least recently used name.
+// markUsed makes a name, which must not be pinned, the most recently used one. If there are too many, it
+// forgets the least recently used name.
 func (s *observations) markUsed(n *named) {
 	if s.isFull() {
 		oldest := s.recent.Back()
@@ -137,8 +128,7 @@ func (s *observations) markUsed(n *named) {
 	n.place = s.recent.PushFront(n)
 }
 
-// pin pins a name, so that the name is not forgotten. Each call of pin needs one call of the method
-// unpin.
+// pin pins a name, so that it is not forgotten. Each call of pin needs one call of unpin.
 func (s *observations) pin(name string) {
 	s.pins[name]++
 	if n := s.byName[name]; n != nil && n.place != nil {
@@ -147,7 +137,7 @@ func (s *observations) pin(name string) {
 	}
 }
 
-// unpin undoes one call of the method pin.
+// unpin undoes one call of pin.
 func (s *observations) unpin(name string) {
 	if s.pins[name]--; s.pins[name] > 0 {
 		return

@@ -28,8 +28,8 @@ func (o *outage) Do(ctx context.Context, name string, req lease.Request) (lease.
 	return o.Authority.Do(ctx, name, req)
 }
 
-// If an observer sees late that a break was shortened, its upper bound of the end does not move,
-// but its lower bound becomes earlier. The Session relies only on the lower bound. SPEC H13.
+// If an observer sees late that a break was shortened, its upper bound of the end does not move, but its
+// lower bound becomes earlier. The Session relies only on the lower bound. SPEC H13.
 func TestShortenedBreakThatIsSeenLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()

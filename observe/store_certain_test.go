@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// The answer to an earlier read or list was slow, and a renewal was committed in the meantime. The
-// next read still guarantees no more time than the lease has left since the renewal. SPEC A5.
+// The answer to an earlier read or list was slow, and a renewal was committed in the meantime. The next
+// read still guarantees no more time than the lease has left since the renewal. SPEC A5.
 func TestSlowAnswersMakeNoTimeCertain(t *testing.T) {
 	const duration = 15 * time.Second
 	for what, c := range map[string]struct {
@@ -65,8 +65,8 @@ func TestSlowAnswersMakeNoTimeCertain(t *testing.T) {
 	}
 }
 
-// Two incarnations with the same ID are broken, and a client sees only the two breaks. The client
-// does not mistake the end of the first break for the end of the second break. SPEC A2.
+// Two incarnations with the same ID are broken, and a client sees only the two breaks. It does not mistake
+// the end of the first break for that of the second. SPEC A2.
 func TestBreaksOfTwoIncarnations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()

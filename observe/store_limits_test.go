@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The break of an infinite lease may last longer than MaxDuration. No other Store grants the lease
-// while the holder still believes that it holds the lease. SPEC A7.
+// The break of an infinite lease may last longer than MaxDuration. No other Store grants the lease while
+// the holder still believes that it holds it. SPEC A7.
 func TestBreakOfAnInfiniteLeaseOutlastsMaxDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const grace = 10 * time.Minute
@@ -87,8 +87,8 @@ func TestClaimsAreBoundedAsDecideBoundsThem(t *testing.T) {
 	}
 }
 
-// A Store rounds the time left up when it writes a record. The writing Store does not count more
-// time than the other Stores, which shorten the time left to MaxDuration.
+// A Store rounds the time left up when it writes a record, but does not count more time than the other
+// Stores, which shorten it to MaxDuration.
 func TestOwnSwapIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = time.Second + 1
@@ -111,8 +111,7 @@ func foreignLease(t *testing.T, e *engine) observe.Entry {
 	return foreign
 }
 
-// The Limits apply to the records of programs that use this library, but not to the leases of
-// foreign programs.
+// The Limits apply to the records of programs that use this library, but not to foreign leases.
 func TestForeignEntriesAreNotBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -130,8 +129,8 @@ func TestForeignEntriesAreNotBounded(t *testing.T) {
 	})
 }
 
-// If a Store remembers a foreign lease that was released in the meantime, it does not refuse an
-// acquire because of the foreign lease. SPEC A4.
+// If a Store remembers a foreign lease that was released in the meantime, it does not refuse an acquire
+// because of that. SPEC A4.
 func TestReleasedForeignLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -143,8 +142,8 @@ func TestReleasedForeignLease(t *testing.T) {
 	})
 }
 
-// An Authority refuses a bad name, and a request outside the limits, before it sends a request to
-// the engine. SPEC A7.
+// An Authority refuses a bad name, and a request outside the limits, without a request to the engine.
+// SPEC A7.
 func TestAuthorityChecksArguments(t *testing.T) {
 	e := newEngine()
 	a := newStore(t, e, observe.Options{Limits: lease.AzureLimits}).Authority()

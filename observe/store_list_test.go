@@ -23,8 +23,8 @@ func listed(t *testing.T, s *observe.Store) map[string]lease.Entry {
 	return entries
 }
 
-// A new Store starts its countdowns at the first list, so a later list shows which leases have
-// expired because their holders are dead. SPEC S10.
+// A new Store starts its countdowns at the first list, so a later list shows which leases have expired
+// because their holders are dead. SPEC S10.
 func TestListCountsFromFirstObservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -55,8 +55,8 @@ func TestListCountsFromFirstObservation(t *testing.T) {
 	})
 }
 
-// A list shows all names, but does not make the Store forget a name that is in use. A list starts
-// no countdown for names beyond Options.Names.
+// A list shows all names, but does not make the Store forget one that is in use, and starts no countdown
+// for names beyond Options.Names.
 func TestListForgetsNoObservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()

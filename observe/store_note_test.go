@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// A contender starts its countdown when Note records a renewal, not when the contender sends its
-// next request. A call of Note cannot give a better lower bound than the last request.
+// A contender starts its countdown when Note records a renewal, not when it sends its next request. Note
+// cannot give a better lower bound than the last request.
 func TestNote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -40,8 +40,8 @@ func TestNote(t *testing.T) {
 	})
 }
 
-// If Note records a lease whose duration exceeds the limits of the Store, the lease ends after the
-// longest allowed duration, counted from the call of Note. SPEC A7.
+// If Note records a lease whose duration exceeds the limits of the Store, the lease ends after the longest
+// allowed duration, counted from the call of Note. SPEC A7.
 func TestNoteKeepsTheLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()

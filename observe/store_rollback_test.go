@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease/observe"
 )
 
-// After an engine was restored from a backup, with older revisions, its Store still works. The
-// Store starts a new countdown for each restored lease.
+// After an engine was restored from a backup, with older revisions, its Store still works, and starts a new
+// countdown for each restored lease.
 func TestRestoredEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()

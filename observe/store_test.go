@@ -18,8 +18,7 @@ import (
 
 const name = "jobs/nightly"
 
-// do carries out a request that must be granted if the code want is 0, or refused with the code
-// want.
+// do carries out a request, which must be granted if want is 0, and refused with the code want if not.
 func do(t *testing.T, a lease.Authority, req lease.Request, want lease.Code) lease.Result {
 	t.Helper()
 	res, err := a.Do(context.Background(), name, req)
@@ -29,8 +28,8 @@ func do(t *testing.T, a lease.Authority, req lease.Request, want lease.Code) lea
 	return res
 }
 
-// sure reports whether MinRemaining is a little less than the duration most. The difference must be
-// less than passed/400, which allows for the drift of two clocks.
+// sure reports whether MinRemaining is less than most by less than passed/400, to allow for the drift of
+// two clocks.
 func sure(res lease.Result, most, passed time.Duration) bool {
 	return res.MinRemaining < most && res.MinRemaining > most-passed/400
 }
@@ -106,8 +105,8 @@ func (f far) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return f.Store.Load(ctx, name)
 }
 
-// SPEC S: two clients of one engine pass the tests for stores. In the engine, every write raises
-// the epoch of unknown names. One client is slow.
+// SPEC S: two clients of one engine pass the tests for stores. In the engine, every write raises the epoch
+// of unknown names. One client is slow.
 func TestClientsConform(t *testing.T) {
 	var e *engine
 	leasetest.TestStore(t, func(t testing.TB) lease.Store {
@@ -127,8 +126,8 @@ func TestClientsConform(t *testing.T) {
 	})
 }
 
-// SPEC A: two clients of one engine pass the tests for authorities, both with the authority of the
-// Store and with lease.NewAuthority.
+// SPEC A: two clients of one engine pass the tests for authorities, both with the authority of the Store
+// and with lease.NewAuthority.
 func TestAuthoritiesConform(t *testing.T) {
 	for what, over := range map[string]func(*observe.Store) lease.Authority{
 		"own":              func(s *observe.Store) lease.Authority { return s.Authority() },
@@ -155,8 +154,8 @@ func TestAuthoritiesConform(t *testing.T) {
 	}
 }
 
-// When a Store reads a lease for the first time, it starts the countdown, even if the clocks of
-// other processes show another time of day.
+// When a Store reads a lease for the first time, it starts the countdown, even if the clocks of other
+// processes show another time of day.
 func TestCountsFromFirstObservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -179,9 +178,9 @@ func TestCountsFromFirstObservation(t *testing.T) {
 	})
 }
 
-// If each new process tries once, all of them are refused, even long after the holder has died,
-// because each process sees the lease for the first time. A process that waits for longer than the
-// duration of the lease acquires the lease. SPEC H1.
+// If each new process tries once, all of them are refused, even long after the holder has died, because
+// each sees the lease for the first time. A process that waits for longer than the duration of the lease
+// acquires it. SPEC H1.
 func TestNewcomersWhoTryOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -215,8 +214,7 @@ func TestNewcomersWhoTryOnce(t *testing.T) {
 	})
 }
 
-// A version was committed after the sending of the last request whose answer did not show the
-// version.
+// A version was committed after the sending of the last request whose answer did not show it.
 func TestLagBoundsFromBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -234,8 +232,8 @@ func TestLagBoundsFromBelow(t *testing.T) {
 	})
 }
 
-// SPEC M6: a break only moves the end of a lease to an earlier time, even if the observers have
-// computed different ends.
+// SPEC M6: a break only moves the end of a lease to an earlier time, even if the observers have computed
+// different ends.
 func TestBreakOnlyMovesEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -243,8 +241,8 @@ func TestBreakOnlyMovesEarlier(t *testing.T) {
 		do(t, holder.Authority(), acquire(idA, time.Minute), 0)
 		do(t, early.Authority(), breaks(20*time.Second), 0)
 		time.Sleep(15 * time.Second)
-		// For the observer late, the break has just begun. Its second break "shortens" the first
-		// break to an end that is too late for the observer early.
+		// For the observer late, the break has just begun. Its second break "shortens" the first to an end
+		// that is too late for the observer early.
 		if res := do(t, late.Authority(), breaks(10*time.Second), 0); res.MaxRemaining() != 10*time.Second {
 			t.Errorf("late: remaining %v", res.MaxRemaining())
 		}
@@ -379,8 +377,8 @@ func TestOvertakenAnswer(t *testing.T) {
 	})
 }
 
-// If the answer to a renewal arrives after a newer answer, the renewal returns the record that it
-// wrote. SPEC A5.
+// If the answer to a renewal arrives after a newer one, the renewal returns the record that it wrote.
+// SPEC A5.
 func TestOvertakenRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()

@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The holders of more names than a Store remembers are dead. Contenders that wait for these names
-// still acquire their leases.
+// The holders of more names than a Store remembers are dead. Contenders that wait for these names still
+// acquire their leases.
 func TestWhatIsWaitedForIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
