@@ -7,23 +7,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// authority implements [lease.Authority] for a Store. The authority calls [lease.Decide] while it
-// holds the mutex of the record's shard. A request therefore looks up the record once, locks one
-// mutex once and reads the clock once.
+// authority implements [lease.Authority] for a Store. It calls [lease.Decide] while it holds the mutex of
+// the record's shard, so a request looks up the record once, locks one mutex once and reads the clock once.
 type authority Store
 
-// Authority returns an authority over the Store. A program can use the authority to inspect a
-// lease, to break a lease, and to check whether a write is allowed. The returned authority makes
-// the same decisions as an authority from [lease.NewAuthority], but is faster. The returned
-// authority also implements [lease.Watcher] and [lease.Lister].
+// Authority returns an authority over the Store, with which a program can inspect or break a lease, and
+// check whether a write is allowed. It makes the same decisions as an authority from [lease.NewAuthority],
+// but is faster. It also implements [lease.Watcher] and [lease.Lister].
 func (s *Store) Authority() lease.Authority {
 	s.check()
 	return (*authority)(s)
 }
 
-// Do carries out one request. If ctx is done before the call, Do does not carry out the request. If
-// ctx ends during the call, Do ignores the end of ctx. No step can fail after the Store has changed,
-// so the outcome of a request is always known.
+// Do carries out one request, unless ctx is done before the call. It ignores a ctx that ends later. No step
+// can fail after the Store has changed, so the outcome is always known.
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (res lease.Result, err error) {
 	if err = a.do(ctx, name, &req, &res); err != nil {
 		err = &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
@@ -56,9 +53,8 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 	return err
 }
 
-// refuseFirst returns an error for a bad name or a bad argument. If the name and the arguments are
-// valid, refuseFirst returns err. The error for a bad name or a bad argument comes first, because
-// only an error for a bad name or argument tells the caller that the request was certainly refused.
+// refuseFirst returns an error for a bad name or a bad argument, and otherwise err. A bad name or argument
+// comes first, because only its error tells the caller that the request was certainly refused.
 func (a *authority) refuseFirst(name string, req *lease.Request, err error) error {
 	if bad := lease.CheckName(name); bad != nil {
 		return bad

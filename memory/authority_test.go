@@ -36,17 +36,17 @@ func TestAuthorityConforms(t *testing.T) {
 	}
 }
 
-// A twin is a Store and an authority over the Store. Two twins that get the same calls at the same
-// times must return the same results.
+// A twin is a Store and an authority over it. Two twins that get the same calls at the same times must
+// return the same results.
 type twin struct {
 	*memory.Store
 	lease.Authority
 	signals map[string]<-chan struct{}
 }
 
-// The Store's own authority has the same results, errors, records and signals as lease.NewAuthority
-// over an equal Store. The test sends good and bad requests, and also swaps in records that claim
-// more time than the limits allow.
+// The Store's own authority has the same results, errors, records and signals as lease.NewAuthority over an
+// equal Store. The test sends good and bad requests, and swaps in records that claim more time than the
+// limits allow.
 func TestAuthorityIsThatOfNewAuthority(t *testing.T) {
 	done, cancel := context.WithCancel(t.Context())
 	cancel()

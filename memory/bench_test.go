@@ -54,11 +54,11 @@ func held(tb testing.TB, names []string) lease.Authority {
 	return a
 }
 
-// BenchmarkRenew measures a renewal through the Store's authority. After every thousand renewals,
-// it measures a thousand times the work that every store must do: it locks a mutex, looks up a name
-// in a map and reads the clock. The metric limit-ns is the median time of this work. The metric
-// x-limit is the time of a renewal divided by this median. Other load on the machine slows both, so
-// x-limit is nearly independent of the load. The module memory/bench compares more implementations.
+// BenchmarkRenew measures a renewal through the Store's authority. After every thousand renewals, it
+// measures a thousand times the work that every store must do: it locks a mutex, looks up a name in a map
+// and reads the clock. The metric limit-ns is the median time of this work, and x-limit the time of a
+// renewal divided by it. Other load on the machine slows both, so x-limit is nearly independent of it. The
+// module memory/bench compares more implementations.
 func BenchmarkRenew(b *testing.B) {
 	const batch = 1_000
 	for _, n := range []int{1_000, 1_000_000} {
@@ -114,8 +114,8 @@ func median(d []time.Duration) float64 {
 	return float64(d[len(d)/2])
 }
 
-// BenchmarkGrant measures the first acquire of a name, and the memory that a lease needs besides
-// the text of its name and owner. After the last name, it starts again with a new Store.
+// BenchmarkGrant measures the first acquire of a name, and the memory that a lease needs besides the text
+// of its name and owner. After the last name, it starts again with a new Store.
 func BenchmarkGrant(b *testing.B) {
 	all := names(1_000_000)
 	var a lease.Authority
@@ -152,8 +152,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkCores measures renewals on all cores (-cpu 1,2) in one Store. Each core renews its own
-// names.
+// BenchmarkCores measures renewals on all cores (-cpu 1,2) in one Store. Each core renews its own names.
 func BenchmarkCores(b *testing.B) {
 	const each = 1_000
 	cores := runtime.GOMAXPROCS(0)

@@ -7,22 +7,21 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Idle, which is 4096, is the largest number of Available records that a [Store] remembers. A Store
-// never forgets the 64 records that became Available most recently.
+// Idle, which is 4096, is the largest number of Available records that a [Store] remembers. It never
+// forgets the 64 records that became Available most recently.
 const Idle = 64 * shards
 
-// newAbsence returns a new absence. An absence is an entry without a name, which stands for all
-// names that the Store does not know. An absence is never modified.
+// newAbsence returns a new absence: an entry without a name, which stands for all names that the Store does
+// not know, and is never modified.
 func (s *Store) newAbsence(epoch uint64) *entry {
 	return &entry{record: lease.Record{Epoch: epoch}, version: s.id.version(absenceKind, s.forgotten.Add(1))}
 }
 
 func (e *entry) isAbsence() bool { return e.name == "" }
 
-// The method forget removes the entry e. Before the removal, forget replaces s.absence, the entry
-// for all unknown names. The new entry has an Epoch that is at least the Epoch of e, so that the
-// tokens of the name of e never decrease. The new entry has a new version, so a Swap with the
-// version of the old entry returns a conflict.
+// forget removes the entry e. First it replaces s.absence, the entry for all unknown names. The new absence
+// has an Epoch that is at least that of e, so that the tokens of the name never decrease, and a new
+// version, so that a Swap with the version of the old entry returns a conflict.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()
@@ -34,20 +33,17 @@ func (s *Store) forget(sh *shard, e *entry) {
 	sh.signal(e.name)
 }
 
-// sweep first forgets the oldest Available records, until the shard has at most Idle/shards of
-// them. sweep then checks a few records that are not Available. If the retention time of a checked
-// record is over, sweep forgets the record. Many calls of sweep form one round of checks, which
-// covers all records that are not Available. Each round computes the earliest time at which the
-// Store is allowed to forget one of the remaining records. The next round starts at that time or
-// later.
+// sweep forgets the oldest Available records until the shard has at most Idle/shards of them. Then it
+// checks a few of the other records, and forgets those whose retention time is over. Many calls form one
+// round, which checks all of them and computes the earliest time at which a remaining one may be forgotten.
+// The next round starts at that time or later.
 func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duration) {
 	for sh.idle.size > Idle/shards {
 		s.forget(sh, sh.idle.head)
 	}
 	for ; checks > 0 && elapsed >= sh.rest && sh.used.head != nil; checks-- {
 		if sh.turn <= 0 {
-			// A record that is written during this round of checks is due no earlier than one
-			// retention time after the start of the round.
+			// A record that is written in this round is due one retention time after its start, or later.
 			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
 		}
 		e := sh.used.head
@@ -62,9 +58,8 @@ func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duratio
 	}
 }
 
-// dueAt returns the earliest time at which the Store may forget the record. The result of dueAt is
-// measured from the start of the Store's clock. The Store must remember an Expired or Broken record
-// for at least the retention time.
+// dueAt returns the earliest time at which the Store may forget the record, measured from the start of the
+// Store's clock. An Expired or Broken record must be remembered for at least the retention time.
 func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Duration) time.Duration {
 	switch {
 	case !e.record.State.Locked():
@@ -75,12 +70,11 @@ func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Durat
 	return add(add(elapsed, e.record.Until.Sub(now)), retention)
 }
 
-// For a record that the Store must not forget, dueAt returns the constant never. The method sweep
-// checks for this constant, because the elapsed time of an injected clock can be as large as the
-// constant.
+// never is the result of dueAt for a record that the Store must not forget. The method sweep checks for it,
+// because the elapsed time of an injected clock can be as large.
 const never time.Duration = math.MaxInt64
 
-// add returns t+d. If the sum overflows, add returns the constant never.
+// add returns t+d, or never if the sum overflows.
 func add(t, d time.Duration) time.Duration {
 	if d > never-max(t, 0) {
 		return never

@@ -41,9 +41,9 @@ func states(tb testing.TB, s *memory.Store) map[lease.State]int {
 	return n
 }
 
-// Names that are leased and released once do not stay in memory, even if the clock stands still: neither
-// if they come one after the other, nor if all are leased before the first is released, after which the
-// maps shrink again.
+// Names that are leased and released once do not stay in memory, even if the clock stands still: neither if
+// they come one after the other, nor if all are leased before the first is released, after which the maps
+// shrink again.
 func TestManyNames(t *testing.T) {
 	const n = 100_000
 	for what, use := range map[string]func(a lease.Authority){
@@ -66,9 +66,8 @@ func TestManyNames(t *testing.T) {
 	}
 }
 
-// SPEC S9: a locked record is never forgotten. A record that expired or was broken is forgotten
-// after the retention. Of the Available records, the Store remembers those that became Available
-// last.
+// SPEC S9: a locked record is never forgotten. A record that expired or was broken is forgotten after the
+// retention. Of the Available records, the Store remembers those that became Available last.
 func TestForgetting(t *testing.T) {
 	const retention, d = time.Minute, time.Second
 	synctest.Test(t, func(t *testing.T) {
@@ -104,8 +103,7 @@ func TestForgetting(t *testing.T) {
 	})
 }
 
-// A Store remembers the 64 records that became Available most recently, even if all of them are
-// in the same shard.
+// A Store remembers the 64 records that became Available most recently, even if all are in the same shard.
 func TestLastIdleAreRemembered(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()
@@ -125,8 +123,8 @@ func TestLastIdleAreRemembered(t *testing.T) {
 	}
 }
 
-// The default of Retention is five minutes. With the longest Retention, the Store never forgets an
-// Expired or Broken record.
+// The default of Retention is five minutes. With the longest Retention, the Store never forgets an Expired
+// or Broken record.
 func TestRetention(t *testing.T) {
 	for _, c := range []struct {
 		set, after time.Duration
@@ -145,8 +143,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// If a record ended more than the retention time before it is swapped in, the same Swap may forget
-// the record. The record can then be swapped in again.
+// If a record ended more than the retention time before it is swapped in, the same Swap may forget it. It
+// can then be swapped in again.
 func TestForgottenAtOnce(t *testing.T) {
 	s := memory.New(&memory.Options{Clock: fixed(time.Unix(0, 0)), Retention: time.Minute})
 	var epoch uint64
@@ -190,8 +188,7 @@ func TestForgettingByRenewals(t *testing.T) {
 	})
 }
 
-// If every name is leased once and expires, a Store remembers about twice as many records as it
-// must.
+// If every name is leased once and expires, a Store remembers about twice as many records as it must.
 func TestMemoryOfExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(&memory.Options{Retention: time.Second})

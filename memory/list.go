@@ -9,13 +9,12 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// List returns the leases in the Store whose names begin with prefix, sorted by name. List first
-// collects the names. List reads each record just before it passes the record to the body of the
-// loop, so each entry is current. The Store holds no lock while the body of the loop runs. If the
-// Store forgets a name during the iteration, List may leave the name out.
+// List returns the leases in the Store whose names begin with prefix, sorted by name. It first collects the
+// names, and reads each record just before it passes the record to the body of the loop, so each entry is
+// current. No lock is held while the body runs. The list may lack a name that the Store forgets meanwhile.
 //
-// The iteration ends with an error if ctx is done. The iteration also ends with an error if the
-// prefix is neither empty nor a valid name ([lease.CheckName]).
+// The iteration ends with an error if ctx is done, or if the prefix is neither empty nor a valid name
+// ([lease.CheckName]).
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		names, err := s.names(prefix)
@@ -64,8 +63,8 @@ func (sh *shard) names(names []string, prefix string) []string {
 	return names
 }
 
-// entry reads the record with the given name, and returns it in an Entry for List. If the Store
-// does not remember the name, entry returns false.
+// entry returns the record with the given name as an Entry for List, or false if the Store does not
+// remember the name.
 func (s *Store) entry(name string) (lease.Entry, bool) {
 	hash := s.hash(name)
 	sh := s.shard(hash)

@@ -21,9 +21,8 @@ func list(tb testing.TB, s lease.Lister, prefix string) (entries []lease.Entry) 
 	return entries
 }
 
-// The body of a loop over a list may use the Store. If a lease changes before the list reaches it,
-// the list shows the change. If the Store forgets a lease before the list reaches it, the list
-// leaves the lease out.
+// The body of a loop over a list may use the Store. If a lease changes before the list reaches it, the list
+// shows the change. If the Store forgets it before that, the list leaves it out.
 func TestListWhileTheStoreIsUsed(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()

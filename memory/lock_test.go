@@ -11,8 +11,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A slowClock advances by a nanosecond at each reading, and lets other goroutines run during the
-// reading.
+// A slowClock advances by a nanosecond at each reading, during which it lets other goroutines run.
 type slowClock struct{ readings atomic.Int64 }
 
 func (c *slowClock) Now() time.Time {
@@ -25,9 +24,8 @@ func (c *slowClock) Now() time.Time {
 
 func (c *slowClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// SPEC A2, S4, S8: other requests run while a Store reads its clock. Only one of two acquires is
-// granted. A Load shows a release that was answered before the Load, and never shows a grant with a
-// time before the grant.
+// SPEC A2, S4, S8: other requests run while a Store reads its clock. Only one of two acquires is granted. A
+// Load shows a release that was answered before it, and never shows a grant with a time before the grant.
 func TestRequestsDuringAReadingOfTheClock(t *testing.T) {
 	for range 200 {
 		s := memory.New(&memory.Options{Clock: new(slowClock)})

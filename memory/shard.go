@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A shard has some of a Store's entries. The last bits of the hash of a name select the shard of
-// the name. A shard fills two cache lines, and a renewal mainly uses the first one.
+// A shard has some of a Store's entries. The last bits of the hash of a name select its shard. A shard
+// fills two cache lines, and a renewal mainly uses the first one.
 type shard struct {
 	mu      sync.Mutex
 	swaps   uint64                        // the number of swaps; each swap numbers the version that it writes
@@ -28,8 +28,7 @@ type shard struct {
 	_       [16]byte
 }
 
-// entry returns the entry of the given name, or nil if the shard has no entry of the name. The
-// argument hash is the hash of the name.
+// entry returns the entry of the name with the given hash, or nil if the shard has none.
 func (sh *shard) entry(hash uint64, name string) *entry {
 	if sh.recent == nil || sh.recent.name != name {
 		e := sh.entries[hash]
@@ -52,13 +51,13 @@ type entry struct {
 	prev, next *entry        // the neighbors in the queue of the record's State; nil before the first put
 }
 
-// ended reports whether the record has an Until that is not later than the given time. If ended
-// returns true, the lease or its break period is over.
+// ended reports whether the record has an Until that is not later than now, so that the lease or its break
+// period is over.
 func (e *entry) ended(now time.Time) bool {
 	return !e.record.Until.IsZero() && !now.Before(e.record.Until)
 }
 
-// add adds an entry for the name. The entry is in no queue until the method put is called.
+// add adds an entry for the name, which is in no queue until put is called.
 func (sh *shard) add(hash uint64, name string) *entry {
 	if sh.entries == nil {
 		sh.entries = make(map[uint64]*entry)
@@ -69,8 +68,8 @@ func (sh *shard) add(hash uint64, name string) *entry {
 	return e
 }
 
-// put stores a record in the entry. Entries that are Available are in the queue sh.idle, and all
-// other entries are in the queue sh.used. If necessary, put moves the entry to the other queue.
+// put stores a record in the entry, and moves the entry to another queue if necessary. Entries that are
+// Available are in sh.idle, and all others in sh.used.
 func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Duration) {
 	from := sh.queue(e)
 	e.record, e.number, e.version, e.swapped = next, number, "", elapsed
@@ -85,8 +84,7 @@ func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Du
 	to.push(e)
 }
 
-// remove removes the entry. If few entries are left, remove copies them to a new map, so that the
-// memory of the old map is freed.
+// remove removes the entry. If few are left, it copies them to a new map to free the memory of the old one.
 func (sh *shard) remove(hash uint64, e *entry) {
 	sh.queue(e).remove(e)
 	sh.unlink(hash, e)
@@ -120,7 +118,7 @@ func (sh *shard) queue(e *entry) *queue {
 	return &sh.used
 }
 
-// A queue is a circular list of entries. To rotate the queue, set head to the next entry.
+// A queue is a circular list of entries. Set head to the next entry to rotate it.
 type queue struct {
 	head *entry
 	size int

@@ -14,9 +14,9 @@ import (
 	"github.com/fencedlease/lease/internal/timing"
 )
 
-// A Store keeps leases in memory. A Store implements [lease.Store], [lease.Watcher], [lease.Lister]
-// and [lease.Limiter], and has its own clock. A Store is safe for concurrent use by several
-// goroutines. Make a Store with [New], because the methods of a zero Store panic.
+// A Store keeps leases in memory, and has its own clock. It implements [lease.Store], [lease.Watcher],
+// [lease.Lister] and [lease.Limiter], and is safe for concurrent use by several goroutines. Make it with
+// [New], because the methods of a zero Store panic.
 type Store struct {
 	shards    [shards]shard // the first field, so that it starts at a cache line
 	limits    lease.Limits
@@ -34,32 +34,31 @@ const shards = 64
 // DefaultRetention is the default of [Options.Retention].
 const DefaultRetention = 5 * time.Minute
 
-// Options are the settings of a [Store]. Nil Options select all defaults. A field that is zero
-// selects the default of that field.
+// Options are the settings of a [Store]. Nil Options and zero fields select the defaults.
 type Options struct {
-	// Clock is the clock of the Store and of the Sessions that [Store.Lease] returns. The time of
-	// the Clock must be after the zero time. If the Clock goes backward, the time of the Store
-	// stands still until the Clock has caught up. The Store holds a lock while it calls Clock.Now,
-	// so Clock.Now must not call the Store. Default: the clock of package time.
+	// Clock is the clock of the Store and of the Sessions that [Store.Lease] returns. Its time must be
+	// after the zero time. If it goes backward, the time of the Store stands still until the Clock has
+	// caught up. The Store holds a lock while it calls Clock.Now, which must not call the Store. Default:
+	// the clock of package time.
 	Clock lease.Clock
 
 	// Limits restrict the durations and break periods that an authority grants in this Store.
 	// Default: no limits.
 	Limits lease.Limits
 
-	// Floor is older than every token that this Store issues. After a restart, set Floor to the
-	// newest token that any resource has seen. New panics if no token is newer than Floor. Default: the
-	// empty token, which is older than all other tokens.
+	// Floor is older than every token that this Store issues. After a restart, set it to the newest token
+	// that any resource has seen. New panics if no token is newer than Floor. Default: the empty token,
+	// which is older than all other tokens.
 	Floor lease.Token
 
-	// Retention is the shortest time for which the Store remembers a record after the record has
-	// become Expired or Broken. While the Store remembers an Expired record, the last holder can
-	// still renew the lease. Default: [DefaultRetention].
+	// Retention is the shortest time for which the Store remembers a record after it has become Expired or
+	// Broken. As long as an Expired record is remembered, the last holder can still renew the lease.
+	// Default: [DefaultRetention].
 	Retention time.Duration
 }
 
-// Validate returns nil if [New] accepts the options. If an option is invalid, Validate returns a
-// [*lease.FieldError] that names the field, its value and its bound. Nil options are valid.
+// Validate returns nil if [New] accepts the options, which may be nil. Otherwise it returns a
+// [*lease.FieldError] that names the field, its value and its bound.
 func (o *Options) Validate() error {
 	if o == nil {
 		return nil
@@ -80,9 +79,9 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// New returns an empty Store. If o is nil, New uses the defaults. If [Options.Validate] returns an
-// error, New panics with that error. Call Validate first if an option comes from outside the program,
-// such as a Floor that was read from a file.
+// New returns an empty Store. If o is nil, it uses the defaults. If [Options.Validate] returns an error,
+// New panics with that error. Call Validate first if an option comes from outside the program, such as a
+// Floor that was read from a file.
 func New(o *Options) *Store {
 	if err := o.Validate(); err != nil {
 		panic(err)
@@ -104,8 +103,8 @@ func New(o *Options) *Store {
 // Limits returns the Limits of the Store.
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Load returns the record with the given name and the current time of the Store. Load returns an
-// error if ctx is done, or if [lease.CheckName] refuses the name.
+// Load returns the record with the given name and the current time of the Store. It returns an error if ctx
+// is done, or if [lease.CheckName] refuses the name.
 func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
 		return snap, err
@@ -123,18 +122,17 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 	return snap, nil
 }
 
-// Swap replaces the record of the given name with a new record (next), and returns the new
-// Snapshot. Swap replaces the record only if its version is still old.Version. If the version has
-// changed, Swap returns [lease.ErrConflict] and the current Snapshot. If the lease or its break
-// period has ended since the time old.Now, Swap also returns ErrConflict and the current Snapshot.
+// Swap replaces the record of the given name with next, and returns the new Snapshot. It returns
+// [lease.ErrConflict] and the current Snapshot if the version of the record is no longer old.Version, or if
+// the lease or its break period has ended since the time old.Now.
 //
 // If Swap returns an error, the record is unchanged. Apart from a conflict, there are four errors:
 //
 //   - ctx is done.
 //   - [lease.CheckName] refuses the name.
 //   - [lease.Record.Validate] refuses the new record.
-//   - The Epoch of the new record is lower than the Epoch of the stored record. This error is a
-//     [*lease.FieldError] with the Code [lease.ErrCorrupt].
+//   - The Epoch of the new record is lower than that of the stored one. The error is a [*lease.FieldError]
+//     with the Code [lease.ErrCorrupt].
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
 		return snap, err
@@ -166,10 +164,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, nil
 }
 
-// put stores the new record (next) in the entry e. If e is the absence, put stores the record in a
-// new entry for the name. put then signals the watches of the name, and calls the method sweep to
-// forget some records. If sweep forgets the record that put has just stored, the returned entry is
-// no longer in the shard. The caller holds the mutex of the shard.
+// put stores the record next in the entry e, or in a new entry for the name if e is the absence. Then it
+// signals the watches of the name, and calls sweep to forget some records. If sweep forgets the record that
+// was just stored, the returned entry is no longer in the shard. The caller holds the mutex of the shard.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
 	checks := 0
@@ -185,9 +182,8 @@ func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Re
 	return e
 }
 
-// show sets *snap to the record and version of e. It does not return a Snapshot, because copying a
-// Snapshot is slow. The version is formatted only when it is first needed. The caller holds the
-// mutex of the entry's shard.
+// show sets *snap to the record and version of e. It does not return a Snapshot, because copying one is slow.
+// The version is formatted only when it is first needed. The caller holds the mutex of the entry's shard.
 func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	if e.version == "" {
 		e.version = s.id.version(swapKind, e.number)
@@ -195,8 +191,7 @@ func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	snap.Record, snap.Version, snap.Now = e.record, e.version, now
 }
 
-// hash returns the hash of a name. The hash selects the shard of the name, and is the key of the
-// name in the map of the shard.
+// hash returns the hash of a name, which selects its shard, and is its key in the map of the shard.
 func (s *Store) hash(name string) uint64 {
 	s.check()
 	return maphash.String(s.seed, name)
@@ -213,8 +208,8 @@ const notMade = "memory: use of a zero Store: New makes one"
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
-// find returns the entry of the name. If the Store does not know the name, find returns the
-// absence, the entry that stands for all unknown names. The caller holds the mutex of the shard.
+// find returns the entry of the name, or the absence if the Store does not know the name. The caller holds
+// the mutex of the shard.
 func (s *Store) find(sh *shard, hash uint64, name string) (*entry, error) {
 	if e := sh.entry(hash, name); e != nil {
 		return e, nil

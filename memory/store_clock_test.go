@@ -39,9 +39,8 @@ func (c *hand) set(t time.Time) {
 
 func (c *hand) add(d time.Duration) { c.set(c.Now().Add(d)) }
 
-// step returns the reading now with a wall clock that is s seconds ahead and an unchanged monotonic
-// clock. Package time cannot make such a reading, so step changes the word with the seconds and
-// checks the result.
+// step returns the reading now with a wall clock that is s seconds ahead and an unchanged monotonic clock.
+// Package time cannot make such a reading, so step changes the word with the seconds and checks the result.
 func step(t *testing.T, now time.Time, s int64) time.Time {
 	stepped := now
 	word := (*uint64)(unsafe.Pointer(&stepped))

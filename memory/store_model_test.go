@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A simple store is a model to compare with. It remembers everything that ever happened under one
-// name. It does not know what the Store has forgotten, but it knows what the Store may forget.
+// A simple store is a model to compare with. It remembers everything that ever happened under one name. It
+// does not know what the Store has forgotten, but it knows what the Store may forget.
 type simple struct {
 	record   lease.Record
 	version  string
@@ -50,8 +50,8 @@ func (d *simple) saw(t *rapid.T, snap lease.Snapshot, now time.Time) {
 		}
 		return
 	}
-	// The version has changed without a swap, so the Store has forgotten the record, or a new
-	// absence has replaced the old absence.
+	// The version has changed without a swap, so the Store has forgotten the record, or a new absence has
+	// replaced the old one.
 	if d.versions[snap.Version] {
 		t.Fatalf("version %q came again", snap.Version)
 	}
@@ -65,8 +65,8 @@ func (d *simple) saw(t *rapid.T, snap lease.Snapshot, now time.Time) {
 	d.record, d.version, d.absent = snap.Record, snap.Version, true
 }
 
-// The Store and the simple store agree for random loads, swaps of any earlier snapshot, requests
-// and lists, while time passes and so many other names are used that the Store forgets records.
+// The Store and the simple store agree for random loads, swaps of any earlier snapshot, requests and lists,
+// while time passes and so many other names are used that the Store forgets records.
 func TestModel(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {

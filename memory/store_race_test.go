@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// SPEC A2, S3: some goroutines contend for a few names, and other goroutines make the Store forget
-// records. Every token of a name is granted once, and only one holder has the lease at a time.
+// SPEC A2, S3: some goroutines contend for a few names, and others make the Store forget records. Every
+// token of a name is granted once, and only one holder has the lease at a time.
 func TestContention(t *testing.T) {
 	const goroutines, grants = 8, 300
 	seed := rand.Uint64()

@@ -41,8 +41,7 @@ func swap(tb testing.TB, s *memory.Store, name string, old lease.Snapshot, next 
 	return snap
 }
 
-// leased returns a record that is leased to holder for the duration d, from the time of the
-// snapshot on.
+// leased returns a record that is leased to holder for the duration d, from the time of the snapshot on.
 func leased(on lease.Snapshot, d time.Duration) lease.Record {
 	return lease.Record{State: lease.Leased, ID: holder, Owner: "worker-1", Duration: d, Until: on.Now.Add(d), Epoch: on.Record.Epoch + 1}
 }
@@ -90,8 +89,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// fill writes so many records that the Store forgets other records. It grants no lease, so the
-// epoch of the absence does not rise.
+// fill writes so many records that the Store forgets others. It grants no lease, so the epoch of the
+// absence does not rise.
 func fill(tb testing.TB, s *memory.Store) {
 	for i := range 3 * memory.Idle {
 		name := fmt.Sprint("filler-", i)
@@ -100,8 +99,7 @@ func fill(tb testing.TB, s *memory.Store) {
 	}
 }
 
-// SPEC S2: a Store does not accept a version of another Store, such as a version from before a
-// restart.
+// SPEC S2: a Store does not accept a version of another Store, such as one from before a restart.
 func TestVersionsOfAnotherStore(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 100 {
@@ -130,8 +128,7 @@ func TestFloor(t *testing.T) {
 	if _, err := s.Swap(t.Context(), "c", load(t, s, "c"), lease.Record{Epoch: 40}); lease.CodeOf(err) != lease.ErrCorrupt {
 		t.Errorf("swap below the floor: %v", err)
 	}
-	// With the highest Floor, the Store can issue one token. After the newest possible token, it
-	// issues no more tokens.
+	// With the highest Floor, the Store can issue one token, the newest possible one, and no more.
 	last := memory.New(&memory.Options{Floor: lease.TokenOf(1<<63 - 2)}).Authority()
 	if got := do(t, last, "a", acquire).Record.Token(); got != lease.TokenOf(1<<63-1) {
 		t.Errorf("token over the highest floor: %s", got)

@@ -9,14 +9,12 @@ import (
 // A watch is the channel that one call of Watch returned.
 type watch chan struct{}
 
-// Watch returns a channel with a capacity of 1. The channel receives a signal after every write of
-// the record with the given name, and when the Store forgets the name. One signal can stand for
-// several writes. The name can be unknown to the Store. The channel is closed only when ctx ends. A
-// watch has no goroutine.
+// Watch returns a channel with a capacity of 1. It receives a signal after every write of the record with
+// the given name, and when the Store forgets the name. One signal can stand for several writes. The name
+// can be unknown to the Store. The channel is closed only when ctx ends. A watch has no goroutine.
 //
-// No signal is sent when a lease expires, because nothing is written. All unknown names have the
-// same Epoch. When the Store forgets a name, the Epoch of all unknown names can rise, but the
-// watches of the other unknown names get no signal.
+// No signal is sent when a lease expires, because nothing is written. When the Store forgets a name, the
+// watches of other unknown names get no signal, although the Epoch that they all share can rise.
 //
 // Watch returns an error if ctx is done, or if [lease.CheckName] refuses the name.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {

@@ -110,8 +110,7 @@ func goroutines() int {
 	return 1 + bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("\ngoroutine "))
 }
 
-// If a watch ends while the record of its name changes, the Store sends nothing on the closed
-// channel.
+// If a watch ends while the record of its name changes, the Store sends nothing on the closed channel.
 func TestWatchRace(t *testing.T) {
 	s := memory.New(nil)
 	a := s.Authority()

@@ -47,8 +47,8 @@ type subject struct {
 	took []time.Duration // the times of the batches
 }
 
-// batches times batches of operations of every subject in turn. All subjects use the same numbers
-// i, which begin again after n.
+// batches times batches of operations of every subject in turn. All subjects use the same numbers i, which
+// begin again after n.
 func batches(b *testing.B, n int, subjects []subject) {
 	for _, s := range subjects { // allocate all memory, and load it into the caches if it fits
 		for i := range n {
@@ -61,8 +61,8 @@ func batches(b *testing.B, n int, subjects []subject) {
 	for i := 0; b.Loop(); i += batch {
 		for k := range subjects {
 			s := &subjects[k]
-			// Each subject starts at a different name, because the previous subject may have filled
-			// the caches of the core.
+			// Each subject starts at a different name, because the previous one may have filled the core's
+			// caches.
 			first := i + k*n/len(subjects)
 			began := time.Now()
 			for j := first; j < first+batch; j++ {
@@ -141,10 +141,9 @@ func newLessor(b *testing.B) etcd.Lessor {
 	return le
 }
 
-// BenchmarkGrant grants leases of names that were never used, and begins with a new store after a
-// million names. It leaves out the slowest tenth of the batches, because other programs interrupt
-// some batches. The times still include the growth of the maps, because maps also grow in the other
-// batches.
+// BenchmarkGrant grants leases of names that were never used, and begins with a new store after a million
+// names. It leaves out the slowest tenth of the batches, because other programs interrupt some. The times
+// still include the growth of the maps, which also happens in the other batches.
 func BenchmarkGrant(b *testing.B) {
 	const most = 1_000_000
 	all, ctx := names(most), context.Background()
@@ -201,11 +200,10 @@ func BenchmarkGrant(b *testing.B) {
 	b.ReportMetric(each[0]/each[1], "x-map")
 }
 
-// BenchmarkCores measures renewals on one core and on all cores, in turn. Each goroutine renews its
-// own names. The benchmark reports how many times as many renewals all cores do together. It
-// measures one shared store, and a separate store for each core, which shows what the computer can
-// do if nothing is shared. The fastest run of each kind counts, because other programs disturbed it
-// least.
+// BenchmarkCores measures renewals on one core and on all cores, in turn, and reports how many times as
+// many renewals all cores do together. Each goroutine renews its own names. The benchmark measures one
+// shared store, and a separate store for each core, which shows what the computer can do if nothing is
+// shared. The fastest run of each kind counts, because other programs disturbed it least.
 func BenchmarkCores(b *testing.B) {
 	cores := runtime.GOMAXPROCS(0)
 	if cores < 2 {
