@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// BenchmarkGuard measures one guarded write. For comparison, it also measures a mutex alone.
+// BenchmarkGuard measures one guarded write and, for comparison, a mutex alone.
 func BenchmarkGuard(b *testing.B) {
 	var mu sync.Mutex
 	var g fencing.Guard
@@ -54,8 +54,7 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkGuardsMemory reports the memory of a used guard, with its short name and its entry in the
-// map.
+// BenchmarkGuardsMemory reports the memory of a used guard, with its short name and its entry in the map.
 func BenchmarkGuardsMemory(b *testing.B) {
 	const resources = 1 << 16
 	for b.Loop() {

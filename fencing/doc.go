@@ -1,50 +1,43 @@
 // Package fencing protects a resource from writers that no longer hold its lease.
 //
-// A lease cannot stop a holder from acting. For example, a garbage collection may pause a holder
-// after it has checked its lease and before it writes. When the paused holder continues, another
-// holder may have the lease, and the resource must refuse the late write. To refuse late writes,
-// the resource stores the newest fencing token that it has seen, and refuses every older token. The
-// stored token is called the mark.
+// A lease cannot stop a holder from acting. For example, a garbage collection may pause a holder after it
+// has checked its lease and before it writes. When it continues, another holder may have the lease, and the
+// resource must refuse the late write. To do so, the resource stores the newest fencing token that it has
+// seen, called the mark, and refuses every older token.
 //
 // # The order of tokens
 //
-// Each grant of a lease issues a newer [lease.Token]. Each change of the ID of a lease also issues
-// a newer token, but a renewal does not. Every well-formed token has 20 digits, so a database can
-// compare two tokens as text to find out which of them is newer. Tokens of different leases cannot
-// be compared, so a resource needs a separate mark for each lease.
+// Each grant of a lease and each change of its ID issues a newer [lease.Token], but a renewal does not.
+// Every well-formed token has 20 digits, so a database can compare two tokens as text. Tokens of different
+// leases cannot be compared, so a resource needs a separate mark for each lease.
 //
 // # The rules of a guard
 //
 //  1. After a guard has admitted a write with one token, it admits no write with an older token.
-//  2. A holder calls Advance before its first read. Without Advance, a late write of the previous
-//     holder may happen between the read and the write of the new holder, which then overwrites the
-//     late write. If every holder calls Advance first, all admitted sequences of reads and writes
-//     are serializable.
+//  2. A holder calls Advance before its first read. Otherwise a late write of the previous holder may
+//     happen between the read and the write of the new holder, which then overwrites it. If every holder
+//     calls Advance first, all admitted sequences of reads and writes are serializable.
 //  3. The mark is stored atomically with the data that it guards.
-//  4. A token that equals the mark is admitted, because a holder sends the same token with all its
-//     writes. Empty and malformed tokens are refused, and do not change the mark.
+//  4. A token that equals the mark is admitted, because a holder sends the same token with all its writes.
+//     Empty and malformed tokens are refused, and do not change the mark.
 //  5. The mark is never replaced by an older token, even if a write fails or the process restarts.
 //
-// A guard does not protect reads, or effects outside the resource, such as an e-mail. A guard does
-// not reject a forged token, or a write that the current holder sends twice. A guard works only if
-// all writers of the data use the same mark.
+// A guard does not protect reads, or effects outside the resource, such as an e-mail. It does not reject a
+// forged token, or a write that the current holder sends twice.
 //
 // # Which guard to use
 //
-// A guard belongs to the resource. All writers of a resource must share one guard. The shared guard
-// must be kept with the data. If each writer has a guard in its own memory, the data is not
-// protected.
+// A guard belongs to the resource. All writers of the resource must share it, and it must be kept with the
+// data. If each writer has a guard in its own memory, the data is not protected.
 //
-// For data in memory, or behind a single process, use a [Guard]. A Guard runs one function at a
-// time. After a Guard has run a function with one token, it never runs a function with an older
-// token. The mark of a Guard lasts as long as the process. If the data lasts longer than the
-// process, store the mark of the Guard with the data. After a restart, pass the stored mark to
-// [NewGuard].
+// For data in memory, or behind a single process, use a [Guard]. It runs one function at a time, and after
+// a function with one token never one with an older token. Its mark lasts as long as the process. If the
+// data lasts longer, store the mark with the data, and pass it to [NewGuard] after a restart.
 //
-// For data in a database or a file, store a [Mark] beside the data. Call [Advance] in the
-// transaction that writes the data.
+// For data in a database or a file, store a [Mark] beside the data. Call [Advance] in the transaction that
+// writes the data.
 //
-// For data behind HTTP, use [Handler] in the server. Handler wraps another handler, and reads the
-// token from a header of the request. The wrapped handler gets the token from [TokenFromContext]. In
-// the client, use [Transport] to send the token in the header.
+// For data behind HTTP, wrap the server's handler with [Handler], which reads the token from a header of
+// the request. The wrapped handler gets it from [TokenFromContext]. In the client, use [Transport] to send
+// the token in the header.
 package fencing

@@ -18,8 +18,8 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// A holder that was paused for too long resumes and writes, although another holder has acquired
-// the lease in the meantime, with a newer token.
+// A holder that was paused for too long resumes and writes, although another holder has acquired the lease
+// in the meantime, with a newer token.
 func ExampleGuard() {
 	var balance int
 	var guard fencing.Guard
@@ -151,8 +151,8 @@ func ExampleHandler() {
 	// 400 Token = "zzzz": must be 20 decimal digits from 1 to 1<<63-1
 }
 
-// The handler stores the token in one step with the data. After a restart, the server passes the
-// stored token to NewGuard, so the new guard still refuses the older holder.
+// The handler stores the token in one step with the data. After a restart, the server passes the stored
+// token to NewGuard, so the new guard still refuses the older holder.
 func ExampleTokenFromContext() {
 	var stored struct { // stands for a file or a row that outlives the server
 		mark lease.Token
@@ -197,8 +197,7 @@ func ExampleTokenFromContext() {
 	// 412 fencing: stale token 00000000000000000033: 00000000000000000034 has been seen
 }
 
-// A client sends the token of one incarnation with all requests that it makes during this
-// incarnation.
+// A client sends the token of one incarnation with all requests that it makes during it.
 func ExampleTransport() {
 	h, err := fencing.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil)
 	if err != nil {

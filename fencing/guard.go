@@ -8,22 +8,21 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Guard lets the newest holder of a lease use a resource, and refuses earlier holders. A Guard
-// remembers the newest token that it has seen. The newest token is called the mark. A Guard runs
-// one function at a time.
+// A Guard lets the newest holder of a lease use a resource, and refuses earlier holders. It remembers the
+// newest token that it has seen, called the mark, and runs one function at a time.
 //
-// The zero Guard is ready to use and has seen no token. A Guard is safe for use by several
-// goroutines at once. A Guard must not be copied after first use.
+// The zero Guard is ready to use and has seen no token. A Guard is safe for use by several goroutines at
+// once. It must not be copied after first use.
 type Guard struct {
 	mark atomic.Uint64 // the Epoch of the newest token that the Guard has seen; never falls
 	once sync.Once
 	slot chan struct{} // full while a function runs
 }
 
-// NewGuard returns a Guard with the given mark. After a restart, call NewGuard with the mark that was
-// stored before the restart, so that older tokens are still refused. If a Guard has not seen a
-// token yet, its mark is the empty Token. If the given mark is malformed, NewGuard returns a
-// [*lease.FieldError] with the code [lease.ErrToken].
+// NewGuard returns a Guard with the given mark. After a restart, call it with the mark that was stored
+// before, so that older tokens are still refused. The mark of a Guard that has not seen a token is the
+// empty Token. If the given mark is malformed, NewGuard returns a [*lease.FieldError] with the code
+// [lease.ErrToken].
 func NewGuard(mark lease.Token) (*Guard, error) {
 	g := new(Guard)
 	if mark != "" {
@@ -34,38 +33,34 @@ func NewGuard(mark lease.Token) (*Guard, error) {
 	return g, nil
 }
 
-// Advance raises the mark to tok. A new holder calls Advance before its first read. After Advance
-// has returned nil, no function with an older token is running, and the Guard never runs a function
-// with an older token. Only the holder of tok and newer holders can then change the data. Advance
-// returns the same errors as Do.
+// Advance raises the mark to tok. A new holder calls it before its first read. After it has returned nil,
+// no function with an older token is running or will ever run, so that only the holder of tok and newer
+// holders can change the data. Advance returns the same errors as Do.
 func (g *Guard) Advance(tok lease.Token) error {
 	return g.Do(tok, func() error { return nil })
 }
 
-// Do calls f if tok is not older than the mark, and returns the error of f. If Do does not call f,
-// it returns
+// Do calls f if tok is not older than the mark, and returns the error of f. If Do does not call f, it returns
 //
 //   - a [*StaleError] if tok is older than the mark;
 //   - a [*lease.FieldError] with the code [lease.ErrToken] if tok is empty or malformed;
 //   - a [*lease.FieldError] with the code [lease.ErrOption] if f is nil.
 //
-// A Guard runs one function at a time. While another function runs, Do waits, so f must not call Do
-// or Advance of the same Guard. Do raises the mark before it waits. If a call of Do with an older
-// token is already waiting, the older call returns a [*StaleError] when its turn comes, and does
-// not call its function. Only one function of an earlier holder can therefore delay a new holder:
-// the function that is already running.
+// While another function runs, Do waits, so f must not call Do or Advance of the same Guard. Do raises the
+// mark before it waits. If a call with an older token is already waiting, it returns a [*StaleError] when
+// its turn comes. Only one function of an earlier holder can therefore delay a new holder: the one that is
+// already running.
 //
-// If f fails or panics, Do does not lower the mark, because f may have written before it failed. A
-// transaction that fails leaves nothing behind. If f writes in a transaction, also store the mark
-// in the transaction, as the documentation of [Mark] describes.
+// If f fails or panics, Do does not lower the mark, because f may have written before it failed. If f
+// writes in a transaction, which leaves nothing behind if it fails, also store the mark in it, as the
+// documentation of [Mark] describes.
 func (g *Guard) Do(tok lease.Token, f func() error) error {
 	return g.DoContext(context.Background(), tok, f)
 }
 
-// DoContext is like Do, but stops waiting if ctx ends. If ctx ends during the wait, DoContext
-// returns the error of ctx and does not call f. The mark stays raised even if f is not called. If
-// ctx is done before the call, the mark does not change. Once f has started, DoContext waits until
-// f returns, even if ctx ends.
+// DoContext is like Do, but if ctx ends during the wait, it returns the error of ctx and does not call f.
+// The mark stays raised nevertheless. If ctx is done before the call, the mark does not change. Once f has
+// started, DoContext waits until f returns, even if ctx ends.
 func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
 	if f == nil {
 		return lease.Missing("Guard.Do.f")
@@ -106,6 +101,6 @@ func (g *Guard) raise(epoch uint64) uint64 {
 	}
 }
 
-// Seen returns the mark, which is the newest token that the Guard has seen. If the Guard has seen no
-// token, Seen returns the empty Token. Seen does not wait, so a function that Do runs may call Seen.
+// Seen returns the mark, which is the empty Token if the Guard has seen no token. It does not wait, so a
+// function that Do runs may call it.
 func (g *Guard) Seen() lease.Token { return lease.TokenOf(g.mark.Load()) }

@@ -14,8 +14,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// A call is made with a token at a certain time. It writes for a certain duration. If the duration
-// is 0, it calls Advance.
+// A call is made with a token at a certain time, and writes for a duration. If that is 0, it calls Advance.
 type call struct {
 	At, Takes time.Duration
 	Token     lease.Token
@@ -32,8 +31,8 @@ type outcome struct {
 	Seen     lease.Token
 }
 
-// histories draws calls that begin at multiples of 1 us. A write takes a multiple of 1 us plus 1
-// ns, so that no call begins at the instant at which another call ends.
+// histories draws calls that begin at multiples of 1 us. A write takes a multiple of 1 us plus 1 ns, so
+// that no call begins at the instant at which another call ends.
 func histories() *rapid.Generator[[]call] {
 	return rapid.Custom(func(t *rapid.T) []call {
 		calls := make([]call, rapid.IntRange(1, 12).Draw(t, "calls"))
@@ -54,8 +53,7 @@ func histories() *rapid.Generator[[]call] {
 	})
 }
 
-// play makes the calls to a Guard. It returns the outcome, and whether two functions ran at the
-// same time.
+// play makes the calls to a Guard, and returns the outcome, and whether two functions ran at the same time.
 func play(t *testing.T, calls []call) (o outcome, overlap bool) {
 	o.Returned = make([]string, len(calls))
 	synctest.Test(t, func(t *testing.T) {
@@ -107,8 +105,8 @@ func play(t *testing.T, calls []call) (o outcome, overlap bool) {
 	return o, overlap
 }
 
-// model is a simple guard to compare with. It plays the calls one after the other, with a list of
-// the waiting calls and the newest token so far.
+// model is a simple guard to compare with. It plays the calls one after the other, with a list of the
+// waiting calls and the newest token so far.
 func model(calls []call) outcome {
 	o := outcome{Returned: make([]string, len(calls))}
 	var waiting []int
@@ -155,9 +153,7 @@ func model(calls []call) outcome {
 	return o
 }
 
-// Random histories have the same outcome as in the model, and no two functions run at the same time.
-//
-// SPEC G1, G4.
+// Random histories have the same outcome as in the model, and no two functions run at once. SPEC G1, G4.
 func TestGuardHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		calls := histories().Draw(rt, "history")

@@ -16,8 +16,7 @@ import (
 
 func tok(epoch uint64) lease.Token { return lease.TokenOf(epoch) }
 
-// The strings in malformed are not well-formed tokens, although some of them sort above every
-// token.
+// The strings in malformed are not well-formed tokens, although some of them sort above every token.
 var malformed = []lease.Token{
 	"", "0", "7", "00000000000000000000", "99999999999999999999", "09223372036854775808", "000000000000000000007",
 	"0000000000000000007", "+0000000000000000007", "-0000000000000000007", "0000000000000000000x", "zzzzzzzzzzzzzzzzzzzz",

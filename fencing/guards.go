@@ -8,21 +8,18 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// ErrFull is the error of [Guards.Guard] for a new resource if the set is full. The set is full if it
-// contains guards for [Guards.Max] resources.
+// ErrFull is the error of [Guards.Guard] for a new resource if the set already has [Guards.Max] guards.
 var ErrFull = errors.New("fencing: too many guarded resources")
 
 // DefaultMax is the default of [Guards.Max].
 const DefaultMax = 1 << 16
 
-// Guards is a set of guards, one for each resource. The zero Guards is empty and ready to use. A
-// set of guards is safe for use by several goroutines at once.
+// Guards is a set of guards, one for each resource. The zero Guards is empty and ready to use. A set is
+// safe for use by several goroutines at once.
 //
-// A guard is made when its resource is first used. The set keeps every guard until [Guards.Forget]
-// removes it. A new guard has no mark, so it would admit writers that a removed guard has refused.
-// To limit the use of memory, the set accepts at most Max resources. When the set is full,
-// [Guards.Guard] returns [ErrFull] for a new resource. Each guard takes about 200 bytes in addition
-// to its name.
+// A guard is made when its resource is first used, and kept until [Guards.Forget] removes it, because a new
+// guard has no mark and would admit writers that a removed one has refused. To limit the use of memory, the
+// set accepts at most Max resources. Each guard takes about 200 bytes in addition to its name.
 //
 // To restore the marks after a restart, advance each guard:
 //
@@ -32,19 +29,17 @@ const DefaultMax = 1 << 16
 //		err = g.Advance(mark)
 //	}
 type Guards struct {
-	// Max is the largest number of resources. If Max is 0 or less, DefaultMax is used. Set Max
-	// before the first use.
+	// Max is the largest number of resources, DefaultMax if it is 0 or less. Set it before the first use.
 	Max int
 
 	mu     sync.Mutex
 	guards map[string]*Guard
 }
 
-// Guard returns the guard of a resource. Guard returns the same guard each time it is called for
-// the resource. Use the name of a lease as the name of the resource that the lease protects,
-// because tokens of different leases cannot be compared. If the set is full and the resource is
-// new, Guard returns [ErrFull]. If the name of the resource is malformed, Guard returns the error
-// of [lease.CheckName].
+// Guard returns the guard of a resource, the same one each time. Use the name of a lease as the name of the
+// resource that it protects, because tokens of different leases cannot be compared. If the set is full and
+// the resource is new, Guard returns [ErrFull]. If the name is malformed, it returns the error of
+// [lease.CheckName].
 func (s *Guards) Guard(resource string) (*Guard, error) {
 	if err := lease.CheckName(resource); err != nil {
 		return nil, err
@@ -69,18 +64,16 @@ func (s *Guards) Guard(resource string) (*Guard, error) {
 	return g, nil
 }
 
-// Forget removes the guard of a resource, together with the mark of the guard. Call Forget after
-// the resource itself was deleted. After a call of Forget, do not use the removed Guard to write to
-// the resource.
+// Forget removes the guard of a resource, with its mark. Call it after the resource itself was deleted, and
+// do not use the removed Guard to write to the resource any more.
 func (s *Guards) Forget(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.guards, resource)
 }
 
-// Marks returns the mark of every resource whose guard has seen a token. Store the marks to restore
-// the guards after a restart. If a mark is raised during the call of Marks, Marks returns either
-// the old or the new mark.
+// Marks returns the mark of every resource whose guard has seen a token. Store the marks to restore the
+// guards after a restart. A mark that is raised during the call may be the old or the new one.
 func (s *Guards) Marks() map[string]lease.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,9 +86,8 @@ func (s *Guards) Marks() map[string]lease.Token {
 	return marks
 }
 
-// For returns a function for the field Guard of [Options]. The returned function calls key with the
-// request to get the name of the resource. The returned function then returns the guard of the
-// named resource. For panics if key is nil.
+// For returns a function for the field Guard of [Options]. It calls key with the request to get the name of
+// the resource, and returns the guard of that resource. For panics if key is nil.
 func (s *Guards) For(key func(*http.Request) string) func(*http.Request) (*Guard, error) {
 	if key == nil {
 		panic("fencing: Guards.For: the key must not be nil")

@@ -10,67 +10,60 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Options are the options of a [Handler]. Nil Options mean the defaults. If a field is zero, its
-// default is used.
+// Options are the options of a [Handler]. Nil Options and zero fields select the defaults.
 type Options struct {
 	// Header is the header that carries the token. Default: DefaultHeader.
 	Header Header
 
-	// The function Guard returns the guard of the resource to which the request writes.
-	// [Guards.For] returns a function that can be used as Guard. The handler calls the function
-	// Guard only if the token of the request is well-formed. Several goroutines may call the
-	// function at once. If the function Guard returns an error, the handler passes the error to
-	// [Header.Refuse] to answer the request.
+	// Guard returns the guard of the resource to which the request writes. [Guards.For] returns such a
+	// function. The handler calls it only if the token of the request is well-formed, from several
+	// goroutines at once, and answers the request with [Header.Refuse] if it returns an error.
 	//
-	// Default: one new Guard for all requests. With the default, the holders of only one lease may
-	// use the handler, because tokens of different leases cannot be compared. The default Guard
-	// forgets its mark when the process exits.
+	// Default: one new Guard for all requests. Only the holders of one lease may then use the handler,
+	// because tokens of different leases cannot be compared. The mark is lost when the process exits.
 	Guard func(*http.Request) (*Guard, error)
 
-	// MaxBody is the largest size of a request body, in bytes. The whole body is read before the
-	// request enters the guard. A client that stops in the middle of sending a body therefore does
-	// not block other requests. If MaxBody is negative, a body may have any size and is not read in
-	// advance. If MaxBody is negative, also set a read timeout in the server. Default: 1 MiB.
+	// MaxBody is the largest size of a request body, in bytes. The whole body is read before the request
+	// enters the guard, so that a client that stops in the middle of a body does not block other requests.
+	// If MaxBody is negative, a body may have any size and is not read in advance. Then also set a read
+	// timeout in the server. Default: 1 MiB.
 	MaxBody int64
 }
 
-// Handler returns a handler that calls next.ServeHTTP if the guard admits the token of the request.
-// [Header.Refuse] answers every other request. If next is nil, or if [Header.Validate] refuses the
-// Header, Handler returns a [*lease.FieldError] with the code [lease.ErrOption]. To get the token of
-// the request, next calls [TokenFromContext] with the context of the request.
+// Handler returns a handler that calls next.ServeHTTP if the guard admits the token of the request, which
+// next gets from [TokenFromContext] with the context of the request. [Header.Refuse] answers every other
+// request. If next is nil, or [Header.Validate] refuses the Header, Handler returns a [*lease.FieldError]
+// with the code [lease.ErrOption].
 //
-// With nil Options, one new [Guard] serves all requests. Two leases must not share it: the lease with
-// the newer token would lock the other lease out. If the requests write to the resources of several
-// leases, set Options.Guard, for example to [Guards.For].
+// With nil Options, one new [Guard] serves all requests. Two leases must not share it: the lease with the
+// newer token would lock the other lease out. If the requests write to the resources of several leases, set
+// Options.Guard, for example to [Guards.For].
 //
-// A Guard keeps its mark only in memory. After a restart, a new Guard admits an earlier holder, until
-// the current holder sends its next request. There are two ways to keep the mark with the data:
+// A Guard keeps its mark only in memory. After a restart, a new Guard admits an earlier holder, until the
+// current holder sends its next request. There are two ways to keep the mark with the data:
 //
-//   - In a database, next calls [Advance] in the transaction that writes the data, with the token
-//     from TokenFromContext. The [Mark] in the database refuses an earlier holder even after a
-//     restart. This way also works if several servers share the database.
-//   - In a single server, next stores the token in one step with the data. After a restart, the
-//     server passes the stored token to [NewGuard], and Options.Guard returns this Guard. The
-//     example of [TokenFromContext] shows this way.
+//   - In a database, next calls [Advance] with the token in the transaction that writes the data. The
+//     [Mark] in the database refuses an earlier holder even after a restart. This also works if several
+//     servers share the database.
+//   - In a single server, next stores the token in one step with the data. After a restart, the server
+//     passes the stored token to [NewGuard], and Options.Guard returns this Guard, as in the example of
+//     [TokenFromContext].
 //
-// In both ways, next must also store the token of a request that only reads, before it answers the
-// request. Otherwise, an older holder could write after a restart, although the current holder has
-// already read the data.
+// In both ways, next must also store the token of a request that only reads, before it answers the request.
+// Otherwise, an older holder could write after a restart, although the current one has already read the data.
 //
-// Put the handler behind authentication. The handler refuses malformed tokens, but a client can
-// invent a well-formed token. The handler does not check whether an authority has issued the token.
+// Put the handler behind authentication. It refuses malformed tokens, but does not check whether an
+// authority has issued a token, so a client can invent one.
 //
-// While next.ServeHTTP runs, the guard admits no other request, because next.ServeHTTP can write
-// until it returns. Only one request of an earlier holder can therefore delay a new holder: the
-// request that is already running. If the context of a request ends while the request waits for the
-// guard, the handler refuses the request. If next.ServeHTTP panics, the handler releases the guard,
-// but does not lower the mark.
+// While next.ServeHTTP runs, the guard admits no other request, because next.ServeHTTP can write until it
+// returns. Only one request of an earlier holder can therefore delay a new holder: the one that is already
+// running. If the context of a request ends while it waits for the guard, the handler refuses the request.
+// If next.ServeHTTP panics, the handler releases the guard, but does not lower the mark.
 //
-// The handler does not buffer answers, so a client that does not read its answer can block the
-// guard. To prevent a client from blocking the guard, set a write timeout in the server.
+// The handler does not buffer answers, so a client that does not read its answer can block the guard. To
+// prevent this, set a write timeout in the server.
 //
-// Also use the handler for requests that only read, so that the first read of a new holder advances
-// the guard.
+// Use the handler for reads too, so that the first read of a new holder advances the guard.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if f, isFunc := next.(http.HandlerFunc); next == nil || isFunc && f == nil {
 		return nil, lease.Missing("Handler.next")
@@ -133,8 +126,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// removeForm removes the temporary files of a form that the wrapped handler has parsed. The server
-// removes only the files of its own request (original), and not those of a copy.
+// removeForm removes the temporary files of a form that the wrapped handler has parsed. The server removes
+// only those of its own request (original), and not those of a copy.
 func removeForm(admitted, original *http.Request) {
 	if form := admitted.MultipartForm; form != nil && form != original.MultipartForm {
 		_ = form.RemoveAll() // the server ignores this error too
@@ -144,17 +137,15 @@ func removeForm(admitted, original *http.Request) {
 // tokenKey is the key of the token in the context of a request.
 type tokenKey struct{}
 
-// TokenFromContext returns the token of a request that a [Handler] has admitted. The argument ctx is
-// the context that the wrapped handler gets with its request, or a context derived from it. For any
-// other context, TokenFromContext returns the empty Token and false. If several Handlers wrap each
-// other, TokenFromContext returns the token of the innermost one.
+// TokenFromContext returns the token of a request that a [Handler] has admitted. The argument ctx is the
+// context that the wrapped handler gets with its request, or one derived from it. For any other context,
+// the result is the empty Token and false. If Handlers wrap each other, it is that of the innermost.
 func TokenFromContext(ctx context.Context) (lease.Token, bool) {
 	tok, ok := ctx.Value(tokenKey{}).(lease.Token)
 	return tok, ok
 }
 
-// errNoGuard is the error that the handler passes to [Header.Refuse] if Options.Guard returns
-// neither a guard nor an error.
+// errNoGuard is passed to [Header.Refuse] if Options.Guard returns neither a guard nor an error.
 var errNoGuard = errors.New("fencing: no guard for the request")
 
 // readAhead returns r with its body in memory.

@@ -285,9 +285,7 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("broke off") }
 
-// A client that stops in the middle of a body does not make other clients wait.
-//
-// SPEC G7.
+// A client that stops in the middle of a body does not make other clients wait. SPEC G7.
 func TestStalledBodyDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wrote := ""
@@ -320,9 +318,7 @@ func TestStalledBodyDoesNotBlock(t *testing.T) {
 	})
 }
 
-// Requests for one resource run one at a time. A wait ends with the context of the request.
-//
-// SPEC G7.
+// Requests for one resource run one at a time. A wait ends with the context of the request. SPEC G7.
 func TestHandlerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		running := 0
@@ -354,9 +350,7 @@ func TestHandlerWaits(t *testing.T) {
 	})
 }
 
-// A request passes only with exactly one well-formed token, and only such a token raises the mark.
-//
-// SPEC G4.
+// A request passes only with exactly one well-formed token, and only such a token raises the mark. SPEC G4.
 func FuzzHeader(f *testing.F) {
 	for _, seed := range malformed {
 		f.Add(string(seed), "", uint8(1))

@@ -15,8 +15,8 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// The wrapped handler gets the token of its own request, whatever the name of the header is, and
-// whether or not the body was read in advance.
+// The wrapped handler gets the token of its own request, whatever the name of the header is, and whether or
+// not the body was read in advance.
 func TestTokenFromContext(t *testing.T) {
 	for _, o := range []*fencing.Options{nil, {Header: "X-Term"}, {MaxBody: -1}} {
 		header := "Fencing-Token"
@@ -56,8 +56,8 @@ func TestTokenFromOtherContexts(t *testing.T) {
 	}
 }
 
-// The wrapped handler gets a copy of the request. The server cannot remove the temporary files of a
-// form that belongs to a copy, so the Handler removes them.
+// The wrapped handler gets a copy of the request. The server cannot remove the temporary files of a form
+// that belongs to a copy, so the Handler removes them.
 func TestHandlerRemovesForms(t *testing.T) {
 	for _, max := range []int64{0, -1} {
 		file := ""

@@ -13,8 +13,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// The wrapped handler gets trailers that the client has not declared, even if Handler does not read
-// the body.
+// The wrapped handler gets undeclared trailers of the client, even if Handler does not read the body.
 func TestHandlerPassesTrailers(t *testing.T) {
 	for _, most := range []int64{-1, 0} {
 		got := make(chan http.Header, 1)

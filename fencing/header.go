@@ -10,12 +10,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Header is the name of the HTTP header that carries a fencing token. The empty Header means
-// [DefaultHeader].
+// A Header is the name of the HTTP header that carries a fencing token. If empty, it means [DefaultHeader].
 //
-// A request must contain the header exactly once, with the token as its value. An answer that
-// refuses a stale token has another header, which contains the newest token that the resource has
-// seen. To get the name of the header with the newest token, append "-Seen" to the Header.
+// A request must contain the header exactly once, with the token as its value. An answer that refuses a
+// stale token has a header with "-Seen" appended to the name, which contains the newest token that the
+// resource has seen.
 type Header string
 
 // DefaultHeader is the header that carries the token if no other [Header] is specified.
@@ -30,18 +29,15 @@ func (h Header) name() string {
 
 func (h Header) seen() string { return h.name() + "-Seen" }
 
-// reserved contains the names of the headers that net/http handles itself. The names are in
-// canonical form. If a client sets a reserved header, the handler of the server does not get the
-// value that the client has set. Some of the headers are reserved only with HTTP/1.1 or only with
-// HTTP/2.
+// reserved contains the canonical names of the headers that net/http handles itself, some only with
+// HTTP/1.1 or only with HTTP/2. The handler of a server does not get the value that the client has set.
 var reserved = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Keep-Alive": true,
 	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
-// Validate checks that h is a valid name of an HTTP header, and that net/http passes headers with
-// this name to handlers. The empty Header is valid. If h is invalid, Validate returns a
-// [*lease.FieldError] with the code [lease.ErrOption].
+// Validate checks that h is empty or a valid name of an HTTP header, and that net/http passes headers with
+// this name to handlers. Otherwise it returns a [*lease.FieldError] with the code [lease.ErrOption].
 func (h Header) Validate() error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
 	bound := ""
@@ -56,8 +52,8 @@ func (h Header) Validate() error {
 	return &lease.FieldError{Field: "Header", Value: strconv.Quote(string(h)), Bound: bound, Code: lease.ErrOption}
 }
 
-// Token returns the token in the headers of a request. If the header h does not occur exactly once,
-// or if its value is malformed, Token returns a [*lease.FieldError] with the code [lease.ErrToken].
+// Token returns the token in the headers of a request. If the header h does not occur exactly once, or its
+// value is malformed, it returns a [*lease.FieldError] with the code [lease.ErrToken].
 func (h Header) Token(from http.Header) (lease.Token, error) {
 	values := from.Values(h.name())
 	if len(values) != 1 {
@@ -70,9 +66,9 @@ func (h Header) Token(from http.Header) (lease.Token, error) {
 	return tok, tok.Validate()
 }
 
-// Set adds the token to the headers of a request. If the headers already have a token, Set replaces
-// the token. If the token is empty or malformed, if the map of headers is nil, or if h is invalid,
-// Set changes nothing and returns a [*lease.FieldError].
+// Set adds the token to the headers of a request, in place of any that they have. If the token is empty or
+// malformed, the map of headers is nil, or h is invalid, Set changes nothing and returns a
+// [*lease.FieldError].
 func (h Header) Set(to http.Header, tok lease.Token) error {
 	if err := h.Validate(); err != nil {
 		return err
@@ -87,17 +83,16 @@ func (h Header) Set(to http.Header, tok lease.Token) error {
 	return nil
 }
 
-// Refuse answers a request that was refused because of the error err. If the status is not 500, the
-// body of the answer is the text of err. The status is
+// Refuse answers a request that was refused because of the error err. The body of the answer is the text of
+// err, unless the status is 500. The status is
 //
-//   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. The status is
-//     not 409 Conflict, because 409 invites the client to resolve the conflict and try again. A
-//     holder that has lost its lease must not try again.
+//   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. It is not 409
+//     Conflict, which invites the client to resolve the conflict and try again: a holder that has lost its
+//     lease must not try again.
 //   - 400 Bad Request for a missing, repeated or malformed token or name.
 //   - 413 Content Too Large for a body above the limit, and 400 if the body cannot be read to its end.
 //   - 503 Service Unavailable for [ErrFull], and if the context has ended.
-//   - 500 Internal Server Error for any other error. An answer with the status 500 does not contain
-//     the text of the error.
+//   - 500 Internal Server Error for any other error.
 func (h Header) Refuse(w http.ResponseWriter, err error) {
 	status, text := http.StatusInternalServerError, ""
 	var stale *StaleError
@@ -119,9 +114,9 @@ func (h Header) Refuse(w http.ResponseWriter, err error) {
 	http.Error(w, text, status)
 }
 
-// Check returns a [*StaleError] if resp is an answer that [Header.Refuse] has written because of a
-// stale token. For any other answer, Check returns nil. Check does not read the body. If resp is
-// nil, Check returns a [*lease.FieldError] with the code [lease.ErrOption].
+// Check returns a [*StaleError] if resp is an answer that [Header.Refuse] has written because of a stale
+// token, and nil for any other answer. It does not read the body. If resp is nil, it returns a
+// [*lease.FieldError] with the code [lease.ErrOption].
 func (h Header) Check(resp *http.Response) error {
 	if resp == nil {
 		return lease.Missing("Header.Check.resp")

@@ -14,9 +14,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Refuse has an answer for every kind of error, even if the error is wrapped.
-//
-// SPEC G5.
+// Refuse has an answer for every kind of error, even if it is wrapped. SPEC G5.
 func TestRefuseTable(t *testing.T) {
 	stale := &fencing.StaleError{Shown: tok(1), Seen: tok(2)}
 	for _, c := range []struct {

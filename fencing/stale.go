@@ -8,9 +8,8 @@ import (
 // ErrStale is the error that every [*StaleError] wraps. Use it with [errors.Is].
 var ErrStale = stale.Err
 
-// A StaleError reports that a resource has refused a token because the resource has seen a newer
-// token. The holder of the refused token no longer holds the lease. The resource will refuse this
-// token forever.
+// A StaleError reports that a resource has refused a token because it has seen a newer one. The holder of
+// the refused token no longer holds the lease, and the resource will refuse the token forever.
 type StaleError struct {
 	Shown lease.Token // the token that was refused
 	Seen  lease.Token // the mark, which is newer than the refused token

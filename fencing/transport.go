@@ -6,21 +6,21 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Transport is an [http.RoundTripper] that adds a token to every request. A Transport is safe for
-// use by several goroutines at once if the RoundTripper in the field Base is safe too.
+// A Transport is an [http.RoundTripper] that adds a token to every request. It is safe for use by several
+// goroutines at once if the RoundTripper in the field Base is safe too.
 //
-// A Transport belongs to one incarnation of a lease. Make another Transport after the next grant.
-// Do not give a Transport the token of a later grant. The resource accepts every request with the
-// newest token, even a request that was prepared before the grant of that token.
+// A Transport belongs to one incarnation of a lease. Make another one after the next grant, and do not give
+// it the token of a later grant: the resource accepts every request with the newest token, even one that
+// was prepared before the grant of that token.
 type Transport struct {
 	Token  lease.Token       // the token of every request; if it is malformed, nothing is sent
 	Header Header            // the header of the token; if empty, DefaultHeader
 	Base   http.RoundTripper // sends the requests; if nil, http.DefaultTransport
 }
 
-// RoundTrip sends a copy of r with the token. If the server refuses the token, RoundTrip returns
-// the answer of the server and no error. Use [Header.Check] to detect a refused token. If
-// [Header.Set] returns an error, RoundTrip sends no request and returns the error of Header.Set.
+// RoundTrip sends a copy of r with the token. If the server refuses the token, it returns the answer and no
+// error: use [Header.Check] to detect this. If [Header.Set] returns an error, RoundTrip returns that error
+// and sends no request.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r == nil {
 		return nil, lease.Missing("Transport.RoundTrip.r")

@@ -13,8 +13,7 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Over a real connection, the server admits the newer client, and tells the older client why it is
-// refused.
+// Over a real connection, the server admits the newer client, and tells the older one why it is refused.
 func TestTransportAndHandlerOverAConnection(t *testing.T) {
 	for _, header := range []fencing.Header{"", "X-Term"} {
 		var wrote []string
