@@ -31,16 +31,15 @@ import (
 	"github.com/fencedlease/lease/sqlitelease"
 )
 
-// files are three migrations. Each adds its number to a table, and the second calls the SQL function
-// pause. To golang-migrate, the line of goose is a comment.
+// files are three migrations. Each adds its number to a table, and the second calls the SQL function pause.
+// To golang-migrate, the line of goose is a comment.
 var files = fstest.MapFS{
 	"1_one.up.sql":   {Data: []byte("-- +goose Up\ncreate table steps (n);\ninsert into steps values (1);\n")},
 	"2_two.up.sql":   {Data: []byte("-- +goose Up\ninsert into steps values (2);\nselect pause();\n")},
 	"3_three.up.sql": {Data: []byte("-- +goose Up\ninsert into steps values (3);\n")},
 }
 
-// pause is called with "within" in the second migration, and with "between" after each migration of
-// golang-migrate.
+// pause is called with "within" in the second migration, and with "between" after each of golang-migrate.
 var pause func(where string)
 
 func (pauser) Printf(string, ...any) { pause("between") }
@@ -132,7 +131,7 @@ func process(tool, folder string) error {
 	return up(context.Background(), tool, folder, l)
 }
 
-// Of three processes that start at once, each migration is carried out by one. If that process is killed,
+// Of three processes that start at once, each migration is carried out by one. If that one is killed,
 // another goes on, unless golang-migrate was within a migration.
 func TestProcesses(t *testing.T) {
 	for _, test := range []struct{ tool, hangs, steps, err string }{

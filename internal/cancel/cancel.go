@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// A Set is a group of Contexts that are canceled together. Its methods may be called while locks are
-// held. The zero Set is empty. A Set is safe for use by several goroutines at once.
+// A Set is a group of Contexts that are canceled together. The zero Set is empty. Its methods may be called
+// while locks are held, and by several goroutines at once.
 type Set struct {
 	mu   sync.Mutex
 	list []*Context
@@ -29,12 +29,11 @@ func New(ctx context.Context) *Context {
 	return &Context{Context: ctx, cancel: cancel}
 }
 
-// End cancels the Context with the given cause. If the method End of the Set has already decided on
-// another cause, the Context is canceled with the cause from the Set. Call End when the Context is
-// no longer needed. The caller must not hold locks. End may be called more than once.
+// End cancels the Context with the given cause, or with that of its Set if the Set has ended first. Call it
+// when the Context is no longer needed, without holding locks. It may be called more than once.
 func (c *Context) End(cause error) { c.cancel(c.decide(cause)) }
 
-// decide returns the cause of the cancellation, which is the cause in the first call of decide.
+// decide returns the cause of the cancellation, which is that of the first call.
 func (c *Context) decide(cause error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,9 +57,8 @@ func (s *Set) Remove(c *Context) {
 	s.list = slices.DeleteFunc(s.list, func(other *Context) bool { return other == c })
 }
 
-// End empties the Set and decides the cause for each Context that was in the Set. The returned
-// function cancels the Contexts. The caller of the returned function must not hold locks, because
-// canceling a context may call arbitrary functions.
+// End empties the Set and decides the cause for each Context that was in it. The returned function cancels
+// them. Call it without holding locks, because canceling a context may call arbitrary functions.
 func (s *Set) End(cause error) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

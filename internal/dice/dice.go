@@ -16,12 +16,11 @@ type Random interface {
 	Shorten(t time.Duration, part float64) time.Duration // shortens t at random, by at most the given part
 }
 
-// A Dice draws from the reader at Reader. A Dice is safe for use by several goroutines at once if
-// the reader is. A Dice is as large as a pointer, so storing a Dice in an interface does not
-// allocate.
+// A Dice draws from the reader at Reader, and is safe for use by several goroutines at once if the reader
+// is. It is as large as a pointer, so storing it in an interface does not allocate.
 type Dice struct{ Reader *io.Reader }
 
-// ID draws an ID. If the reader fails, ID draws from crypto/rand.
+// ID draws an ID, from crypto/rand if the reader fails.
 func (d Dice) ID() lease.ID {
 	id, err := uuid.NewRandomFromReader(*d.Reader)
 	if err != nil {
@@ -30,13 +29,13 @@ func (d Dice) ID() lease.ID {
 	return lease.ID(id)
 }
 
-// Shorten shortens a duration at random, by at most the given part. The part is from 0 to 1.
+// Shorten shortens a duration at random, by at most the given part, from 0 to 1.
 func (d Dice) Shorten(t time.Duration, part float64) time.Duration {
 	return t - time.Duration(part*d.Number()*float64(t))
 }
 
-// Number returns a number that is at least 0 and less than 1. If the reader fails, Number always
-// returns the same number, so there is no jitter.
+// Number returns a number that is at least 0 and less than 1. If the reader fails, it is always the same,
+// so there is no jitter.
 func (d Dice) Number() float64 {
 	var b [8]byte
 	if _, err := io.ReadFull(*d.Reader, b[:]); err != nil {
@@ -45,11 +44,11 @@ func (d Dice) Number() float64 {
 	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)
 }
 
-// Steady is a source for tests in which pauses must have their full length. With Steady, all IDs
-// are different, and no duration is shortened.
+// Steady is a source for tests in which pauses must have their full length: all IDs are different, and no
+// duration is shortened.
 type Steady struct{ IDs io.Reader }
 
-// Read fills p from IDs if p is as long as an ID. If p is shorter, Read fills it with zeros.
+// Read fills p from IDs if p is as long as an ID, and with zeros if it is shorter.
 func (s Steady) Read(p []byte) (int, error) {
 	if len(p) < len(lease.ID{}) {
 		clear(p)

@@ -25,8 +25,8 @@ func (f full) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Number returns at least 0 and less than 1. Shorten shortens a duration by the product of this
-// number, the part and the duration.
+// Number returns at least 0 and less than 1. Shorten shortens a duration by the product of this number, the
+// part and the duration.
 func TestShorten(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// Equal random bytes result in equal IDs, and different bytes result in different IDs.
+// Equal random bytes result in equal IDs, and different ones in different IDs.
 func TestID(t *testing.T) {
 	a, b := over(full(1)), over(full(2))
 	first, again, other := a.ID(), a.ID(), b.ID()

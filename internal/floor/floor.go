@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Epoch returns the epoch of the option Floor, or 0 if the token is empty. If the token is malformed,
-// or if its epoch is above the parameter most, the error is a [*lease.FieldError].
+// Epoch returns the epoch of the option Floor, or 0 if the token is empty. If the token is malformed, or
+// its epoch is above most, the error is a [*lease.FieldError].
 func Epoch(t lease.Token, most uint64) (uint64, error) {
 	if t == "" {
 		return 0, nil

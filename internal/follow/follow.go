@@ -11,9 +11,9 @@ import (
 	"github.com/fencedlease/lease/internal/timing"
 )
 
-// A Follower reads the record of a lease at every signal of a watch. Without a watch, a Follower
-// polls. Set the fields of a Follower before its first use. Only one goroutine may use a Follower.
-// The goroutine calls Watch, Look and Wait in a loop, and calls Unwatch at the end.
+// A Follower reads the record of a lease at every signal of a watch, or polls without one. Set its fields
+// before the first use. Only one goroutine may use it: it calls Watch, Look and Wait in a loop, and finally
+// Unwatch.
 type Follower struct {
 	Authority lease.Authority
 	Name      string // the name of the lease
@@ -45,13 +45,11 @@ var (
 	ErrNoTime = errors.New("the authority has returned no time")
 )
 
-// mostAsking is the largest number of outstanding Looks of an owner, and the largest number of
-// requested watches that have not begun.
+// mostAsking is the most outstanding Looks of an owner, and requested watches that have not begun.
 const mostAsking = 16
 
-// Watch begins a watch if there is none and the authority is a lease.Watcher. Watch reports whether
-// there is a watch. After a watch is lost, Watch begins no new watch before the next Wait, because
-// the authority might lose the new watch at once.
+// Watch begins a watch if there is none and the authority is a lease.Watcher, and reports whether there is
+// one. After a watch is lost, it begins none before the next Wait, because a new one might be lost at once.
 func (f *Follower) Watch(ctx context.Context) bool {
 	w, ok := f.Authority.(lease.Watcher)
 	if ok && f.changed == nil && !f.lost {
@@ -74,7 +72,7 @@ func (f *Follower) Unwatch() {
 	f.changed, f.stop = nil, nil
 }
 
-// Look reads the record. If the authority does not return the record, Look returns false.
+// Look reads the record. It returns false if the authority does not return one.
 func (f *Follower) Look(ctx context.Context) (res lease.Result, known bool) {
 	type answer struct {
 		res lease.Result
@@ -96,11 +94,10 @@ func (f *Follower) Look(ctx context.Context) (res lease.Result, known bool) {
 	return res, known
 }
 
-// Wait waits until the record may have changed, until d has passed, or until ctx is done. It
-// reports whether d has passed. Without a watch it waits for at most one jittered Interval. If Wait
-// is called several times in a row with a d shorter than Retry, Wait waits longer than d, up to
-// Retry. Otherwise a Follower would send requests without pauses to an authority that always
-// answers that the lease is about to end.
+// Wait waits until the record may have changed, until d has passed, or until ctx is done, and reports
+// whether d has passed. Without a watch it waits for at most one jittered Interval. If it is called several
+// times in a row with a d shorter than Retry, it waits longer, up to Retry. Otherwise a Follower would send
+// requests without pauses to an authority that always answers that the lease is about to end.
 func (f *Follower) Wait(ctx context.Context, d time.Duration) (passed bool) {
 	if f.changed == nil {
 		d = min(d, f.Jitter(f.Interval))
@@ -142,9 +139,8 @@ func (f *Follower) note(open bool) {
 	}
 }
 
-// ask returns the answer of do. ask returns false if do returns an error, if do takes longer than
-// Timeout, or if ctx is done first. If do ignores its context, ask still returns when the context
-// of do is done.
+// ask returns the answer of do, or false if do returns an error, takes longer than Timeout, or ctx is done
+// first. It returns when the context of do is done, even if do ignores it.
 func ask[T any](ctx context.Context, f *Follower, running *tasks.Count, do func(context.Context) (T, error)) (answer T, known bool) {
 	ctx, cancel := timing.WithTimeout(ctx, f.Clock, f.Timeout)
 	defer cancel()

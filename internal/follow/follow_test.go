@@ -160,8 +160,8 @@ func TestSpuriousSignals(t *testing.T) {
 	})
 }
 
-// If a watch is lost, the current Wait ends, and the resources of the watch are freed. After the
-// next Wait, a new watch begins.
+// If a watch is lost, the current Wait ends, and the resources of the watch are freed. After the next Wait,
+// a new watch begins.
 func TestLostWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed := make(chan struct{})
@@ -185,8 +185,8 @@ func TestLostWatch(t *testing.T) {
 	})
 }
 
-// A Follower gives up a request that hangs for longer than its Timeout. At most 16 Looks and 16
-// requests for a watch may hang at once.
+// A Follower gives up a request that hangs for longer than its Timeout. At most 16 Looks and 16 requests
+// for a watch may hang at once.
 func TestWhatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// A Set contains the functions that are registered for an event with an argument of type T, in the
-// order of registration. The zero Set is empty. A Set is safe for use by several goroutines at
-// once.
+// A Set contains the functions that are registered for an event with an argument of type T, in the order of
+// registration. The zero Set is empty. A Set is safe for use by several goroutines at once.
 type Set[T any] struct {
 	mu    sync.Mutex
 	state *state[T] // nil if the Set is empty. Every Session has Sets, and most of them are empty.
@@ -24,7 +23,7 @@ type handler[T any] struct {
 	removed bool
 }
 
-// made returns s.state. If s.state is nil, made first creates it. The caller must hold mu.
+// made returns s.state, which it first creates if it is nil. The caller must hold mu.
 func (s *Set[T]) made() *state[T] {
 	if s.state == nil {
 		s.state = new(state[T])
@@ -32,9 +31,8 @@ func (s *Set[T]) made() *state[T] {
 	return s.state
 }
 
-// Add adds f, which must not be nil. If a function is added twice, the Set calls it twice. The
-// function remove removes f and reports whether f was still in the Set. The function remove does
-// not wait for a call of f that has begun.
+// Add adds f, which must not be nil. A function that is added twice is called twice. The function remove
+// removes f and reports whether f was still in the Set. It does not wait for a call of f that has begun.
 func (s *Set[T]) Add(f func(T)) (remove func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,10 +55,8 @@ func (s *Set[T]) Close() {
 	s.made().closed = true
 }
 
-// Calls returns one function for each registered function of the Set. Each returned function calls
-// its registered function with arg. A returned function does nothing if its registered function was
-// removed or the Set was closed in the meantime. If the registered function panics, the returned
-// function recovers and passes the panic to the function panicked.
+// Calls returns one function for each registered function. It calls the registered function with arg, unless
+// that was removed or the Set was closed in the meantime. A panic is recovered and passed to panicked.
 func (s *Set[T]) Calls(arg T, panicked func(any)) (calls []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

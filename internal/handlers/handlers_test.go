@@ -32,8 +32,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// After a function was removed, it is not called, not even by a function that Calls returned before
-// the removal.
+// After a function was removed, it is not called, not even by a function that Calls returned before.
 func TestRemove(t *testing.T) {
 	var s handlers.Set[int]
 	var got []string
@@ -74,8 +73,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// If a registered function panics, the panic is passed on, and all other functions are still
-// called.
+// If a registered function panics, the panic is passed on, and all others are still called.
 func TestPanic(t *testing.T) {
 	var s handlers.Set[int]
 	called := 0

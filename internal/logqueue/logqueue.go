@@ -12,9 +12,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Queue passes records to a Logger in order, on a goroutine that exits when no record is left. A
-// Logger that is slow or never returns delays only Flush. The zero Queue logs to slog.Default(). A
-// Queue is safe for use by several goroutines at once.
+// A Queue passes records to a Logger in order, on a goroutine that exits when no record is left. A Logger
+// that is slow or never returns delays only Flush. The zero Queue logs to slog.Default(). A Queue is safe
+// for use by several goroutines at once.
 type Queue struct {
 	To *slog.Logger // nil means slog.Default() at the time of each record
 
@@ -52,9 +52,9 @@ func (q *Queue) logger() *slog.Logger {
 	return q.To
 }
 
-// Log adds a record, and does not wait for the Logger. If 64 records are already waiting, Log drops
-// the new record. The next record that the Logger gets has the attribute "dropped" with the number
-// of dropped records. An attribute whose value is nil is left out.
+// Log adds a record, and does not wait for the Logger. If 64 records are already waiting, it drops the new
+// one, and the next record that the Logger gets has the attribute "dropped" with the number of dropped
+// records. An attribute whose value is nil is left out.
 func (q *Queue) Log(level slog.Level, text string, args ...any) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -82,8 +82,8 @@ func withoutNil(args []any) (kept []any) {
 	return kept
 }
 
-// Flush waits until the Logger has every record, but for at most a tenth of a second. Call Flush
-// when the process may be about to exit.
+// Flush waits until the Logger has every record, but for at most a tenth of a second. Call it when the
+// process may be about to exit.
 func (q *Queue) Flush() {
 	q.mu.Lock()
 	w := q.work
@@ -117,8 +117,7 @@ func (q *Queue) run() {
 	}
 }
 
-// next removes and returns the record that has waited longest. If no record is waiting, next ends
-// the work and returns false.
+// next removes and returns the oldest record. If there is none, it ends the work and returns false.
 func (q *Queue) next() (r record, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

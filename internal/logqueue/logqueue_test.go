@@ -111,8 +111,7 @@ func TestLoggerThatEndsItsGoroutine(t *testing.T) {
 	})
 }
 
-// Without a Logger, a Queue passes each record to the Logger that slog.Default returns at the time
-// of the record.
+// Without a Logger, a Queue passes each record to the Logger that slog.Default returns at that time.
 func TestDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

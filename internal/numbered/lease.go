@@ -1,6 +1,6 @@
 // Package numbered acquires any one of many numbered leases, for a process that needs a lease of its own
-// whose name does not matter. With a new name for each process, a store that keeps the records of
-// released leases would keep one of every process that ever ran, and each list would read them all.
+// whose name does not matter. With a new name for each process, a store that keeps the records of released
+// leases would keep one of every process that ever ran, and each list would read them all.
 package numbered
 
 import (

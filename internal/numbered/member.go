@@ -13,8 +13,8 @@ import (
 // ID returns the text that names a process among those that share the leases of a prefix.
 func ID(random lease.ID) string { return hex.EncodeToString(random[:8]) }
 
-// A Member is a Session whose AcquireUnlessHeld does not wait to see whether the holder is alive: the
-// next list of the leases shows it.
+// A Member is a Session whose AcquireUnlessHeld does not wait to see whether the holder is alive: the next
+// list of the leases shows it.
 type Member struct{ *session.Session }
 
 // AcquireUnlessHeld calls AcquireWithToken.
@@ -33,8 +33,8 @@ func Close(ctx context.Context, s *session.Session, o *session.Options) error {
 // MaxInterval is the longest interval between two lists. Times that are computed from it do not overflow.
 const MaxInterval = lease.Infinite / 64
 
-// BreakGrace returns the grace of a break. It is at least grace, and long enough for the holder to learn
-// of the break and to stop its work, but not longer than a lease, because some stores refuse that.
+// BreakGrace returns the grace of a break. It is at least grace, and long enough for the holder to learn of
+// the break and to stop its work, but not longer than a lease, because some stores refuse that.
 func BreakGrace(o *session.Options, grace time.Duration) time.Duration {
 	return min(o.Duration, max(grace, o.RenewInterval+2*o.RequestTimeout+max(0, o.StopWindow)))
 }

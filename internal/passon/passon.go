@@ -1,11 +1,10 @@
-// Package passon gives the wrapper of an authority or a store the same optional abilities as the
-// wrapped value.
+// Package passon gives the wrapper of an authority or a store the optional abilities of the wrapped value.
 package passon
 
 import "github.com/fencedlease/lease"
 
-// Authority returns w, which wraps the authority inner, with exactly the abilities of inner. For an
-// ability of inner, the result uses the method of w, or the method of inner if w has no such method.
+// Authority returns w, which wraps the authority inner, with exactly the abilities of inner. For each of
+// them, the result uses the method of w, or that of inner if w has none.
 func Authority(w, inner lease.Authority) lease.Authority {
 	watcher, watches := ability[lease.Watcher](w, inner)
 	lister, lists := ability[lease.Lister](w, inner)
@@ -30,8 +29,7 @@ func Authority(w, inner lease.Authority) lease.Authority {
 	return struct{ lease.Authority }{w}
 }
 
-// Store returns w, which wraps the store inner, with exactly the abilities of inner. For an ability
-// of inner, the result uses the method of w, or the method of inner if w has no such method.
+// Store is like [Authority], for a store.
 func Store(w, inner lease.Store) lease.Store {
 	watcher, watches := ability[lease.Watcher](w, inner)
 	lister, lists := ability[lease.Lister](w, inner)
@@ -81,8 +79,7 @@ func Store(w, inner lease.Store) lease.Store {
 	return struct{ lease.Store }{w}
 }
 
-// ability returns w if w has the ability T, and inner if only inner has it. If inner lacks the
-// ability, ability returns false.
+// ability returns w if it has the ability T, inner if only inner has it, and false if inner lacks it.
 func ability[T any](w, inner any) (a T, has bool) {
 	if a, has = inner.(T); !has {
 		return a, false

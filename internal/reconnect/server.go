@@ -34,19 +34,19 @@ func (s *Server) Sending() Sent {
 	return Sent{time.Now(), s.events}
 }
 
-// leastWait is the shortest wait without an answer after which a client leaves its server. A request
-// with a shorter deadline may have been given up too early.
+// leastWait is the shortest wait without an answer after which a client leaves its server. A request with a
+// shorter deadline may have been given up too early.
 const leastWait = 250 * time.Millisecond
 
 // patience is how long a connection has for its first answer. Where everything is slow, a client that
 // connects again after each request would never get an answer.
 const patience = 3 * time.Second
 
-// Ended records the result of a request. It calls the function leave, which must not call the Server, if
-// the request got no answer in time or if wrong is set, which means that the server says it cannot serve.
-// A server that has answered a later request is only slow, and not left. Of all requests that fail on one
-// connection, only the first leaves it. If the function leave returns true, all watches end, unless
-// nothing was answered since they last did: then there is no better server for them yet.
+// Ended records the result of a request. It calls leave, which must not call the Server, if the request got
+// no answer in time or if wrong is set, which means that the server says it cannot serve. A server that has
+// answered a later request is only slow, and not left. Of all requests that fail on one connection, only
+// the first leaves it. If leave returns true, all watches end, unless nothing was answered since they last
+// did: then there is no better server for them yet.
 func (s *Server) Ended(sent Sent, err error, wrong bool, leave func() bool) {
 	silent := errors.Is(err, context.DeadlineExceeded)
 	s.mu.Lock()

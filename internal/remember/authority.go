@@ -1,6 +1,6 @@
-// Package remember makes a fast authority for a store whose server has a clock. For each lease, the
-// authority remembers the record that it wrote last. To renew, change or release the lease, the
-// authority then needs no request that loads the record.
+// Package remember makes a fast authority for a store whose server has a clock. For each lease, it
+// remembers the record that it wrote last. To renew, change or release the lease, it then needs no request
+// that loads the record.
 package remember
 
 import (
@@ -12,29 +12,27 @@ import (
 )
 
 // A Renewal replaces old.Record with next in one request to the server. The two records differ only in
-// Until, which the server computes from its own clock. A Renewal returns [lease.ErrConflict] if the
-// record has changed or the lease has ended.
+// Until, which the server computes from its own clock. It returns [lease.ErrConflict] if the record has
+// changed or the lease has ended.
 type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 
-// NewAuthority returns an authority over s. The authority has the same abilities and returns the
-// same results as the one that [lease.NewAuthority] makes, but sends fewer requests to the server.
-// To renew, change or release a lease, the authority does not load the current record first, but
-// computes the new record from the record in m. Using the record in m is safe for three reasons:
+// NewAuthority returns an authority over s. It has the same abilities and returns the same results as the
+// one that [lease.NewAuthority] makes, but sends fewer requests to the server. To renew, change or release
+// a lease, it does not load the current record first, but computes the new record from that in m. This is
+// safe for three reasons:
 //
 //   - The result of a change or a release does not depend on the time.
 //   - The server computes the end of a renewed lease from its own clock.
 //   - A write succeeds only if the record is unchanged and has not reached its end.
 //
-// The authority always loads the record before it refuses a request. The authority also loads the
-// record before it grants a request that needs no write. If a write conflicts, the authority loads
-// the record and decides again.
+// The authority always loads the record before it refuses a request, and before it grants one that needs no
+// write. If a write conflicts, it loads the record and decides again.
 func NewAuthority(s lease.Store, renew Renewal, m *Memory) lease.Authority {
 	noting := store{s, m}
 	return passon.Authority(&authority{noting, lease.NewAuthority(passon.Store(noting, s)), renew}, lease.NewAuthority(s))
 }
 
-// An authority is used by its pointer, because callers may compare authorities, and a Renewal cannot
-// be compared.
+// An authority is used by its pointer, because callers may compare it, but a Renewal cannot be compared.
 type authority struct {
 	store  store
 	loads  lease.Authority
@@ -56,10 +54,10 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 	return a.loads.Do(ctx, name, req)
 }
 
-// tryRemembered applies req to the remembered record, and writes the new record with one request to
-// the server. It returns [lease.ErrConflict] if nothing is remembered, if ctx is done, if the write
-// conflicts, or if the request would be refused or would need no write. The remembered record may then be
-// out of date, and the caller loads the current one.
+// tryRemembered applies req to the remembered record, and writes the new record with one request to the
+// server. It returns [lease.ErrConflict] if nothing is remembered, if ctx is done, if the write conflicts,
+// or if the request would be refused or would need no write. The remembered record may then be out of date,
+// and the caller loads the current one.
 func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
 	old, known := a.store.memory.recall(name)
 	if !known || ctx.Err() != nil {

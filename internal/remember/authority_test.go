@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// renewal returns a Renewal that computes the new end from the time of the store, as a server with
-// a clock does, and adds one to *sent.
+// renewal returns a Renewal that computes the new end from the time of the store, as a server with a clock
+// does, and adds one to *sent.
 func renewal(s *memory.Store, sent *int) remember.Renewal {
 	return func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 		*sent++
@@ -53,9 +53,8 @@ func (c *counted) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 
 var errUnsent = errors.New("not sent")
 
-// A renewal, a change and a release of a lease whose record is remembered take one request. After
-// an error of a swap, the authority forgets the record, unless the error proves that the swap was
-// not sent.
+// A renewal, a change and a release of a lease whose record is remembered take one request. After an error
+// of a swap, the authority forgets the record, unless the error proves that the swap was not sent.
 func TestRequestsAreSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counted{Store: memory.New(nil)}

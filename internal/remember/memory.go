@@ -9,10 +9,9 @@ import (
 // DefaultNames is the number of names for which a store remembers a record by default.
 const DefaultNames = 1 << 16
 
-// A Memory stores the last committed record of each lease name, up to a maximum number of names. It
-// stores only records in the state Leased. A stored record may be out of date, so the server must
-// check every write that was computed from a stored record. A Memory is safe for concurrent use by
-// multiple goroutines.
+// A Memory stores the last committed record of each lease name, if it is Leased, up to a maximum number of
+// names. The record may be out of date, so the server must check every write that was computed from it. A
+// Memory is safe for concurrent use by multiple goroutines.
 type Memory struct {
 	most   int
 	unsent func(error) bool
@@ -21,9 +20,8 @@ type Memory struct {
 	byName map[string]lease.Snapshot
 }
 
-// NewMemory returns a Memory of at most the given number of names. The function unsent reports
-// whether an error of a swap proves that the swap was not sent. If unsent is nil, no error proves
-// that a swap was not sent.
+// NewMemory returns a Memory of at most the given number of names. The function unsent reports whether an
+// error of a swap proves that the swap was not sent. If it is nil, no error does.
 func NewMemory(most int, unsent func(error) bool) *Memory {
 	if unsent == nil {
 		unsent = func(error) bool { return false }
@@ -38,9 +36,8 @@ func (m *Memory) Len() int {
 	return len(m.byName)
 }
 
-// Note stores the snapshot that a swap returned. If the swap failed or the record is not in the
-// state Leased, Note forgets the name. If m already stores its maximum number of names, Note
-// forgets one of these names to store a new name. If err proves that the swap was not sent, Note
+// Note stores the snapshot that a swap returned, in place of that of another name if m is full. If the swap
+// failed or the record is not Leased, it forgets the name. If err proves that the swap was not sent, it
 // changes nothing.
 func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
 	if m.unsent(err) {

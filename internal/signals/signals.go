@@ -7,8 +7,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Required compares the record of a lease before and after a change, and reports whether programs
-// that wait for the lease need a signal. See SPEC S7.
+// Required compares the record of a lease before and after a change, and reports whether programs that wait
+// for the lease need a signal. See SPEC S7.
 func Required(old, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && old.State != lease.Breaking:
@@ -21,8 +21,7 @@ func Required(old, next lease.Record) bool {
 	return endsEarlier(next.Until, old.Until)
 }
 
-// endsEarlier compares two times at which a lease ends. endsEarlier reports whether the time a is
-// before the time b. The zero time stands for a lease that never ends.
+// endsEarlier reports whether the end a of a lease is before b. The zero time stands for no end.
 func endsEarlier(a, b time.Time) bool {
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }

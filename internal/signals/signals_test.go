@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease/internal/signals"
 )
 
-// SPEC S7: the changes that end or shorten a wait need a signal. A grant of a lease that was not
-// locked, and a later end, do not.
+// SPEC S7: the changes that end or shorten a wait need a signal. A grant of a lease that was not locked,
+// and a later end, do not.
 func TestRequired(t *testing.T) {
 	now := time.Unix(1_000_000_000, 0).UTC()
 	leased := lease.Record{ID: lease.ID{1}, Owner: "a", State: lease.Leased,

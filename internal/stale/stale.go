@@ -1,5 +1,5 @@
-// Package stale declares the error of a write with a stale fencing token. Package session tests for
-// the error, and does not import package fencing, because fencing imports net/http.
+// Package stale declares the error of a write with a stale fencing token. Package session tests for it, and
+// does not import package fencing, because fencing imports net/http.
 package stale
 
 import "errors"

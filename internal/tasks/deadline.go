@@ -7,8 +7,8 @@ import (
 )
 
 // A deadline is a context with the values of another one. It ends when its owner calls end, and not when
-// the other one ends. Unlike a context of package context it allocates nothing until its channel is
-// asked for, and its owner can use one timer for this and for other things.
+// the other one ends. Unlike a context of package context, it allocates nothing until its channel is asked
+// for, and its owner can use one timer for this and for other things.
 type deadline struct {
 	context.Context // has the values
 	at              time.Time
@@ -42,8 +42,8 @@ func (c *deadline) Err() error {
 	return c.err
 }
 
-// AfterFunc is what package context looks for in a context that it did not make, so that a context that
-// is derived from this one needs no goroutine.
+// AfterFunc is what package context looks for in a context that it did not make, so that a context that is
+// derived from this one needs no goroutine.
 func (c *deadline) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,12 +11,10 @@ import (
 )
 
 var (
-	// ErrGone is the error that Guard passes to the function answer if the function f exits its
-	// goroutine.
+	// ErrGone is the error that Answer gets if Do exits its goroutine.
 	ErrGone = errors.New("the authority ended the goroutine of the request, so the outcome is not known")
 
-	// ErrOverdue is the error that Guard passes to the function answer if the function f does not
-	// return in time.
+	// ErrOverdue is the error that Answer gets if Do does not return in time.
 	ErrOverdue = errors.New("given up, because the authority does not return")
 )
 
@@ -33,13 +31,13 @@ type Request[T any] interface {
 	Returned(answer T, err error)
 }
 
-// Guard calls the method Do of a request with a context that has the values of ctx and lasts for d,
-// also if ctx ends. It calls the method Answer exactly once:
+// Guard calls the method Do of a request with a context that has the values of ctx and lasts for d, even if
+// ctx ends. It calls the method Answer exactly once:
 //
-//   - If Do returns, Guard passes its results to Answer.
-//   - If Do exits its goroutine, Guard passes ErrGone to Answer.
-//   - If Do is still running when d has passed since its context ended, Guard passes ErrOverdue to Answer,
-//     and true as givenUp. Guard then waits for Do, and passes its late results to Returned.
+//   - If Do returns, with its results.
+//   - If Do exits its goroutine, with ErrGone.
+//   - If Do is still running when d has passed since its context ended, with ErrOverdue, and true as
+//     givenUp. Guard then waits for Do, and passes its late results to Returned.
 //
 // Guard returns after its last call of Answer or Returned has ended.
 func Guard[T any](ctx context.Context, c lease.Clock, d time.Duration, r Request[T]) {
@@ -99,9 +97,9 @@ func (g *guard[T]) giveUp() {
 	g.request.Answer(none, ErrOverdue, true)
 }
 
-// watch returns the context of Do, and arranges that giveUp is called when the limit has passed since
-// its end. The second limit begins only at the end of the first, so that a process that was stopped for
-// long gives Do its time.
+// watch returns the context of Do, and arranges that giveUp is called when the limit has passed since its
+// end. The second limit begins only at the end of the first, so that a process that was stopped for long
+// gives Do its time.
 func (g *guard[T]) watch(ctx context.Context, c lease.Clock) context.Context {
 	if _, ok := c.(timing.System); ok {
 		g.mu.Lock()

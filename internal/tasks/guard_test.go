@@ -43,8 +43,7 @@ func (r request) Do(ctx context.Context) (int, error)   { return r.do(ctx) }
 func (r request) Answer(n int, err error, givenUp bool) { r.answer(n, err, givenUp) }
 func (r request) Returned(n int, err error)             { r.returned(n, err) }
 
-// Each case is a function f that Guard runs with a timeout of a second, and the calls that Guard
-// makes.
+// Each case is a function f that Guard runs with a timeout of a second, and the calls that Guard makes.
 func TestGuard(t *testing.T) {
 	for name, c := range map[string]struct {
 		f    func(context.Context) (int, error)
@@ -80,8 +79,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// Guard calls the function returned only after the function answer has ended, even if answer takes
-// long or ends its goroutine. Guard returns after the call of the function returned.
+// Guard calls returned only after answer has ended, even if that takes long or ends its goroutine. It
+// returns after the call of returned.
 func TestGuardInOrder(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

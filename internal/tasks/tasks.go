@@ -1,8 +1,8 @@
-// Package tasks runs functions that may never return or may exit their goroutine. The owner of the
-// functions can be closed.
+// Package tasks runs functions that may never return or may exit their goroutine, for an owner that can be
+// closed.
 //
-// A function that panics crashes the process, as any panic does. Code that waits for the function
-// does not continue before the crash, not even if the function runs on a goroutine that recovers.
+// A function that panics crashes the process, as any panic does. Code that waits for it does not continue
+// before the crash, not even if the function runs on a goroutine that recovers.
 package tasks
 
 import (
@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// A Group counts tasks, so that its owner can wait until none is left. The zero Group has no tasks.
-// It is safe for use by several goroutines at once. Unlike with a sync.WaitGroup, tasks may begin
-// while another goroutine waits.
+// A Group counts tasks, so that its owner can wait until none is left. The zero Group has no tasks. It is
+// safe for use by several goroutines at once. Unlike with a sync.WaitGroup, tasks may begin while another
+// goroutine waits.
 type Group struct {
 	mu      sync.Mutex
 	running int
@@ -27,8 +27,7 @@ func (g *Group) Run(f func()) {
 	f()
 }
 
-// Start begins a task. The caller must call the returned function, which calls f on a new
-// goroutine.
+// Start begins a task. The caller must call the returned function, which calls f on a new goroutine.
 func (g *Group) Start(f func()) (start func()) {
 	g.Begin()
 	run := func() {
@@ -41,11 +40,10 @@ func (g *Group) Start(f func()) (start func()) {
 // A Count counts the running calls of Ask that use it. The zero Count is zero.
 type Count struct{ n int }
 
-// Ask calls f on a new goroutine, as a task, and returns the answer of f. Ask returns false if f
-// returns an error or exits its goroutine, or if ctx is done first. If f ignores its context, Ask
-// still returns when ctx is done. If the Group is closed, if the number of running calls with the
-// same Count has reached most, or if ctx is done before the goroutine runs, Ask returns false and
-// does not call f. A Count must be used with only one Group.
+// Ask calls f on a new goroutine, as a task, and returns its answer. It returns false if f returns an error
+// or exits its goroutine, or when ctx is done, even if f ignores it. If the Group is closed, the number of
+// running calls with the same Count has reached most, or ctx is done before the goroutine runs, Ask returns
+// false and does not call f. A Count must be used with only one Group.
 func Ask[T any](ctx context.Context, g *Group, running *Count, most int, f func(context.Context) (T, error)) (answer T, ok bool) {
 	if !g.beginAsking(running, most) {
 		return answer, false
@@ -70,10 +68,9 @@ func Ask[T any](ctx context.Context, g *Group, running *Count, most int, f func(
 	return answer, ok
 }
 
-// Close waits until there is a moment without a task. If ctx is done first, Close returns
-// ctx.Err(). Once Close is called, Ask no longer calls any function. Run and Start may still begin
-// tasks. If a task begins while other tasks are running, Close also waits for the new task. Close
-// may be called more than once.
+// Close waits until there is a moment without a task, or returns ctx.Err() if ctx is done first. Once it is
+// called, Ask no longer calls any function. Run and Start may still begin tasks, for which Close also waits
+// if others are running. Close may be called more than once.
 func (g *Group) Close(ctx context.Context) error {
 	g.mu.Lock()
 	g.closed = true
@@ -130,8 +127,8 @@ func (g *Group) endAsking(running *Count) {
 	g.End()
 }
 
-// Finally is for use in a defer statement. Finally calls f if the surrounding function returns or
-// exits its goroutine, but not if that function panics.
+// Finally is for use in a defer statement. It calls f if the surrounding function returns or exits its
+// goroutine, but not if that function panics.
 func Finally(f func()) {
 	if panicked := recover(); panicked != nil {
 		panic(panicked)

@@ -20,8 +20,7 @@ func closes(t *testing.T, g *tasks.Group, after time.Duration) {
 	}
 }
 
-// Close waits for every task, including a task that begins during Close and a task that ends its
-// goroutine.
+// Close waits for every task, even one that begins during Close or ends its goroutine.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g tasks.Group

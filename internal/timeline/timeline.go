@@ -1,6 +1,6 @@
-// Package timeline draws what happened to a lease as an SVG: a lane for the lease, one for each holder,
-// and numbered events with a list of their texts. Widths are percentages, and everything else is in
-// pixels, so the picture can be read at every width.
+// Package timeline draws what happened to a lease as an SVG: a lane for the lease, one for each holder, and
+// numbered events with a list of their texts. Widths are percentages, and everything else is in pixels, so
+// the picture can be read at every width.
 package timeline
 
 import (
@@ -69,8 +69,8 @@ type event struct {
 	text   string
 }
 
-// Set draws a lane as the given kind, with a text in it, from the given time until the next Set. If end
-// is not zero, it ends there. The lanes stand in the order of their first Set or Mark.
+// Set draws a lane as the given kind, with a text in it, from the given time until the next Set, or until
+// end unless that is zero. The lanes stand in the order of their first Set or Mark.
 func (d *Drawing) Set(name string, at time.Time, k Kind, text string, end time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

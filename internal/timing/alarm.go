@@ -7,9 +7,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Alarm calls Ring once, on a goroutine of its own, at the time for which it was last set. If an
-// Alarm is set just as it rings, it may ring once too often. Set Ring before the first use, and do
-// not change it afterwards.
+// An Alarm calls Ring once, on a goroutine of its own, at the time for which it was last set. If it is set
+// just as it rings, it may ring once too often. Set Ring before the first use, and never change it.
 type Alarm struct {
 	Ring func()
 
@@ -19,11 +18,10 @@ type Alarm struct {
 	stop  chan struct{} // with any other clock, while the alarm is set: stops the goroutine that waits
 }
 
-// Set sets the alarm for the time d after now on clock c. If the alarm was already set, the new
-// time replaces the old time. With lease.Infinite the alarm never rings. All calls must use the
-// same clock. Set calls no method of the clock, so it may be called with locks held. The caller
-// must soon call the returned function. The caller must not hold locks during the call of the
-// returned function, because the method After of a clock may block.
+// Set sets the alarm for the time d after now on clock c, in place of any earlier time. With lease.Infinite
+// it never rings. All calls must use the same clock. Set calls no method of the clock, so it may be called
+// with locks held. The caller must soon call the returned function, without holding locks, because the
+// method After of a clock may block.
 func (a *Alarm) Set(c lease.Clock, now time.Time, d time.Duration) (start func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -31,8 +31,7 @@ func newRung(c lease.Clock) *rung {
 
 func (r *rung) set(d time.Duration) { r.Set(r.clock, time.Now(), d)() }
 
-// expect waits until all other goroutines are blocked, and checks that the alarm rang exactly at
-// the times in want.
+// expect waits until all other goroutines are blocked, and checks that the alarm rang at the times in want.
 func (r *rung) expect(t *testing.T, want ...time.Duration) {
 	t.Helper()
 	synctest.Wait()
@@ -77,8 +76,7 @@ func TestAlarmUnset(t *testing.T) {
 	})
 }
 
-// An alarm that is set twice for the same time rings once. After it has rung, the alarm can be set
-// for the same time again.
+// An alarm that is set twice for the same time rings once. It can then be set for the same time again.
 func TestAlarmForTheSameTime(t *testing.T) {
 	each(t, func(t *testing.T, c lease.Clock) {
 		r := newRung(c)

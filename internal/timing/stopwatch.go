@@ -7,9 +7,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Stopwatch measures the time that has elapsed since its start. The elapsed time never decreases,
-// even if the clock goes back. Call Start before any other method. All other methods may be called
-// by several goroutines.
+// A Stopwatch measures the time that has elapsed since its start, which never decreases, even if the clock
+// goes back. Call Start before any other method. All other methods may be called by several goroutines.
 type Stopwatch struct {
 	clock   lease.Clock // nil for package time
 	started time.Time

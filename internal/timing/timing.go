@@ -1,5 +1,5 @@
-// Package timing provides timers and timeouts on any lease.Clock. With the [System] clock they use
-// package time and need no goroutine.
+// Package timing provides timers and timeouts on any lease.Clock. With the [System] clock they use package
+// time and need no goroutine.
 package timing
 
 import (
@@ -42,10 +42,9 @@ func callAfter(after <-chan time.Time, stopped <-chan struct{}, f func()) {
 	}
 }
 
-// WithTimeout is context.WithTimeout on a Clock. With a clock other than [System], the Err of the
-// context after the timeout is context.Canceled, because context.WithCancelCause cannot set Err to
-// DeadlineExceeded. The Cause of the context is then context.DeadlineExceeded. The caller must call
-// cancel.
+// WithTimeout is context.WithTimeout on a Clock. After the timeout, the Cause of the context is
+// context.DeadlineExceeded. Its Err is context.Canceled with a clock other than [System], because
+// context.WithCancelCause cannot set it. The caller must call cancel.
 func WithTimeout(ctx context.Context, c lease.Clock, d time.Duration) (_ context.Context, cancel context.CancelFunc) {
 	if _, ok := c.(System); ok {
 		return context.WithTimeout(ctx, d)

@@ -1,7 +1,7 @@
 package vectors
 
-// given contains the requests that create the state in which a scenario begins, for the ID A. The
-// times count from the first request. The scenario begins at the time of the last request.
+// given contains the requests that create the state in which a scenario begins, for the ID A. The times
+// count from the first request. The scenario begins at the time of the last.
 var given = map[string][]string{
 	"available": {},
 	"leased":    {"0s acquire proposed=A duration=60s => ok leased"},
@@ -20,8 +20,7 @@ func States() (all []string) {
 	return all
 }
 
-// Setup returns the steps that create the state in which the scenario begins. The scenario begins
-// at the time of the last step.
+// Setup returns the steps that create the state in which the scenario begins, at the time of the last step.
 func (s Scenario) Setup() (steps []Step) {
 	for _, text := range given[s.Given] {
 		step, err := ParseStep(text)

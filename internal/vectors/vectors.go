@@ -1,5 +1,4 @@
-// Package vectors reads the files of leasetest/vectors. The README.md in that folder describes their
-// format.
+// Package vectors reads the files of leasetest/vectors, whose README.md describes their format.
 package vectors
 
 import (
@@ -55,8 +54,7 @@ type Step struct {
 	Want    Outcome
 }
 
-// An Outcome is the expected outcome of a request. A nil field means that the file does not name
-// the value.
+// An Outcome is the expected outcome of a request. A field is nil if the file does not name the value.
 type Outcome struct {
 	Code     lease.Code // 0: granted
 	State    lease.State
@@ -71,8 +69,7 @@ type Outcome struct {
 // Noon is the Now of a row if its file names no other time.
 var Noon = time.Date(2012, 1, 26, 12, 0, 0, 0, time.UTC)
 
-// IDs are the lease IDs for the letters in the files. X stands for an ID that the service
-// generates.
+// IDs are the lease IDs for the letters in the files. X stands for an ID that the service generates.
 var IDs = map[string]lease.ID{
 	"A": lease.MustParseID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"),
 	"B": lease.MustParseID("bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"),
@@ -92,8 +89,8 @@ func (r Row) In(s lease.State) (Cell, bool) {
 	return Cell{}, false
 }
 
-// Of returns the record r as it is after the outcome o, at the time now. A field that the outcome
-// does not name keeps its value from r. A refusal does not change r.
+// Of returns the record r as it is after the outcome o, at the time now. A field that the outcome does not
+// name keeps its value, and a refusal does not change r.
 func (o Outcome) Of(r lease.Record, now time.Time) lease.Record {
 	if o.Code != 0 {
 		return r
@@ -123,18 +120,17 @@ func (o Outcome) Of(r lease.Record, now time.Time) lease.Record {
 	return r
 }
 
-// Complete returns the outcome o with a value in every field, for a request on the record r at the
-// time now. The field Epoch is the amount by which the epoch rises.
+// Complete returns the outcome o with a value in every field, for a request on the record r at the time
+// now. Epoch is the amount by which the epoch rises.
 func (o Outcome) Complete(r lease.Record, now time.Time) Outcome {
 	next := o.Of(r, now)
 	rise, left := next.Epoch-r.Epoch, next.Remaining(now)
 	return Outcome{Code: o.Code, State: next.State, ID: &next.ID, Owner: &next.Owner, Duration: &next.Duration, Left: &left, Epoch: &rise}
 }
 
-// BringAbout returns requests that give a new name the record of a cell, except for the epoch. Some
-// requests can be before time 0, but no request is after time 0. At time 0, the name has the
-// record. If no requests can create the record, BringAbout returns false. The record must be of a
-// row whose Now is Noon.
+// BringAbout returns requests that give a new name the record of a cell, except for the epoch, at time 0.
+// Some can be before that time, but none is after it. If no requests can create the record, it returns
+// false. The record must be of a row whose Now is Noon.
 func BringAbout(r lease.Record) (steps []Step, ok bool) {
 	step := func(at time.Duration, req lease.Request) {
 		steps = append(steps, Step{At: at, Request: req, Text: fmt.Sprint(req.Action)})

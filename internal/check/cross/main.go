@@ -1,5 +1,5 @@
-// Cross checks that the packages and tests of modules can be compiled for another system, without
-// compiling them:
+// Cross checks that the packages and tests of modules can be compiled for another system, without compiling
+// them:
 //
 //	cross windows/amd64 . pglease
 //

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Compare measures the functions ours and theirs in turns, so that the load of the machine is the same
-// for both, until more returns false. The order alternates. It returns the median of each function.
+// Compare measures the functions ours and theirs in turns, so that the load of the machine is the same for
+// both, until more returns false. The order alternates. It returns the medians.
 func Compare(more func() bool, ours, theirs func()) (our, their time.Duration) {
 	functions := [2]func(){ours, theirs}
 	var times [2][]time.Duration

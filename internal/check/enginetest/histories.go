@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease/internal/check/histories"
 )
 
-// Histories lets run make histories, each of another seed, and checks that they are linearizable. If
-// harm is not nil, it injects four faults during each history, and returns their names.
+// Histories lets run make histories, each of another seed, and checks that they are linearizable. If harm
+// is not nil, it injects four faults during each history, and returns their names.
 func Histories(t *testing.T, runs int, o histories.Options, run func(seed uint64, i int) *histories.History, harm func(*rand.Rand) string) {
 	t.Helper()
 	seed := rand.Uint64()
@@ -55,8 +55,7 @@ func (c *Clients) Add(s Store, patience time.Duration) {
 	c.authorities = append(c.authorities, impatientAuthority{s.Authority(), patience})
 }
 
-// Run makes history i. In every second history, the clients use the authorities of their stores, which
-// remember records.
+// Run makes history i. In every second one, the clients use their stores' authorities, which have a memory.
 func (c *Clients) Run(ctx context.Context, seed uint64, i int, name string, requests int, d time.Duration) *histories.History {
 	if i%2 == 0 {
 		return histories.Run(ctx, seed, name, c.stores, requests, d)
@@ -68,9 +67,8 @@ func (c *Clients) Run(ctx context.Context, seed uint64, i int, name string, requ
 	return h
 }
 
-// Through makes an authority like that of a store, with a memory of its own. The function exchanges
-// wraps the store to which the authority sends its loads and swaps. The function renewals wraps a store
-// whose Swap is a renewal in one exchange.
+// Through makes an authority like that of a store, with a memory of its own. The function exchanges wraps the
+// store to which it sends its loads and swaps, and renewals a store whose Swap is a renewal in one exchange.
 type Through func(exchanges, renewals func(lease.Store) lease.Store) lease.Authority
 
 // Remembering makes a history of clients that remember records. It adds to renewals the number of those
@@ -86,8 +84,8 @@ func Remembering(t *testing.T, seed uint64, name string, clients []Through, requ
 	return h
 }
 
-// An Exact store checks renewals: it must commit the record that the state machine computes for the
-// time that the store returns.
+// An Exact store checks renewals: it must commit the record that the state machine computes for the time
+// that the store returns.
 type Exact struct {
 	lease.Store
 	T *testing.T
@@ -105,8 +103,7 @@ func (s Exact) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	return snap, err
 }
 
-// Impatient returns a store that gives up an exchange after a while, without knowing whether the server
-// carried it out.
+// Impatient returns a store that gives up an exchange after a while, and does not know its outcome.
 func Impatient(s lease.Store, patience time.Duration) lease.Store {
 	return impatient{s, patience}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A Proxy forwards connections to a server, and can cut them or let them die silently: a dead
-// connection stays open but forwards nothing. Its methods may be called by several goroutines at once.
+// A Proxy forwards connections to a server, and can cut them or let them die silently: a dead connection
+// stays open but forwards nothing. Its methods may be called by several goroutines at once.
 type Proxy struct {
 	listener net.Listener
 	tap      func() (requests, answers io.Writer)
@@ -23,8 +23,8 @@ type Proxy struct {
 // A link is a connection through a Proxy.
 type link struct{ client, server net.Conn }
 
-// NewProxy starts a proxy for the server at an address. It is closed at the end of the test. If tap is
-// not nil, it is called for each connection, and its results get the data of both directions.
+// NewProxy starts a proxy for the server at an address, until the end of the test. If tap is not nil, it is
+// called for each connection, and its results get the data of both directions.
 func NewProxy(t testing.TB, to string, tap func() (requests, answers io.Writer)) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

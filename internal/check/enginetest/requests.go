@@ -1,5 +1,5 @@
-// Package enginetest has what the tests of several engines share: requests, histories under faults,
-// loads, a proxy that fails, and tests that need nothing but a store.
+// Package enginetest has what the tests of several engines share: requests, histories under faults, loads,
+// a proxy that fails, and tests that need nothing but a store.
 package enginetest
 
 import (
@@ -36,7 +36,7 @@ func Break(grace time.Duration) lease.Request {
 	return lease.Request{Action: lease.ActionBreak, Period: lease.Grace(grace)}
 }
 
-// Do sends a request. The request must be granted if want is 0, and refused with the code want if not.
+// Do sends a request, which must be granted if want is 0, and otherwise be refused with the code want.
 func Do(t testing.TB, a lease.Authority, name string, req lease.Request, want lease.Code) lease.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // long enough for a busy machine

@@ -10,8 +10,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Suites runs the conformance suites for the stores of an engine. All stores of a test have the same
-// data.
+// Suites runs the conformance suites for the stores of an engine. All stores of a test have the same data.
 type Suites struct {
 	Options leasetest.Options                               // Run sets its hooks from the fields below
 	Open    func(testing.TB) Store                          // makes a store

@@ -9,9 +9,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// WaitingCostsNothing checks that a watch wakes a waiter, so that the number of its requests does not
-// depend on how long it waits, nor on the given number of renewals by the holder. The function count
-// counts the requests of s.
+// WaitingCostsNothing checks that a watch wakes a waiter, so that the number of its requests, which count
+// returns, does not depend on how long it waits, nor on the given number of renewals by the holder.
 func WaitingCostsNothing(t *testing.T, s interface {
 	Store
 	Lease(name string, o *session.Options) (*session.Session, error)
@@ -49,7 +48,7 @@ func WaitingCostsNothing(t *testing.T, s interface {
 	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
 }
 
-// DeletionIsSeen checks that a holder learns of a deletion by hand: at once by a watch, and at its next
+// DeletionIsSeen checks that a holder learns of a deletion by hand: at once by a watch, or at its next
 // renewal.
 func DeletionIsSeen(t *testing.T, s interface {
 	Store

@@ -21,10 +21,9 @@ func (h *History) answer(a answer) {
 	h.answers = append(h.answers, a)
 }
 
-// answered checks each answer against the history. The record in a grant or a refusal must have
-// been current at some time between the call and the answer. In a store without a clock, a grant
-// must also have been written within that time. If the outcome of a request is unknown, its answer
-// is not checked.
+// answered checks each answer against the history, unless the outcome of its request is unknown. The record
+// in a grant or a refusal must have been current at some time between the call and the answer. In a store
+// without a clock, a grant must also have been written within that time.
 func (c *checker) answered(seen []Exchange, answers []answer) {
 	byReturn := slices.DeleteFunc(slices.Clone(seen), func(s Exchange) bool { return s.Snap.Version == "" })
 	slices.SortFunc(byReturn, func(a, b Exchange) int { return a.Return.Compare(b.Return) })
@@ -45,8 +44,8 @@ func (c *checker) answered(seen []Exchange, answers []answer) {
 	}
 }
 
-// wasSo reports whether an answer fits a version that can have been current during the call. A
-// version cannot have been current if a newer version was returned before the call.
+// wasSo reports whether an answer fits a version that can have been current during the call. It cannot have
+// been if a newer version was returned before the call.
 func (c *checker) wasSo(a answer, latest int64) bool {
 	writes := !c.OwnClock && a.err == nil && (a.req.Action == lease.ActionAcquire || a.req.Action == lease.ActionRenew)
 	for v, r := range c.records {

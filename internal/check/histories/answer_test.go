@@ -47,8 +47,8 @@ func (s trusting) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return snap, err
 }
 
-// A remembering authority refuses a request if the record of its last answer leads to a refusal,
-// even if the store has a newer record.
+// A remembering authority refuses a request if the record of its last answer leads to a refusal, even if
+// the store has a newer record.
 type remembering struct {
 	lease.Authority
 	last lease.Result

@@ -1,12 +1,10 @@
-// Package histories checks whether the results that several clients got for one lease are
-// linearizable. The package checks a [lease.Store] that several clients use at the same time, and
-// the answers of authorities over the store.
+// Package histories checks whether the results that several clients got for one lease at the same time,
+// from a [lease.Store] and from authorities over it, are linearizable.
 //
-// In general, a check of linearizability needs a search over all orders of the requests. In this
-// package, the versions of the records determine the order: a version never recurs, and every swap
-// names the version that it replaced. The package checks that the versions form one sequence, and
-// that the times of all calls agree with this sequence. Each version must end with a number that
-// rises with every swap.
+// In general, that needs a search over all orders of the requests. Here the versions of the records
+// determine the order: a version never recurs, and every swap names the version that it replaced. The
+// package checks that the versions form one sequence, and that the times of all calls agree with it. Each
+// version must end with a number that rises with every swap.
 package histories
 
 import (
@@ -22,8 +20,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A History records the exchanges of several clients for one name. The zero History is empty. A
-// History is safe for use by several goroutines at once.
+// A History records the exchanges of several clients for one name. The zero History is empty. A History is
+// safe for use by several goroutines at once.
 type History struct {
 	mu      sync.Mutex
 	seen    []Exchange
@@ -83,8 +81,7 @@ type Options struct {
 	OwnClock bool // the store has a clock, so all clients see the same end of a lease, and the times never go back
 }
 
-// Check returns nil if the history is linearizable. If the history is not linearizable, the error
-// lists all violations.
+// Check returns nil if the history is linearizable, or else an error that lists all violations.
 func (h *History) Check(o Options) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,8 +122,8 @@ func number(version string) (n int64) {
 	return n
 }
 
-// withoutFloor returns r, but with the epoch 0 if r has no ID. The name of such a record may be
-// unknown, and a store may raise the epoch of an unknown name at any time.
+// withoutFloor returns r, but with the epoch 0 if r has no ID. Its name may be unknown then, and a store
+// may raise the epoch of an unknown name at any time.
 func withoutFloor(r lease.Record) lease.Record {
 	if r.ID.IsZero() {
 		r.Epoch = 0
@@ -146,9 +143,8 @@ func (c *checker) shown(s Exchange) {
 	c.records[v] = r
 }
 
-// committed checks that each version is made only once, and is replaced only once, by a swap of
-// exactly that version. An engine may compute Until itself. An engine may also compute the epoch of
-// a record that it deletes.
+// committed checks that each version is made only once, and is replaced only once, by a swap of exactly
+// that version. An engine may compute Until itself, and the epoch of a record that it deletes.
 func (c *checker) committed(s Exchange) {
 	put := s.Next
 	if put.Until = s.Snap.Record.Until; !put.ID.IsZero() && put != s.Snap.Record {
@@ -170,8 +166,7 @@ func (c *checker) committed(s Exchange) {
 	}
 }
 
-// chain checks that no version is missing between a version and the next one, and that the epochs of
-// records with IDs never fall.
+// chain checks that no version is missing between two others, and that epochs of records with IDs never fall.
 func (c *checker) chain() {
 	var versions []int64
 	for v := range c.records {
@@ -194,10 +189,9 @@ func (c *checker) chain() {
 	}
 }
 
-// applied checks the effects of failed grants. If a grant failed with a conflict, it must never
-// appear in the history. If a grant failed with another error, it may appear at most once. Each
-// grant has an ID of its own. If all processes agree on the end of a lease, a retry of the same
-// grant also differs from the first attempt.
+// applied checks the effects of failed grants, each of which has an ID of its own. A grant that failed with
+// a conflict must never appear in the history, and one with another error at most once. If all processes
+// agree on the end of a lease, a retry of the same grant also differs from the first attempt.
 func (c *checker) applied(seen []Exchange) {
 	if !c.OwnClock {
 		return
@@ -220,8 +214,7 @@ func (c *checker) applied(seen []Exchange) {
 	}
 }
 
-// time checks that no exchange returned an older state than an exchange that had ended before its
-// call.
+// time checks that no exchange returned an older state than one that had ended before its call.
 func (c *checker) time(seen []Exchange) {
 	var order []Exchange
 	for _, s := range seen {
@@ -251,8 +244,8 @@ func (c *checker) time(seen []Exchange) {
 	}
 }
 
-// position returns the place of an exchange in the order of versions. A swap has the place of the
-// version that it made. A load has the place after the version that it returned.
+// position returns the place of an exchange in the order of versions: for a swap that of the version that
+// it made, and for a load the place after the version that it returned.
 func position(s Exchange) int64 {
 	v := 2 * number(s.Snap.Version)
 	if s.Swap && s.Err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Run lets several clients work on one lease at the same time and returns the history. Each client
-// has a store of its own. The seed determines the requests, but not how they interleave.
+// Run lets several clients work on one lease at the same time, each with a store of its own, and returns
+// the history. The seed determines the requests, but not how they interleave.
 func Run(ctx context.Context, seed uint64, name string, stores []lease.Store, requests int, d time.Duration) *History {
 	h := new(History)
 	authorities := make([]lease.Authority, len(stores))
@@ -21,8 +21,8 @@ func Run(ctx context.Context, seed uint64, name string, stores []lease.Store, re
 	return h
 }
 
-// Run is like the function Run, but the clients use authorities, and the history records the
-// answers. The caller must record the exchanges of the authorities in the history.
+// Run is like the function Run, but the clients use authorities, and the history records their answers. The
+// caller must record the exchanges of the authorities in it.
 func (h *History) Run(ctx context.Context, seed uint64, name string, authorities []lease.Authority, requests int, d time.Duration) {
 	var all sync.WaitGroup
 	for i, a := range authorities {

@@ -13,17 +13,16 @@ import (
 	"strings"
 )
 
-// These are the programs, their packages, and their linker flags. The linker sets the version of
-// the API server. Without a version, clients would treat the server as an unreleased build.
+// These are the programs, their packages, and their linker flags. The linker sets the version of the API
+// server, because clients would treat a server without one as an unreleased build.
 var programs = []struct{ name, pkg, ldflags string }{
 	{"etcd", "go.etcd.io/etcd/server/v3", "-s -w"},
 	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3"},
 }
 
-// Binaries returns the folder of kube-apiserver and etcd. If the computer has not built these
-// versions of kube-apiserver and etcd with this version of Go yet, Binaries builds them. The build
-// takes 3 to 5 minutes on two cores, 2 GB of memory, and 130 MB of the user's cache. The calling
-// package must be in this repository.
+// Binaries returns the folder of kube-apiserver and etcd. If the computer has not built these versions of
+// them with this version of Go yet, it builds them, which takes 3 to 5 minutes on two cores, 2 GB of
+// memory, and 130 MB of the user's cache. The calling package must be in this repository.
 func Binaries(ctx context.Context) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", fmt.Errorf("kubeserver: the API server is not built for %s: run these tests on Linux", runtime.GOOS)
@@ -62,8 +61,8 @@ func Binaries(ctx context.Context) (string, error) {
 	return folder, build(ctx, module, folder)
 }
 
-// build builds the programs in a temporary folder beside the final folder, so that an interrupted
-// build leaves no folder that looks complete.
+// build builds the programs in a temporary folder beside the final one, so that an interrupted build leaves
+// no folder that looks complete.
 func build(ctx context.Context, module, folder string) error {
 	partial := folder + ".partial"
 	if err := os.MkdirAll(partial, 0o755); err != nil {

@@ -5,8 +5,7 @@ import (
 	"syscall"
 )
 
-// lock locks a file against other processes. If another process has locked the file, lock waits
-// until the file is unlocked.
+// lock locks a file against other processes, and waits until no other process has locked it.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.Create(path)
 	if err != nil {

@@ -25,8 +25,7 @@ import (
 
 // A Server is an API server and its etcd, on free ports of the loopback.
 type Server struct {
-	// Address is the host and port of the API server. The API server uses TLS with a self-signed
-	// certificate.
+	// Address is the host and port of the API server, which uses TLS with a self-signed certificate.
 	Address string
 
 	// API and Etcd are the two processes.
@@ -39,15 +38,15 @@ type Server struct {
 	flags         []string
 }
 
-// Admin is the bearer token of a user with all permissions. The token of every other user is the
-// name of that user, and [Users] lists them.
+// Admin is the bearer token of a user with all permissions. The token of every other user is its name, and
+// [Users] lists them.
 const Admin = "admin"
 
 // Users are the users that start without permissions.
 var Users = []string{"worker", "reader", "creator", "updater", "watcher", "lister"}
 
-// Start starts an etcd and an API server that store their files in the folder dir. Start returns
-// when the API server is ready. Call Stop at the end.
+// Start starts an etcd and an API server that store their files in the folder dir, and returns when the API
+// server is ready. Call Stop at the end.
 func Start(ctx context.Context, dir string, flags ...string) (*Server, error) {
 	s, err := Etcd(ctx, dir)
 	if err != nil {
@@ -106,8 +105,7 @@ func (s *Server) writeFiles() error {
 	)
 }
 
-// StartEtcd starts the etcd and returns when it is ready. After the etcd has ended, StartEtcd can
-// start it again with its old data.
+// StartEtcd starts the etcd, or starts it again with its old data, and returns when it is ready.
 func (s *Server) StartEtcd(ctx context.Context) (err error) {
 	peer, err := processes.FreeAddress()
 	if err != nil {
@@ -121,8 +119,7 @@ func (s *Server) StartEtcd(ctx context.Context) (err error) {
 	return s.ready(ctx, "etcd", s.Etcd, s.EtcdURL+"/health")
 }
 
-// StartAPI starts the API server and returns when it is ready. After the API server has ended,
-// StartAPI can start it again.
+// StartAPI starts the API server, or starts it again, and returns when it is ready.
 func (s *Server) StartAPI(ctx context.Context) (err error) {
 	_, port, err := net.SplitHostPort(s.Address)
 	if err != nil {
@@ -153,8 +150,8 @@ func (s *Server) Stop() {
 	}
 }
 
-// Compact makes etcd drop all versions except the newest one of each key. A watch or a list that
-// asks for an old version then gets the answer 410 Gone.
+// Compact makes etcd drop all versions except the newest one of each key. A watch or a list that asks for
+// an old version then gets the answer 410 Gone.
 func (s *Server) Compact(ctx context.Context) error {
 	// The answer to a read of a key that does not exist contains the newest revision.
 	_, answer, err := get(ctx, http.MethodPost, s.EtcdURL+"/v3/kv/range", `{"key":"AA=="}`)
@@ -188,8 +185,7 @@ func (s *Server) run(program string, args ...string) (*processes.Process, error)
 
 func (s *Server) log(program string) string { return filepath.Join(s.dir, program+".log") }
 
-// patience is how long a process may take to become ready. On an idle computer, a process becomes
-// ready in 2 seconds.
+// patience is how long a process may take to become ready, which takes 2 seconds on an idle computer.
 const patience = 2 * time.Minute
 
 // ready waits until a request to the URL returns status 200.

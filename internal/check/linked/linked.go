@@ -1,6 +1,5 @@
-// Package linked sends the requests of a client through a function of a test, which can delay or lose
-// them. The conformance tests of the engines use it for the hooks Connect of
-// leasetest.Options.
+// Package linked sends the requests of a client through a function of a test, which can delay or lose them.
+// The conformance tests of the engines use it for the hooks Connect of leasetest.Options.
 package linked
 
 import (
@@ -15,8 +14,8 @@ import (
 	"github.com/fencedlease/lease/leasetest"
 )
 
-// Transport returns an http.RoundTripper that sends its requests with next, and passes each of them
-// through transmit. An answer has arrived when its whole body has arrived.
+// Transport returns an http.RoundTripper that sends its requests with next, and passes each of them through
+// transmit. An answer has arrived when its whole body has arrived.
 func Transport(transmit leasetest.Transmit, next http.RoundTripper) http.RoundTripper {
 	return transport{transmit, next}
 }
@@ -42,8 +41,8 @@ func (l transport) RoundTrip(req *http.Request) (res *http.Response, err error) 
 	return res, nil
 }
 
-// Store returns a store that passes every call of Load, Swap and List on to the store s through
-// transmit. A call of List is one request, even if it returns many entries.
+// Store returns a store that passes every call of Load, Swap and List on to s through transmit. A List is
+// one request, even if it returns many entries.
 func Store(s lease.Store, transmit leasetest.Transmit) lease.Store {
 	return passon.Store(&store{s, transmit}, s)
 }

@@ -1,18 +1,14 @@
-// Package processes lets several processes hold one lease in turns and write to a resource behind a
-// guard. Each process is a copy of the test binary. The package stops and continues processes,
-// kills them, and starts them again. Package processes makes two checks, which need no clock and do
-// not rely on the code under test:
+// Package processes lets several processes hold one lease in turns and write to a resource behind a guard.
+// Each process is a copy of the test binary, which the package stops and continues, kills, and starts
+// again. It makes two checks, which need no clock and do not rely on the code under test:
 //
 //   - CheckAlive must not return true in two processes at the same time. A holder requests from the
-//     resource the newest token that any process has sent to the resource, and then calls
-//     CheckAlive. If CheckAlive returns true although the newest token is newer than the holder's
-//     token, CheckAlive was true in two processes at the same time.
-//   - No stale write may pass the guard. The resource records what the guard admitted. No write may
-//     follow a read or a write with a newer token, no update may be lost, and no two holders may send
-//     the same token.
+//     resource the newest token that any process has sent to it, and then calls CheckAlive, which must
+//     return false if that token is newer than the holder's.
+//   - No stale write may pass the guard. The resource records what the guard admitted. No write may follow a
+//     read or a write with a newer token, no update may be lost, and no two holders may send the same token.
 //
-// The resource itself does not fail, so that late writes arrive. A package of tests uses package
-// processes like this:
+// The resource itself does not fail, so that late writes arrive. Tests use package processes like this:
 //
 //	func TestMain(m *testing.M) {
 //		if processes.Hold(open) {

@@ -27,7 +27,7 @@ type Group struct {
 	processes int
 }
 
-// New starts a group. The processes of the group end at the end of the test or earlier.
+// New starts a group, whose processes end at the end of the test or earlier.
 func New(t testing.TB, o Options) *Group {
 	t.Helper()
 	r, err := newResource(o.Wrong)
@@ -65,9 +65,8 @@ func (c *Group) start(i int) error {
 	return err
 }
 
-// Harm harms one process, usually the holder of the lease. Harm either kills the process and starts
-// another process, or stops the process and continues it after a while. Harm returns a description
-// of the harm. Any goroutine may call Harm, but only one goroutine at a time.
+// Harm harms one process, usually the holder of the lease: it kills it and starts another, or stops it and
+// continues it after a while. It returns a description of the harm. Only one goroutine at a time may call it.
 func (c *Group) Harm(r *rand.Rand) string {
 	c.t.Helper()
 	what, err := c.harm(r)

@@ -18,14 +18,13 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Store has the authority that a store of leases recommends. A test can plant the bug Early
-// only if the Store is also a lease.Store.
+// A Store has the authority that a store of leases recommends. A test can plant the bug Early only if it is
+// also a lease.Store.
 type Store interface {
 	Authority() lease.Authority
 }
 
-// asHolder is the name of the environment variable that makes a process a holder. The value of the
-// variable is the JSON text of the type orders.
+// asHolder is the environment variable that makes a process a holder. Its value is the JSON text of orders.
 const asHolder = "PROCESSES_HOLDER"
 
 // orders are the instructions for a holder.
@@ -36,8 +35,8 @@ type orders struct {
 	Wrong                            Wrong
 }
 
-// Hold reports whether this process was started as a holder. If so, Hold runs the holder over the
-// store that open returns for an endpoint, and returns when the group has ended.
+// Hold reports whether this process was started as a holder. If so, it runs the holder over the store that
+// open returns for an endpoint, and returns when the group has ended.
 func Hold(open func(endpoint string) (Store, error)) bool {
 	text, ok := os.LookupEnv(asHolder)
 	if !ok {
@@ -101,9 +100,9 @@ func (h *holder) release() {
 	_ = h.l.Release(ctx)
 }
 
-// term reads the counter and then writes for a while, without a call of CheckAlive before a write.
-// A write can therefore be late, like a write of a program that checks its lease, is stopped, and
-// then writes. If the guard refuses a request or ctx is done, term ends early.
+// term reads the counter and then writes for a while, without a CheckAlive before each write. A write can
+// therefore be late, like that of a program that checks its lease, is stopped, and then writes. If the
+// guard refuses a request or ctx is done, term ends early.
 func (h *holder) term(ctx context.Context, tok lease.Token) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -130,8 +129,8 @@ func (h *holder) term(ctx context.Context, tok lease.Token) error {
 
 func (h *holder) think(most time.Duration) { time.Sleep(time.Duration(h.rand.Int64N(int64(most)))) }
 
-// look repeats a check until the channel over is closed. The check fails if CheckAlive returns true
-// after the guard has admitted a newer token.
+// look repeats a check until the channel over is closed. It fails if CheckAlive returns true after the
+// guard has admitted a newer token.
 func (h *holder) look(over chan struct{}, tok lease.Token) {
 	believed := false
 	for {
@@ -152,8 +151,7 @@ func (h *holder) look(over chan struct{}, tok lease.Token) {
 	}
 }
 
-// count reads the counter. The read of the counter is the first request of a holder to the guard,
-// and sends the holder's token.
+// count reads the counter, as the first request of a holder to the guard, with the holder's token.
 func (h *holder) count(tok lease.Token) (n int, err error) {
 	path := "/count"
 	if h.Wrong == NoAdvance {
@@ -177,7 +175,7 @@ func (h *holder) bad(format string, args ...any) {
 	}
 }
 
-// do sends a request to the resource. If tok is not empty, do sends tok with the request.
+// do sends a request to the resource, with tok unless it is empty.
 func (h *holder) do(method, path string, tok lease.Token, body string) (string, error) {
 	q, err := http.NewRequest(method, h.Resource+path, strings.NewReader(body))
 	if err != nil {

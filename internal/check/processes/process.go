@@ -22,8 +22,8 @@ type Process struct {
 	ended chan struct{}
 }
 
-// Start starts a copy of this program. The environment variable in the argument makes the copy do
-// something else. Start returns when the copy has called [Ready].
+// Start starts a copy of this program, in which the environment variable is set to make it do something
+// else. It returns when the copy has called [Ready].
 func Start(variable string) (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -47,8 +47,8 @@ func Start(variable string) (*Process, error) {
 	return p, nil
 }
 
-// Run starts a command. The command must have no Stdin, and its output must go to files or pipes. Without
-// attributes of its own, it dies with this process.
+// Run starts a command. It must have no Stdin, and its output must go to files or pipes. Without attributes
+// of its own, it dies with this process.
 func Run(cmd *exec.Cmd) (p *Process, err error) {
 	p = &Process{cmd: cmd, ended: make(chan struct{})}
 	if cmd.SysProcAttr == nil {
@@ -76,8 +76,8 @@ func Run(cmd *exec.Cmd) (p *Process, err error) {
 
 const ready = "ready\n"
 
-// Ready tells the parent process that this process is ready. The returned context is canceled when
-// the parent exits or wants this process to end.
+// Ready tells the parent process that this process is ready. The returned context is canceled when the
+// parent exits or wants this process to end.
 func Ready() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	fmt.Print(ready)
@@ -107,7 +107,7 @@ func (p *Process) Kill() {
 	p.stdin.Close()
 }
 
-// End asks the process to end, and kills the process if it does not end.
+// End asks the process to end, and kills it if it does not.
 func (p *Process) End() error {
 	_ = p.Continue()
 	p.stdin.Close()
@@ -123,10 +123,9 @@ func (p *Process) End() error {
 // lastPort is the last port that was handed out.
 var lastPort atomic.Uint32
 
-// FreeAddress returns an unused address of the loopback interface. The address stays unused while
-// its process is down, because each port is returned only once, and systems do not use these ports
-// for outgoing connections. Neither do they use the port above it by 10,000, on which a Redis server of a
-// cluster listens too.
+// FreeAddress returns an unused address of the loopback interface. It stays unused while its process is down,
+// because each port is returned only once, and systems do not use these ports for outgoing connections.
+// Neither do they use the port above it by 10,000, on which a Redis server of a cluster listens too.
 func FreeAddress() (string, error) {
 	const first, ports = 15_000, 7_500
 	lastPort.CompareAndSwap(0, rand.Uint32()) // the first port is random, because other processes may start servers, too

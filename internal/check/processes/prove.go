@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Prove runs a group for the given number of rounds. In each round it harms a process of the group
-// and also calls harm, which harms the engine. If the report is too small to prove anything, Prove
-// runs more rounds. If the report has a violation, Prove fails the test. Prove chooses the Seed of
-// the Options at random.
+// Prove runs a group, with a random Seed, for the given number of rounds. In each round it harms a process
+// of the group and also calls harm, which harms the engine. If the report is too small to prove anything,
+// it runs more rounds. If the report has a violation, it fails the test.
 func Prove(t *testing.T, o Options, rounds int, harm func(*rand.Rand) string) {
 	t.Helper()
 	o.Seed = rand.Uint64()

@@ -136,8 +136,7 @@ func (r *resource) write(w http.ResponseWriter, q *http.Request) {
 	r.count = next
 }
 
-// look returns the newest token. look also counts the requests before which CheckAlive of the
-// holder had returned true.
+// look returns the newest token, and counts the requests before which the holder's CheckAlive was true.
 func (r *resource) look(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,8 +6,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Wrong is a bug that a test plants in a group. The test then checks that the group finds the
-// bug.
+// A Wrong is a bug that a test plants in a group, to check that the group finds it.
 type Wrong string
 
 // These are the bugs that a test can plant.
@@ -21,7 +20,7 @@ const (
 // Wrongs returns all bugs that a test can plant.
 func Wrongs() []Wrong { return []Wrong{NoGuard, NoAdvance, NoDeadline, Early} }
 
-// authority returns an authority over a store. If w is Early, the authority has this bug.
+// authority returns an authority over a store, with the bug if w is Early.
 func (w Wrong) authority(s Store) lease.Authority {
 	if w == Early {
 		return lease.NewAuthority(early{s.(lease.Store)})

@@ -15,9 +15,9 @@ var (
 	unreleasedText = regexp.MustCompile(`(?i)\b(nothing|no|not)\s[^.:;]*\breleased?\s+yet\b|\byet\s+(been\s+)?released\b|\bedit\s+-replace\b|(?m)^<!-- /?unreleased -->$`)
 )
 
-// releaseDocument returns the text of a document for a release. The lines between the markers
-// "unreleased" become the command that adds the module to a program, or installs it if its folder is in
-// "cmd". If the other lines still say that there is no release, releaseDocument returns an error.
+// releaseDocument returns the text of a document for a release. The lines between the markers "unreleased"
+// become the command that adds the module to a program, or installs it if its folder is in "cmd". If the
+// other lines still say that there is no release, it returns an error.
 func releaseDocument(text, modulePath, version string) (string, error) {
 	get := "In your module, run\n\n    go get "
 	if path.Base(path.Dir(modulePath)) == "cmd" {

@@ -26,8 +26,8 @@ func checkout(t *testing.T, patterns ...string) (folder string) {
 	return folder
 }
 
-// A clone is a separate repository. It has a commit with a few packages of the root module, a module
-// that gets no tag, and a module made by the test.
+// A clone is a separate repository. It has a commit with a few packages of the root module, a module that
+// gets no tag, and a module made by the test.
 type clone struct {
 	*testing.T
 	folder string
@@ -96,9 +96,9 @@ func (c *clone) edit(file, old, text string) {
 	c.write(file, strings.ReplaceAll(string(data), old, text))
 }
 
-// The script .ci/release tags a commit that is not on the branch. The modules in the commit have no
-// replace lines, and its documents say how to get a module. After the first release, a change of the API
-// that breaks programs has to be announced, in the changelog or by the number of the next version.
+// The script .ci/release tags a commit that is not on the branch. The modules in the commit have no replace
+// lines, and its documents say how to get a module. After the first release, a change of the API that
+// breaks programs has to be announced, in the changelog or by the number of the next version.
 func TestScripts(t *testing.T) {
 	c := newClone(t)
 	if out := c.must(".ci/api"); out != "there is no release to compare with" {

@@ -22,8 +22,8 @@ import (
 
 const rootPath = "github.com/fencedlease/lease"
 
-// unpublished has the folders of the modules that get no tag. They hold only tests, measurements and
-// programs to copy. A module in a folder "internal" gets none either.
+// unpublished has the folders of the modules that get no tag, because they hold only tests, measurements
+// and programs to copy. A module in a folder "internal" gets none either.
 var unpublished = []string{
 	"adapters/controllerruntime/managertest", "azlease/azuretest", "blobtest/sdktest", "etcdlease/etcdtest", "examples/migrations",
 	"majority/examples/memberlist", "memory/bench", "model", "natslease/natstest", "pglease/pqtest", "redislease/locktest",
@@ -109,8 +109,8 @@ func (t *tree) read(file string) error {
 	return nil
 }
 
-// documents changes documents of the branch to documents of a release. The error names all documents
-// that would still be wrong in a release.
+// documents changes documents of the branch to documents of a release. The error names all documents that
+// would still be wrong in one.
 func (t *tree) documents(files []string) error {
 	var wrong []error
 	for _, file := range files {

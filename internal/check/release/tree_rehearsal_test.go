@@ -11,15 +11,15 @@ import (
 
 const version = "v0.1.0"
 
-// A user simulates a computer without the checkout: its GOPATH is empty, and it gets the modules of
-// the repository from a module proxy.
+// A user simulates a computer without the checkout: its GOPATH is empty, and it gets the modules of the
+// repository from a module proxy.
 type user struct {
 	*testing.T
 	env []string
 }
 
-// newUser makes a user of a release. All other modules come from the module cache of this computer.
-// If the cache lacks a module, the module comes from the computer's module proxy.
+// newUser makes a user of a release. All other modules come from the module cache of this computer, or else
+// from its module proxy.
 func newUser(t *testing.T, r *tree) *user {
 	t.Helper()
 	settings, err := exec.Command("go", "env", "GOMODCACHE", "GOPROXY").Output()
@@ -48,9 +48,8 @@ func (u *user) run(folder string, command ...string) string {
 	return string(out)
 }
 
-// A user with an empty GOPATH can get each module, build its packages, and install its commands and
-// examples. The go.sum of the release has what the module needs. With -short, the test covers only the
-// root module.
+// A user with an empty GOPATH can get each module, build its packages, and install its commands and examples.
+// The go.sum of the release has what the module needs. With -short, only the root module is tested.
 func TestRehearsal(t *testing.T) {
 	r, err := release(checkout(t), t.TempDir(), version)
 	if err != nil {
@@ -76,9 +75,9 @@ func TestRehearsal(t *testing.T) {
 			if got := strings.TrimSpace(u.run(own, "go", "list", "-m", m.path)); got != m.path+" "+version {
 				t.Errorf("the user has %s", got)
 			}
-			// The list must contain only packages of the module itself, but the packages of a
-			// nested module have the same prefix. The list must not contain a package that has only
-			// tests, because go list reports an error for it, and a user cannot build it.
+			// The list must contain only packages of the module itself, but those of a nested module have
+			// the same prefix. It must not contain a package that has only tests, because go list reports
+			// an error for it, and a user cannot build it.
 			list := u.run(own, "go", "list", "-e", "-f", "{{if and .Module .GoFiles}}{{.Module.Path}} {{.Name}} {{.ImportPath}}{{end}}", m.path+"/...")
 			imports := ""
 			for line := range strings.Lines(list) {

@@ -1,5 +1,5 @@
-// Package simulate runs three Sessions over one store in fake time, under drawn faults, and compares
-// what the holders believe with the store at random instants.
+// Package simulate runs three Sessions over one store in fake time, under drawn faults, and compares what
+// the holders believe with the store at random instants.
 package simulate
 
 import (
@@ -193,8 +193,8 @@ func (h *holder) write(tok lease.Token, seen int) {
 	_ = h.guard.Do(tok, write)
 }
 
-// sample compares the beliefs of all holders with the store at random instants. A holder whose belief
-// changes at the same instant does not count.
+// sample compares the beliefs of all holders with the store at random instants, except those that change at
+// the same instant.
 func (w *world) sample(ctx context.Context) {
 	for ctx.Err() == nil {
 		step := w.upTo(time.Second)
@@ -312,8 +312,8 @@ func draw() uint64 {
 	return *seed
 }
 
-// TestYear runs worlds, each for an hour under a drawn pair of faults, until leases have been held for
-// the given time in total.
+// TestYear runs worlds, each for an hour under a drawn pair of faults, until leases have been held for the
+// given time in total.
 //
 //	go test -run Year ./internal/check/simulate -held 8760h -timeout 0
 //

@@ -1,5 +1,4 @@
-// Build builds the API server for the tests of Kubernetes, if it has not been built yet, and prints
-// the folder of the server.
+// Build builds the API server for the tests of Kubernetes, unless it has been built, and prints its folder.
 //
 //	go run ./internal/check/kubeserver/build
 package main
