@@ -30,8 +30,8 @@ func (r recorder) Do(ctx context.Context, name string, req lease.Request) (lease
 	return r.Authority.Do(ctx, name, req)
 }
 
-// Callers with one owner share a lease, and two owners exclude each other. The lease is renewed, and
-// Close releases it.
+// Callers with one owner share a lease, and two owners exclude each other. The lease is renewed, and Close
+// releases it.
 func TestFromAuthority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		authority := lease.NewAuthority(memory.New(nil))
@@ -89,8 +89,8 @@ func TestSharedLeaseEndsForAll(t *testing.T) {
 	})
 }
 
-// The owner and the times of a Session come from the Registry, and all other options come from the
-// caller. FromAuthority does not change the options of the caller.
+// The owner and the times of a Session come from the Registry, and all other options from the caller, whose
+// options FromAuthority does not change.
 func TestFromAuthorityTakesOptions(t *testing.T) {
 	var asked lease.Request
 	var log bytes.Buffer
@@ -119,8 +119,8 @@ func TestFromAuthorityTakesOptions(t *testing.T) {
 	}
 }
 
-// The Sessions stop their work one StopWindow before the lease ends. The StopWindow comes from the
-// Settings, or from the options if the Settings have no StopWindow.
+// The Sessions stop their work one StopWindow before the lease ends. It comes from the Settings, or from
+// the options if the Settings have none.
 func TestFromAuthorityTakesStopWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct{ set, option, want time.Duration }{

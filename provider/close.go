@@ -12,9 +12,9 @@ import (
 )
 
 // Drop removes the lease with the given kind, name and owner from the Registry, and closes it if it is a
-// [Closer], or else releases it. The error wraps that of Close or Release. Even after an error, the
-// lease stays removed, and the next call of [Registry.Lease] makes a new one. If the Registry does not
-// contain the lease, or if a Provider is still making it, Drop does nothing and returns nil.
+// [Closer], or else releases it. The error wraps that of Close or Release. Even after an error, the lease
+// stays removed, and the next call of [Registry.Lease] makes a new one. If the Registry does not contain
+// the lease, or a Provider is still making it, Drop does nothing and returns nil.
 func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 	k := key{kind, name, owner}
 	r.mu.Lock()
@@ -78,7 +78,7 @@ func (e *entry) isFinished() bool {
 	}
 }
 
-// closeLease calls l.Close if the lease l is a Closer, and calls l.Release if l is not a Closer.
+// closeLease calls l.Close if l is a Closer, and l.Release if it is not.
 func (k key) closeLease(ctx context.Context, l lease.Lease) error {
 	end := l.Release
 	if c, ok := l.(Closer); ok {

@@ -73,9 +73,9 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Drop and Close do not wait for a lease that a Provider is still making. Drop ignores such a
-// lease. Close ends the calls of Lease that wait for it at once. The call of Lease that runs the
-// Provider ends when the Provider returns, and drops the lease.
+// Drop and Close do not wait for a lease that a Provider is still making. Drop ignores it. Close ends the
+// calls of Lease that wait for it at once. The call of Lease that runs the Provider ends when the Provider
+// returns, and drops the lease.
 func TestDropAndCloseWhileALeaseIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r provider.Registry

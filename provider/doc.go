@@ -1,17 +1,15 @@
 // Package provider gives all parts of a program the same lease for the same kind, name and owner.
 //
-// A [Registry] is useful for a program whose configuration says which kind of lease to use. A
-// Registry is also useful if independent parts of a program need the same lease. A part of a
-// program that gets its lease from a Registry need not know how the lease is made. A Registry is
-// similar to the LeaseProvider of Akka.
+// A [Registry] is useful if the configuration of a program says which kind of lease to use, or if
+// independent parts of a program need the same lease. A part that gets its lease from a Registry need not
+// know how the lease is made. A Registry is similar to the LeaseProvider of Akka.
 //
-// Parts of a program that get the same lease from a Registry share one holder, and do not exclude
-// each other. If one part calls Release, or if session.Run returns in one part, the lease is
-// released for all parts that share it. If two parts of a program must not release each other's
-// lease, they need different owners. Parts with different owners exclude each other, like
-// different processes.
+// Parts of a program that get the same lease from a Registry share one holder, and do not exclude each
+// other. If one part calls Release, or if session.Run returns in one part, the lease is released for all of
+// them. If two parts must not release each other's lease, give them different owners. They then exclude
+// each other, like different processes.
 //
-// A kind is the name of one way to make leases. For example, all leases of one kind may use the
-// same authority. In Akka, the configuration path has the role of the kind. A program can have
-// several Registries, each with its own kinds and [Settings]. There is no global Registry.
+// A kind is the name of one way to make leases. For example, all leases of one kind may use the same
+// authority. In Akka, the configuration path has the role of the kind. A program can have several
+// Registries, each with its own kinds and [Settings]. There is no global one.
 package provider

@@ -13,10 +13,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Duration is a time.Duration that can be written and read as text. The text is a number with a
-// unit, such as "15s" or "1m30s". The text "infinite" stands for [lease.Infinite]. The type
-// *Duration is a [flag.Value]. Every decoder that supports encoding.TextUnmarshaler can decode a
-// Duration. A pointer to a field of [Settings] can be converted to a *Duration:
+// A Duration is a time.Duration that can be written and read as text: a number with a unit, such as "15s"
+// or "1m30s", or "infinite" for [lease.Infinite]. *Duration is a [flag.Value], and every decoder that
+// supports encoding.TextUnmarshaler can decode a Duration. A pointer to a field of [Settings] can be
+// converted to a *Duration:
 //
 //	flag.Var((*provider.Duration)(&settings.Duration), "duration", "how long a lease lasts")
 type Duration time.Duration
@@ -24,9 +24,8 @@ type Duration time.Duration
 // String returns the text form of the duration, such as "15s" or "infinite".
 func (d Duration) String() string { return lease.FormatDuration(time.Duration(d)) }
 
-// Set parses s and stores the duration in *d. Set accepts "infinite" and every text that
-// [time.ParseDuration] accepts. For any other text, Set returns a [*lease.FieldError] with the code
-// [lease.ErrOption], and leaves *d unchanged.
+// Set parses s, which is "infinite" or any text that [time.ParseDuration] accepts, and stores it in *d. For
+// any other text, it returns a [*lease.FieldError] with the code [lease.ErrOption], and leaves *d unchanged.
 func (d *Duration) Set(s string) error {
 	if s == lease.FormatDuration(lease.Infinite) {
 		*d = Duration(lease.Infinite)
@@ -40,9 +39,8 @@ func (d *Duration) Set(s string) error {
 	return nil
 }
 
-// If time.ParseDuration returns an error for a text that matches the expression tooLong, the
-// duration does not fit into an int64. The expression matches every text of the form that
-// time.ParseDuration documents.
+// tooLong matches every text of the form that time.ParseDuration documents. If ParseDuration returns an
+// error for such a text, the duration does not fit into an int64.
 var tooLong = regexp.MustCompile(`^[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
 // badDuration returns the error for a text that is not a Duration.
@@ -58,15 +56,13 @@ func badDuration(field, text string) error {
 	return &lease.FieldError{Field: field, Value: fmt.Sprintf("%.80q", text), Bound: bound, Code: lease.ErrOption}
 }
 
-// MarshalText returns the text that the method String returns. The error of MarshalText is always
-// nil.
+// MarshalText returns the text that String returns. The error is always nil.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText parses the text as Set does.
 func (d *Duration) UnmarshalText(text []byte) error { return d.Set(string(text)) }
 
-// fields returns pointers to the fields of s. The keys of the map are the names of the fields in a
-// configuration.
+// fields returns pointers to the fields of s, by their names in a configuration.
 func (s *Settings) fields() map[string]*time.Duration {
 	return map[string]*time.Duration{
 		"duration": &s.Duration, "renewInterval": &s.RenewInterval, "requestTimeout": &s.RequestTimeout, "retryDelay": &s.RetryDelay,
@@ -74,15 +70,15 @@ func (s *Settings) fields() map[string]*time.Duration {
 	}
 }
 
-// MarshalJSON returns an object such as {"duration":"30s","renewInterval":"10s"}. MarshalJSON
-// leaves out the fields that are zero, because a zero field stands for its default.
+// MarshalJSON returns an object such as {"duration":"30s","renewInterval":"10s"}. It leaves out the fields
+// that are zero, because a zero field stands for its default.
 func (s Settings) MarshalJSON() ([]byte, error) { return json.Marshal(s.texts()) }
 
 // UnmarshalJSON decodes an object of the form that MarshalJSON returns. A member that is missing or null
-// does not change its field. After an error, *s is unchanged: a [*lease.FieldError] with the code
-// [lease.ErrOption] if a member is unknown, given twice or not the text of a [Duration], and the error
-// of package encoding/json if data is not a JSON object. [New] and [Settings.Validate] check whether the
-// times are consistent with each other.
+// does not change its field. After an error, *s is unchanged. The error is a [*lease.FieldError] with the
+// code [lease.ErrOption] if a member is unknown, given twice or not the text of a [Duration], and that of
+// package encoding/json if data is not a JSON object. [New] and [Settings.Validate] check whether the times
+// are consistent with each other.
 func (s *Settings) UnmarshalJSON(data []byte) error {
 	return s.decode(func(v any) error {
 		if err := json.Unmarshal(data, v); err != nil {
@@ -92,9 +88,8 @@ func (s *Settings) UnmarshalJSON(data []byte) error {
 	})
 }
 
-// givenTwice returns an error if a JSON object has two members with the same key. Package json
-// ignores the first of two members with the same key. The argument of givenTwice must be valid
-// JSON.
+// givenTwice returns an error if a JSON object, which must be valid, has two members with the same key.
+// Package json ignores the first of them.
 func givenTwice(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	_, _ = d.Token() // the opening brace, or null
@@ -110,13 +105,11 @@ func givenTwice(data []byte) error {
 	return nil
 }
 
-// MarshalYAML returns a map with the fields that MarshalJSON writes. YAML packages call
-// MarshalYAML.
+// MarshalYAML returns a map with the fields that MarshalJSON writes. YAML packages call it.
 func (s Settings) MarshalYAML() (any, error) { return s.texts(), nil }
 
-// UnmarshalYAML decodes the same fields as UnmarshalJSON, and returns the same errors for them. If
-// the function unmarshal fails, UnmarshalYAML returns the error of the function unmarshal.
-// UnmarshalYAML works with YAML packages that pass a decoding function to this method, such as
+// UnmarshalYAML decodes the same fields as UnmarshalJSON, with the same errors, or returns that of
+// unmarshal. It works with YAML packages that pass a decoding function to this method, such as
 // gopkg.in/yaml.v3, go.yaml.in/yaml/v3 and github.com/goccy/go-yaml.
 func (s *Settings) UnmarshalYAML(unmarshal func(any) error) error { return s.decode(unmarshal) }
 

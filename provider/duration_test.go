@@ -37,8 +37,7 @@ func TestSettingsFromJSON(t *testing.T) {
 	}
 }
 
-// The error for refused JSON names the field, the value and the bound, and the Settings do not
-// change.
+// The error for refused JSON names the field, the value and the bound, and the Settings do not change.
 func TestSettingsRefusedFromJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"lease":{"duration":15}}`:                            `Settings.Duration = "15": must be a number with a unit (h, m, s, ms, us or ns), such as "15s", or "infinite"`,
@@ -58,8 +57,8 @@ func TestSettingsRefusedFromJSON(t *testing.T) {
 	}
 }
 
-// YAML packages call UnmarshalYAML with a function that decodes the YAML value. A number is decoded
-// as an int, and an empty value as nil.
+// YAML packages call UnmarshalYAML with a function that decodes the YAML value. A number is decoded as an
+// int, and an empty value as nil.
 func TestSettingsFromYAML(t *testing.T) {
 	decode := func(values map[string]any) (set provider.Settings, err error) {
 		err = set.UnmarshalYAML(func(v any) error { *v.(*map[string]any) = values; return nil })
@@ -128,7 +127,7 @@ func TestDurationRefused(t *testing.T) {
 	}
 }
 
-// If a duration is written as text and read again, the result is the same duration.
+// A duration that is written as text and read again stays the same.
 func TestSettingsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := rapid.OneOf(rapid.SampledFrom([]time.Duration{0, lease.Infinite, time.Second}), rapid.Map(rapid.Int64(), func(n int64) time.Duration { return time.Duration(n) }))

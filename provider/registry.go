@@ -13,33 +13,29 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Provider makes the lease with the given name and owner. A [Registry] checks the name and the
-// owner before it calls a Provider. The Settings that a Registry passes to a Provider are valid,
-// and none of their fields except StopWindow is zero.
+// A Provider makes the lease with the given name and owner. A [Registry] checks both before it calls a
+// Provider. The Settings that it passes are valid, and none of their fields except StopWindow is zero. It
+// does not call the Provider again for the same name and owner as long as it contains the lease.
 //
-// A Provider should not block. A Provider gets no context, so its caller cannot cancel it. While a
-// Provider makes a lease, the Provider must not call Registry.Lease for the same lease. A Provider
-// must be safe for concurrent use by multiple goroutines. As long as a Registry contains a lease,
-// the Registry does not call the Provider again for the name and owner of the lease.
-//
-// If a Provider returns a nil error together with a Lease that is nil or a nil pointer,
-// Registry.Lease returns an error.
+// A Provider must be safe for concurrent use by multiple goroutines. It should not block: it gets no
+// context, so its caller cannot cancel it. It must not call Registry.Lease for the lease that it is making.
+// If it returns a Lease that is nil or a nil pointer, without an error, Registry.Lease returns an error.
 type Provider func(name, owner string, s Settings) (lease.Lease, error)
 
-// A Closer is a Lease with a method Close. For a Closer, [Registry.Close] and [Registry.Drop] call
-// the method Close instead of Release. A *session.Session is a Closer. The methods of a Closer must be
-// safe for concurrent use by multiple goroutines.
+// A Closer is a Lease with a method Close, which [Registry.Close] and [Registry.Drop] call instead of
+// Release. A *session.Session is a Closer. The methods must be safe for concurrent use by multiple
+// goroutines.
 type Closer interface {
 	lease.Lease
 
-	// Close releases the lease and frees the resources of the holder of the lease. If ctx is done
-	// before the release has finished, Close returns early.
+	// Close releases the lease and frees the resources of its holder. If ctx is done before the release has
+	// finished, Close returns early.
 	Close(ctx context.Context) error
 }
 
-// A Registry makes leases of several kinds, and returns the same lease for the same kind, name and
-// owner. The zero Registry has no kinds and uses the default [Settings]. A Registry is safe for
-// concurrent use by multiple goroutines. A Registry must not be copied.
+// A Registry makes leases of several kinds, and returns the same lease for the same kind, name and owner.
+// The zero Registry has no kinds and uses the default [Settings]. A Registry is safe for concurrent use by
+// multiple goroutines. It must not be copied.
 type Registry struct {
 	settings Settings
 
@@ -51,17 +47,16 @@ type Registry struct {
 
 type key struct{ kind, name, owner string }
 
-// An entry contains the lease or the error that Registry.Lease returns for one key. While the
-// Provider runs and the Registry is open, the entry contains neither a lease nor an error.
+// An entry contains the lease or the error that Registry.Lease returns for one key. It contains neither
+// while the Provider runs and the Registry is open.
 type entry struct {
 	made  chan struct{} // closed once lease and err are set
 	lease lease.Lease
 	err   error
 }
 
-// New returns a Registry whose leases use the given Settings. If s is nil, the leases use the
-// default Settings. If the given Settings are invalid, New returns the error of
-// [Settings.Validate].
+// New returns a Registry whose leases use the given Settings, or the default ones if s is nil. If they are
+// invalid, it returns the error of [Settings.Validate].
 func New(s *Settings) (*Registry, error) {
 	r := new(Registry)
 	if s != nil {
@@ -73,19 +68,17 @@ func New(s *Settings) (*Registry, error) {
 	return r, nil
 }
 
-// Settings returns the times that the leases of r use. The result contains the default of each
-// field that was zero in the Settings passed to [New]. The StopWindow of the result is the
-// StopWindow that was passed to New, and may be zero.
+// Settings returns the times that the leases of r use. Each field that was zero in the Settings passed to
+// [New] has its default, except StopWindow, which may be zero.
 func (r *Registry) Settings() Settings {
 	complete, _ := r.settings.withDefaults() // New has validated the settings
 	return complete
 }
 
-// Register makes p the Provider of the given kind. The kind must be valid UTF-8 of 1 to
-// [lease.MaxLabel] bytes without NUL. If the kind is malformed or already registered, or if p is
-// nil, Register returns a [*lease.FieldError] with the code [lease.ErrOption]. After Close,
-// Register returns an error that wraps [lease.ErrClosed]. If Register returns an error, the
-// Registry is unchanged.
+// Register makes p the Provider of the given kind, which must be valid UTF-8 of 1 to [lease.MaxLabel] bytes
+// without NUL. If the kind is malformed or already registered, or p is nil, it returns a
+// [*lease.FieldError] with the code [lease.ErrOption], and after Close an error that wraps
+// [lease.ErrClosed]. After an error, the Registry is unchanged.
 func (r *Registry) Register(kind string, p Provider) error {
 	if lease.CheckName(kind) != nil {
 		return badKind(kind, fmt.Sprintf("must be valid UTF-8 of 1 to %d bytes without NUL", lease.MaxLabel))
@@ -109,17 +102,16 @@ func (r *Registry) Register(kind string, p Provider) error {
 }
 
 // Lease returns the lease with the given kind, name and owner: the same instance for equal arguments, and
-// another one if any of them differs. If one caller releases the lease, it is released for all callers
-// that share the instance.
+// another one if any of them differs. If one caller releases the lease, it is released for all callers that
+// share the instance.
 //
-// The first call with these arguments runs the [Provider], and concurrent ones wait for it. If the
-// Provider returns an error, all of them return an error that names the kind and wraps it. If the
-// Provider panics, the first call panics too, and the others return an error. After an error or a panic,
-// the next call of Lease runs the Provider again.
+// The first call with these arguments runs the [Provider], and concurrent ones wait for it. If it returns
+// an error, all of them return an error that names the kind and wraps it. If it panics, the first call
+// panics too, and the others return an error. After either, the next call of Lease runs the Provider again.
 //
-// If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered kinds.
-// For a malformed name or owner, it wraps the error of [lease.CheckName] or [lease.CheckOwner], and
-// after Close [lease.ErrClosed].
+// If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered kinds. For a
+// malformed name or owner, it wraps the error of [lease.CheckName] or [lease.CheckOwner], and after Close
+// [lease.ErrClosed].
 func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	if err := errors.Join(lease.CheckName(name), lease.CheckOwner(owner)); err != nil {
 		return nil, err
@@ -152,8 +144,8 @@ var errClosed = fmt.Errorf("provider: the Registry is %w", lease.ErrClosed)
 // errPanicked is the error that the waiting calls of Registry.Lease wrap if the Provider panics.
 var errPanicked = errors.New("the provider panicked")
 
-// makeLease runs the Provider p and stores its result in the entry e, which it removes after an error or
-// a panic. If the Registry was closed in the meantime, it closes the new lease.
+// makeLease runs the Provider p and stores its result in the entry e, which it removes after an error or a
+// panic. If the Registry was closed in the meantime, it closes the new lease.
 func (r *Registry) makeLease(k key, e *entry, p Provider) {
 	var made lease.Lease
 	err := errPanicked
@@ -181,8 +173,8 @@ func (r *Registry) makeLease(k key, e *entry, p Provider) {
 	}
 }
 
-// finish sets the lease and the error of the entry, so that the calls of Lease that wait for the
-// entry return. The caller must hold Registry.mu.
+// finish sets the lease and the error of the entry, so that the calls of Lease that wait for it return. The
+// caller must hold Registry.mu.
 func (e *entry) finish(l lease.Lease, err error) {
 	e.lease, e.err = l, err
 	close(e.made)

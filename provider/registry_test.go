@@ -84,10 +84,8 @@ func TestLeasePassesDefaults(t *testing.T) {
 	}
 }
 
-// LeaseProviderSpec: Lease returns the same instance for the same name, kind and owner. If the
-// name, the kind or the owner differs, Lease returns a different instance.
-//
-// SPEC P1.
+// LeaseProviderSpec: Lease returns the same instance for the same name, kind and owner, and a different one
+// if any of them differs. SPEC P1.
 func TestLeaseIsTheSameInstanceForTheSameKey(t *testing.T) {
 	var r provider.Registry
 	register(t, &r, "kind", newFake)
@@ -109,10 +107,8 @@ func TestLeaseIsTheSameInstanceForTheSameKey(t *testing.T) {
 	}
 }
 
-// LeaseProviderSpec: a missing class and an unknown class are errors. In this package, the error
-// for an unknown kind lists the registered kinds.
-//
-// SPEC P2.
+// LeaseProviderSpec: a missing class and an unknown class are errors. In this package, the error for an
+// unknown kind lists the registered kinds. SPEC P2.
 func TestUnknownKindListsTheKinds(t *testing.T) {
 	var r provider.Registry
 	var field *lease.FieldError
@@ -193,8 +189,7 @@ func TestRegisterAfterClose(t *testing.T) {
 	}
 }
 
-// If a Provider returns an error or no lease, or panics, the next call of Lease calls the Provider
-// again.
+// If a Provider returns an error or no lease, or panics, the next call of Lease calls it again.
 func TestFailedProviderIsCalledAgain(t *testing.T) {
 	errMade := errors.New("cannot")
 	var r provider.Registry
@@ -240,10 +235,8 @@ func TestFailedProviderIsCalledAgain(t *testing.T) {
 	}
 }
 
-// Concurrent calls of Lease with equal arguments get one instance. A call for another lease does
-// not wait for the Provider of the first lease.
-//
-// SPEC P1.
+// Concurrent calls of Lease with equal arguments get one instance. A call for another lease does not wait
+// for the Provider of the first. SPEC P1.
 func TestConcurrentCallsGetOneInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r provider.Registry
@@ -276,8 +269,7 @@ func TestConcurrentCallsGetOneInstance(t *testing.T) {
 	})
 }
 
-// If the Provider fails, the calls that wait for it return its error. If the Provider panics, the
-// waiting calls return an error.
+// If the Provider fails, the calls that wait for it return its error. If it panics, they return an error.
 func TestWaitersShareAFailure(t *testing.T) {
 	errMade := errors.New("cannot")
 	for _, panics := range []bool{false, true} {

@@ -15,10 +15,9 @@ import (
 
 const s = time.Second
 
-// TimeoutSettingsSpec: the default of RenewInterval is a part of the Duration, and can be
-// overridden. In Akka, the default is a tenth of the duration, but at least 5 s. In this package,
-// the default is a third, so that two renewals in a row can fail, and RequestTimeout is at most 5
-// s.
+// TimeoutSettingsSpec: the default of RenewInterval is a part of the Duration, and can be overridden. In
+// Akka, it is a tenth of the duration, but at least 5 s. In this package, it is a third, so that two
+// renewals in a row can fail, and RequestTimeout is at most 5 s.
 func TestSettingsDefaults(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -41,8 +40,7 @@ func TestSettingsDefaults(t *testing.T) {
 	}
 }
 
-// The error for bad Settings names a field that the caller has set, its value and its bound.
-// SPEC P2.
+// The error for bad Settings names a field that the caller has set, its value and its bound. SPEC P2.
 func TestSettingsRefused(t *testing.T) {
 	const believed = 30*s - 59_940_060 - time.Millisecond // how long a Session relies on a grant of the default duration
 	for _, c := range []struct {
@@ -86,7 +84,7 @@ func TestSettingsRefused(t *testing.T) {
 	}
 }
 
-// Validate reports every broken rule, not only the first broken rule.
+// Validate reports every broken rule, not only the first.
 func TestValidateReportsEveryField(t *testing.T) {
 	err := provider.Settings{Duration: -1, RenewInterval: -2, RequestTimeout: -3, RetryDelay: -4}.Validate()
 	const want = `Settings.Duration = -1ns: must not be negative
