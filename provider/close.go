@@ -78,7 +78,6 @@ func (e *entry) isFinished() bool {
 	}
 }
 
-// closeLease calls l.Close if l is a Closer, and l.Release if it is not.
 func (k key) closeLease(ctx context.Context, l lease.Lease) error {
 	end := l.Release
 	if c, ok := l.(Closer); ok {

@@ -1,5 +1,4 @@
-// Package tasks runs functions that may never return or may exit their goroutine, for an owner that can be
-// closed.
+// Package tasks runs functions that may never return or may exit their goroutine. Their owner can be closed.
 //
 // A function that panics crashes the process, as any panic does. Code that waits for it does not continue
 // before the crash, not even if the function runs on a goroutine that recovers.

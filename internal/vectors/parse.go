@@ -41,7 +41,6 @@ func Parse(fsys fs.FS) (v Vectors, err error) {
 	return v, nil
 }
 
-// A parser reads one file.
 type parser struct {
 	file, where string
 	rows        []Row

@@ -1,5 +1,4 @@
-// Cross checks that the packages and tests of modules can be compiled for another system, without compiling
-// them:
+// Cross checks that the packages and tests of modules compile for another system, without compiling them:
 //
 //	cross windows/amd64 . pglease
 //

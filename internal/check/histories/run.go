@@ -46,7 +46,6 @@ func (h *History) Run(ctx context.Context, seed uint64, name string, authorities
 	all.Wait()
 }
 
-// draw draws a request.
 func draw(r *rand.Rand, mine *lease.ID, d time.Duration) lease.Request {
 	var id lease.ID
 	for i := range id {

@@ -53,7 +53,6 @@ func Hold(open func(endpoint string) (Store, error)) bool {
 	return true
 }
 
-// A holder is the state of a process that was started as a holder.
 type holder struct {
 	orders
 	rand *rand.Rand

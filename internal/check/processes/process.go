@@ -120,7 +120,6 @@ func (p *Process) End() error {
 	}
 }
 
-// lastPort is the last port that was handed out.
 var lastPort atomic.Uint32
 
 // FreeAddress returns an unused address of the loopback interface. It stays unused while its process is down,

@@ -96,7 +96,6 @@ func (w *watched) WriteHeader(status int) {
 
 const holderHeader = "Holder"
 
-// admitted records a request that the guard admitted.
 func (r *resource) admitted(what string, q *http.Request) {
 	tok, holder := lease.Token(q.Header.Get(string(fencing.DefaultHeader))), q.Header.Get(holderHeader)
 	if tok.Compare(r.newest) < 0 {

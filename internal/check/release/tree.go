@@ -35,7 +35,6 @@ type tree struct {
 	modules                map[string]*mod // by path
 }
 
-// A mod is one module of a tree.
 type mod struct {
 	path   string // such as github.com/fencedlease/lease/pglease
 	folder string // within the tree, such as pglease; "." for the root
@@ -44,7 +43,6 @@ type mod struct {
 	sums   []string // the lines of go.sum for the modules that require it, once it has been changed
 }
 
-// tag returns the name of the git tag for the module.
 func (m *mod) tag(version string) string { return path.Join(m.folder, version) }
 
 func (m *mod) isPublished() bool {
@@ -131,7 +129,6 @@ func (t *tree) documents(files []string) error {
 	return errors.Join(wrong...)
 }
 
-// moduleOf returns the path of the module that a file belongs to.
 func (t *tree) moduleOf(file string) string {
 	folder := path.Dir(file)
 	for t.modules[path.Join(rootPath, folder)] == nil {
