@@ -157,7 +157,7 @@ func (g *gate) admit(key string, d time.Duration) error {
 	if g.load+loadOf(d) <= rate/2 {
 		return nil
 	}
-	return fmt.Errorf("no room: the bucket takes %.0f writes a second, and the renewals of %d leases need %.0f; at most half is given to them, so that none is lost: use a longer Duration, or another bucket on another server", rate, len(g.held), g.load)
+	return fmt.Errorf("no room: the bucket takes %.0f writes a second, and the renewals of %d leases need %.0f; at most half is given to them, so that none is lost: use a longer Duration, or several buckets", rate, len(g.held), g.load)
 }
 
 // note records what was written under a key.
