@@ -88,3 +88,17 @@ func TestAlarmForTheSameTime(t *testing.T) {
 		r.expect(t, time.Second, time.Second)
 	})
 }
+
+// own is a clock that is not the System clock.
+type own struct{ timing.System }
+
+var clocks = map[string]lease.Clock{"system": timing.System{}, "own": own{}}
+
+// each runs a test with each clock, in a bubble.
+func each(t *testing.T, f func(t *testing.T, c lease.Clock)) {
+	for name, c := range clocks {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { f(t, c) })
+		})
+	}
+}
