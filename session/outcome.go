@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease/internal/stale"
 )
 
-// Stopped reports whether err, an error of [Run], [TryRun] or [AcquireWait], is the result of an
+// Stopped reports whether err, an error of [Run], [TryRun], [AcquireWait] or slots.Run, is the result of an
 // orderly stop: ctx has ended, and nothing was lost or failed. The parameter ctx is the context that
 // was passed to the function. Stopped returns true if err is nil, or contains only the error and the
 // cause of ctx, [lease.ErrHeldByOther] and [lease.ErrReleased]. A process that was still waiting for

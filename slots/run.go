@@ -105,6 +105,17 @@ func (r *run) session(name string) (*session.Session, error) {
 	return session.New(r.authority, name, &o)
 }
 
+// slotKey is the key of the context value of Number.
+type slotKey struct{}
+
+// Number returns the number of the slot from the context of the function of [Slots.Run], or one that is
+// derived from it. It is at least 0, and false without a slot. Each slot is a lease of its own, so only
+// the tokens of the same slot can be compared: a resource needs one guard for each number.
+func Number(ctx context.Context) (slot int, ok bool) {
+	slot, ok = ctx.Value(slotKey{}).(int)
+	return slot, ok
+}
+
 func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 	s, err := r.session(slotName(r.prefix, i))
 	if err != nil {
@@ -124,7 +135,7 @@ func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 				_ = numbered.Close(ctx, r.waiting.Session, r.o.Session)
 			}()
 		}
-		return r.f(ctx, tok)
+		return r.f(context.WithValue(ctx, slotKey{}, i), tok)
 	}, &session.RunOptions{ReleaseTimeout: 2 * r.o.Session.RequestTimeout})
 	return done, err
 }
@@ -158,7 +169,9 @@ func (r *run) report(err error) {
 // stopped returns one error that matches ctx.Err(), the cause of ctx and the last error, if there is one.
 func (r *run) stopped(ctx context.Context) error {
 	err := ctx.Err()
-	if cause := context.Cause(ctx); !errors.Is(cause, err) {
+	if cause := context.Cause(ctx); errors.Is(cause, err) {
+		err = cause
+	} else {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
 	if r.last != nil {

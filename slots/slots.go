@@ -158,7 +158,8 @@ func (s *Slots) breakAll(ctx context.Context, slots []int) (err error) {
 
 // Run waits for a slot, calls f once, and gives the slot up when f has returned. The context of f, and
 // the error of Run after a loss, are those of [session.Run]. If a waiter with a higher Priority needs the
-// slot, or SetN removes it, the error matches [lease.ErrBroken].
+// slot, or SetN removes it, the error matches [lease.ErrBroken]. The token is that of the slot ([Number]).
+// [session.Stopped] tells whether the error is that of an orderly stop.
 //
 // If ctx ends while Run waits, Run returns an error that matches the cause of ctx, and the store's last
 // error if its last answer was one. It returns an error at once if a request can never be granted,

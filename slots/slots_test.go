@@ -422,6 +422,12 @@ func TestCrashedWaiter(t *testing.T) {
 	})
 }
 
+// interrupted is like the cause of signal.NotifyContext.
+type interrupted struct{}
+
+func (interrupted) Error() string        { return "interrupted" }
+func (interrupted) Is(target error) bool { return target == context.Canceled }
+
 func TestRunErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -433,7 +439,23 @@ func TestRunErrors(t *testing.T) {
 		if err := s.Run(t.Context(), func(context.Context, lease.Token) error { return mine }); !errors.Is(err, mine) {
 			t.Errorf("got %v, want the error of f", err)
 		}
+		if err := s.Run(t.Context(), func(ctx context.Context, _ lease.Token) error {
+			if i, ok := Number(ctx); i != 0 || !ok {
+				t.Errorf("slot %d, %v", i, ok)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+		if i, ok := Number(t.Context()); ok {
+			t.Errorf("slot %d without a slot", i)
+		}
 		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(interrupted{})
+		if err := s.Run(ctx, h.work("a", 0)); err != (interrupted{}) || !session.Stopped(ctx, err) {
+			t.Errorf("ctx has ended by a signal: %v", err)
+		}
+		ctx, cancel = context.WithCancelCause(t.Context())
 		cancel(mine)
 		if err := s.Run(ctx, h.work("a", 0)); !errors.Is(err, mine) || !errors.Is(err, context.Canceled) {
 			t.Errorf("ctx has ended: %v", err)

@@ -59,7 +59,7 @@ func run(ctx context.Context, out io.Writer) error {
 					return nil
 				})
 				switch {
-				case err == nil || ctx.Err() != nil:
+				case err == nil || session.Stopped(ctx, err):
 				case errors.Is(err, lease.ErrLost):
 					say(name, "had to leave: "+err.Error())
 				default:
