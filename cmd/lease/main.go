@@ -58,7 +58,7 @@ var commands []command
 func init() { // a variable would refer to itself, through completion
 	commands = []command{
 		{"run", "[-wait D] NAME -- COMMAND...", "run a command while the lease is held", []string{"duration", "wait"}, runCommand},
-		{"ls", "[PREFIX]", "list who holds what", []string{"json"}, list},
+		{"ls", "[-all] [PREFIX]", "list who holds what", []string{"all", "json"}, list},
 		{"show", "NAME", "show one lease", []string{"json"}, show},
 		{"watch", "NAME | PREFIX/", "print changes, one a line", []string{"json", "interval", "o"}, watch},
 		{"break", "NAME -grace D", "ask the holder to stop", []string{"grace", "yes"}, breakLease},
@@ -76,6 +76,7 @@ type call struct {
 	duration time.Duration
 	wait     waiting
 	json     bool
+	all      bool
 	interval time.Duration
 	picture  string
 	grace    time.Duration
@@ -88,6 +89,20 @@ type call struct {
 type waiting time.Duration
 
 func (w *waiting) String() string { return lease.FormatDuration(time.Duration(*w)) }
+
+// span is the value of a flag that is a duration.
+type span time.Duration
+
+func (s *span) String() string { return time.Duration(*s).String() }
+func (s *span) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return errors.New("want a number with a unit, such as 30s")
+	}
+	*s = span(d)
+	return nil
+}
+
 func (w *waiting) Set(text string) error {
 	if text == "forever" {
 		*w = waiting(lease.Infinite)
@@ -116,21 +131,27 @@ func (c *call) flags(cmd command) (*flag.FlagSet, error) {
 	for _, f := range cmd.flags {
 		switch f {
 		case "duration":
-			fs.DurationVar(&c.duration, f, duration, "")
+			c.duration = duration
+			fs.Var((*span)(&c.duration), f, "")
 		case "wait":
 			fs.Var(&c.wait, f, "")
+		case "all":
+			fs.BoolVar(&c.all, f, false, "")
 		case "json":
 			fs.BoolVar(&c.json, f, false, "")
 		case "interval":
-			fs.DurationVar(&c.interval, f, time.Second, "")
+			c.interval = time.Second
+			fs.Var((*span)(&c.interval), f, "")
 		case "o":
 			fs.StringVar(&c.picture, f, "", "")
 		case "grace":
-			fs.DurationVar(&c.grace, f, -1, "")
+			c.grace = -1
+			fs.Var((*span)(&c.grace), f, "")
 		case "yes":
 			fs.BoolVar(&c.yes, f, false, "")
 		case "time":
-			fs.DurationVar(&c.time, f, 3*time.Second, "")
+			c.time = 3 * time.Second
+			fs.Var((*span)(&c.time), f, "")
 		case "parallel":
 			fs.IntVar(&c.parallel, f, 32, "")
 		}
@@ -216,11 +237,11 @@ func (c *call) unreachable(err error) error {
 	if errors.As(err, &field) {
 		return fail(exitUsage, "%v", err)
 	}
-	what := "the store does not answer as it should; check its URL, its server and the credentials"
+	check := "its URL, its server and the credentials"
 	if strings.HasPrefix(c.store, "file:") {
-		what = "the store cannot be used; check its file and its folder"
+		check = "its file and its folder"
 	}
-	return fail(exitUnavailable, "%s: %s", what, oneLine(err))
+	return fail(exitUnavailable, "the store cannot be used: %s; check %s", oneLine(err), check)
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
@@ -236,7 +257,7 @@ func usage(w io.Writer) {
   -duration D          run, bench: of the lease (default: LEASE_DURATION or 30s)
   -wait D              run: for another holder, or "forever" (default: try once)
   -grace D, -yes       break: how long the holder may take to stop; do not ask
-  -json                ls, show, watch: print one JSON object a line
+  -json, -all          ls, show, watch: a JSON object a line; ls: free ones too
   -interval D, -o FILE watch: between two looks (1s); draw a timeline as SVG
   -time D, -parallel N bench: a measurement (3s), and leases at a time (32)
 

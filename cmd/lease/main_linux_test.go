@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -133,12 +134,14 @@ func TestExitCodes(t *testing.T) {
 		{"no subcommand", url, nil, 64, "lease -h"},
 		{"flag first", url, []string{"-json", "ls"}, 64, `"-json": write a command first`},
 		{"bad wait", url, []string{"run", "-wait", "soon", "x", "--", "true"}, 64, "forever"},
+		{"no unit", url, []string{"run", "-duration", "30", "x", "--", "true"}, 64, "such as 30s"},
+		{"a path", "/tmp/x.db", []string{"ls"}, 64, "write file:/tmp/x.db"},
 		{"short duration", url, []string{"run", "-duration", "1ms", "x", "--", "true"}, 64, "at least 1s"},
 		{"no store", "", []string{"ls"}, 64, "LEASE_STORE"},
 		{"unknown store", "gopher://x", []string{"ls"}, 64, "unknown store"},
 		{"password", "", []string{"ls", "-store", "redis://:secret@x"}, 64, "ps shows"},
 		{"unreachable", "redis://127.0.0.1:1", []string{"run", "x", "--", "true"}, 69, "check its URL"},
-		{"unreachable, waiting", "redis://127.0.0.1:1", []string{"run", "-wait", "1s", "x", "--", "true"}, 69, "check its URL"},
+		{"unreachable, waiting", "redis://127.0.0.1:1", []string{"run", "-wait", "1s", "x", "--", "true"}, 69, "cannot be used: lease: acquire"},
 		{"nothing to break", url, []string{"break", "x/7", "-grace", "1s", "-yes"}, 1, "nothing to break"},
 		{"no terminal", url, []string{"break", "x/7", "-grace", "1s"}, 64, "-yes"},
 		{"no folder for a picture", url, []string{"watch", "-o", "/missing/t.svg", "x"}, 1, "-o: "},
@@ -155,6 +158,28 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("stderr %q, want %q in it", stderr, c.stderr)
 			}
 		})
+	}
+}
+
+// Without a terminal, lease run -wait forever says why it cannot acquire the lease.
+func TestWaitForeverSaysWhy(t *testing.T) {
+	cmd := exec.Command(binary, "run", "-wait", "forever", "x", "--", "true")
+	cmd.Env = append(os.Environ(), "LEASE_STORE=redis://127.0.0.1:1")
+	stderr, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(stderr).ReadString('\n')
+	if !strings.HasPrefix(line, "lease: still waiting: ") || !strings.Contains(line, "connection refused") {
+		t.Errorf("it says %q", line)
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 143 {
+		t.Errorf("exit code %d", code)
 	}
 }
 

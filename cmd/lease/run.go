@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -60,9 +61,12 @@ func runCommand(ctx context.Context, c *call) error {
 		default:
 		}
 	}
+	// Without a terminal and with a bounded wait, the last error is printed at the end, and cron mails no more.
+	tries := &attempts{print: time.Duration(c.wait) == lease.Infinite && !isTerminal(os.Stderr)}
 	s, err := store.Lease(name, &session.Options{
 		Duration: c.duration, StopWindow: stopWindow(c.duration), Watch: true, Logger: slog.New(slog.DiscardHandler),
 		Trace: &session.Trace{
+			Acquire:  tries.note,
 			Renew:    func(session.RenewInfo) { nudge() },
 			Breaking: func(session.BreakInfo) { nudge() },
 		},
@@ -99,7 +103,7 @@ func runCommand(ctx context.Context, c *call) error {
 			go func() { <-began; timer.Stop() }()
 		}
 		if isTerminal(os.Stderr) {
-			go tellWait(store, name, began)
+			go tellWait(store, name, tries, began)
 		}
 	}
 
@@ -125,6 +129,9 @@ func runCommand(ctx context.Context, c *call) error {
 		}
 	} else {
 		ran, err = session.TryRun(ctx, s, f, nil)
+	}
+	if errors.Is(context.Cause(ctx), errWaited) && tries.last() != nil {
+		err = tries.last() // and not that the context has ended
 	}
 	return outcome(ctx, c, store, name, ran, code, err)
 }
@@ -166,8 +173,36 @@ func held(name string, res lease.Result) string {
 	return fmt.Sprintf("%s has the lease %q for %s unless it is renewed", res.Record.Owner, name, remaining(res.MaxRemaining()))
 }
 
-// tellWait writes to a terminal whom lease run waits for.
-func tellWait(store open.Leases, name string, began <-chan struct{}) {
+// attempts is what came of the attempts to acquire the lease.
+type attempts struct {
+	print bool // the 1st, 2nd, 4th, 8th and so on of a series of errors
+
+	mu       sync.Mutex
+	err      error // of the last one; nil if another has the lease
+	failures int   // in a row
+}
+
+func (a *attempts) note(i session.AcquireInfo) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i.Abandoned {
+		return
+	}
+	if a.err = i.Err; i.Err == nil {
+		a.failures = 0
+	} else if a.failures++; a.print && a.failures&(a.failures-1) == 0 { // a power of two
+		fmt.Fprintf(os.Stderr, "lease: still waiting: %s\n", oneLine(i.Err))
+	}
+}
+
+func (a *attempts) last() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+// tellWait writes to a terminal whom or what lease run waits for.
+func tellWait(store open.Leases, name string, tries *attempts, began <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -177,9 +212,14 @@ func tellWait(store open.Leases, name string, began <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		text := holderOf(ctx, store, name)
-		cancel()
+		text := ""
+		if err := tries.last(); err != nil {
+			text = oneLine(err)
+		} else {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			text = holderOf(ctx, store, name)
+			cancel()
+		}
 		select {
 		case <-began:
 		default:

@@ -130,7 +130,7 @@ func list(ctx context.Context, c *call) error {
 	}
 	defer end()
 	var rows []row
-	bad := 0
+	bad, free := 0, 0
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for e, err := range store.List(ctx, strings.Join(c.args, "")) {
@@ -139,6 +139,8 @@ func list(ctx context.Context, c *call) error {
 			return c.unreachable(err)
 		case err != nil:
 			rows, bad = append(rows, row{Name: e.Name, Error: oneLine(err)}), bad+1
+		case !c.all && !c.json && e.Record.At(e.Now).State == lease.Available:
+			free++
 		default:
 			rows = append(rows, newRow(e.Name, e.Record, e.Now))
 		}
@@ -146,6 +148,9 @@ func list(ctx context.Context, c *call) error {
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
 	if err := output(c, rows); err != nil {
 		return err
+	}
+	if free > 0 {
+		fmt.Fprintf(os.Stderr, "%d free leases are not shown; -all shows them\n", free)
 	}
 	if bad > 0 {
 		return fail(1, "%d records cannot be read: see the table", bad)
@@ -213,7 +218,7 @@ func breakLease(ctx context.Context, c *call) error {
 	left, err := lease.Break(ctx, store.Authority(), name, lease.Grace(c.grace))
 	switch code := lease.CodeOf(err); {
 	case err == nil:
-		fmt.Printf("%s is free in %s\n", printable(name), remaining(left))
+		fmt.Printf("%s is free in at most %s\n", printable(name), remaining(left))
 		return nil
 	case code == lease.ErrNotPresent:
 		return notHeld(name)

@@ -85,6 +85,9 @@ func TestList(t *testing.T) {
 			t.Fatal(stderr)
 		}
 	}
+	if out, stderr, _ := run(t, store, "ls", "l/"); strings.Contains(out, "l/a") || !strings.Contains(stderr, "2 free leases") {
+		t.Errorf("free leases in the table: %s%s", out, stderr)
+	}
 	out, _, code := run(t, store, "ls", "-json", "l/")
 	if all := rows(t, out); code != 0 || len(all) != 2 || all[0].Name != "l/a" || all[1].Name != "l/b" {
 		t.Errorf("%d: %s", code, out)

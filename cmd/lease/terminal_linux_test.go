@@ -93,9 +93,9 @@ func TestColours(t *testing.T) {
 	holding(t, "colour/held")
 	run(t, url, "run", "colour/free", "--", "true")
 	for command, coloured := range map[string]bool{
-		"lease ls colour/":                  true,
-		"NO_COLOR=1 lease ls colour/":       false,
-		"lease ls colour/ | cat":            false,
+		"lease ls -all colour/":             true,
+		"NO_COLOR=1 lease ls -all colour/":  false,
+		"lease ls -all colour/ | cat":       false,
 		"NO_COLOR= lease show colour/held":  true,
 		"timeout 2 lease watch colour/held": true,
 	} {

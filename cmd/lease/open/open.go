@@ -110,7 +110,11 @@ func Store(ctx context.Context, rawURL string) (Leases, func(), error) {
 		if !ok {
 			name = ""
 		}
-		return nil, nil, &URLError{name, errors.New("unknown store; use one of " + strings.Join(Forms(), " "))}
+		hint := ""
+		if strings.ContainsAny(rawURL, "/.") && !strings.ContainsAny(rawURL, ":@") {
+			hint = " (for a file, write file:" + rawURL + ")"
+		}
+		return nil, nil, &URLError{name, errors.New("unknown store" + hint + "; use one of " + strings.Join(Forms(), " "))}
 	}
 	s := schemes[i]
 	if rest == "" {
