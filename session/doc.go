@@ -21,9 +21,9 @@
 // [TryRun] does the same as Run, but gives up if another holder has the lease. [AcquireWait] waits
 // until it has acquired the lease, and then returns.
 //
-// The directory "examples" of this module contains complete programs. To write a leader, copy the
-// program leader. To write a scheduled job, copy examples/job of module pglease. The programs cron,
-// daemon and quickstart show behavior within one process.
+// To write a leader, copy examples/leader of module sqlitelease or of this one; to write a scheduled job,
+// copy examples/job of module pglease. examples/cron, daemon and quickstart show behavior within one
+// process.
 //
 // # Belief
 //
