@@ -25,6 +25,7 @@ type run struct {
 	bad      time.Time       // since when all attempts have failed with permanent errors; zero if they have not
 	last     error           // of the last look
 	failures int             // of looks in a row
+	told     bool            // whether the log has a record that it waits
 	leaving  chan struct{}   // closed when the lease of the queue has been released; nil if that has not begun
 }
 
@@ -159,6 +160,9 @@ func (r *run) report(err error) {
 	case err == nil && r.failures > 0:
 		to.Info("slots: the authority answers again", "prefix", r.prefix, "failures", r.failures)
 		r.failures = 0
+	case err == nil && !r.told:
+		r.told = true
+		to.Info("slots: waiting for a slot", "prefix", r.prefix)
 	case err != nil:
 		if r.failures++; r.failures&(r.failures-1) == 0 { // a power of two
 			to.Warn("slots: failed", "prefix", r.prefix, "failures", r.failures, "err", err)

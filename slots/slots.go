@@ -165,8 +165,8 @@ func (s *Slots) breakAll(ctx context.Context, slots []int) (err error) {
 // error if its last answer was one. It returns an error at once if a request can never be granted,
 // because the store is closed or an argument is bad, such as a Duration that the store does not grant. If
 // the store fails with permanent errors ([lease.Permanent]) for 30 s while Run waits, it returns the last
-// of them. Other errors are tried again, and the 1st, 2nd, 4th, 8th and so on of a series are logged to
-// Session.Logger at Warn.
+// of them. Other errors are tried again. Session.Logger gets the 1st, 2nd, 4th, 8th and so on of a series at
+// Warn, and at Info that Run waits.
 func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) error {
 	if f == nil {
 		return lease.Missing("Run.f")
