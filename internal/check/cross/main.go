@@ -1,6 +1,7 @@
-// Cross checks that the packages and tests of modules compile for another system, without compiling them:
+// Cross checks that the packages of modules can be compiled for another system, without compiling them:
 //
 //	cross windows/amd64 . pglease
+//	cross -tests windows/amd64 . pglease       # and their tests
 //
 // It checks the types in the sources, which is the first step of a compiler, and of other modules not the
 // bodies of functions. In contrast, "go vet" needs the compiled dependencies of a module: with an empty
@@ -9,6 +10,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -17,18 +19,20 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: cross GOOS/GOARCH FOLDER...")
+	tests := flag.Bool("tests", false, "check the tests too")
+	flag.Parse()
+	if flag.NArg() < 2 {
+		fmt.Fprintln(os.Stderr, "usage: cross [-tests] GOOS/GOARCH FOLDER...")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2:]); err != nil {
+	if err := run(flag.Arg(0), flag.Args()[1:], *tests); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // run checks the modules in the folders, and returns the errors of all modules.
-func run(target string, folders []string) error {
+func run(target string, folders []string, tests bool) error {
 	system, processor, _ := strings.Cut(target, "/")
 	var failures []error
 	for _, folder := range folders {
@@ -37,7 +41,7 @@ func run(target string, folders []string) error {
 				packages.NeedTypes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedTypesSizes | packages.NeedModule,
 			Dir:   folder,
 			Env:   append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0"),
-			Tests: true,
+			Tests: tests,
 		}, "./...")
 		if err == nil && len(loaded) == 0 {
 			err = errors.New("no package is of this module")

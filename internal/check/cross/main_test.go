@@ -24,10 +24,10 @@ func TestMistakesAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := run("linux/amd64", []string{folder}); err != nil {
+		if err := run("linux/amd64", []string{folder}, true); err != nil {
 			t.Errorf("%q on linux/amd64: %v", c.want, err)
 		}
-		if err := run(c.target, []string{folder}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := run(c.target, []string{folder}, true); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("run said %v; want an error with %q", err, c.want)
 		}
 	}
