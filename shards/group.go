@@ -122,7 +122,7 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 	drawn := random.ID()
 	r := &run{
 		Group: g, id: numbered.ID(drawn), source: names, workFunc: work, clock: g.o.Session.Clock,
-		held: map[string]*holding{}, avoid: map[string]*avoided{}, freeFor: map[string]int{}, due: map[owed]time.Time{},
+		held: map[string]*holding{}, avoid: map[string]*avoided{}, freeFor: map[string]int{}, due: map[surplus]time.Time{},
 		permits: make(chan struct{}, acquiresAtOnce), interval: g.o.Interval,
 	}
 	r.label = label(g.o.Session.Owner, r.id)
@@ -176,16 +176,16 @@ type run struct {
 	failures int // number of failed lists in a row
 	unnamed  int // number of failed calls of source in a row
 
-	freeFor map[string]int     // for how many lists a shard has been free
-	due     map[owed]time.Time // since when another process should give a shard
+	freeFor map[string]int        // for how many lists a shard has been free
+	due     map[surplus]time.Time // since when another process should give a shard
 
 	heldMu sync.Mutex
 	held   map[string]*holding // guarded by heldMu
 	avoid  map[string]*avoided // guarded by heldMu
 }
 
-// An owed is an incarnation of a shard that another process should give.
-type owed struct {
+// A surplus is an incarnation of a shard that another process should give.
+type surplus struct {
 	name string
 	tok  lease.Token
 }
@@ -325,7 +325,7 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 			r.reportBalanced(loads[r.id], len(members))
 		}
 	}
-	due := map[owed]time.Time{}
+	due := map[surplus]time.Time{}
 	for _, m := range moves {
 		s := seen.shards[m.name]
 		switch {
@@ -336,7 +336,7 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 			r.order++
 			r.take(ctx, m.name, r.order)
 		case m.from != "":
-			key := owed{m.name, s.Token}
+			key := surplus{m.name, s.Token}
 			since, known := r.due[key]
 			if !known {
 				since = now

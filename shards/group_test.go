@@ -426,7 +426,7 @@ func TestRunBadArgument(t *testing.T) {
 	})
 }
 
-// What is remembered about a name that is gone is forgotten when it has not failed for long.
+// A name that is gone is forgotten when it has not failed for long.
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, err := new(Options).complete()

@@ -23,7 +23,7 @@ var plantedBugs = []struct{ name, file, old, new string }{
 	{"running work moves before free shards", "assign.go", "cmp.Compare(a.holder, b.holder), cmp.Compare(b.order", "cmp.Compare(b.holder, a.holder), cmp.Compare(b.order"},
 	{"a receiver gets every shard", "assign.go", "lacks[to]--", "lacks[to] += 0"},
 	{"the first look acquires", "group.go", "		case first:\n", "		case first && m.from != \"\":\n"},
-	{"one shard is taken for each look", "group.go", "		case m.from == \"\" && m.to == r.id:\n", "		case m.from == \"\" && m.to == r.id && r.order > 0 && len(due) > 0:\n		case m.from == \"\" && m.to == r.id:\n			due[owed{}] = now\n"},
+	{"one shard is taken for each look", "group.go", "		case m.from == \"\" && m.to == r.id:\n", "		case m.from == \"\" && m.to == r.id && r.order > 0 && len(due) > 0:\n		case m.from == \"\" && m.to == r.id:\n			due[surplus{}] = now\n"},
 	{"all processes take a free shard", "group.go", "m.from == \"\" && m.to == r.id", "m.from == \"\""},
 	{"the lease of hung work is not broken", "group.go", "now.Sub(since) > r.o.Grace", "now.Sub(since) > 100*r.o.Grace"},
 	{"the lease is broken at once", "group.go", "now.Sub(since) > r.o.Grace+2*r.interval", "now.Sub(since) >= 0"},

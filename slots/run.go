@@ -110,7 +110,7 @@ func (r *run) session(name string) (*session.Session, error) {
 type slotKey struct{}
 
 // Number returns the number of the slot from the context of the function of [Slots.Run], or one that is
-// derived from it. It is at least 0, and false without a slot. Each slot is a lease of its own, so only
+// derived from it. The number is at least 0, and ok is false in any other context. Each slot is a lease of its own, so only
 // the tokens of the same slot can be compared: a resource needs one guard for each number.
 func Number(ctx context.Context) (slot int, ok bool) {
 	slot, ok = ctx.Value(slotKey{}).(int)

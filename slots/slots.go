@@ -29,7 +29,7 @@ type Options struct {
 	Interval time.Duration
 
 	// Grace is how long a holder that must leave its slot may take to stop. It is at least the time that
-	// the holder needs to learn of the break, and at most Session.Duration, which is the default.
+	// the holder needs to learn of the break, and at most Session.Duration. Default: Session.Duration.
 	Grace time.Duration
 }
 

@@ -89,6 +89,18 @@ type call struct {
 type waiting time.Duration
 
 func (w *waiting) String() string { return lease.FormatDuration(time.Duration(*w)) }
+func (w *waiting) Set(text string) error {
+	if text == "forever" {
+		*w = waiting(lease.Infinite)
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return errors.New(`want a duration, such as 1m, or "forever"`)
+	}
+	*w = waiting(d)
+	return nil
+}
 
 // span is the value of a flag that is a duration.
 type span time.Duration
@@ -100,19 +112,6 @@ func (s *span) Set(text string) error {
 		return errors.New("want a number with a unit, such as 30s")
 	}
 	*s = span(d)
-	return nil
-}
-
-func (w *waiting) Set(text string) error {
-	if text == "forever" {
-		*w = waiting(lease.Infinite)
-		return nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return errors.New(`want a duration, such as 1m, or "forever"`)
-	}
-	*w = waiting(d)
 	return nil
 }
 

@@ -135,7 +135,7 @@ func TestExitCodes(t *testing.T) {
 		{"flag first", url, []string{"-json", "ls"}, 64, `"-json": write a command first`},
 		{"bad wait", url, []string{"run", "-wait", "soon", "x", "--", "true"}, 64, "forever"},
 		{"no unit", url, []string{"run", "-duration", "30", "x", "--", "true"}, 64, "such as 30s"},
-		{"a path", "/tmp/x.db", []string{"ls"}, 64, "write file:/tmp/x.db"},
+		{"a path", "./x.db", []string{"ls"}, 64, "write file:./x.db"},
 		{"short duration", url, []string{"run", "-duration", "1ms", "x", "--", "true"}, 64, "at least 1s"},
 		{"no store", "", []string{"ls"}, 64, "LEASE_STORE"},
 		{"unknown store", "gopher://x", []string{"ls"}, 64, "unknown store"},

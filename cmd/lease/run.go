@@ -61,7 +61,7 @@ func runCommand(ctx context.Context, c *call) error {
 		default:
 		}
 	}
-	// Without a terminal and with a bounded wait, the last error is printed at the end, and cron mails no more.
+	// The last error of a bounded wait is printed at its end.
 	tries := &attempts{print: time.Duration(c.wait) == lease.Infinite && !isTerminal(os.Stderr)}
 	s, err := store.Lease(name, &session.Options{
 		Duration: c.duration, StopWindow: stopWindow(c.duration), Watch: true, Logger: slog.New(slog.DiscardHandler),
@@ -173,7 +173,7 @@ func held(name string, res lease.Result) string {
 	return fmt.Sprintf("%s has the lease %q for %s unless it is renewed", res.Record.Owner, name, remaining(res.MaxRemaining()))
 }
 
-// attempts is what came of the attempts to acquire the lease.
+// attempts keeps the result of the last attempt to acquire the lease.
 type attempts struct {
 	print bool // the 1st, 2nd, 4th, 8th and so on of a series of errors
 

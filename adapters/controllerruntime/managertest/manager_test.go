@@ -195,7 +195,7 @@ func startWithRunnable(t *testing.T, a lease.Authority, identity string) *proces
 
 // get requests a check again and again, until it gets an answer.
 func get(address string) error {
-	for deadline := time.Now().Add(soon); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(soon); ; time.Sleep(10 * time.Millisecond) { // a real manager
 		res, err := http.Get("http://" + address)
 		if err == nil {
 			res.Body.Close()
