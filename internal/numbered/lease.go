@@ -1,6 +1,7 @@
 // Package numbered acquires any one of many numbered leases, for a process that needs a lease of its own
 // whose name does not matter. With a new name for each process, a store that keeps the records of released
-// leases would keep one of every process that ever ran, and each list would read them all.
+// leases would keep one of every process that ever ran, and each list would read them all. The package also has what
+// else slots and shards share.
 package numbered
 
 import (
