@@ -10,7 +10,7 @@ import (
 	azl "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/floor"
+	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -56,7 +56,7 @@ func New(client *container.Client, o *Options) (*Container, error) {
 	if o.Names < 0 {
 		return nil, badOption("Names", o.Names, "must not be negative")
 	}
-	lowest, err := floor.Epoch(o.Floor, (generationLimit-2)<<generationBits-1)
+	lowest, err := engines.Floor(o.Floor, (generationLimit-2)<<generationBits-1)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
-	"github.com/fencedlease/lease/internal/pipes"
+	"github.com/fencedlease/lease/internal/check/linked"
 )
 
 func newServer(t testing.TB, o *blobtest.Options) *blobtest.Server {
@@ -478,7 +478,7 @@ func TestRequestsEndWithTheServer(t *testing.T) {
 				}
 				h.ServeHTTP(w, r.WithContext(ctx))
 			})
-			l, served := pipes.Listen(), make(chan error, 1)
+			l, served := linked.Listen(), make(chan error, 1)
 			go func() { served <- h.Serve(srv, l) }()
 			ours := l.Dial()
 			if _, err := io.WriteString(ours, request("PUT", "/box?restype=container", "Content-Length", "0")); err != nil {

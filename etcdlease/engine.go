@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/reconnect"
+	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/observe"
 )
 
@@ -19,7 +19,7 @@ type engine struct {
 	client  *clientv3.Client
 	prefix  string
 	silence silenceLogger
-	server  reconnect.Server
+	server  engines.Server
 }
 
 // emptyValue is the value of a new key. It has no epoch of its own: see [firstEpoch]. The write that

@@ -11,7 +11,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/reconnect"
+	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/observe"
 )
 
@@ -21,7 +21,7 @@ type engine struct {
 	client    coordinationclient.CoordinationV1Interface
 	namespace string
 	cache     objectCache
-	server    reconnect.Server
+	server    engines.Server
 	note      func(name string, e observe.Entry) // stores the entry that a watch has received
 }
 

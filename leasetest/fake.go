@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/cancel"
-	"github.com/fencedlease/lease/internal/handlers"
+	"github.com/fencedlease/lease/internal/notify"
 )
 
 // A Fake is a [lease.Lease] for unit tests of code that uses a lease. It has no authority: the test sets
@@ -41,9 +40,9 @@ type Fake struct {
 	// a test whose rival never releases would block silently. Default: slog.Default().
 	Logger *slog.Logger
 
-	onLost     handlers.Set[error]
-	onBreaking handlers.Set[time.Time]
-	contexts   cancel.Set // the contexts that WhileHeld returned
+	onLost     notify.Handlers[error]
+	onBreaking notify.Handlers[time.Time]
+	contexts   notify.ContextSet // the contexts that WhileHeld returned
 
 	made  sync.Once
 	lease *fakeLease // set by contest
@@ -302,7 +301,7 @@ func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
 // WhileHeld returns a context that is canceled when the lease is lost or released or its stop window
 // begins, or that already is if the lease is not held or in its stop window. See [lease.WhileHeld].
 func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
-	c := cancel.New(ctx)
+	c := notify.NewContext(ctx)
 	var refused error
 	f.update("WhileHeld", func(l *fakeLease) {
 		switch {

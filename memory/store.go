@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/floor"
+	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/internal/timing"
 )
 
@@ -64,7 +64,7 @@ func (o *Options) Validate() error {
 		return nil
 	}
 	var bad *lease.FieldError
-	_, floorErr := floor.Epoch(o.Floor, math.MaxInt64-1)
+	_, floorErr := engines.Floor(o.Floor, math.MaxInt64-1)
 	switch {
 	case errors.As(o.Limits.Validate(), &bad):
 		bad.Field = "Options." + bad.Field

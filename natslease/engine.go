@@ -17,8 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/reconnect"
-	"github.com/fencedlease/lease/internal/urgent"
+	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/observe"
 )
 
@@ -34,7 +33,7 @@ type engine struct {
 	publishPrefix string // prefix of the subjects of published messages: api, or empty if api is the default prefix
 	floor         uint64 // the epoch of Options.Floor
 	gate          gate
-	server        reconnect.Server
+	server        engines.Server
 	checking      chan struct{} // holds a value while the bucket is being checked
 	checked       atomic.Bool
 }
@@ -95,7 +94,7 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 		return observe.Entry{}, fmt.Errorf("natslease: version %q is not of this store", old)
 	}
 	key := encode(name)
-	if r := next.Record; r.State == lease.Leased && !urgent.Is(ctx) {
+	if r := next.Record; r.State == lease.Leased && !engines.IsUrgent(ctx) {
 		if err := e.gate.admit(key, r.Duration); err != nil {
 			return observe.Entry{}, fmt.Errorf("natslease: write key %q of bucket %q: %w", key, e.bucket, err)
 		}

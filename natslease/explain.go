@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/reconnect"
+	"github.com/fencedlease/lease/internal/engines"
 )
 
 // A call describes one request for the text of its error.
@@ -19,7 +19,7 @@ type call struct {
 	*engine
 	what, key, subject string // a subject that ends with a dot is a prefix of the full subject
 	before             error  // the last error of the connection before the request
-	sent               reconnect.Sent
+	sent               engines.Sent
 }
 
 func (e *engine) call(what, key, subject string) call {
@@ -55,7 +55,7 @@ func (c call) explain(err error) error {
 func (c call) answered() { c.server.Ended(c.sent, nil, false, nil) }
 
 // leave makes the client connect again, to the next of its servers, if its server is silent or does not
-// reach the leader: see package reconnect.
+// reach the leader: see engines.Server.
 func (c call) leave(err error) {
 	wrong := withoutLeader(err)
 	switch {

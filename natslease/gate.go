@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/urgent"
+	"github.com/fencedlease/lease/internal/engines"
 )
 
 const (
@@ -58,7 +58,7 @@ func (g *gate) enter(ctx context.Context) error {
 		return err
 	}
 	queue := &g.waiting[1]
-	if urgent.Is(ctx) {
+	if engines.IsUrgent(ctx) {
 		queue = &g.waiting[0]
 	}
 	g.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/urgent"
+	"github.com/fencedlease/lease/internal/engines"
 )
 
 // Renewals overtake all other writes, each kind keeps its order, and a write whose context ends while
@@ -37,8 +37,8 @@ func TestGateSendsRenewalsFirst(t *testing.T) {
 		wait(t.Context(), "acquire 1")
 		wait(short, "acquire 2")
 		wait(t.Context(), "acquire 3")
-		wait(urgent.Mark(t.Context()), "renewal 1")
-		wait(urgent.Mark(t.Context()), "renewal 2")
+		wait(engines.MarkUrgent(t.Context()), "renewal 1")
+		wait(engines.MarkUrgent(t.Context()), "renewal 2")
 		cancel()
 		synctest.Wait()
 		for range 4 {

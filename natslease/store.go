@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/floor"
+	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
@@ -107,7 +107,7 @@ func newStore(js jetstream.JetStream, o *Options) (*Store, *engine, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	e.floor, _ = floor.Epoch(o.Floor, math.MaxInt64-1) // observe.New has checked it
+	e.floor, _ = engines.Floor(o.Floor, math.MaxInt64-1) // observe.New has checked it
 	return &Store{s}, e, nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/floor"
+	"github.com/fencedlease/lease/internal/engines"
 )
 
 // An Engine stores an entry for each name. It must follow the rules of a [lease.Store], except those about
@@ -104,7 +104,7 @@ func New(e Engine, opts *Options) (*Store, error) {
 	if !(o.MaxClockDrift >= 0 && o.MaxClockDrift < 1) { // refuses a NaN too
 		return nil, &lease.FieldError{Field: "Options.MaxClockDrift", Value: fmt.Sprint(o.MaxClockDrift), Bound: "must be from 0 to below 1", Code: lease.ErrOption}
 	}
-	lowest, err := floor.Epoch(o.Floor, math.MaxInt64-1)
+	lowest, err := engines.Floor(o.Floor, math.MaxInt64-1)
 	if err != nil {
 		return nil, err
 	}

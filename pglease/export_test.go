@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/remember"
+	"github.com/fencedlease/lease/internal/engines"
 )
 
 // Through returns an authority like that of s, with a memory of its own. exchanges wraps the store to
 // which it sends its loads and swaps, and renewals a store whose Swap is a renewal in one exchange.
 func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease.Authority {
-	return urgentAuthority{remember.NewAuthority(exchanges(&s.rows), renewals(renewer{&s.rows}).Swap, remember.NewMemory(remember.DefaultNames, wasNotSent))}
+	return urgentAuthority{engines.NewAuthority(exchanges(&s.rows), renewals(renewer{&s.rows}).Swap, engines.NewMemory(engines.DefaultNames, wasNotSent))}
 }
 
 // Mute makes s send no notifications, as if its process ended after each commit.

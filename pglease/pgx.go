@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/internal/passon"
-	"github.com/fencedlease/lease/internal/remember"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -61,7 +61,7 @@ func (s *Store) Authority() lease.Authority { return newAuthority(s, &s.rows) }
 
 // newAuthority returns the authority over the Store or SQLStore s, which has the rows r.
 func newAuthority(s lease.Store, r *rows) lease.Authority {
-	inner := remember.NewAuthority(s, r.renew, r.memory)
+	inner := engines.NewAuthority(s, r.renew, r.memory)
 	return passon.Authority(urgentAuthority{inner}, inner)
 }
 

@@ -14,8 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/floor"
-	"github.com/fencedlease/lease/internal/remember"
+	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
@@ -74,7 +73,7 @@ type rows struct {
 	limits    lease.Limits
 	floor     uint64 // the epoch of Options.Floor
 	clock     lateClock
-	memory    *remember.Memory
+	memory    *engines.Memory
 	notifier  notifier
 	renewals  renewalSender
 	tasks     tasks.Group
@@ -145,12 +144,12 @@ func (s *rows) init(o *Options) error {
 	if o.Names < 0 {
 		return &lease.FieldError{Field: "Options.Names", Value: strconv.Itoa(o.Names), Bound: "must not be negative", Code: lease.ErrOption}
 	}
-	lowest, err := floor.Epoch(o.Floor, math.MaxInt64-1)
+	lowest, err := engines.Floor(o.Floor, math.MaxInt64-1)
 	if err != nil {
 		return err
 	}
-	names := cmp.Or(o.Names, remember.DefaultNames)
-	s.limits, s.floor, s.memory = o.Limits, lowest, remember.NewMemory(names, wasNotSent)
+	names := cmp.Or(o.Names, engines.DefaultNames)
+	s.limits, s.floor, s.memory = o.Limits, lowest, engines.NewMemory(names, wasNotSent)
 	s.clock = lateClock{logger: cmp.Or(o.Logger, slog.Default()), most: names, seen: map[string]seenRecord{}}
 	s.notifier.tasks, s.renewals.tasks = &s.tasks, &s.tasks
 	s.renewals.many, s.renewals.most = s.renewMany, defaultRenewals

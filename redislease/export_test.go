@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/remember"
+	"github.com/fencedlease/lease/internal/engines"
 )
 
 // Through returns an authority like that of s, with a memory of its own. exchanges wraps the store to
@@ -19,7 +19,7 @@ func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease
 		lease.Watcher
 		lease.Lister
 	}{exchanges(s), s, s, s}
-	return remember.NewAuthority(whole, renewals(renewer{s}).Swap, remember.NewMemory(remember.DefaultNames, nil))
+	return engines.NewAuthority(whole, renewals(renewer{s}).Swap, engines.NewMemory(engines.DefaultNames, nil))
 }
 
 // AddHook adds a hook to the clients of s, which has one server.

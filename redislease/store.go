@@ -15,8 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/floor"
-	"github.com/fencedlease/lease/internal/remember"
+	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/session"
 )
@@ -69,7 +68,7 @@ func (o *Options) complete() (Options, error) {
 		return &lease.FieldError{Field: "Options." + field, Value: value, Bound: bound, Code: lease.ErrOption}
 	}
 	v.Prefix = cmp.Or(v.Prefix, "lease")
-	v.Names = cmp.Or(v.Names, remember.DefaultNames)
+	v.Names = cmp.Or(v.Names, engines.DefaultNames)
 	v.Keep = cmp.Or(v.Keep, time.Hour)
 	v.ReplicaTimeout = cmp.Or(v.ReplicaTimeout, time.Second)
 	switch {
@@ -84,7 +83,7 @@ func (o *Options) complete() (Options, error) {
 	case v.ReplicaTimeout < time.Millisecond:
 		return v, bad("ReplicaTimeout", v.ReplicaTimeout.String(), "must be at least 1ms")
 	}
-	if _, err := floor.Epoch(v.Floor, math.MaxInt64-1); err != nil {
+	if _, err := engines.Floor(v.Floor, math.MaxInt64-1); err != nil {
 		return v, err
 	}
 	if wrong := (*lease.FieldError)(nil); errors.As(v.Limits.Validate(), &wrong) {
@@ -100,7 +99,7 @@ type Store struct {
 	options Options
 	floor   uint64 // the epoch of Options.Floor
 	servers servers
-	memory  *remember.Memory
+	memory  *engines.Memory
 	tasks   tasks.Group
 
 	turn  chan struct{} // held while a listener is made or subscribes
@@ -127,8 +126,8 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	lowest, _ := floor.Epoch(options.Floor, math.MaxInt64-1)
-	s := &Store{options: options, floor: lowest, memory: remember.NewMemory(options.Names, nil), turn: make(chan struct{}, 1), ended: make(chan struct{}),
+	lowest, _ := engines.Floor(options.Floor, math.MaxInt64-1)
+	s := &Store{options: options, floor: lowest, memory: engines.NewMemory(options.Names, nil), turn: make(chan struct{}, 1), ended: make(chan struct{}),
 		queues: map[*redis.Client]*queue{}, policies: map[string]time.Time{}}
 	if s.servers, err = newServers(client, s.checkNew); err != nil {
 		return nil, err
@@ -148,7 +147,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // To renew, change or release a lease, it starts from the last record that the Store wrote for it. If that
 // record is out of date, it loads the current one and starts again, so no outdated record makes it refuse a
 // request.
-func (s *Store) Authority() lease.Authority { return remember.NewAuthority(s, s.renew, s.memory) }
+func (s *Store) Authority() lease.Authority { return engines.NewAuthority(s, s.renew, s.memory) }
 
 // Limits returns the limits that the store was made with.
 func (s *Store) Limits() lease.Limits { return s.options.Limits }

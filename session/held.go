@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/cancel"
+	"github.com/fencedlease/lease/internal/notify"
 )
 
 // WhileHeld returns a context for work that needs the lease, and a function to call when the work has
@@ -32,7 +32,7 @@ import (
 // lease has ended by itself, because another holder could otherwise have it while the work is running.
 // The function may be called more than once.
 func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
-	c := cancel.New(ctx)
+	c := notify.NewContext(ctx)
 	var (
 		id      lease.ID // the ID of the incarnation
 		refused error

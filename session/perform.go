@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/internal/timing"
-	"github.com/fencedlease/lease/internal/urgent"
 )
 
 // A plan has the functions that carry out the effects of one input. A hook of the Trace can block, and so
@@ -154,7 +154,7 @@ func (s *Session) take(now time.Time) *plan {
 	return p
 }
 
-var renewing = urgent.Mark(context.Background()) // the context of every renewal
+var renewing = engines.MarkUrgent(context.Background()) // the context of every renewal
 
 // A sending is a request on its way to the authority. It implements [tasks.Request].
 type sending struct {

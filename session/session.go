@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/cancel"
 	"github.com/fencedlease/lease/internal/dice"
-	"github.com/fencedlease/lease/internal/handlers"
 	"github.com/fencedlease/lease/internal/logqueue"
+	"github.com/fencedlease/lease/internal/notify"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/internal/timing"
 )
@@ -50,10 +49,10 @@ type Session struct {
 	// The following fields have locks of their own. Their locks may be taken while mu is held, and mu
 	// is never taken while one of them is held. The caller of tasks.Run, of tasks.Close and of the
 	// function that alarm.Set returns must not hold mu.
-	contexts cancel.Set // the contexts of WhileHeld
+	contexts notify.ContextSet // the contexts of WhileHeld
 	alarm    timing.Alarm
-	onLost   handlers.Set[error]
-	onBreak  handlers.Set[time.Time]
+	onLost   notify.Handlers[error]
+	onBreak  notify.Handlers[time.Time]
 	log      logqueue.Queue
 	tasks    tasks.Group // all goroutines except those of handlers
 	looks    tasks.Count // the reads of the record that are running

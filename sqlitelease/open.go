@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/floor"
+	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -67,7 +67,7 @@ func Open(path string, o *Options) (*Store, error) {
 		bad.Field = "Options." + bad.Field
 		return nil, bad
 	}
-	lowest, err := floor.Epoch(o.Floor, math.MaxInt64-1)
+	lowest, err := engines.Floor(o.Floor, math.MaxInt64-1)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease/blobtest"
-	"github.com/fencedlease/lease/internal/pipes"
+	"github.com/fencedlease/lease/internal/check/linked"
 )
 
 // A program is a process of the command, which runs until the test ends.
@@ -413,7 +413,7 @@ func TestInterruptedRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			l, done := pipes.Listen(), make(chan error, 1)
+			l, done := linked.Listen(), make(chan error, 1)
 			go func() { done <- serve(ctx, h, l, nil) }()
 			ours := l.Dial()
 			defer ours.Close()

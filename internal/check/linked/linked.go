@@ -1,5 +1,6 @@
 // Package linked sends the requests of a client through a function of a test, which can delay or lose them.
-// The conformance tests of the engines use it for the hooks Connect of leasetest.Options.
+// The conformance tests of the engines use it for the hooks Connect of leasetest.Options. A Listener makes
+// connections within the process.
 package linked
 
 import (

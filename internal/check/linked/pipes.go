@@ -1,9 +1,9 @@
-// Package pipes provides connections within the process, for tests of servers in synctest bubbles.
-package pipes
+package linked
 
 import "net"
 
-// A Listener accepts the connections that Dial makes. A Listener must be closed exactly once.
+// A Listener accepts the connections within the process that Dial makes, for tests of servers in synctest
+// bubbles. It must be closed exactly once.
 type Listener struct{ conns chan net.Conn }
 
 // Listen returns a Listener.

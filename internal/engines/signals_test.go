@@ -1,16 +1,16 @@
-package signals_test
+package engines_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/signals"
+	"github.com/fencedlease/lease/internal/engines"
 )
 
 // SPEC S7: the changes that end or shorten a wait need a signal. A grant of a lease that was not locked,
 // and a later end, do not.
-func TestRequired(t *testing.T) {
+func TestNeedsSignal(t *testing.T) {
 	now := time.Unix(1_000_000_000, 0).UTC()
 	leased := lease.Record{ID: lease.ID{1}, Owner: "a", State: lease.Leased,
 		Duration: time.Minute, Until: now.Add(time.Minute), Epoch: 1}
@@ -45,7 +45,7 @@ func TestRequired(t *testing.T) {
 		{"another ID", leased, with(leased, func(r *lease.Record) { r.ID[0] ^= 1 }), true},
 		{"another owner", leased, with(leased, func(r *lease.Record) { r.Owner = "b" }), true},
 	} {
-		if got := signals.Required(c.old, c.next); got != c.required {
+		if got := engines.NeedsSignal(c.old, c.next); got != c.required {
 			t.Errorf("%s: %v, want %v", c.name, got, c.required)
 		}
 	}

@@ -1,5 +1,4 @@
-// Package floor checks the option Floor of the stores.
-package floor
+package engines
 
 import (
 	"errors"
@@ -8,9 +7,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Epoch returns the epoch of the option Floor, or 0 if the token is empty. If the token is malformed, or
+// Floor returns the epoch of the option Floor of a store, or 0 if the token is empty. If the token is malformed, or
 // its epoch is above most, the error is a [*lease.FieldError].
-func Epoch(t lease.Token, most uint64) (uint64, error) {
+func Floor(t lease.Token, most uint64) (uint64, error) {
 	if t == "" {
 		return 0, nil
 	}

@@ -1,5 +1,4 @@
-// Package cancel cancels groups of contexts, each group with one cause.
-package cancel
+package notify
 
 import (
 	"context"
@@ -7,14 +6,14 @@ import (
 	"sync"
 )
 
-// A Set is a group of Contexts that are canceled together. The zero Set is empty. Its methods may be called
-// while locks are held, and by several goroutines at once.
-type Set struct {
+// A ContextSet has contexts that are canceled together, with one cause. The zero ContextSet is empty. Its
+// methods may be called while locks are held, and by several goroutines at once.
+type ContextSet struct {
 	mu   sync.Mutex
 	list []*Context
 }
 
-// A Context is canceled together with its Set, or by its own End.
+// A Context is canceled together with its set, or by its own End.
 type Context struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -23,14 +22,14 @@ type Context struct {
 	cause error // the cause of the cancellation; nil until the cause is decided
 }
 
-// New makes a Context that belongs to no Set.
-func New(ctx context.Context) *Context {
+// NewContext makes a Context that belongs to no ContextSet.
+func NewContext(ctx context.Context) *Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &Context{Context: ctx, cancel: cancel}
 }
 
-// End cancels the Context with the given cause, or with that of its Set if the Set has ended first. Call it
-// when the Context is no longer needed, without holding locks. It may be called more than once.
+// End cancels the Context with the given cause, or with that of its set if that has ended first. Call it when
+// the Context is no longer needed, without holding locks. It may be called more than once.
 func (c *Context) End(cause error) { c.cancel(c.decide(cause)) }
 
 // decide returns the cause of the cancellation, which is that of the first call.
@@ -44,22 +43,21 @@ func (c *Context) decide(cause error) error {
 }
 
 // Add adds a Context.
-func (s *Set) Add(c *Context) {
+func (s *ContextSet) Add(c *Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = append(s.list, c)
 }
 
-// Remove removes a Context, if it is in the Set.
-func (s *Set) Remove(c *Context) {
+// Remove removes a Context, if it is in s.
+func (s *ContextSet) Remove(c *Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = slices.DeleteFunc(s.list, func(other *Context) bool { return other == c })
 }
 
-// End empties the Set and decides the cause for each Context that was in it. The returned function cancels
-// them. Call it without holding locks, because canceling a context may call arbitrary functions.
-func (s *Set) End(cause error) (end func()) {
+// End empties s and decides the cause for each Context that was in it. The returned function cancels them. Call it without holding locks, because canceling a context may call arbitrary functions.
+func (s *ContextSet) End(cause error) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := s.list

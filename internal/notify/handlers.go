@@ -1,16 +1,17 @@
-// Package handlers keeps the functions that are registered for an event.
-package handlers
+// Package notify keeps the functions to call, and the contexts to cancel, at an event such as the loss of a
+// lease.
+package notify
 
 import (
 	"slices"
 	"sync"
 )
 
-// A Set contains the functions that are registered for an event with an argument of type T, in the order of
-// registration. The zero Set is empty. A Set is safe for use by several goroutines at once.
-type Set[T any] struct {
+// Handlers are the functions that are registered for an event with an argument of type T, in the order of
+// registration. The zero Handlers is empty. It is safe for use by several goroutines at once.
+type Handlers[T any] struct {
 	mu    sync.Mutex
-	state *state[T] // nil if the Set is empty. Every Session has Sets, and most of them are empty.
+	state *state[T] // nil if there are none. Every Session has Handlers, and most of them are empty.
 }
 
 type state[T any] struct {
@@ -24,7 +25,7 @@ type handler[T any] struct {
 }
 
 // made returns s.state, which it first creates if it is nil. The caller must hold mu.
-func (s *Set[T]) made() *state[T] {
+func (s *Handlers[T]) made() *state[T] {
 	if s.state == nil {
 		s.state = new(state[T])
 	}
@@ -32,8 +33,8 @@ func (s *Set[T]) made() *state[T] {
 }
 
 // Add adds f, which must not be nil. A function that is added twice is called twice. The function remove
-// removes f and reports whether f was still in the Set. It does not wait for a call of f that has begun.
-func (s *Set[T]) Add(f func(T)) (remove func() bool) {
+// removes f and reports whether f was still there. It does not wait for a call of f that has begun.
+func (s *Handlers[T]) Add(f func(T)) (remove func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, st := &handler[T]{f: f}, s.made()
@@ -49,15 +50,15 @@ func (s *Set[T]) Add(f func(T)) (remove func() bool) {
 }
 
 // Close disables every call that has not begun.
-func (s *Set[T]) Close() {
+func (s *Handlers[T]) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.made().closed = true
 }
 
 // Calls returns one function for each registered function. It calls the registered function with arg, unless
-// that was removed or the Set was closed in the meantime. A panic is recovered and passed to panicked.
-func (s *Set[T]) Calls(arg T, panicked func(any)) (calls []func()) {
+// that was removed or Close was called in the meantime. A panic is recovered and passed to panicked.
+func (s *Handlers[T]) Calls(arg T, panicked func(any)) (calls []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == nil {

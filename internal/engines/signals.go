@@ -1,5 +1,4 @@
-// Package signals says which changes of a record a store has to signal to its watches.
-package signals
+package engines
 
 import (
 	"time"
@@ -7,9 +6,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Required compares the record of a lease before and after a change, and reports whether programs that wait
-// for the lease need a signal. See SPEC S7.
-func Required(old, next lease.Record) bool {
+// NeedsSignal compares the record of a lease before and after a change, and reports whether the watches of
+// the lease need a signal. See SPEC S7.
+func NeedsSignal(old, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && old.State != lease.Breaking:
 		return true

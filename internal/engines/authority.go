@@ -1,7 +1,6 @@
-// Package remember makes a fast authority for a store whose server has a clock. For each lease, it
-// remembers the record that it wrote last. To renew, change or release the lease, it then needs no request
-// that loads the record.
-package remember
+// Package engines has what several engines share: a fast authority, the decision to leave a server, and
+// smaller things.
+package engines
 
 import (
 	"context"
@@ -16,10 +15,10 @@ import (
 // changed or the lease has ended.
 type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 
-// NewAuthority returns an authority over s. It has the same abilities and returns the same results as the
-// one that [lease.NewAuthority] makes, but sends fewer requests to the server. To renew, change or release
-// a lease, it does not load the current record first, but computes the new record from that in m. This is
-// safe for three reasons:
+// NewAuthority returns an authority over s, whose server has a clock. It has the same abilities and returns
+// the same results as the one that [lease.NewAuthority] makes, but sends fewer requests to the server. To
+// renew, change or release a lease, it does not load the current record first, but computes the new record
+// from that in m, which has the record that it wrote last. This is safe for three reasons:
 //
 //   - The result of a change or a release does not depend on the time.
 //   - The server computes the end of a renewed lease from its own clock.

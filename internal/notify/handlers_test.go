@@ -1,15 +1,15 @@
-package handlers_test
+package notify_test
 
 import (
 	"fmt"
 	"slices"
 	"testing"
 
-	"github.com/fencedlease/lease/internal/handlers"
+	"github.com/fencedlease/lease/internal/notify"
 )
 
 // all calls every function in s with arg, and returns the values of the panics.
-func all(s *handlers.Set[int], arg int) (panics []any) {
+func all(s *notify.Handlers[int], arg int) (panics []any) {
 	for _, call := range s.Calls(arg, func(p any) { panics = append(panics, p) }) {
 		call()
 	}
@@ -18,7 +18,7 @@ func all(s *handlers.Set[int], arg int) (panics []any) {
 
 // Functions are called in order of registration, and as often as they were added.
 func TestOrder(t *testing.T) {
-	var s handlers.Set[int]
+	var s notify.Handlers[int]
 	var got []string
 	all(&s, 0)
 	twice := func(n int) { got = append(got, fmt.Sprint("b", n)) }
@@ -34,7 +34,7 @@ func TestOrder(t *testing.T) {
 
 // After a function was removed, it is not called, not even by a function that Calls returned before.
 func TestRemove(t *testing.T) {
-	var s handlers.Set[int]
+	var s notify.Handlers[int]
 	var got []string
 	add := func(name string) func() bool {
 		return s.Add(func(int) { got = append(got, name) })
@@ -60,7 +60,7 @@ func TestRemove(t *testing.T) {
 
 // After Close, no registered function is called.
 func TestClose(t *testing.T) {
-	var s handlers.Set[int]
+	var s notify.Handlers[int]
 	called := 0
 	remove := s.Add(func(int) { called++ })
 	calls := s.Calls(0, nil)
@@ -75,7 +75,7 @@ func TestClose(t *testing.T) {
 
 // If a registered function panics, the panic is passed on, and all others are still called.
 func TestPanic(t *testing.T) {
-	var s handlers.Set[int]
+	var s notify.Handlers[int]
 	called := 0
 	s.Add(func(int) { panic("boom") })
 	s.Add(func(int) { called++ })

@@ -1,6 +1,4 @@
-// Package reconnect decides when a client of a store should leave its server. A server may be cut off or
-// silent, or may have been demoted, while its connections live on and only new ones reach a better one.
-package reconnect
+package engines
 
 import (
 	"context"
@@ -9,7 +7,9 @@ import (
 	"time"
 )
 
-// A Server is what one connection of a client leads to. The zero value is ready to use. Its methods may be
+// A Server is what one connection of a client leads to. It decides when the client should leave it, because a
+// server may be cut off or silent, or may have been demoted, while its connections live on and only new ones
+// reach a better one. The zero value is ready to use. Its methods may be
 // called by several goroutines at once.
 type Server struct {
 	mu       sync.Mutex

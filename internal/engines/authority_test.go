@@ -1,4 +1,4 @@
-package remember_test
+package engines_test
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/remember"
+	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/memory"
 )
 
 // renewal returns a Renewal that computes the new end from the time of the store, as a server with a clock
 // does, and adds one to *sent.
-func renewal(s *memory.Store, sent *int) remember.Renewal {
+func renewal(s *memory.Store, sent *int) engines.Renewal {
 	return func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 		*sent++
 		now, err := s.Load(ctx, name)
@@ -59,8 +59,8 @@ func TestRequestsAreSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counted{Store: memory.New(nil)}
 		var renewals int
-		m := remember.NewMemory(2, func(err error) bool { return errors.Is(err, errUnsent) })
-		a := remember.NewAuthority(c, renewal(c.Store, &renewals), m)
+		m := engines.NewMemory(2, func(err error) bool { return errors.Is(err, errUnsent) })
+		a := engines.NewAuthority(c, renewal(c.Store, &renewals), m)
 		ctx, id, other := t.Context(), lease.ID{1}, lease.ID{2}
 		for i, step := range []struct {
 			req                        lease.Request
