@@ -17,6 +17,7 @@ type Workload struct {
 	Clients  int           // the number of concurrent clients. Default: 4
 	Requests int           // the number of requests of each client. Default: 12
 	Term     time.Duration // the longest finite duration, at least 1 µs. Default: 1 s
+	Timeout  time.Duration // of a request. Default: a tenth of Term
 	Seed     uint64        // the seed of all random choices
 
 	// Delay is the longest time that ContendStore waits after each load and before each swap. Before each
@@ -27,13 +28,29 @@ type Workload struct {
 	Delay time.Duration
 }
 
+// Run makes a history of one client for each authority with [Recorder.Contend], and returns the number of its
+// requests and the error of [Recorder.Check], whose search it gives a minute. It ignores Clients.
+func Run(ctx context.Context, authorities []lease.Authority, o *Options, w *Workload) (requests int, err error) {
+	r, err := NewRecorder(o)
+	if err != nil {
+		return 0, err
+	}
+	c := Workload{}
+	if w != nil {
+		c = *w
+	}
+	c.Clients = len(authorities)
+	r.Contend(ctx, func(client int) lease.Authority { return authorities[client] }, &c)
+	return r.Len(), r.Check(time.Minute, "")
+}
+
 // Contend runs several clients concurrently and records their requests as one history. It calls
 // authorityFor with the number of each client to get its authority, which may be the same for all.
 //
-// A request contains the ID that was last granted to any client or to its own client, or a random ID. It
-// ends after a tenth of [Workload.Term]. Before each request, a client pauses for a random time: mostly
+// A request contains the ID that was last granted to any client or to its own client, or a random ID. Before each request, a client pauses for a random time: mostly
 // up to a fortieth of the Term, sometimes up to a quarter of it or, if the lease ends within half of the
-// Term, until shortly before its end. If ctx is done, the clients make their other requests with contexts
+// Term, until shortly before its end. After a request of unknown outcome it pauses for [Workload.Timeout],
+// because the search takes long if there are many. If ctx is done, the clients make their other requests with contexts
 // that are already done.
 //
 // The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest
@@ -46,6 +63,7 @@ func (r *Recorder) Contend(ctx context.Context, authorityFor func(client int) le
 	}
 	c.Name, c.Clients = cmp.Or(c.Name, "linearize"), cmp.Or(c.Clients, 4)
 	c.Requests, c.Term = cmp.Or(c.Requests, 12), cmp.Or(c.Term, time.Second)
+	c.Timeout = cmp.Or(c.Timeout, c.Term/10)
 	r.mu.Lock()
 	r.seeds = append(r.seeds, c.Seed)
 	r.mu.Unlock()
@@ -134,7 +152,7 @@ func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic
 			id = *n
 		}
 		req := w.draw(rng, id, left > 0)
-		bounded, cancel := context.WithTimeout(ctx, w.Term/10)
+		bounded, cancel := context.WithTimeout(ctx, w.Timeout)
 		res, err := a.Do(bounded, w.Name, req)
 		cancel()
 		left = res.MinRemaining
@@ -142,8 +160,11 @@ func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic
 		case err == nil && gives:
 			own = res.Record.ID
 			newest.Store(&res.Record.ID)
-		case err != nil && lease.CodeOf(err) == 0 && req.Action == lease.ActionAcquire:
-			own = req.Proposed
+		case err != nil && lease.CodeOf(err) == 0:
+			if req.Action == lease.ActionAcquire {
+				own = req.Proposed
+			}
+			time.Sleep(w.Timeout)
 		}
 	}
 }
@@ -182,6 +203,9 @@ func (w *Workload) draw(rng *rand.Rand, mine lease.ID, locked bool) lease.Reques
 	req := lease.Request{
 		Action: actions[rng.IntN(len(actions))], ID: mine, Proposed: id,
 		Owner: []string{"", "a", "b"}[rng.IntN(3)], Duration: 1 + time.Duration(rng.Int64N(int64(w.Term))),
+	}
+	if rng.IntN(4) > 0 { // some servers measure in microseconds
+		req.Duration = req.Duration.Truncate(time.Microsecond) + time.Microsecond
 	}
 	if !locked && rng.IntN(2) == 0 {
 		req.Action = lease.ActionAcquire

@@ -13,8 +13,8 @@
 //	}
 //
 // [Recorder.ContendStore] runs clients that make random requests, in the newest version of the protocol,
-// over a store whose loads and swaps are delayed. [Recorder.Contend] runs the same clients with any
-// authority, whose requests must take some time, because otherwise they do not overlap. To record your
+// over a store whose loads and swaps are delayed. [Recorder.Contend] and [Run] run the same clients with
+// any authorities, whose requests must take some time, because otherwise they do not overlap. To record your
 // own clients, use [Recorder.Authority]. Check the histories of many seeds, because some errors are found
 // in only a few percent of them. In synctest bubbles, a thousand seeds take about a second.
 //
@@ -31,7 +31,10 @@
 // from time.Now, and assumes that each request was executed between the call of Do and its return, or up
 // to [Options.Epsilon] before or after. So it knows only the earliest and the latest time at which a
 // lease can have ended, and accepts both answers to a request between them: for a lease that is held, and
-// for one that has ended. Epsilon should be less than a hundredth of the durations.
+// for one that has ended. If each client has a clock of its own, set [Options.Late] too. Epsilon should be less than a hundredth of the durations.
+//
+// The epoch of a name that is not known may be any, and may rise at any time. As long as the name is known, each
+// grant must raise it by one.
 //
 // If the outcome of a request is unknown, the authority may have executed it once, at any time after the
 // client sent it, or never.

@@ -17,11 +17,14 @@ type state struct {
 	owner    string
 	released bool
 	broken   bool
+	over     bool  // the record says that the lock has ended, and needs no clock for that
 	lo, hi   int64 // the lock ends between lo and hi; both are never if the lease is infinite
 	duration int64
 	epoch    uint64
+	unsure   bool  // the epoch can be higher, because it has not been shown since the first acquire
 	at       int64 // the latest time of all answers so far
 	wrote    int64 // the time of the last write
+	last     bool  // all requests with a known outcome have been executed
 }
 
 // These constants are bits, one for each phase of a lease, because several can be possible at the same time.
@@ -42,7 +45,7 @@ func (s *state) phases(out *output) (p int) {
 	if s.broken {
 		locked, over = breaking, broken
 	}
-	if s.hi == never || out.from-out.epsilon < s.hi {
+	if s.hi == never || out.late && !s.over || out.from-out.epsilon < s.hi {
 		p |= locked
 	}
 	if s.lo != never && (out.to == never || out.to+out.epsilon >= s.lo) {
@@ -57,7 +60,7 @@ func (r *Recorder) model() porcupine.Model {
 		Init:      func() []any { return []any{state{}} },
 		Step: func(st, in, out any) (next []any) {
 			o := out.(output)
-			for _, s := range r.step(st.(state), in.(input).req, &o) {
+			for _, s := range r.step(st.(state), in.(input), &o) {
 				next = append(next, s)
 			}
 			return next
@@ -73,8 +76,16 @@ func (r *Recorder) model() porcupine.Model {
 }
 
 // step returns all states that the authority can have after it has executed the request in the state s.
-// If the answer is impossible in s, there are none.
-func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) {
+// If the answer is impossible in s, there are none. To keep the search short, a request of unknown outcome
+// is executed where it changes the state, or else at the end of the history.
+func (r *Recorder) step(s state, in input, out *output) (next []state) {
+	switch {
+	case in.last:
+		s.last = true
+		return []state{s}
+	case s.last:
+		return []state{s}
+	}
 	if out.exact {
 		if out.from < s.at {
 			return nil // times must not decrease in the order of the requests
@@ -85,14 +96,9 @@ func (r *Recorder) step(s state, req lease.Request, out *output) (next []state) 
 		if s.phases(out)&phase == 0 {
 			continue
 		}
-		n, code := s.execute(phase, req, out)
+		n, code := s.execute(phase, in.req, out)
 		switch {
-		case out.unknown:
-			if code != 0 {
-				n = s
-			}
-			n.at = s.at
-		case code != out.code:
+		case out.unknown && (code != 0 || n == s || !in.answers.allow(n, in.req)), !out.unknown && code != out.code:
 			continue
 		case out.shown && !r.allowsRecord(&n, out), !n.allowsRemaining(out):
 			continue
@@ -115,6 +121,7 @@ func (s state) execute(phase int, req lease.Request, out *output) (state, lease.
 			return s, lease.ErrBreaking
 		}
 		n := state{id: req.Proposed, owner: req.Owner, duration: int64(req.Duration), epoch: s.epoch + 1, at: s.at, wrote: s.wrote}
+		n.unsure = s.unsure || s.id.IsZero() // the epoch of a name that is not known can rise
 		return n.started(out), 0
 	case lease.ActionRenew:
 		switch {
@@ -187,14 +194,17 @@ func (s state) written(out *output) state {
 // starts between the previous write and the time in the answer, and otherwise between the earliest and
 // the latest time at which the authority can have executed the request.
 func (s state) started(out *output) state {
-	s.released, s.broken = false, false
+	s.released, s.broken, s.over = false, false, false
 	switch {
 	case time.Duration(s.duration) == lease.Infinite:
 		s.lo, s.hi = never, never
 	case out.exact:
 		s.lo, s.hi = s.wrote+s.duration, out.to+s.duration
 	case out.to == never:
-		s.lo, s.hi = max(out.from-out.epsilon, s.wrote)+s.duration, never
+		lo := max(out.from-out.epsilon, s.wrote) + s.duration
+		if renewed := s.hi == never && s.lo <= lo; !renewed { // otherwise the end is as uncertain already
+			s.lo, s.hi = lo, never
+		}
 	default:
 		s.lo, s.hi = out.from-out.epsilon+s.duration, out.to+out.epsilon+s.duration
 	}
@@ -229,6 +239,7 @@ func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 		s.lo = min(s.lo, out.from)
 		s.hi = max(s.lo, min(s.hi, out.from))
 	}
+	s.over = s.over || phase&(leased|breaking) == 0 || given && period == 0 || !given && s.duration == int64(lease.Infinite)
 	if s.broken {
 		return s // the request may have written nothing
 	}
@@ -241,9 +252,11 @@ func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 func (r *Recorder) allowsRecord(s *state, out *output) bool {
 	rec := out.record
 	isLast := rec.ID == s.id && rec.Owner == s.owner && int64(rec.Duration) == s.duration
-	if rec.Epoch != s.epoch || rec.State != lease.Available && !isLast {
+	risen := s.unsure || s.id.IsZero() || s.released && rec.ID.IsZero()
+	if rec.Epoch < s.epoch || rec.Epoch > s.epoch && !risen || rec.State != lease.Available && !isLast {
 		return false
 	}
+	s.epoch, s.unsure = rec.Epoch, false
 	var want int
 	switch rec.State {
 	case lease.Available: // the record may keep the last ID until the next write
@@ -280,7 +293,7 @@ func (r *Recorder) allowsRecord(s *state, out *output) bool {
 // sending is unknown, it uses the earliest possible time.
 func (s *state) allowsRemaining(out *output) bool {
 	switch {
-	case out.sure == 0 || s.hi == never:
+	case out.sure == 0 || s.hi == never || out.late:
 		return true
 	case out.sure == lease.Infinite:
 		return false
@@ -305,6 +318,9 @@ func byName(history []porcupine.Operation) (parts [][]porcupine.Operation) {
 
 func describe(in, out any) string {
 	req, o := in.(input).req, out.(output)
+	if in.(input).last {
+		return "the end of the history"
+	}
 	s := fmt.Sprintf("%v", req.Action)
 	if !req.ID.IsZero() {
 		s += fmt.Sprintf(" %.8s", req.ID)

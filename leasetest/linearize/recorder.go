@@ -22,6 +22,11 @@ type Options struct {
 	// The Recorder then takes all times from time.Now. Default: the authority has a clock of its own.
 	Observed bool
 
+	// Set Late if each client measures for itself how long a lease lasts, from the time at which it has first
+	// seen the record, as with package observe. The Recorder then accepts that leases end late, and
+	// does not check MinRemaining. It is used only with Observed. Default: every client sees the same end.
+	Late bool
+
 	// Epsilon is the largest possible difference between time.Now and a clock of the authority. It is
 	// used only with Observed, and must not be negative. Default: 0.
 	Epsilon time.Duration
@@ -83,7 +88,7 @@ func (r *Recorder) start(name string, req lease.Request) input {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.order++
-	return input{name, req, r.order, int64(time.Since(r.began)), r.latest}
+	return input{name: name, req: req, order: r.order, sent: int64(time.Since(r.began)), earliest: r.latest}
 }
 
 // An input is a request with the times before it was sent.
@@ -91,8 +96,10 @@ type input struct {
 	name     string
 	req      lease.Request
 	order    int64
-	sent     int64 // the time of the recorder when the request was sent
-	earliest int64 // the latest time of the authority in an answer before the request was sent
+	answers  *answers // of the name
+	last     bool     // no request, but the end of the history of the name
+	sent     int64    // the time of the recorder when the request was sent
+	earliest int64    // the latest time of the authority in an answer before the request was sent
 }
 
 // An output is the answer to a request, with the interval in which the authority executed it.
@@ -106,6 +113,7 @@ type output struct {
 	from, to int64 // the request was executed between these times
 	exact    bool  // from and to are the same time of the authority
 	epsilon  int64
+	late     bool
 }
 
 const never = int64(1<<63 - 1)
@@ -127,7 +135,7 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	switch {
 	case r.options.Observed:
 		out.sent, out.from, out.to = in.sent, in.sent, int64(time.Since(r.began))
-		out.epsilon = int64(r.options.Epsilon)
+		out.epsilon, out.late = int64(r.options.Epsilon), r.options.Late
 	case out.shown:
 		at := r.instant(res.Now)
 		out.exact, out.sent, out.from, out.to = true, in.earliest, at, at
@@ -141,9 +149,9 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: in, Call: in.order, Output: out, Return: r.order})
 }
 
-// history returns the recorded requests for porcupine, which assumes that the requests of one client do
-// not overlap. The authority can execute a request with an unknown outcome after later requests of its
-// client, so these get another client number.
+// history returns the recorded requests for porcupine, and the end of the history of each name. Porcupine
+// assumes that the requests of one client do not overlap. The authority can execute a request with an unknown
+// outcome after later requests of its client, so these get another client number.
 func (r *Recorder) history() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,20 +161,74 @@ func (r *Recorder) history() []porcupine.Operation {
 	for _, op := range ops {
 		clients = max(clients, op.ClientId+1)
 	}
-	as := map[int]int{}
+	as, names := map[int]int{}, map[string]*answers{}
+	ops = slices.DeleteFunc(ops, func(op porcupine.Operation) bool { // it changes nothing, and shows nothing
+		return op.Output.(output).unknown && op.Input.(input).req.Action == lease.ActionRead
+	})
 	for i := range ops {
 		op := &ops[i]
-		client := op.ClientId
+		client, in := op.ClientId, op.Input.(input)
+		if names[in.name] == nil {
+			names[in.name] = &answers{ids: map[lease.ID]bool{}, at: map[uint64]lease.ID{}}
+		}
+		in.answers = names[in.name]
+		op.Input = in
 		if other, ok := as[client]; ok {
 			op.ClientId = other
 		}
 		if op.Output.(output).unknown {
-			op.Return = r.order + 1
+			op.Return = r.order + 3
 			as[client] = clients
 			clients++
 		}
 	}
+	for _, op := range slices.Backward(ops) {
+		op.Input.(input).answers.add(op.Input.(input).req, op.Output.(output))
+	}
+	for name := range names {
+		ops = append(ops, porcupine.Operation{ClientId: clients, Input: input{name: name, last: true}, Call: r.order + 1, Output: output{}, Return: r.order + 2})
+		clients++
+	}
 	return ops
+}
+
+// answers is what all answers about a name show.
+type answers struct {
+	hidden bool                // an answer does not contain the record
+	ids    map[lease.ID]bool   // that were shown, and those from which a change can have led to one of them
+	at     map[uint64]lease.ID // the IDs that were shown, by epoch
+	most   uint64              // the highest epoch that was shown
+}
+
+// add adds the answer to a request. It must be called for the last request first.
+func (a *answers) add(req lease.Request, out output) {
+	switch {
+	case out.unknown:
+	case !out.shown:
+		a.hidden = true
+	default:
+		a.ids[out.record.ID] = true
+		a.most = max(a.most, out.record.Epoch)
+		if !out.record.ID.IsZero() {
+			a.at[out.record.Epoch] = out.record.ID
+		}
+	}
+	if req.Action == lease.ActionChange && a.ids[req.Proposed] {
+		a.ids[req.ID] = true
+	}
+}
+
+// allow reports whether a request of unknown outcome that led to the state s can have been executed before the
+// last answer, as far as the IDs and the epochs in the answers show.
+func (a *answers) allow(s state, req lease.Request) bool {
+	if grants := req.Action == lease.ActionAcquire || req.Action == lease.ActionChange; a.hidden || !grants {
+		return true
+	}
+	if s.unsure {
+		return req.Action == lease.ActionChange || a.ids[s.id]
+	}
+	id, shown := a.at[s.epoch]
+	return s.epoch <= a.most && (!shown || id == s.id)
 }
 
 // instant converts a time of the authority to the number of nanoseconds since NewRecorder was called.
