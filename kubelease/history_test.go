@@ -7,31 +7,37 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/histories"
+	"github.com/fencedlease/lease/leasetest/linearize"
 )
 
-// checkHistories checks histories of clients at addresses. The exchanges of those that remember records
-// are recorded on the wire.
-func checkHistories(t *testing.T, runs, requests int, d, patience time.Duration, addresses []string, harm func(*rand.Rand) string) {
-	var w wire
-	c := &enginetest.Clients{Begin: func(_ string, h *histories.History) { w.history.Store(h) }, End: func() { w.history.Store(nil) }}
-	for _, address := range addresses {
-		c.Add(store(t, client(t, address, w.wrap), nil), patience)
+// checkHistories checks histories of clients at addresses. Every second one loads the record before each request.
+func checkHistories(t *testing.T, runs int, w linearize.Workload, addresses []string, harm func(*rand.Rand) string) {
+	var clients []lease.Authority
+	for i, address := range addresses {
+		if s := store(t, client(t, address), nil); i%2 == 0 {
+			clients = append(clients, lease.NewAuthority(s))
+		} else {
+			clients = append(clients, s.Authority())
+		}
 	}
-	enginetest.Histories(t, runs, histories.Options{}, func(seed uint64, i int) *histories.History {
-		return c.Run(t.Context(), seed, i, fmt.Sprint(objectOf(t), i), requests, d)
+	object := objectOf(t)
+	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
+		w := w
+		w.Seed, w.Name = seed, fmt.Sprint(object, seed)
+		return linearize.Run(t.Context(), clients, &linearize.Options{Observed: true, Late: true}, &w)
 	}, harm)
 }
 
-// SPEC A2, A4: histories are linearizable in the order of the swaps.
+// SPEC A2, A4: histories are linearizable by the clocks of the clients.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	runs := 1000
 	if testing.Short() {
 		runs = 40
 	}
-	checkHistories(t, runs, 10, 12*time.Millisecond, time.Minute, slices.Repeat([]string{shared.Address}, 4), nil)
+	checkHistories(t, runs, linearize.Workload{Term: 12 * time.Millisecond, Timeout: time.Minute}, slices.Repeat([]string{shared.Address}, 4), nil)
 }
 
 // Histories are linearizable while the API server is paused, killed and started again, its etcd is paused,
@@ -45,5 +51,5 @@ func TestHistoriesUnderFaults(t *testing.T) {
 	server := newServer(t)
 	p := enginetest.NewProxy(t, server.Address, nil)
 	addresses := []string{p.Addr(), p.Addr(), server.Address, server.Address}
-	checkHistories(t, runs, 100, 200*time.Millisecond, 500*time.Millisecond, addresses, func(r *rand.Rand) string { return harm(t, r, server, p) })
+	checkHistories(t, runs, linearize.Workload{Term: 200 * time.Millisecond, Timeout: 500 * time.Millisecond}, addresses, func(r *rand.Rand) string { return harm(t, r, server, p) })
 }

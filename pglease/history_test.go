@@ -2,9 +2,7 @@ package pglease_test
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,68 +10,47 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/histories"
 	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/leasetest/linearize"
 	"github.com/fencedlease/lease/pglease"
 )
 
-// checkHistories checks histories of four clients, whether requests first load the record or start from a
-// remembered record. A client gives up a request when its patience is over.
-func checkHistories(t *testing.T, url string, runs, requests int, d, patience time.Duration, harm func(*rand.Rand) string) {
-	var loading []lease.Store
-	var through []enginetest.Through
-	for range 4 {
-		s := store(t, pool(t, url, func(c *pgxpool.Config) { c.MaxConns = 2 }), nil)
-		loading = append(loading, enginetest.Impatient(s, patience))
-		through = append(through, func(exchanges, renewals func(lease.Store) lease.Store) lease.Authority {
-			return whole{s.Through(exchanges, renewals)}
-		})
-	}
-	clock := histories.Options{OwnClock: true}
-	t.Run("loading", func(t *testing.T) {
-		enginetest.Histories(t, runs, clock, func(seed uint64, i int) *histories.History {
-			return histories.Run(t.Context(), seed, fmt.Sprint("loading-", i), loading, requests, d)
-		}, harm)
-	})
-	t.Run("remembering", func(t *testing.T) {
-		var renewals atomic.Int64
-		enginetest.Histories(t, runs, clock, func(seed uint64, i int) *histories.History {
-			return enginetest.Remembering(t, seed, fmt.Sprint("remembering-", i), through, requests, d, patience, &renewals)
-		}, harm)
-		if n := renewals.Load(); n < int64(runs)/2 {
-			t.Errorf("%d renewals in one exchange prove nothing", n)
+// checkHistories checks histories of four clients. Two of them load the record before each request, and the
+// others remember it.
+func checkHistories(t *testing.T, url string, runs int, w linearize.Workload, harm func(*rand.Rand) string) {
+	var clients []lease.Authority
+	for i := range 4 {
+		if s := store(t, pool(t, url), nil); i%2 == 0 {
+			clients = append(clients, lease.NewAuthority(s))
+		} else {
+			clients = append(clients, s.Authority())
 		}
-	})
+	}
+	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
+		w := w
+		w.Seed, w.Name = seed, name
+		return linearize.Run(t.Context(), clients, &linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond}, &w)
+	}, harm)
 }
 
 // SPEC A2: every history is linearizable in the time of the server.
 func TestHistories(t *testing.T) {
-	runs := 1000
+	runs := 2000
 	if testing.Short() {
-		runs = 50
+		runs = 100
 	}
-	checkHistories(t, shared.URL(shared.Database(t)), runs, 15, 6*time.Millisecond, time.Minute, nil)
-}
-
-// A whole authority rounds three of four durations so that the server can count them.
-type whole struct{ lease.Authority }
-
-func (a whole) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Duration%4 > 0 {
-		req.Duration = req.Duration.Truncate(time.Microsecond) + time.Microsecond
-	}
-	return a.Authority.Do(ctx, name, req)
+	checkHistories(t, shared.URL(shared.Database(t)), runs, linearize.Workload{Term: 6 * time.Millisecond, Timeout: time.Minute}, nil)
 }
 
 // Histories are linearizable while connections are cut, while the server is killed and started
 // again, and while it is paused and resumed.
 func TestHistoriesUnderFaults(t *testing.T) {
-	runs := 12
+	runs := 300
 	if testing.Short() {
-		runs = 3
+		runs = 30
 	}
 	server := ownServer(t, "fsync=off")
-	checkHistories(t, server.URL(server.Database(t)), runs, 450, 100*time.Millisecond, 200*time.Millisecond, func(r *rand.Rand) string { return harm(server, t, r) })
+	checkHistories(t, server.URL(server.Database(t)), runs, linearize.Workload{Term: 100 * time.Millisecond, Timeout: 200 * time.Millisecond}, func(r *rand.Rand) string { return harm(server, t, r) })
 }
 
 // openStore makes the store of a process that holds a lease.

@@ -1,9 +1,8 @@
 package redislease_test
 
 import (
-	"fmt"
+	"context"
 	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,47 +10,49 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/histories"
 	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/leasetest/linearize"
 	"github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// checkHistories checks histories of four clients, whether requests first load the record or start from a
-// remembered record. A client gives up a request when its patience is over.
-func checkHistories(t *testing.T, open func() *redislease.Store, runs, requests int, d, patience time.Duration, harm func(*rand.Rand) string) {
-	var loading []lease.Store
-	var through []enginetest.Through
-	for range 4 {
-		s := open()
-		loading, through = append(loading, enginetest.Impatient(s, patience)), append(through, s.Through)
-	}
-	clock := histories.Options{OwnClock: true}
-	t.Run("loading", func(t *testing.T) {
-		enginetest.Histories(t, runs, clock, func(seed uint64, i int) *histories.History {
-			return histories.Run(t.Context(), seed, fmt.Sprint("loading-", i), loading, requests, d)
-		}, harm)
-	})
-	t.Run("remembering", func(t *testing.T) {
-		var renewals atomic.Int64
-		enginetest.Histories(t, runs, clock, func(seed uint64, i int) *histories.History {
-			return enginetest.Remembering(t, seed, fmt.Sprint("remembering-", i), through, requests, d, patience, &renewals)
-		}, harm)
-		if n := renewals.Load(); n < int64(runs) {
-			t.Errorf("%d renewals in one exchange prove nothing", n)
+// clients returns the authorities of four clients. Two of them load the record before each request, and the
+// others remember it.
+func clients(open func() *redislease.Store) (all []lease.Authority) {
+	for i := range 4 {
+		if s := open(); i%2 == 0 {
+			all = append(all, lease.NewAuthority(s))
+		} else {
+			all = append(all, s.Authority())
 		}
-	})
+	}
+	return all
+}
+
+// history makes a history and checks it.
+func history(ctx context.Context, clients []lease.Authority, w linearize.Workload) (requests int, err error) {
+	return linearize.Run(ctx, clients, &linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond}, &w)
+}
+
+// checkHistories checks histories of four clients.
+func checkHistories(t *testing.T, open func() *redislease.Store, runs int, w linearize.Workload, harm func(*rand.Rand) string) {
+	all := clients(open)
+	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
+		w := w
+		w.Seed, w.Name = seed, name
+		return history(t.Context(), all, w)
+	}, harm)
 }
 
 // SPEC A2: every history is linearizable in the time of the server.
 func TestHistories(t *testing.T) {
-	runs := 1000
+	runs := 2000
 	if testing.Short() {
-		runs = 50
+		runs = 100
 	}
 	checkHistories(t, func() *redislease.Store {
 		return store(t, client(t, shared.Addr()), &redislease.Options{Prefix: prefix(t)})
-	}, runs, 15, 6*time.Millisecond, time.Minute, nil)
+	}, runs, linearize.Workload{Term: 6 * time.Millisecond, Timeout: time.Minute}, nil)
 }
 
 // patience is the time that a client waits for an answer in tests with faults.
@@ -63,7 +64,7 @@ func TestHistoriesUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := ownServer(t, redisserver.Durable...)
 	front := proxy(t, server.Addr())
-	underFaults(t, 35, front, nil, func(r *rand.Rand) string { return harm(t, server, front, r) })
+	underFaults(t, 500, front, nil, func(r *rand.Rand) string { return harm(t, server, front, r) })
 }
 
 // Histories are linearizable while the primary is killed and its replica is promoted. The replica
@@ -71,7 +72,7 @@ func TestHistoriesUnderFaults(t *testing.T) {
 func TestHistoriesUnderFailover(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	underFaults(t, 15, p.front, &redislease.Options{Replicas: 1, ReplicaTimeout: patience}, func(r *rand.Rand) string {
+	underFaults(t, 200, p.front, &redislease.Options{Replicas: 1, ReplicaTimeout: patience}, func(r *rand.Rand) string {
 		if r.IntN(3) == 0 {
 			p.front.Cut()
 			return "cut connections"
@@ -86,10 +87,10 @@ func TestHistoriesUnderFailover(t *testing.T) {
 
 func underFaults(t *testing.T, runs int, front *enginetest.Proxy, o *redislease.Options, harm func(*rand.Rand) string) {
 	if testing.Short() {
-		runs = 2
+		runs /= 20
 	}
 	open := func() *redislease.Store { return store(t, client(t, front.Addr()), o) }
-	checkHistories(t, open, runs, 600, 100*time.Millisecond, patience, harm)
+	checkHistories(t, open, runs, linearize.Workload{Term: 100 * time.Millisecond, Timeout: patience}, harm)
 }
 
 // harm injects a random fault into a server or its connections, and returns the name of the fault.

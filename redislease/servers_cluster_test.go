@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +16,8 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/histories"
+	"github.com/fencedlease/lease/leasetest/linearize"
+	"github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
@@ -96,10 +98,10 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// Histories are linearizable while the slot of the name is moved from one server to another.
+// Histories are linearizable while the slots of the names are moved from one server to the other.
 func TestHistoriesInAClusterThatMovesSlots(t *testing.T) {
 	t.Parallel()
-	runs := 20
+	runs := 100
 	if testing.Short() {
 		runs = 3
 	}
@@ -108,38 +110,24 @@ func TestHistoriesInAClusterThatMovesSlots(t *testing.T) {
 	for i, s := range all {
 		ids[i] = s.Must(t, "cluster", "myid").(string)
 	}
-	var through []enginetest.Through
-	var key func(name string) string
-	for range 4 {
-		s := store(t, clusterClient(t, all), nil)
-		through, key = append(through, s.Through), s.Key
-	}
-	var renewals atomic.Int64
-	moves := 0
-	enginetest.Histories(t, runs, histories.Options{OwnClock: true}, func(seed uint64, i int) *histories.History {
-		name := fmt.Sprint("x", i)
-		slot := all[0].Must(t, "cluster", "keyslot", key(name)).(int64)
-		from := int(slot / (slots / 2))
-		ended, moved := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(moved)
-			for {
-				select {
-				case <-ended:
-					return
-				default:
-					moveSlot(t, all[from], all[1-from], ids[from], ids[1-from], slot)
-					from = 1 - from
-					moves++
-				}
-			}
-		}()
-		h := enginetest.Remembering(t, seed, name, through, 300, 100*time.Millisecond, 2*time.Second, &renewals)
-		close(ended)
-		<-moved
-		return h
-	}, nil)
-	t.Logf("slots were moved %d times", moves)
+	s := store(t, clusterClient(t, all), nil)
+	fours := clients(func() *redislease.Store { return store(t, clusterClient(t, all), nil) })
+	var last atomic.Value    // the name of the history that began last
+	moved := map[int64]int{} // the server of each slot that was moved
+	last.Store("x")
+	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
+		last.Store(name)
+		return history(t.Context(), fours, linearize.Workload{Requests: 40, Term: 100 * time.Millisecond, Timeout: 2 * time.Second, Seed: seed, Name: name})
+	}, func(r *rand.Rand) string {
+		slot := all[0].Must(t, "cluster", "keyslot", s.Key(last.Load().(string))).(int64)
+		from, ok := moved[slot]
+		if !ok {
+			from = int(slot / (slots / 2))
+		}
+		moveSlot(t, all[from], all[1-from], ids[from], ids[1-from], slot)
+		moved[slot] = 1 - from
+		return "a slot moved"
+	})
 }
 
 // moveSlot moves a slot from one server to another, as redis-cli does.

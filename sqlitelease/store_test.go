@@ -23,10 +23,10 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/histories"
 	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasetest/linearize"
 	"github.com/fencedlease/lease/sqlitelease"
 )
 
@@ -197,12 +197,13 @@ func TestHistories(t *testing.T) {
 		runs = 20
 	}
 	path := newPath(t)
-	stores := make([]lease.Store, 8)
-	for i := range stores {
-		stores[i] = open(t, path, nil)
+	clients := make([]lease.Authority, 8)
+	for i := range clients {
+		clients[i] = open(t, path, nil).Authority()
 	}
-	enginetest.Histories(t, runs, histories.Options{OwnClock: true}, func(seed uint64, i int) *histories.History {
-		return histories.Run(t.Context(), seed, fmt.Sprint("history-", i), stores, 10, 20*time.Millisecond)
+	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
+		return linearize.Run(t.Context(), clients, &linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond},
+			&linearize.Workload{Seed: seed, Name: name, Term: 20 * time.Millisecond, Timeout: time.Minute})
 	}, nil)
 }
 

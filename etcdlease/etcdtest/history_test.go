@@ -1,37 +1,41 @@
 package etcdtest
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/histories"
+	"github.com/fencedlease/lease/leasetest/linearize"
 )
 
-// checkHistories checks histories of clients at endpoints. The exchanges of those that remember records
-// are recorded on the wire.
-func checkHistories(t *testing.T, runs, requests int, d, patience time.Duration, endpoints []string, harm func(*rand.Rand) string) {
-	var w wire
-	c := &enginetest.Clients{Begin: func(_ string, h *histories.History) { w.history.Store(h) }, End: func() { w.history.Store(nil) }}
-	for _, endpoint := range endpoints {
-		c.Add(store(t, client(t, endpoint, w.option()), nil), patience)
+// checkHistories checks histories of clients at endpoints. Every second one loads the record before each request.
+func checkHistories(t *testing.T, runs int, w linearize.Workload, endpoints []string, harm func(*rand.Rand) string) {
+	var clients []lease.Authority
+	for i, endpoint := range endpoints {
+		if s := store(t, client(t, endpoint), nil); i%2 == 0 {
+			clients = append(clients, lease.NewAuthority(s))
+		} else {
+			clients = append(clients, s.Authority())
+		}
 	}
-	enginetest.Histories(t, runs, histories.Options{}, func(seed uint64, i int) *histories.History {
-		return c.Run(t.Context(), seed, i, fmt.Sprint(t.Name(), i), requests, d)
+	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
+		w := w
+		w.Seed, w.Name = seed, name
+		return linearize.Run(t.Context(), clients, &linearize.Options{Observed: true, Late: true}, &w)
 	}, harm)
 }
 
-// SPEC A2, A4: histories are linearizable in the order of the swaps.
+// SPEC A2, A4: histories are linearizable by the clocks of the clients.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	runs := 2000
 	if testing.Short() {
 		runs = 100
 	}
-	checkHistories(t, runs, 10, 6*time.Millisecond, time.Minute, slices.Repeat([]string{shared.Client}, 4), nil)
+	checkHistories(t, runs, linearize.Workload{Term: 6 * time.Millisecond, Timeout: time.Minute}, slices.Repeat([]string{shared.Client}, 4), nil)
 }
 
 // Histories are linearizable while the server is paused, killed and started again, and connections are cut.
@@ -39,7 +43,7 @@ func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
 	p := newProxy(t, server.Client)
-	underFaults(t, 120, []string{urlOf(p), urlOf(p), server.Client, server.Client}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
+	underFaults(t, 500, []string{urlOf(p), urlOf(p), server.Client, server.Client}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
 }
 
 // With three members, histories are linearizable while the leader crashes and returns, and members are
@@ -47,12 +51,12 @@ func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
 	t.Parallel()
 	members := newCluster(t)
-	underFaults(t, 40, endpoints(members), func(r *rand.Rand) string { return harmCluster(t, r, members) })
+	underFaults(t, 200, endpoints(members), func(r *rand.Rand) string { return harmCluster(t, r, members) })
 }
 
 func underFaults(t *testing.T, runs int, endpoints []string, harm func(*rand.Rand) string) {
 	if testing.Short() {
 		runs /= 20 // of each kind of history
 	}
-	checkHistories(t, runs, 200, 100*time.Millisecond, 200*time.Millisecond, endpoints, harm)
+	checkHistories(t, runs, linearize.Workload{Term: 100 * time.Millisecond, Timeout: 200 * time.Millisecond}, endpoints, harm)
 }

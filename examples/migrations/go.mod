@@ -30,3 +30,5 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
+
+replace github.com/fencedlease/lease/leasetest/linearize => ../../leasetest/linearize

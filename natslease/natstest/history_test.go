@@ -1,40 +1,45 @@
 package natstest
 
 import (
-	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/histories"
+	"github.com/fencedlease/lease/leasetest/linearize"
 )
 
-// checkHistories checks histories of clients at proxies, whose data the wire reads.
-func checkHistories(t *testing.T, w *wire, proxies []*enginetest.Proxy, runs, requests int, d, patience time.Duration, harm func(*rand.Rand) string) {
-	c := &enginetest.Clients{Begin: func(name string, h *histories.History) { w.begin(key(name), h) }, End: w.end}
-	for _, p := range proxies {
-		js := client(t, "nats://"+p.Addr(), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0)) // else most requests find no connection
-		c.Add(store(t, js, nil), patience)
+// checkHistories checks histories of clients at addresses. Every second one loads the record before each request.
+func checkHistories(t *testing.T, addresses []string, runs int, w linearize.Workload, harm func(*rand.Rand) string) {
+	var clients []lease.Authority
+	for i, address := range addresses {
+		js := client(t, "nats://"+address, nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0)) // else most requests find no connection
+		if s := store(t, js, nil); i%2 == 0 {
+			clients = append(clients, lease.NewAuthority(s))
+		} else {
+			clients = append(clients, s.Authority())
+		}
 	}
-	enginetest.Histories(t, runs, histories.Options{}, func(seed uint64, i int) *histories.History {
-		return c.Run(t.Context(), seed, i, fmt.Sprint(t.Name(), i), requests, d)
+	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
+		w := w
+		w.Seed, w.Name = seed, name
+		return linearize.Run(t.Context(), clients, &linearize.Options{Observed: true, Late: true}, &w)
 	}, harm)
 }
 
-// SPEC A2, A4: histories are linearizable in the order of the swaps.
+// SPEC A2, A4: histories are linearizable by the clocks of the clients.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	runs := 2000
 	if testing.Short() {
 		runs = 100
 	}
-	w := new(wire)
-	p := enginetest.NewProxy(t, shared.Client, w.connection)
-	checkHistories(t, w, []*enginetest.Proxy{p, p, p, p}, runs, 10, 6*time.Millisecond, time.Minute, nil)
+	checkHistories(t, slices.Repeat([]string{shared.Client}, 4), runs, linearize.Workload{Term: 6 * time.Millisecond, Timeout: time.Minute}, nil)
 }
 
 // SPEC A2, A4: the same holds on three servers, where a write takes longer and several are under way at once.
@@ -44,8 +49,7 @@ func TestHistoriesOfACluster(t *testing.T) {
 	if testing.Short() {
 		runs = 10
 	}
-	w := new(wire)
-	checkHistories(t, w, newCluster(t, 3).proxies(t, w), runs, 10, 30*time.Millisecond, time.Minute, nil)
+	checkHistories(t, newCluster(t, 3).four(), runs, linearize.Workload{Term: 30 * time.Millisecond, Timeout: time.Minute}, nil)
 }
 
 // Histories are linearizable while the server is paused and resumed, killed and started again, and
@@ -53,9 +57,8 @@ func TestHistoriesOfACluster(t *testing.T) {
 func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
-	w := new(wire)
-	p, other := enginetest.NewProxy(t, server.Client, w.connection), enginetest.NewProxy(t, server.Client, w.connection)
-	underFaults(t, w, []*enginetest.Proxy{p, p, other, other}, 120, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
+	p := enginetest.NewProxy(t, server.Client, nil)
+	underFaults(t, []string{p.Addr(), p.Addr(), server.Client, server.Client}, 500, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
 }
 
 // In a cluster of three members, histories are linearizable while the leader is stopped, steps down or
@@ -63,22 +66,21 @@ func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
-	w := new(wire)
 	js := client(t, strings.Join(c.endpoints(), ","))
-	underFaults(t, w, c.proxies(t, w), 40, func(r *rand.Rand) string { return harmCluster(t, r, c, js) })
+	underFaults(t, c.four(), 200, func(r *rand.Rand) string { return harmCluster(t, r, c, js) })
 }
 
-func underFaults(t *testing.T, w *wire, proxies []*enginetest.Proxy, runs int, harm func(*rand.Rand) string) {
+func underFaults(t *testing.T, addresses []string, runs int, harm func(*rand.Rand) string) {
 	if testing.Short() {
-		runs /= 20 // of each kind of history
+		runs /= 20
 	}
-	checkHistories(t, w, proxies, runs, 200, 100*time.Millisecond, 200*time.Millisecond, harm)
+	checkHistories(t, addresses, runs, linearize.Workload{Term: 100 * time.Millisecond, Timeout: 200 * time.Millisecond}, harm)
 }
 
-// proxies returns a proxy in front of each member, and one more in front of the first.
-func (c *cluster) proxies(t *testing.T, w *wire) (proxies []*enginetest.Proxy) {
+// four returns the address of each of three members, and that of the first once more.
+func (c *cluster) four() (addresses []string) {
 	for i := range 4 {
-		proxies = append(proxies, enginetest.NewProxy(t, c.members[i%3].Client, w.connection))
+		addresses = append(addresses, c.members[i%3].Client)
 	}
-	return proxies
+	return addresses
 }

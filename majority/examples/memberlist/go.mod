@@ -36,3 +36,5 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 	modernc.org/sqlite v1.62.0 // indirect
 )
+
+replace github.com/fencedlease/lease/leasetest/linearize => ../../../leasetest/linearize
