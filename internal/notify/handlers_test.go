@@ -57,29 +57,3 @@ func TestRemove(t *testing.T) {
 		t.Errorf("called %v, want %v", got, want)
 	}
 }
-
-// After Close, no registered function is called.
-func TestClose(t *testing.T) {
-	var s notify.Handlers[int]
-	called := 0
-	remove := s.Add(func(int) { called++ })
-	calls := s.Calls(0, nil)
-	s.Close()
-	for _, call := range calls {
-		call()
-	}
-	if all(&s, 0); called != 0 || !remove() {
-		t.Errorf("%d calls", called)
-	}
-}
-
-// If a registered function panics, the panic is passed on, and all others are still called.
-func TestPanic(t *testing.T) {
-	var s notify.Handlers[int]
-	called := 0
-	s.Add(func(int) { panic("boom") })
-	s.Add(func(int) { called++ })
-	if panics := all(&s, 0); called != 1 || len(panics) != 1 || panics[0] != "boom" {
-		t.Errorf("%d calls, panics: %v", called, panics)
-	}
-}

@@ -79,16 +79,6 @@ var IDs = map[string]lease.ID{
 	"none": {},
 }
 
-// In returns the cell of the row for a state.
-func (r Row) In(s lease.State) (Cell, bool) {
-	for _, c := range r.Cells {
-		if c.Record.State == s {
-			return c, true
-		}
-	}
-	return Cell{}, false
-}
-
 // Of returns the record r as it is after the outcome o, at the time now. A field that the outcome does not
 // name keeps its value, and a refusal does not change r.
 func (o Outcome) Of(r lease.Record, now time.Time) lease.Record {
