@@ -7,10 +7,10 @@ import (
 	"github.com/fencedlease/lease/internal/engines"
 )
 
-// Through returns an authority like that of s, with a memory of its own. exchanges wraps the store to
-// which it sends its loads and swaps, and renewals a store whose Swap is a renewal in one exchange.
-func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease.Authority {
-	return urgentAuthority{engines.NewAuthority(exchanges(&s.rows), renewals(renewer{&s.rows}).Swap, engines.NewMemory(engines.DefaultNames, wasNotSent))}
+// Renewing returns an authority like that of s, with a memory of its own. The Swap of the store that renewals
+// returns is a renewal in one exchange.
+func (s *Store) Renewing(renewals func(lease.Store) lease.Store) lease.Authority {
+	return urgentAuthority{engines.NewAuthority(s, renewals(renewer{&s.rows}).Swap, engines.NewMemory(engines.DefaultNames, wasNotSent))}
 }
 
 // Mute makes s send no notifications, as if its process ended after each commit.

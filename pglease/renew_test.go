@@ -17,7 +17,7 @@ func TestRenewalIsExact(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	var renewals atomic.Int64
 	s := store(t, p, nil)
-	a := s.Through(func(s lease.Store) lease.Store { return s }, func(s lease.Store) lease.Store { return enginetest.Exact{Store: s, T: t, N: &renewals} })
+	a := s.Renewing(func(s lease.Store) lease.Store { return enginetest.Exact{Store: s, T: t, N: &renewals} })
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

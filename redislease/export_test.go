@@ -10,16 +10,10 @@ import (
 	"github.com/fencedlease/lease/internal/engines"
 )
 
-// Through returns an authority like that of s, with a memory of its own. exchanges wraps the store to
-// which it sends its loads and swaps, and renewals a store whose Swap is a renewal in one exchange.
-func (s *Store) Through(exchanges, renewals func(lease.Store) lease.Store) lease.Authority {
-	whole := struct {
-		lease.Store
-		lease.Limiter
-		lease.Watcher
-		lease.Lister
-	}{exchanges(s), s, s, s}
-	return engines.NewAuthority(whole, renewals(renewer{s}).Swap, engines.NewMemory(engines.DefaultNames, nil))
+// Renewing returns an authority like that of s, with a memory of its own. The Swap of the store that renewals
+// returns is a renewal in one exchange.
+func (s *Store) Renewing(renewals func(lease.Store) lease.Store) lease.Authority {
+	return engines.NewAuthority(s, renewals(renewer{s}).Swap, engines.NewMemory(engines.DefaultNames, nil))
 }
 
 // AddHook adds a hook to the clients of s, which has one server.

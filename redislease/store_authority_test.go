@@ -53,7 +53,7 @@ func TestRenewalIsExact(t *testing.T) {
 	o := &redislease.Options{Prefix: prefix(t)}
 	s, other := store(t, c, o), store(t, c, o)
 	var renewals atomic.Int64
-	a := s.Through(func(s lease.Store) lease.Store { return s }, func(s lease.Store) lease.Store { return enginetest.Exact{Store: s, T: t, N: &renewals} })
+	a := s.Renewing(func(s lease.Store) lease.Store { return enginetest.Exact{Store: s, T: t, N: &renewals} })
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
