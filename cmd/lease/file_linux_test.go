@@ -1,6 +1,9 @@
 package main_test
 
 import (
+	"bytes"
+	"database/sql"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	_ "github.com/fencedlease/lease/sqlitelease" // the SQL driver
 )
 
 // The first command of README.md works in one terminal and waits in the next one. After the first is
@@ -69,11 +74,14 @@ func TestFileErrors(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "leases.db")
-	for _, command := range []string{"ls", "show x", "break x -grace 1s -yes"} {
+	for _, command := range []string{"ls", "show x", "watch x", "break x -grace 1s -yes"} {
 		_, stderr, code := run(t, "file:"+file, strings.Fields(command)...)
 		if _, err := os.Stat(file); code != 69 || !strings.Contains(stderr, "no file "+file) || err == nil {
 			t.Errorf("%s: %d, %s", command, code, stderr)
 		}
+	}
+	if _, stderr, code := run(t, "file:"+file, "run", "x", "--", "true"); code != 0 {
+		t.Fatal(stderr)
 	}
 	w := watch(t, "file:"+file, "x")
 	w.next()
@@ -88,5 +96,28 @@ func TestFileErrors(t *testing.T) {
 	}
 	if _, stderr, code := run(t, "file://leases.db", "ls"); code != 64 || !strings.Contains(stderr, "file:PATH") {
 		t.Errorf("%d, %s", code, stderr)
+	}
+}
+
+// A command that only looks or breaks leaves the database of another program as it was.
+func TestForeignFile(t *testing.T) {
+	for _, mode := range []string{"delete", "wal"} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "app.db")
+		db, err := sql.Open("sqlite", file)
+		if err == nil {
+			_, err = db.Exec("pragma journal_mode=" + mode + "; create table lease (expires int)")
+		}
+		if err = errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		before, _ := os.ReadFile(file)
+		for _, command := range []string{"ls", "show x", "watch x", "break x -grace 1s -yes"} {
+			_, stderr, code := run(t, "file:"+file, strings.Fields(command)...)
+			after, _ := os.ReadFile(file)
+			if files, _ := os.ReadDir(dir); code != 69 || !strings.Contains(stderr, "not a file of leases") || !bytes.Equal(after, before) || len(files) != 1 {
+				t.Errorf("%s, %s: %d, %s, %v", mode, command, code, stderr, files)
+			}
+		}
 	}
 }

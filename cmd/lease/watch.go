@@ -24,7 +24,7 @@ func watch(ctx context.Context, c *call) error {
 	if c.interval < 10*time.Millisecond {
 		return fail(exitUsage, "-interval is %v: it must be at least 10ms", c.interval)
 	}
-	store, end, err := c.open(ctx)
+	store, end, err := c.openExisting(ctx)
 	if err != nil {
 		return err
 	}
