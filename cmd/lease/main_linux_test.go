@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,6 +119,12 @@ func dead(t *testing.T, file string) {
 }
 
 func TestExitCodes(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a store that never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	silent := l.Addr().String()
 	for _, c := range []struct {
 		name, store string
 		args        []string
@@ -142,6 +149,7 @@ func TestExitCodes(t *testing.T) {
 		{"password", "", []string{"ls", "-store", "redis://:secret@x"}, 64, "ps shows"},
 		{"unreachable", "redis://127.0.0.1:1", []string{"run", "x", "--", "true"}, 69, "check its URL"},
 		{"unreachable, waiting", "redis://127.0.0.1:1", []string{"run", "-wait", "1s", "x", "--", "true"}, 69, "cannot be used: lease: acquire"},
+		{"silent, watched", "postgres://u@" + silent + "/x", []string{"watch", "x"}, 69, "no connection"},
 		{"nothing to break", url, []string{"break", "x/7", "-grace", "1s", "-yes"}, 1, "nothing to break"},
 		{"no terminal", url, []string{"break", "x/7", "-grace", "1s"}, 64, "-yes"},
 		{"no folder for a picture", url, []string{"watch", "-o", "/missing/t.svg", "x"}, 1, "-o: "},
@@ -150,6 +158,7 @@ func TestExitCodes(t *testing.T) {
 		{"no shell", "", []string{"completion", "fish"}, 64, "bash or zsh"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			_, stderr, code := run(t, c.store, c.args...)
 			if code != c.code {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, stderr)

@@ -35,11 +35,9 @@ func watch(ctx context.Context, c *call) error {
 	}
 	var signals <-chan struct{}
 	seen, first, silent := map[string]row{}, true, false
+	w, watches := store.Authority().(lease.Watcher)
+	watches = watches && !strings.HasSuffix(name, "/")
 	for {
-		w, ok := store.Authority().(lease.Watcher)
-		if signals == nil && ok && !strings.HasSuffix(name, "/") {
-			signals, _ = w.Watch(ctx, name)
-		}
 		now, err := look(ctx, store, name)
 		switch {
 		case err != nil && (first || errors.As(err, new(*lease.PermanentError))):
@@ -59,6 +57,13 @@ func watch(ctx context.Context, c *call) error {
 			seen = now
 		}
 		first, silent = false, err != nil
+		if watches && signals == nil && err == nil {
+			watching, cancel := context.WithCancel(ctx)
+			limit := time.AfterFunc(10*time.Second, cancel) // of the call alone
+			if signals, err = w.Watch(watching, name); err == nil && limit.Stop() {
+				continue // with what changed before the first signal
+			}
+		}
 		select {
 		case _, open := <-signals:
 			if !open {
