@@ -22,8 +22,6 @@ func bench(ctx context.Context, c *call) error {
 		return fail(exitUsage, "-parallel is %d: it must be at least 1", c.parallel)
 	case c.time <= 0:
 		return fail(exitUsage, "-time is %v: it must be above 0", c.time)
-	case c.duration < time.Second:
-		return fail(exitUsage, "-duration is %v: it must be at least 1s", c.duration)
 	}
 	store, end, err := c.open(ctx)
 	if err != nil {

@@ -118,21 +118,14 @@ func (s *span) Set(text string) error {
 }
 
 // flags defines the flags of a command.
-func (c *call) flags(cmd command) (*flag.FlagSet, error) {
+func (c *call) flags(cmd command) *flag.FlagSet {
 	fs := flag.NewFlagSet(cmd.name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&c.store, "store", os.Getenv("LEASE_STORE"), "")
-	duration := 30 * time.Second
-	if text := os.Getenv("LEASE_DURATION"); text != "" {
-		var err error
-		if duration, err = time.ParseDuration(text); err != nil {
-			return nil, fail(exitUsage, "LEASE_DURATION is %q: set it to a duration, such as 30s", text)
-		}
-	}
 	for _, f := range cmd.flags {
 		switch f {
 		case "duration":
-			c.duration = duration
+			c.duration = 30 * time.Second
 			fs.Var((*span)(&c.duration), f, "")
 		case "wait":
 			fs.Var(&c.wait, f, "")
@@ -157,7 +150,7 @@ func (c *call) flags(cmd command) (*flag.FlagSet, error) {
 			fs.IntVar(&c.parallel, f, 32, "")
 		}
 	}
-	return fs, nil
+	return fs
 }
 
 // parse reads the arguments of a command. Flags may stand before and after the others.
@@ -166,10 +159,7 @@ func parse(cmd command, args []string) (*call, error) {
 	if i := slices.Index(args, "--"); i >= 0 {
 		args, c.rest = args[:i], args[i+1:]
 	}
-	fs, err := c.flags(cmd)
-	if err != nil {
-		return nil, err
-	}
+	fs := c.flags(cmd)
 	for {
 		if err := fs.Parse(args); err != nil {
 			if errors.Is(err, flag.ErrHelp) {
@@ -182,9 +172,20 @@ func parse(cmd command, args []string) (*call, error) {
 		}
 		c.args, args = append(c.args, fs.Arg(0)), fs.Args()[1:]
 	}
-	explicit := false
-	fs.Visit(func(f *flag.Flag) { explicit = explicit || f.Name == "store" })
-	if u, err := url.Parse(c.store); explicit && strings.Contains(c.store, "@") {
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if fs.Lookup("duration") != nil {
+		name, text := "-duration", os.Getenv("LEASE_DURATION")
+		if text != "" && !given["duration"] {
+			if name = "LEASE_DURATION"; fs.Set("duration", text) != nil {
+				return nil, fail(exitUsage, "LEASE_DURATION is %q: set it to a duration, such as 30s", text)
+			}
+		}
+		if c.duration < time.Second {
+			return nil, fail(exitUsage, "%s is %v: it must be at least 1s", name, c.duration)
+		}
+	}
+	if u, err := url.Parse(c.store); given["store"] && strings.Contains(c.store, "@") {
 		if err != nil {
 			return nil, fail(exitUsage, "-store is malformed; see lease -h")
 		}

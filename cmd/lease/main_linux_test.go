@@ -46,10 +46,13 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// run runs lease, and returns what it prints and its exit code.
+// run runs lease, or a command that begins with "env", and returns what it prints and its exit code.
 func run(t *testing.T, store string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
+	if len(args) > 0 && args[0] == "env" {
+		cmd = exec.Command("env", args[1:]...)
+	}
 	cmd.Env = append(os.Environ(), "LEASE_STORE="+store, "LEASE_DURATION=3s")
 	var o, e bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &o, &e
@@ -143,7 +146,11 @@ func TestExitCodes(t *testing.T) {
 		{"bad wait", url, []string{"run", "-wait", "soon", "x", "--", "true"}, 64, "forever"},
 		{"no unit", url, []string{"run", "-duration", "30", "x", "--", "true"}, 64, "such as 30s"},
 		{"a path", "./x.db", []string{"ls"}, 64, "write file:./x.db"},
-		{"short duration", url, []string{"run", "-duration", "1ms", "x", "--", "true"}, 64, "at least 1s"},
+		{"short duration", url, []string{"run", "-duration", "1ms", "x", "--", "true"}, 64, "-duration is 1ms: it must be at least 1s"},
+		{"short variable", url, []string{"env", "LEASE_DURATION=500ms", binary, "bench"}, 64, "LEASE_DURATION is 500ms: it must be at least 1s"},
+		{"bad variable", url, []string{"env", "LEASE_DURATION=soon", binary, "run", "x", "--", "true"}, 64, `LEASE_DURATION is "soon"`},
+		{"a flag instead", url, []string{"env", "LEASE_DURATION=soon", binary, "run", "-duration", "3s", "x/8", "--", "true"}, 0, ""},
+		{"unused variable", url, []string{"env", "LEASE_DURATION=soon", binary, "ls"}, 0, ""},
 		{"no store", "", []string{"ls"}, 64, "LEASE_STORE"},
 		{"unknown store", "gopher://x", []string{"ls"}, 64, "unknown store"},
 		{"password", "", []string{"ls", "-store", "redis://:secret@x"}, 64, "ps shows"},

@@ -37,9 +37,6 @@ func runCommand(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if c.duration < time.Second {
-		return fail(exitUsage, "-duration is %v: it must be at least 1s", c.duration)
-	}
 	path, err := exec.LookPath(rest[0])
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return fail(127, "%v: check its name and PATH", err)
