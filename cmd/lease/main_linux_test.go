@@ -157,6 +157,7 @@ func TestExitCodes(t *testing.T) {
 		{"unreachable", "redis://127.0.0.1:1", []string{"run", "x", "--", "true"}, 69, "check its URL"},
 		{"unreachable, waiting", "redis://127.0.0.1:1", []string{"run", "-wait", "1s", "x", "--", "true"}, 69, "cannot be used: lease: acquire"},
 		{"silent, watched", "postgres://u@" + silent + "/x", []string{"watch", "x"}, 69, "no connection"},
+		{"unreachable etcd", "etcd://127.0.0.1:1", []string{"show", "x"}, 69, "no answer in time"},
 		{"nothing to break", url, []string{"break", "x/7", "-grace", "1s", "-yes"}, 1, "nothing to break"},
 		{"no terminal", url, []string{"break", "x/7", "-grace", "1s"}, 64, "-yes"},
 		{"no folder for a picture", url, []string{"watch", "-o", "/missing/t.svg", "x"}, 1, "-o: "},
@@ -170,8 +171,8 @@ func TestExitCodes(t *testing.T) {
 			if code != c.code {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, stderr)
 			}
-			if !strings.Contains(stderr, c.stderr) || strings.Contains(stderr, "secret") {
-				t.Errorf("stderr %q, want %q in it", stderr, c.stderr)
+			if !strings.Contains(stderr, c.stderr) || strings.Contains(stderr, "secret") || strings.Count(stderr, "\n") > 1 {
+				t.Errorf("stderr %q, want one line with %q", stderr, c.stderr)
 			}
 		})
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -200,6 +201,7 @@ func etcd(ctx context.Context, _, rest string) (Leases, func(), error) {
 		return nil, nil, err
 	}
 	c := etcdlease.ClientConfig(hosts...)
+	c.Logger = zap.NewNop() // it would print each failed request, besides the error
 	if user := os.Getenv("ETCDCTL_USER"); user != "" {
 		var ok bool
 		if c.Username, c.Password, ok = strings.Cut(user, ":"); !ok {
