@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-var errWaited = errors.New("waited for as long as -wait says")
+// errWaited is the cause of a stop after -wait.
+var errWaited = errors.New("waited")
 
 // errSignal is the cause of a stop while lease run waits.
 type errSignal syscall.Signal
@@ -127,8 +129,8 @@ func runCommand(ctx context.Context, c *call) error {
 	} else {
 		ran, err = session.TryRun(ctx, s, f, nil)
 	}
-	if errors.Is(context.Cause(ctx), errWaited) && tries.last() != nil {
-		err = tries.last() // and not that the context has ended
+	if err != nil && errors.Is(context.Cause(ctx), errWaited) && !errors.Is(err, lease.ErrHeldByOther) {
+		err = cmp.Or(tries.last(), fmt.Errorf("no answer within %v (-wait)", &c.wait))
 	}
 	return outcome(ctx, c, store, name, ran, code, err)
 }
