@@ -159,6 +159,7 @@ func TestExitCodes(t *testing.T) {
 		{"silent, watched", "postgres://u@" + silent + "/x", []string{"watch", "x"}, 69, "no connection"},
 		{"unreachable etcd", "etcd://127.0.0.1:1", []string{"show", "x"}, 69, "no answer in time"},
 		{"silent, waiting", "redis://" + silent, []string{"run", "-wait", "200ms", "x", "--", "true"}, 69, "cannot be used: no answer within 200ms (-wait); check"},
+		{"silent, ended", "nats://" + silent, []string{"env", "timeout", "--preserve-status", "1", binary, "run", "x", "--", "true"}, 143, ""},
 		{"nothing to break", url, []string{"break", "x/7", "-grace", "1s", "-yes"}, 1, "nothing to break"},
 		{"no terminal", url, []string{"break", "x/7", "-grace", "1s"}, 64, "-yes"},
 		{"no folder for a picture", url, []string{"watch", "-o", "/missing/t.svg", "x"}, 1, "-o: "},

@@ -47,9 +47,32 @@ func runCommand(ctx context.Context, c *call) error {
 	}
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, passedSignals()...)
-	store, end, err := c.open(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	began, contending := make(chan struct{}), make(chan struct{})
+	go func() { // Before the command runs, a signal ends lease run itself.
+		defer close(contending)
+		for {
+			select {
+			case sig := <-signals:
+				if endsWaiting(sig) {
+					cancel(errSignal(sig.(syscall.Signal)))
+				}
+			case <-began:
+				return
+			}
+		}
+	}()
+	if c.wait > 0 && time.Duration(c.wait) != lease.Infinite {
+		timer := time.AfterFunc(time.Duration(c.wait), func() { cancel(errWaited) })
+		defer timer.Stop()
+		go func() { <-began; timer.Stop() }()
+	}
+	// The last error of a bounded wait is printed at its end.
+	tries := &attempts{print: time.Duration(c.wait) == lease.Infinite && !isTerminal(os.Stderr)}
+	store, end, err := c.openUntil(ctx)
 	if err != nil {
-		return err
+		return outcome(ctx, c, nil, name, tries, false, 0, err)
 	}
 	defer end()
 
@@ -60,8 +83,6 @@ func runCommand(ctx context.Context, c *call) error {
 		default:
 		}
 	}
-	// The last error of a bounded wait is printed at its end.
-	tries := &attempts{print: time.Duration(c.wait) == lease.Infinite && !isTerminal(os.Stderr)}
 	s, err := store.Lease(name, &session.Options{
 		Duration: c.duration, StopWindow: stopWindow(c.duration), Watch: true, Logger: slog.New(slog.DiscardHandler),
 		Trace: &session.Trace{
@@ -79,31 +100,8 @@ func runCommand(ctx context.Context, c *call) error {
 		_ = s.Close(ctx)
 	}()
 
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	began, contending := make(chan struct{}), make(chan struct{})
-	go func() { // Before the command runs, a signal ends lease run itself.
-		defer close(contending)
-		for {
-			select {
-			case sig := <-signals:
-				if endsWaiting(sig) {
-					cancel(errSignal(sig.(syscall.Signal)))
-				}
-			case <-began:
-				return
-			}
-		}
-	}()
-	if c.wait > 0 {
-		if time.Duration(c.wait) != lease.Infinite {
-			timer := time.AfterFunc(time.Duration(c.wait), func() { cancel(errWaited) })
-			defer timer.Stop()
-			go func() { <-began; timer.Stop() }()
-		}
-		if isTerminal(os.Stderr) {
-			go tellWait(store, name, tries, began)
-		}
+	if c.wait > 0 && isTerminal(os.Stderr) {
+		go tellWait(store, name, tries, began)
 	}
 
 	code := 0
@@ -129,14 +127,32 @@ func runCommand(ctx context.Context, c *call) error {
 	} else {
 		ran, err = session.TryRun(ctx, s, f, nil)
 	}
-	if err != nil && errors.Is(context.Cause(ctx), errWaited) && !errors.Is(err, lease.ErrHeldByOther) {
-		err = cmp.Or(tries.last(), fmt.Errorf("no answer within %v (-wait)", &c.wait))
+	return outcome(ctx, c, store, name, tries, ran, code, err)
+}
+
+// openUntil is open until ctx ends. Not every store stops to open then.
+func (c *call) openUntil(ctx context.Context) (open.Leases, func(), error) {
+	var store open.Leases
+	var end func()
+	var err error
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		store, end, err = c.open(ctx)
+	}()
+	select {
+	case <-opened:
+		return store, end, err
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
 	}
-	return outcome(ctx, c, store, name, ran, code, err)
 }
 
 // outcome says how lease run ends.
-func outcome(ctx context.Context, c *call, store open.Leases, name string, ran bool, code int, err error) error {
+func outcome(ctx context.Context, c *call, store open.Leases, name string, tries *attempts, ran bool, code int, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errWaited) && !errors.Is(err, lease.ErrHeldByOther) {
+		err = cmp.Or(tries.last(), fmt.Errorf("no answer within %v (-wait)", &c.wait))
+	}
 	var sig errSignal
 	var start *failure
 	switch {
