@@ -38,14 +38,15 @@ const (
 
 // A failure is an error with an exit code. An empty text prints nothing.
 type failure struct {
-	code int
-	text string
+	code      int
+	text      string
+	permanent bool
 }
 
 func (f *failure) Error() string { return f.text }
 
 func fail(code int, format string, args ...any) error {
-	return &failure{code, fmt.Sprintf(format, args...)}
+	return &failure{code, fmt.Sprintf(format, args...), true}
 }
 
 // A command is one row of the table from which the usage and the completion are made.
@@ -235,9 +236,7 @@ func (c *call) open(ctx context.Context) (open.Leases, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	s, end, err := open.Store(ctx, c.store)
-	if u := (*open.URLError)(nil); errors.As(err, &u) {
-		return nil, nil, fail(exitUsage, "%v", err)
-	} else if err != nil {
+	if err != nil {
 		return nil, nil, c.unreachable(err)
 	}
 	return s, end, nil
@@ -254,17 +253,17 @@ func (c *call) one(what string) (string, error) {
 	return c.args[0], nil
 }
 
-// unreachable is the failure of a request to the store. A bad argument is a failure of usage.
+// unreachable is the failure of a request to the store. A bad argument or URL is a failure of usage.
 func (c *call) unreachable(err error) error {
-	var field *lease.FieldError
-	if errors.As(err, &field) {
+	if errors.As(err, new(*lease.FieldError)) || errors.As(err, new(*open.URLError)) {
 		return fail(exitUsage, "%v", err)
 	}
 	check := "its URL, its server and the credentials"
 	if strings.HasPrefix(c.store, "file:") {
 		check = "its file and its folder"
 	}
-	return fail(exitUnavailable, "the store cannot be used: %s; check %s", oneLine(err), check)
+	text := fmt.Sprintf("the store cannot be used: %s; check %s", oneLine(err), check)
+	return &failure{exitUnavailable, text, errors.As(err, new(*lease.PermanentError))}
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
@@ -340,7 +339,7 @@ func do(args []string) int {
 		usage(os.Stdout)
 		return 0
 	case !errors.As(err, &f):
-		f = &failure{1, oneLine(err)}
+		f = &failure{code: 1, text: oneLine(err)}
 	}
 	if f.text != "" {
 		fmt.Fprintln(os.Stderr, "lease: "+f.text)

@@ -182,23 +182,25 @@ func TestExitCodes(t *testing.T) {
 
 // Without a terminal, lease run -wait forever says why it cannot acquire the lease.
 func TestWaitForeverSaysWhy(t *testing.T) {
-	cmd := exec.Command(binary, "run", "-wait", "forever", "x", "--", "true")
-	cmd.Env = append(os.Environ(), "LEASE_STORE=redis://127.0.0.1:1")
-	stderr, err := cmd.StderrPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _ := bufio.NewReader(stderr).ReadString('\n')
-	if !strings.HasPrefix(line, "lease: still waiting: ") || !strings.Contains(line, "connection refused") {
-		t.Errorf("it says %q", line)
-	}
-	_ = cmd.Process.Signal(syscall.SIGTERM)
-	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 143 {
-		t.Errorf("exit code %d", code)
+	for store, want := range map[string]string{"redis": "connection refused", "nats": "no servers available"} {
+		cmd := exec.Command(binary, "run", "-wait", "forever", "x", "--", "true")
+		cmd.Env = append(os.Environ(), "LEASE_STORE="+store+"://127.0.0.1:1")
+		stderr, err := cmd.StderrPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, _ := bufio.NewReader(stderr).ReadString('\n')
+		if !strings.HasPrefix(line, "lease: still waiting: ") || !strings.Contains(line, want) {
+			t.Errorf("it says %q", line)
+		}
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != 143 {
+			t.Errorf("exit code %d", code)
+		}
 	}
 }
 

@@ -69,8 +69,8 @@ func runCommand(ctx context.Context, c *call) error {
 		go func() { <-began; timer.Stop() }()
 	}
 	// The last error of a bounded wait is printed at its end.
-	tries := &attempts{print: time.Duration(c.wait) == lease.Infinite && !isTerminal(os.Stderr)}
-	store, end, err := c.openUntil(ctx)
+	tries := &attempts{print: time.Duration(c.wait) == lease.Infinite, terminal: c.wait > 0 && isTerminal(os.Stderr)}
+	store, end, err := c.openUntil(ctx, tries)
 	if err != nil {
 		return outcome(ctx, c, nil, name, tries, false, 0, err)
 	}
@@ -100,7 +100,7 @@ func runCommand(ctx context.Context, c *call) error {
 		_ = s.Close(ctx)
 	}()
 
-	if c.wait > 0 && isTerminal(os.Stderr) {
+	if tries.terminal {
 		go tellWait(store, name, tries, began)
 	}
 
@@ -130,15 +130,23 @@ func runCommand(ctx context.Context, c *call) error {
 	return outcome(ctx, c, store, name, tries, ran, code, err)
 }
 
-// openUntil is open until ctx ends. Not every store stops to open then.
-func (c *call) openUntil(ctx context.Context) (open.Leases, func(), error) {
+// openUntil opens the store. With -wait, it tries again until ctx ends. Not every store stops to open then.
+func (c *call) openUntil(ctx context.Context, tries *attempts) (open.Leases, func(), error) {
 	var store open.Leases
 	var end func()
 	var err error
 	opened := make(chan struct{})
 	go func() {
 		defer close(opened)
-		store, end, err = c.open(ctx)
+		for {
+			var f *failure
+			store, end, err = c.open(ctx)
+			if !errors.As(err, &f) || f.permanent || c.wait == 0 || ctx.Err() != nil {
+				return
+			}
+			tries.note(session.AcquireInfo{Err: err})
+			time.Sleep(time.Second)
+		}
 	}()
 	select {
 	case <-opened:
@@ -190,7 +198,8 @@ func held(name string, res lease.Result) string {
 
 // attempts keeps the result of the last attempt to acquire the lease.
 type attempts struct {
-	print bool // the 1st, 2nd, 4th, 8th and so on of a series of errors
+	print    bool // the 1st, 2nd, 4th, 8th and so on of a series of errors
+	terminal bool // print each error over the last one
 
 	mu       sync.Mutex
 	err      error // of the last one; nil if another has the lease
@@ -205,7 +214,9 @@ func (a *attempts) note(i session.AcquireInfo) {
 	}
 	if a.err = i.Err; i.Err == nil {
 		a.failures = 0
-	} else if a.failures++; a.print && a.failures&(a.failures-1) == 0 { // a power of two
+	} else if a.failures++; a.terminal {
+		fmt.Fprintf(os.Stderr, "\r\x1b[Kwaiting: %s", printable(oneLine(i.Err)))
+	} else if a.print && a.failures&(a.failures-1) == 0 { // a power of two
 		fmt.Fprintf(os.Stderr, "lease: still waiting: %s\n", oneLine(i.Err))
 	}
 }
@@ -216,7 +227,7 @@ func (a *attempts) last() error {
 	return a.err
 }
 
-// tellWait writes to a terminal whom or what lease run waits for.
+// tellWait writes to a terminal which holder lease run waits for.
 func tellWait(store open.Leases, name string, tries *attempts, began <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -227,14 +238,12 @@ func tellWait(store open.Leases, name string, tries *attempts, began <-chan stru
 			return
 		case <-tick.C:
 		}
-		text := ""
-		if err := tries.last(); err != nil {
-			text = oneLine(err)
-		} else {
-			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-			text = holderOf(ctx, store, name)
-			cancel()
+		if tries.last() != nil {
+			continue
 		}
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		text := holderOf(ctx, store, name)
+		cancel()
 		select {
 		case <-began:
 		default:

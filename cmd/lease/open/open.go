@@ -213,7 +213,7 @@ func etcd(ctx context.Context, _, rest string) (Leases, func(), error) {
 	}
 	if tls.TrustedCAFile != "" || tls.CertFile != "" {
 		if c.TLS, err = tls.ClientConfig(); err != nil {
-			return nil, nil, err
+			return nil, nil, lease.Permanent(err)
 		}
 	}
 	client, err := clientv3.New(c)
@@ -278,11 +278,11 @@ func kube(_ context.Context, _, namespace string) (Leases, func(), error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, lease.Permanent(err)
 	}
 	client, err := coordinationclient.NewForConfig(kubelease.ClientConfig(config))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, lease.Permanent(err)
 	}
 	s, err := kubelease.New(client, namespace, nil)
 	if err != nil {
@@ -311,7 +311,7 @@ func azure(_ context.Context, _, rest string) (Leases, func(), error) {
 		}
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, lease.Permanent(err)
 	}
 	s, err := azlease.New(client, nil)
 	if err != nil {
