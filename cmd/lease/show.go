@@ -174,6 +174,10 @@ func show(ctx context.Context, c *call) error {
 	if err != nil {
 		return c.unreachable(err)
 	}
+	r, azure := res.Record, strings.HasPrefix(c.store, "azblob:") // Azure does not name an earlier holder
+	if !c.json && !azure && r == (lease.Record{Epoch: r.Epoch}) {
+		fmt.Fprintf(os.Stderr, "no record says that %q was ever held\n", name)
+	}
 	return output(c, []row{newRow(name, res.Record, res.Now)})
 }
 

@@ -29,6 +29,11 @@ func TestStores(t *testing.T) {
 			if all := rows(t, shown); code != 0 || len(all) != 1 || all[0].State != "leased" || all[0].Token != token {
 				t.Fatalf("run: %d, %q %s", code, out, stderr)
 			}
+			for name, never := range map[string]bool{"s/a": false, "never": scheme != "azblob"} {
+				if _, stderr, code := run(t, store, "show", name); code != 0 || strings.Contains(stderr, "was ever held") != never {
+					t.Errorf("show %s: %d, %s", name, code, stderr)
+				}
+			}
 			file := filepath.Join(t.TempDir(), "beats")
 			holder := start(t, store, append([]string{"run", "-duration", duration, "s/b", "--"}, heartbeat(file)...)...)
 			eventually(t, "the command runs", 10*time.Second, func() bool { return exists(file) })
