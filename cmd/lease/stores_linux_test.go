@@ -44,7 +44,7 @@ func TestStores(t *testing.T) {
 			if _, stderr, code = run(t, store, "run", "-duration", duration, "s/b", "--", "true"); code != 75 {
 				t.Errorf("a second holder: %d, %s", code, stderr)
 			}
-			if out, stderr, code = run(t, store, "break", "s/b", "-grace", "1s", "-yes"); code != 0 || !strings.Contains(out, "is free in") {
+			if out, stderr, code = run(t, store, "break", "s/b", "-grace", "5s", "-yes"); code != 0 || !strings.Contains(out, "is free in") {
 				t.Errorf("break: %d, %s %s", code, out, stderr)
 			}
 			if _, stderr, code = run(t, store, "run", "-duration", duration, "-wait", "1m", "s/b", "--", "true"); code != 0 {
