@@ -39,13 +39,15 @@ type Follower struct {
 }
 
 var (
-	errSilent = errors.New("the authority has not answered in time")
+	// ErrSilent is the error of a request that has not returned in time. It does not match
+	// context.DeadlineExceeded, which stands for the deadline of the caller.
+	ErrSilent = errors.New("the authority has not answered in time")
 
 	// ErrNoTime is the Err of a Look if the authority has returned no record with its time.
 	ErrNoTime = errors.New("the authority has returned no time")
 )
 
-// mostAsking is the most outstanding Looks of an owner, and requested watches that have not begun.
+// mostAsking is the most outstanding requests that use the same Count.
 const mostAsking = 16
 
 // Watch begins a watch if there is none and the authority is a lease.Watcher, and reports whether there is
@@ -55,7 +57,7 @@ func (f *Follower) Watch(ctx context.Context) bool {
 	if ok && f.changed == nil && !f.lost {
 		watching, stop := context.WithCancel(ctx)
 		f.stop = stop
-		f.changed, _ = ask(ctx, f, f.Watches, func(context.Context) (<-chan struct{}, error) { return w.Watch(watching, f.Name) })
+		f.changed, _ = Ask(ctx, f.Clock, f.Timeout, f.Tasks, f.Watches, func(context.Context) (<-chan struct{}, error) { return w.Watch(watching, f.Name) })
 		if f.changed == nil {
 			f.Unwatch()
 		}
@@ -74,18 +76,10 @@ func (f *Follower) Unwatch() {
 
 // Look reads the record. It returns false if the authority does not return one.
 func (f *Follower) Look(ctx context.Context) (res lease.Result, known bool) {
-	type answer struct {
-		res lease.Result
-		err error
-	}
-	got, in := ask(ctx, f, f.Looks, func(ctx context.Context) (answer, error) {
-		res, err := lease.Inspect(ctx, f.Authority, f.Name)
-		return answer{res, err}, nil
+	res, f.Err = Ask(ctx, f.Clock, f.Timeout, f.Tasks, f.Looks, func(ctx context.Context) (lease.Result, error) {
+		return lease.Inspect(ctx, f.Authority, f.Name)
 	})
-	switch res, f.Err = got.res, got.err; {
-	case !in:
-		f.Err = errSilent
-	case f.Err == nil && res.Now.IsZero():
+	if f.Err == nil && res.Now.IsZero() {
 		f.Err = ErrNoTime
 	}
 	known = f.Err == nil
@@ -139,10 +133,23 @@ func (f *Follower) note(open bool) {
 	}
 }
 
-// ask returns the answer of do, or false if do returns an error, takes longer than Timeout, or ctx is done
-// first. It returns when the context of do is done, even if do ignores it.
-func ask[T any](ctx context.Context, f *Follower, running *tasks.Count, do func(context.Context) (T, error)) (answer T, known bool) {
-	ctx, cancel := timing.WithTimeout(ctx, f.Clock, f.Timeout)
+// Ask returns the results of do. It returns ErrSilent if do takes longer than limit, even if do ignores its
+// context, or if too many requests that running counts are outstanding.
+func Ask[T any](ctx context.Context, c lease.Clock, limit time.Duration, g *tasks.Group, running *tasks.Count, do func(context.Context) (T, error)) (T, error) {
+	type answer struct {
+		res T
+		err error
+	}
+	limited, cancel := timing.WithTimeout(ctx, c, limit)
 	defer cancel()
-	return tasks.Ask(ctx, f.Tasks, running, mostAsking, do)
+	got, in := tasks.Ask(limited, g, running, mostAsking, func(ctx context.Context) (answer, error) {
+		res, err := do(ctx)
+		return answer{res, err}, nil
+	})
+	if !in || got.err != nil && limited.Err() != nil {
+		if got.err = ctx.Err(); got.err == nil {
+			got.err = ErrSilent
+		}
+	}
+	return got.res, got.err
 }
