@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/internal/numbered"
+	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/internal/timing"
 	"github.com/fencedlease/lease/session"
 )
@@ -21,7 +23,9 @@ type run struct {
 	random   lease.ID        // from which me.id follows
 	waiting  *numbered.Lease // the place in the queue; nil if the call has not queued up
 	freeFor  map[int]int     // for how many lists a slot has been free
-	watches  watches         // of the slots, while this call is the first waiter
+	tasks    tasks.Group     // requests that have not returned
+	requests tasks.Count     // lists and breaks
+	watches  watches         // while this call waits
 	bad      time.Time       // since when all attempts have failed with permanent errors; zero if they have not
 	last     error           // of the last look
 	failures int             // of looks in a row
@@ -41,9 +45,7 @@ func (r *run) look(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
-	listCtx, cancel := timing.WithTimeout(ctx, r.o.Session.Clock, r.o.Session.Duration)
-	defer cancel()
-	l, err := r.list(listCtx)
+	l, err := ask(ctx, r.o, &r.tasks, &r.requests, r.list)
 	if err != nil {
 		return false, err
 	}
@@ -55,7 +57,7 @@ func (r *run) look(ctx context.Context) (done bool, err error) {
 		r.me.ticket++
 	}
 	s := r.decide(r.me, l.waiters, l.locked, n, r.overdue(l.locked, n))
-	if err := r.breakAll(listCtx, s.breaks); err != nil {
+	if _, err := ask(ctx, r.o, &r.tasks, &r.requests, func(ctx context.Context) (any, error) { return nil, r.breakAll(ctx, s.breaks) }); err != nil {
 		return false, err
 	}
 	if s.take >= 0 {
@@ -65,11 +67,24 @@ func (r *run) look(ctx context.Context) (done bool, err error) {
 		}
 	}
 	if w, ok := r.authority.(lease.Watcher); ok && s.rank == 0 {
-		r.watches.begin(ctx, w, r.prefix, n)
+		r.watches.begin(ctx, w, r.o, &r.tasks, r.toWatch(n))
 	} else {
 		r.watches.end()
 	}
 	return false, r.queue(ctx)
+}
+
+// ask returns the results of a request that may never return.
+func ask[T any](ctx context.Context, o *Options, g *tasks.Group, running *tasks.Count, do func(context.Context) (T, error)) (T, error) {
+	return follow.Ask(ctx, o.Session.Clock, o.Session.RequestTimeout, g, running, do)
+}
+
+// toWatch returns the names of all slots.
+func (r *run) toWatch(n int) (names []string) {
+	for i := range n {
+		names = append(names, slotName(r.prefix, i))
+	}
+	return names
 }
 
 // overdue returns how many of the waiters ahead have let free slots pass.

@@ -13,11 +13,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
@@ -34,10 +36,12 @@ type house struct {
 	most   int // most functions with a live context at a time
 	locked int // most slots that were locked at the authority at a time
 	grants map[string]int
+	ended  map[int]time.Time // when each slot became free
+	gap    time.Duration     // the longest time that a slot was free
 }
 
 func newHouse(t testing.TB) *house {
-	return &house{t: t, store: memory.New(nil), decide: decide, alive: map[*context.Context]string{}, grants: map[string]int{}}
+	return &house{t: t, store: memory.New(nil), decide: decide, alive: map[*context.Context]string{}, grants: map[string]int{}, ended: map[int]time.Time{}}
 }
 
 func (h *house) slots(a lease.Authority, name string, n, priority int) *Slots {
@@ -56,6 +60,10 @@ func (h *house) work(name string, d time.Duration) func(context.Context, lease.T
 		h.mu.Lock()
 		h.grants[name]++
 		h.alive[&ctx] = name
+		slot, _ := Number(ctx)
+		if ended, ok := h.ended[slot]; ok {
+			h.gap = max(h.gap, time.Since(ended))
+		}
 		live := 0
 		for c := range h.alive {
 			if (*c).Err() == nil {
@@ -68,6 +76,7 @@ func (h *house) work(name string, d time.Duration) func(context.Context, lease.T
 		defer func() {
 			h.mu.Lock()
 			delete(h.alive, &ctx)
+			h.ended[slot] = time.Now()
 			h.mu.Unlock()
 		}()
 		select {
@@ -500,15 +509,55 @@ func TestRunWhileTheStoreFails(t *testing.T) {
 	})
 }
 
-// A failing authority cannot list.
+// A failing authority cannot list. If err is nil, it does not answer.
 type failing struct {
 	lease.Authority
 	lease.Lister
 	err error
 }
 
-func (f failing) List(context.Context, string) iter.Seq2[lease.Entry, error] {
-	return func(yield func(lease.Entry, error) bool) { yield(lease.Entry{}, f.err) }
+func (f failing) List(ctx context.Context, _ string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		if f.err == nil {
+			<-ctx.Done()
+			f.err = ctx.Err()
+		}
+		yield(lease.Entry{}, f.err)
+	}
+}
+
+// Calls of Watch do not return. The waiter polls, and only a few calls are outstanding.
+func TestWatchHangs(t *testing.T) {
+	work := time.Duration(rand.Int64N(int64(time.Hour)))
+	synctest.Test(t, func(t *testing.T) {
+		h, resumed, calls := newHouse(t), make(chan struct{}), atomic.Int32{}
+		s := h.slots(leasefault.Lossy(h.store.Authority(), func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
+			calls.Add(1)
+			<-resumed
+			return watch(ctx)
+		}), "a", 1, 0)
+		go s.Run(t.Context(), h.work("a", work))
+		synctest.Wait()
+		if err := s.Run(t.Context(), h.work("a", 0)); err != nil || h.gap > s.o.Interval || calls.Load() > 16 {
+			t.Errorf("free for %v after %v of work, %d calls: %v", h.gap, work, calls.Load(), err)
+		}
+		close(resumed)
+	})
+}
+
+// A list that does not return is given up after RequestTimeout. The error does not match
+// context.DeadlineExceeded, because the caller has set no deadline.
+func TestListHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		a := h.store.Authority()
+		s := h.slots(failing{a, a.(lease.Lister), nil}, "a", 1, 0)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(s.o.Session.RequestTimeout+1, cancel)
+		if err := s.Run(ctx, h.work("a", 0)); !errors.Is(err, follow.ErrSilent) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // The longest prefix that New accepts leaves room for the names of the slots and of the queue.

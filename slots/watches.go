@@ -2,37 +2,53 @@ package slots
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// The first waiter watches all slots. The watches go on from one list to the next.
+// The watches of a waiter go on from one list to the next.
 type watches struct {
-	n       int           // of the slots that are watched; 0 if there is no watch
-	changed chan struct{} // signals that a slot has changed
-	lost    atomic.Bool   // a watch has ended by itself, or has not begun
-	stop    context.CancelFunc
-	all     sync.WaitGroup
+	requests tasks.Count   // calls of Watch
+	names    []string      // of the leases that are watched; empty if there is no watch
+	changed  chan struct{} // signals that a lease has changed
+	lost     atomic.Bool   // a watch has ended by itself, or has not begun
+	stop     context.CancelFunc
+	all      sync.WaitGroup
 }
 
-// begin watches n slots, unless it does so already. If a watch was lost, all begin again.
-func (ws *watches) begin(ctx context.Context, w lease.Watcher, prefix string, n int) {
-	if ws.n == n && !ws.lost.Load() {
+// begin watches the leases with the names, and no others. If a watch was lost, all begin again. It does not
+// wait for the authority.
+func (ws *watches) begin(ctx context.Context, w lease.Watcher, o *Options, g *tasks.Group, names []string) {
+	if slices.Equal(ws.names, names) && !ws.lost.Load() {
 		return
 	}
 	ws.end()
 	ctx, ws.stop = context.WithCancel(ctx)
-	ws.n = n
+	ws.names = names
 	ws.lost.Store(false)
-	for i := range n {
-		signals, err := w.Watch(ctx, slotName(prefix, i))
-		if err != nil {
-			ws.lost.Store(true)
-			return
+	ws.all.Go(func() {
+		for _, name := range names {
+			signals, err := ask(ctx, o, g, &ws.requests, func(context.Context) (<-chan struct{}, error) {
+				return w.Watch(ctx, name)
+			})
+			if err != nil {
+				ws.lost.Store(true)
+				return
+			}
+			ws.all.Go(func() { ws.forward(ctx, signals) })
 		}
-		ws.all.Go(func() { ws.forward(ctx, signals) })
+		ws.signal() // a lease may have changed between the list and the watches
+	})
+}
+
+func (ws *watches) signal() {
+	select {
+	case ws.changed <- struct{}{}:
+	default: // a signal waits already
 	}
 }
 
@@ -44,10 +60,7 @@ func (ws *watches) forward(ctx context.Context, signals <-chan struct{}) {
 				ws.lost.Store(true)
 				return
 			}
-			select {
-			case ws.changed <- struct{}{}:
-			default: // a signal waits already
-			}
+			ws.signal()
 		case <-ctx.Done():
 			return
 		}
@@ -63,9 +76,9 @@ func (ws *watches) drain() {
 }
 
 func (ws *watches) end() {
-	if ws.n > 0 {
+	if ws.names != nil {
 		ws.stop()
 		ws.all.Wait()
-		ws.n = 0
+		ws.names = nil
 	}
 }
