@@ -130,15 +130,13 @@ func checkN(field string, n int) error {
 }
 
 // SetN changes the number of slots of this process. Every process must be told, and until then the
-// largest number counts. SetN breaks the leases of surplus slots, with the grace of the Options. If that
-// fails, it returns the error, and the calls of Run that wait try again.
+// largest number counts. SetN lists the slots and breaks the leases of surplus ones, with the grace of the
+// Options. If that fails, it returns the error. The calls of Run that wait try again, as does the next SetN.
 func (s *Slots) SetN(ctx context.Context, n int) error {
 	if err := checkN("SetN.n", n); err != nil {
 		return err
 	}
-	if old := int(s.n.Swap(int64(n))); n >= old {
-		return nil
-	}
+	s.n.Store(int64(n))
 	l, err := s.list(ctx)
 	if err != nil {
 		return err

@@ -383,7 +383,8 @@ func TestSetN(t *testing.T) {
 		h := newHouse(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		s := h.slots(h.store.Authority(), "all", 1, 0)
+		failing := leasefault.First(2, lease.ActionBreak, leasefault.FailRequest)
+		s := h.slots(leasefault.Script(h.store.Authority(), failing), "all", 1, 0)
 		for i := range 4 {
 			running.Go(func() { _ = s.Run(ctx, h.work(fmt.Sprint(i), time.Hour)) })
 		}
@@ -395,6 +396,9 @@ func TestSetN(t *testing.T) {
 			if got := len(strings.Fields(h.working())); got != n {
 				t.Errorf("%d work, want %d", got, n)
 			}
+		}
+		if err := s.SetN(ctx, 2); err == nil {
+			t.Error("SetN returns nil, and its breaks have failed")
 		}
 		if err := s.SetN(ctx, 2); err != nil {
 			t.Fatal(err)
