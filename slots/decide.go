@@ -11,6 +11,7 @@ type waiter struct {
 	id       string
 	priority int
 	ticket   uint64 // higher than those of all waiters that it saw when it came
+	number   int    // of its lease in the queue
 }
 
 // A holder is a call of Run that has a slot.
@@ -22,9 +23,10 @@ type holder struct {
 
 // A step is what a waiter should do after a list.
 type step struct {
-	rank   int   // number of waiters that come first
-	take   int   // the slot to acquire, or -1
-	breaks []int // slots to break
+	rank   int    // number of waiters that come first
+	ahead  waiter // the last of them
+	take   int    // the slot to acquire, or -1
+	breaks []int  // slots to break
 }
 
 // decide returns the next step of the waiter me. All waiters that see the same list agree: each takes
@@ -38,7 +40,9 @@ func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) 
 	}
 	for _, w := range waiters {
 		if w.id != me.id && !has[w.id] && before(w, me) {
-			s.rank++
+			if s.rank++; s.rank == 1 || before(s.ahead, w) {
+				s.ahead = w
+			}
 		}
 	}
 	var free, held []int

@@ -35,7 +35,8 @@ func TestDecide(t *testing.T) {
 		{"foreign holders stay", high, nil, map[int]holder{0: {foreign: true}}, 1, 0, "{0 -1 []}"},
 		{"fewer slots", me, nil, map[int]holder{0: h(0), 2: h(0), 3: breaking}, 2, 0, "{0 1 [2]}"},
 	} {
-		if got := fmt.Sprint(decide(c.me, c.waiters, c.locked, c.n, c.overdue)); got != c.want {
+		s := decide(c.me, c.waiters, c.locked, c.n, c.overdue)
+		if got := fmt.Sprintf("{%d %d %v}", s.rank, s.take, s.breaks); got != c.want || s.rank > 0 && s.ahead.id != ahead.id {
 			t.Errorf("%s: got %s, want %s", c.text, got, c.want)
 		}
 	}
@@ -49,12 +50,12 @@ func TestDecideTogether(t *testing.T) {
 		locked := map[int]holder{}
 		for i := range n + 2 {
 			if rapid.Bool().Draw(t, "locked") {
-				locked[i] = holder{waiter{fmt.Sprint("h", i), rapid.IntRange(0, 2).Draw(t, "priority"), 1}, rapid.Bool().Draw(t, "breaking"), false}
+				locked[i] = holder{waiter{fmt.Sprint("h", i), rapid.IntRange(0, 2).Draw(t, "priority"), 1, i}, rapid.Bool().Draw(t, "breaking"), false}
 			}
 		}
 		var waiters []waiter
 		for i := range rapid.IntRange(1, 8).Draw(t, "waiters") {
-			waiters = append(waiters, waiter{fmt.Sprint("w", i), rapid.IntRange(0, 2).Draw(t, "priority"), rapid.Uint64Range(0, 3).Draw(t, "ticket")})
+			waiters = append(waiters, waiter{fmt.Sprint("w", i), rapid.IntRange(0, 2).Draw(t, "priority"), rapid.Uint64Range(0, 3).Draw(t, "ticket"), i})
 		}
 		taken, broken, free := map[int]bool{}, map[int]bool{}, n
 		for i := range n {

@@ -52,7 +52,8 @@ func (s *Slots) list(ctx context.Context) (listing, error) {
 		case err == nil && !e.Record.State.Locked():
 		case kind == "slots" && bad == nil && i >= 0:
 			l.locked[i] = holder{waiter: w, breaking: e.Record.State == lease.Breaking, foreign: err != nil || !ok}
-		case kind == "waiting" && err == nil && ok:
+		case kind == "waiting" && bad == nil && err == nil && ok:
+			w.number = i
 			l.waiters = append(l.waiters, w)
 		}
 	}

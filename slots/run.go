@@ -66,10 +66,8 @@ func (r *run) look(ctx context.Context) (done bool, err error) {
 			return done, err
 		}
 	}
-	if w, ok := r.authority.(lease.Watcher); ok && s.rank == 0 {
-		r.watches.begin(ctx, w, r.o, &r.tasks, r.toWatch(n))
-	} else {
-		r.watches.end()
+	if w, ok := r.authority.(lease.Watcher); ok {
+		r.watches.begin(ctx, w, r.o, &r.tasks, r.toWatch(s, n))
 	}
 	return false, r.queue(ctx)
 }
@@ -79,8 +77,12 @@ func ask[T any](ctx context.Context, o *Options, g *tasks.Group, running *tasks.
 	return follow.Ask(ctx, o.Session.Clock, o.Session.RequestTimeout, g, running, do)
 }
 
-// toWatch returns the names of all slots.
-func (r *run) toWatch(n int) (names []string) {
+// toWatch returns the names of all slots for the first waiter, and for any other that of the waiter ahead of
+// it, which leaves the queue when it has a slot.
+func (r *run) toWatch(s step, n int) (names []string) {
+	if s.rank > 0 {
+		return []string{waiterName(r.prefix, s.ahead.number)}
+	}
 	for i := range n {
 		names = append(names, slotName(r.prefix, i))
 	}

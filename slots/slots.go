@@ -24,8 +24,8 @@ type Options struct {
 	// 0.
 	Priority int
 
-	// Interval is the time between two lists while Run waits. The first waiter also watches the slots
-	// if the authority is a [lease.Watcher]. Default: Session.Duration/12.
+	// Interval is the time between two lists while Run waits. If the authority is a [lease.Watcher], the
+	// first waiter also watches the slots, and each other one the waiter ahead. Default: Session.Duration/12.
 	Interval time.Duration
 
 	// Grace is how long a holder that must leave its slot may take to stop. It is at least the time that
