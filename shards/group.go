@@ -13,7 +13,9 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/internal/numbered"
+	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/internal/timing"
 	"github.com/fencedlease/lease/session"
 )
@@ -169,6 +171,8 @@ type run struct {
 	permits   chan struct{} // full while acquiresAtOnce acquires are running; used by all goroutines
 	works     sync.WaitGroup
 
+	tasks    tasks.Group // lists that have not returned
+	lists    tasks.Count
 	asking   chan asked // the answer to a call of source that has not returned; nil if there is none
 	interval time.Duration
 	order    uint64 // of the shard that was acquired last
@@ -263,13 +267,12 @@ func (r *run) look(ctx context.Context, first bool) {
 		}
 	}
 	began := r.clock.Now()
-	listCtx, cancel := timing.WithTimeout(ctx, r.clock, r.o.Session.Duration)
-	seen, err := r.list(listCtx, func(name string, err error) {
-		r.reportFailed(name, err, r.fail(name, r.o.Interval))
-	})
-	cancel()
+	seen, err := follow.Ask(ctx, r.clock, r.o.Session.Duration, &r.tasks, &r.lists, r.list)
 	if ctx.Err() != nil {
 		return
+	}
+	for name, err := range seen.bad {
+		r.reportFailed(name, err, r.fail(name, r.o.Interval))
 	}
 	r.mu.Lock()
 	r.view.Err = errors.Join(asked, err)

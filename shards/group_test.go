@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
@@ -217,6 +218,9 @@ func TestSilentStore(t *testing.T) {
 				p.cut.Store(true)
 			}
 			time.Sleep(silence)
+			if err := c.procs[0].group.View().Err; silence > duration && !errors.Is(err, follow.ErrSilent) {
+				t.Errorf("the View has %v", err)
+			}
 			for _, p := range c.procs {
 				p.cut.Store(false)
 			}

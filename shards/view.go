@@ -95,6 +95,7 @@ func cutNumber(s, sep string) (rest string, n uint64, ok bool) {
 type listing struct {
 	members []Member
 	shards  map[string]listed // the leases of shards that are locked, or whose record is not valid
+	bad     map[string]error  // why the record of a shard is not valid
 }
 
 type listed struct {
@@ -103,9 +104,9 @@ type listed struct {
 	foreign bool // the lease is locked, and not by a process of the group
 }
 
-// read reads a list. An error of one entry is passed to bad, and that shard counts as foreign.
-func read(list iter.Seq2[lease.Entry, error], prefix string, bad func(name string, err error)) (l listing, err error) {
-	l.shards = map[string]listed{}
+// read reads a list. A shard whose record is not valid counts as foreign.
+func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err error) {
+	l.shards, l.bad = map[string]listed{}, map[string]error{}
 	for e, err := range list {
 		if err != nil && e.Name == "" {
 			return listing{}, err
@@ -114,7 +115,7 @@ func read(list iter.Seq2[lease.Entry, error], prefix string, bad func(name strin
 		kind, name, _ := strings.Cut(rest, "/")
 		switch {
 		case kind == "shards" && err != nil:
-			bad(name, err)
+			l.bad[name] = err
 			l.shards[name] = listed{Shard: Shard{Name: name}, foreign: true}
 		case err != nil || !e.Record.State.Locked():
 		case kind == "members":
@@ -159,6 +160,6 @@ func (g *Group) View() View {
 	return v
 }
 
-func (g *Group) list(ctx context.Context, bad func(name string, err error)) (listing, error) {
-	return read(g.lister.List(ctx, g.prefix), g.prefix, bad)
+func (g *Group) list(ctx context.Context) (listing, error) {
+	return read(g.lister.List(ctx, g.prefix), g.prefix)
 }
