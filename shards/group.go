@@ -147,7 +147,6 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 	for first := true; ctx.Err() == nil; first = false {
 		began := r.clock.Now()
 		r.look(ctx, first)
-		r.adapt(r.clock.Now().Sub(began))
 		pause := r.interval - r.clock.Now().Sub(began)
 		if first { // spread processes that start together
 			pause = random.Shorten(g.o.Interval, 1)
@@ -268,6 +267,7 @@ func (r *run) look(ctx context.Context, first bool) {
 	}
 	began := r.clock.Now()
 	seen, err := follow.Ask(ctx, r.clock, r.o.Session.Duration, &r.tasks, &r.lists, r.list)
+	r.adapt(r.clock.Now().Sub(began))
 	if ctx.Err() != nil {
 		return
 	}
