@@ -238,8 +238,8 @@ func (r *run) ask(ctx context.Context) error {
 	for _, name := range a.names {
 		if err := lease.CheckName(shardName(r.prefix, name)); err == nil {
 			names[name] = true
-		} else if r.fail(name, r.o.Interval) == 1 {
-			r.reportFailed(name, err, 1)
+		} else {
+			r.reportFailed(name, err, r.fail(name, r.o.Interval))
 		}
 	}
 	r.mu.Lock()

@@ -22,8 +22,8 @@ type Trace struct {
 	// The work can still be running.
 	Lost func(name string, tok lease.Token, err error)
 
-	// Failed is called for each error: of the work, of a lease that cannot be acquired, and, without a
-	// name, of a list and of the function names.
+	// Failed is called for each error: of the work, of a name that is not valid, of a lease that cannot be
+	// acquired, and, without a name, of a list and of the function names.
 	Failed func(name string, err error)
 
 	// Broke is called when this process has broken the lease of a shard, because the process with the
