@@ -197,6 +197,7 @@ type surplus struct {
 type avoided struct {
 	until time.Time
 	count int // of failures in a row
+	err   error
 }
 
 // adapt makes the interval longer if a list takes more than a twentieth of it.
@@ -239,7 +240,7 @@ func (r *run) ask(ctx context.Context) error {
 		if err := lease.CheckName(shardName(r.prefix, name)); err == nil {
 			names[name] = true
 		} else {
-			r.reportFailed(name, err, r.fail(name, r.o.Interval))
+			r.reportFailed(name, err, r.fail(name, err, r.o.Interval))
 		}
 	}
 	r.mu.Lock()
@@ -272,13 +273,21 @@ func (r *run) look(ctx context.Context, first bool) {
 		return
 	}
 	for name, err := range seen.bad {
-		r.reportFailed(name, err, r.fail(name, r.o.Interval))
+		r.reportFailed(name, err, r.fail(name, err, r.o.Interval))
 	}
 	r.mu.Lock()
 	r.view.Err = errors.Join(asked, err)
 	r.view.ID, r.view.Interval = r.id, r.interval
 	if err == nil {
 		r.view.At, r.seen = began, seen
+		r.heldMu.Lock()
+		for name, a := range r.avoid {
+			if s := seen.shards[name]; r.names[name] {
+				s.Name, s.Err = name, a.err
+				seen.shards[name] = s
+			}
+		}
+		r.heldMu.Unlock()
 	}
 	names := r.names
 	r.mu.Unlock()

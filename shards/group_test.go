@@ -439,8 +439,8 @@ func TestForget(t *testing.T) {
 		}
 		r := &run{Group: &Group{o: o}, clock: o.Session.Clock, avoid: map[string]*avoided{}, freeFor: map[string]int{"gone": 1, "there": 1}}
 		there := map[string]bool{"there": true}
-		r.fail("gone", interval)
-		r.fail("there", interval)
+		r.fail("gone", errWork, interval)
+		r.fail("there", errWork, interval)
 		r.forget(there)
 		if len(r.avoid) != 2 || len(r.freeFor) != 1 {
 			t.Errorf("%d names are avoided, and %d are free", len(r.avoid), len(r.freeFor))

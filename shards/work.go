@@ -44,7 +44,7 @@ func (r *run) hold(h *holding) {
 	o.Owner, o.Logger, o.Trace = shardOwner(r.label, h.order), slog.New(slog.DiscardHandler), nil
 	s, err := session.New(r.authority, shardName(r.prefix, h.name), &o)
 	if err != nil {
-		r.reportFailed(h.name, err, r.fail(h.name, r.o.Interval))
+		r.reportFailed(h.name, err, r.fail(h.name, err, r.o.Interval))
 		return
 	}
 	var (
@@ -81,7 +81,7 @@ func (r *run) hold(h *holding) {
 	case ran && !lost:
 		r.reportGiven(h.name, tok, cause, r.clock.Now().Sub(ended))
 	case !ran && err != nil && h.ctx.Err() == nil:
-		r.reportFailed(h.name, err, r.fail(h.name, r.o.Interval))
+		r.reportFailed(h.name, err, r.fail(h.name, err, r.o.Interval))
 	}
 	// Close sends the release again if it has failed. After a loss, the store often does not answer.
 	if err := numbered.Close(h.ctx, s, r.o.Session); err != nil && !lost {
@@ -119,7 +119,7 @@ func (r *run) work(ctx context.Context, h *holding, tok lease.Token) error {
 			r.reportFailed(h.name, err, failures)
 		}
 		if failures >= mostFailures && r.hasOthers() {
-			r.fail(h.name, 8*duration)
+			r.fail(h.name, err, 8*duration)
 			return errElsewhere
 		}
 		if timing.Sleep(ctx, r.clock, max(pause, time.Millisecond)) != nil {
@@ -142,7 +142,7 @@ func (r *run) hasOthers() bool {
 
 // fail notes that a shard has failed, and returns the number of failures in a row. The process does not
 // take the shard for the pause, which doubles with each failure, up to eight Durations.
-func (r *run) fail(name string, pause time.Duration) int {
+func (r *run) fail(name string, err error, pause time.Duration) int {
 	r.heldMu.Lock()
 	defer r.heldMu.Unlock()
 	a := r.avoid[name]
@@ -151,6 +151,7 @@ func (r *run) fail(name string, pause time.Duration) int {
 		r.avoid[name] = a
 	}
 	a.count++
+	a.err = err
 	longest := 8 * r.o.Session.Duration
 	for range a.count - 1 {
 		if pause = 2 * pause; pause >= longest {
