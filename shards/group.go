@@ -124,7 +124,7 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 	drawn := random.ID()
 	r := &run{
 		Group: g, id: numbered.ID(drawn), source: names, workFunc: work, clock: g.o.Session.Clock,
-		held: map[string]*holding{}, avoid: map[string]*avoided{}, freeFor: map[string]int{}, due: map[surplus]time.Time{},
+		held: map[string]*holding{}, avoid: map[string]*avoided{}, due: map[surplus]time.Time{},
 		permits: make(chan struct{}, acquiresAtOnce), interval: g.o.Interval,
 	}
 	r.label = label(g.o.Session.Owner, r.id)
@@ -179,7 +179,8 @@ type run struct {
 	failures int // number of failed lists in a row
 	unnamed  int // number of failed calls of source in a row
 
-	freeFor map[string]int        // for how many lists a shard has been free
+	tenures map[string]*tenure    // of the shards in the last list
+	unsure  time.Time             // until when other processes may count fewer shards
 	due     map[surplus]time.Time // since when another process should give a shard
 
 	heldMu sync.Mutex
@@ -324,11 +325,8 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 	loads := map[string]int{}
 	for _, s := range shards {
 		loads[s.holder]++
-		if s.holder != "" {
-			delete(r.freeFor, s.name)
-		}
 	}
-	moves := r.decide(members, shards)
+	moves := r.decide(r.count(members, shards))
 	r.mu.Lock()
 	r.view.Moves = len(moves)
 	r.mu.Unlock()
@@ -340,6 +338,9 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 	due := map[surplus]time.Time{}
 	for _, m := range moves {
 		s := seen.shards[m.name]
+		if m.from == "" && !first {
+			r.tenures[m.name].lists++
+		}
 		switch {
 		case first:
 		case m.from == r.id:
@@ -353,7 +354,7 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 			if !known {
 				since = now
 			}
-			if m.to == r.id && s.State == lease.Leased && now.Sub(since) > r.o.Grace+2*r.interval {
+			if m.to == r.id && s.State == lease.Leased && now.Sub(since) > r.o.Grace+2*r.interval && now.After(r.unsure) {
 				r.breakLease(ctx, m)
 				since = now
 			}
@@ -436,12 +437,8 @@ const patience = 4
 // given last, so that it does not return to where its work fails.
 func (r *run) takeOverdue(ctx context.Context, members []member, shards []shard, loads map[string]int) {
 	for _, s := range shards {
-		if s.holder != "" {
-			continue
-		}
-		r.freeFor[s.name]++
-		n := r.freeFor[s.name]
-		if n >= patience && (member{max: r.o.Max}).hasRoom(loads[r.id]) && n >= patience+place(s.name, r.id, members, loads) {
+		n := r.tenures[s.name].lists
+		if s.holder == "" && n >= patience && (member{max: r.o.Max}).hasRoom(loads[r.id]) && n >= patience+place(s.name, r.id, members, loads) {
 			loads[r.id]++
 			r.take(ctx, s.name, 0)
 		}
@@ -450,7 +447,6 @@ func (r *run) takeOverdue(ctx context.Context, members []member, shards []shard,
 
 // forget drops what is remembered about names that are gone, except recent failures.
 func (r *run) forget(names map[string]bool) {
-	maps.DeleteFunc(r.freeFor, func(name string, _ int) bool { return !names[name] })
 	r.heldMu.Lock()
 	defer r.heldMu.Unlock()
 	maps.DeleteFunc(r.avoid, func(name string, a *avoided) bool {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
@@ -186,6 +187,55 @@ func TestFailingWork(t *testing.T) {
 		if c.moves != 0 {
 			c.t.Errorf("%d moves in an hour", c.moves)
 		}
+	})
+}
+
+// Work that fails in every process does not make other work move.
+func TestWorkFailsEverywhere(t *testing.T) {
+	inTown(t, 6+rand.IntN(15), func(c *town) {
+		for range 3 {
+			c.start(0, nil).fails.Store(c.names[0])
+		}
+		time.Sleep(20 * duration)
+		before := c.works()
+		time.Sleep(2 * time.Hour)
+		if n := c.works() - before; n > 0 {
+			t.Errorf("%d moves of %d shards", n, len(c.names))
+		}
+	})
+}
+
+// Names that the store refuses take no part of a share, and the View shows why. Later, the store grants them.
+func TestRefusedNames(t *testing.T) {
+	inTown(t, 4, func(c *town) {
+		for i := range 1 + rand.IntN(5) {
+			c.names = append(c.names, fmt.Sprint("bad", i))
+		}
+		c.refuses.Store(true)
+		first := c.start(0, nil)
+		time.Sleep(20 * duration)
+		second := c.start(0, nil)
+		time.Sleep(20 * duration)
+		v, n := first.group.View(), c.loads()[second]
+		if n != 2 || v.Moves != 0 || v.Shards[4].Err == nil || v.Shards[0].Err != nil {
+			t.Errorf("the second works on %d of 4, and the first sees %+v", n, v)
+		}
+		c.refuses.Store(false)
+		c.expectBalance(20*duration, "after all names are granted")
+	})
+}
+
+// A shard that a process has taken in place of another counts towards its Max.
+func TestMaxWithTakenShards(t *testing.T) {
+	inTown(t, 10, func(c *town) {
+		p := c.start(0, nil)
+		c.start(0, func(o *Options) { o.Max = 4 })
+		c.start(0, func(o *Options) { o.Max = 4 })
+		c.expectBalance(2*interval+time.Second, "at the start")
+		p.failOne()
+		time.Sleep(2*duration + 8*interval)
+		p.leave()
+		c.expectBalance(2*interval+time.Second, "after a leave")
 	})
 }
 
@@ -437,13 +487,13 @@ func TestForget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{Group: &Group{o: o}, clock: o.Session.Clock, avoid: map[string]*avoided{}, freeFor: map[string]int{"gone": 1, "there": 1}}
+		r := &run{Group: &Group{o: o}, clock: o.Session.Clock, avoid: map[string]*avoided{}}
 		there := map[string]bool{"there": true}
 		r.fail("gone", errWork, interval)
 		r.fail("there", errWork, interval)
 		r.forget(there)
-		if len(r.avoid) != 2 || len(r.freeFor) != 1 {
-			t.Errorf("%d names are avoided, and %d are free", len(r.avoid), len(r.freeFor))
+		if len(r.avoid) != 2 {
+			t.Errorf("%d names are avoided", len(r.avoid))
 		}
 		time.Sleep(interval + 8*duration + 1)
 		if r.forget(there); r.avoid["gone"] != nil || r.avoid["there"] == nil {

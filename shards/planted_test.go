@@ -40,6 +40,10 @@ var plantedBugs = []struct{ name, file, old, new string }{
 	{"a shard that fails is kept", "work.go", "failures >= mostFailures && r.hasOthers()", "failures < 0"},
 	{"a shard that failed is taken again at once", "work.go", "a.until = r.clock.Now().Add(min(pause, longest))", "a.until = r.clock.Now()"},
 	{"the context of the work does not end with the lease", "work.go", "err := r.work(ctx, h, tok)", "err := r.work(h.ctx, h, tok)"},
+	{"a shard that fails everywhere makes others move", "count.go", "tried := s.holder != \"\"", "tried := false"},
+	{"a shard that was taken never counts", "count.go", "s.order == 0 && !long", "s.order == 0"},
+	{"refused names take a part of a share", "count.go", "refused := s.holder == \"\"", "refused := false"},
+	{"a shard that does not count takes no room", "count.go", "m.max-others[m.id])", "m.max)"},
 	{"permits are never free again", "work.go", "			<-r.permits\n", ""},
 }
 

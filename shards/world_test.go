@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,6 +27,7 @@ type town struct {
 	options Options
 	decide  func(*process) func([]member, []shard) []move // nil means plan
 	began   time.Time
+	refuses atomic.Bool // the store refuses names that begin with "bad"
 
 	mu      sync.Mutex
 	names   []string
@@ -131,6 +133,9 @@ func (w wire) Do(ctx context.Context, name string, req lease.Request) (lease.Res
 		<-ctx.Done()
 		return lease.Result{}, ctx.Err()
 	}
+	if w.p.town.refuses.Load() && strings.HasPrefix(name, "t/shards/bad") {
+		return lease.Result{}, errors.New("the store refuses this name")
+	}
 	w.p.town.requests.Add(1)
 	return w.p.town.store.Authority().Do(ctx, name, req)
 }
@@ -152,6 +157,9 @@ var errWork = errors.New("the work fails")
 
 // work is the work of a shard. It checks that no other process works on it.
 func (p *process) work(ctx context.Context, name string, tok lease.Token) error {
+	if p.fails.Load() == name {
+		return errWork
+	}
 	c := p.town
 	c.mu.Lock()
 	for _, l := range c.at[name] {
@@ -180,9 +188,6 @@ func (p *process) work(ctx context.Context, name string, tok lease.Token) error 
 			c.idle[name] = time.Now()
 		}
 	}()
-	if p.fails.Load() == name {
-		return errWork
-	}
 	select {
 	case <-p.die:
 		return nil
