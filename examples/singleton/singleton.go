@@ -69,8 +69,12 @@ func take(ctx context.Context, a lease.Authority, s *session.Session) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var changed <-chan struct{}
+	watching := make(chan (<-chan struct{}), 1)
 	if w, ok := a.(lease.Watcher); ok {
-		changed, _ = w.Watch(ctx, s.Name())
+		go func() { // Watch may take long
+			signals, _ := w.Watch(ctx, s.Name())
+			watching <- signals
+		}()
 	}
 	for {
 		ok, err := s.Acquire(ctx)
@@ -78,6 +82,7 @@ func take(ctx context.Context, a lease.Authority, s *session.Session) error {
 			return err
 		}
 		select {
+		case changed = <-watching: // the lease may have become free before
 		case _, open := <-changed:
 			if !open {
 				changed = nil // from now on, it tries once in each interval
