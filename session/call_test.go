@@ -55,17 +55,18 @@ func TestCloseWaitsForTheTimer(t *testing.T) {
 	})
 }
 
-// Renewals are marked as urgent. An acquire and a release are not.
-func TestOnlyRenewalsAreUrgent(t *testing.T) {
+// Renewals are marked as urgent. An acquire and a release are not, but have the values of their caller's context.
+func TestContextsOfRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		h.acquire(t)
+		ctx := context.WithValue(t.Context(), valueKey{}, "x")
+		_, _ = h.Acquire(ctx)
 		time.Sleep(time.Minute)
-		h.release(t)
+		_ = h.Release(ctx)
 		for _, r := range n.requests() {
-			if r.urgent != (r.Action == lease.ActionRenew) {
-				t.Errorf("%v: urgent %v", r.Action, r.urgent)
+			if r.urgent != (r.Action == lease.ActionRenew) || r.urgent == (r.value == "x") {
+				t.Errorf("%v: urgent %v, value %v", r.Action, r.urgent, r.value)
 			}
 		}
 	})

@@ -32,7 +32,10 @@ type sent struct {
 	lease.Request
 	at     time.Time
 	urgent bool // whether the context was marked
+	value  any  // of valueKey in the context
 }
+
+type valueKey struct{}
 
 // The constant busiest is the number of requests that a network accepts at one instant of a bubble.
 const busiest = 1000
@@ -59,7 +62,7 @@ func (n *network) Do(ctx context.Context, name string, req lease.Request) (lease
 		n.mu.Unlock()
 		panic("a session sends requests forever, and no time passes")
 	}
-	n.sent = append(n.sent, sent{req, now, engines.IsUrgent(ctx)})
+	n.sent = append(n.sent, sent{req, now, engines.IsUrgent(ctx), ctx.Value(valueKey{})})
 	n.flying[req.Action]++
 	f := n.always[req.Action]
 	if q := n.next[req.Action]; len(q) > 0 {

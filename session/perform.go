@@ -159,23 +159,15 @@ var renewing = engines.MarkUrgent(context.Background()) // the context of every 
 // A sending is a request on its way to the authority. It implements [tasks.Request].
 type sending struct {
 	s   *Session
-	ctx context.Context // of the call that the request belongs to
+	ctx context.Context // has the values of that of the call; may have ended
 	r   request
 }
 
-// send sends the request, as a task that has begun, and passes the answer to the machine. If the context
-// of the call has ended, it does not send an Acquire, but still sends every other request. The time limit
-// of each request is the RequestTimeout.
+// send sends the request, as a task that has begun, and passes the answer to the machine. The time limit of
+// each request is the RequestTimeout.
 func (w *sending) send() {
 	growStack(0)
 	defer tasks.Finally(w.s.tasks.End)
-	if err := w.ctx.Err(); err != nil && w.r.aim == aimAcquire {
-		w.s.step(func(m *machine, now time.Time) {
-			m.cancel(now, w.r.call, err)
-			m.answered(w.r, now, lease.Result{}, lease.ErrReleased, false) // certainly not granted
-		})
-		return
-	}
 	tasks.Guard(w.ctx, w.s.o.Clock, w.s.o.RequestTimeout, w)
 }
 

@@ -146,3 +146,17 @@ func TestRequestTimeoutIsNoEndOfAContext(t *testing.T) {
 		})
 	}
 }
+
+// A request that the authority never answers is given up after twice the RequestTimeout.
+func TestHungRequestIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := overMemory()
+		h := n.open(t, &session.Options{RequestTimeout: time.Second})
+		h.acquire(t)
+		n.meet(lease.ActionChange, n.hang)
+		began := time.Now()
+		if err := h.HandOver(t.Context(), lease.ID{9}); !matches(err, errNoAnswer) || time.Since(began) != 2*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
