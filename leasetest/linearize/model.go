@@ -216,6 +216,7 @@ func (s state) started(out *output) state {
 // and does not change the end of a finite lock.
 func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 	period, given := p.Get()
+	s.over = s.over || phase&(leased|breaking) == 0 || given && period == 0 || !given && s.lo == never
 	if phase&(leased|breaking) != 0 {
 		lo, hi := s.lo, s.hi
 		switch {
@@ -239,7 +240,6 @@ func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 		s.lo = min(s.lo, out.from)
 		s.hi = max(s.lo, min(s.hi, out.from))
 	}
-	s.over = s.over || phase&(leased|breaking) == 0 || given && period == 0 || !given && s.duration == int64(lease.Infinite)
 	if s.broken {
 		return s // the request may have written nothing
 	}
