@@ -135,7 +135,7 @@ func TestPooler(t *testing.T) {
 	}{
 		"pgx, exec":                  {s.Authority(), true},
 		"lib/pq, binary parameters":  {open(t, url+"&binary_parameters=yes").Authority(), true},
-		"pgx, statements prepared":   {openPgx(t, url, nil).Authority(), false},
+		"pgx, statements prepared":   {openPgx(t, url+"&pool_max_conns=20", nil).Authority(), false}, // more than the pooler has
 		"lib/pq, no such parameters": {open(t, url).Authority(), false},
 	} {
 		t.Run(what, func(t *testing.T) {
