@@ -44,9 +44,9 @@ func TestHistories(t *testing.T) {
 // so that writes that timed out are applied later, or compacted, and connections are cut or die silently.
 func TestHistoriesUnderFaults(t *testing.T) {
 	t.Parallel()
-	runs := 100
+	runs := 400
 	if testing.Short() {
-		runs = 4
+		runs = 20
 	}
 	server := newServer(t)
 	p := enginetest.NewProxy(t, server.Address, nil)

@@ -43,7 +43,7 @@ func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
 	p := newProxy(t, server.Client)
-	underFaults(t, 500, []string{urlOf(p), urlOf(p), server.Client, server.Client}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
+	underFaults(t, 1000, []string{urlOf(p), urlOf(p), server.Client, server.Client}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
 }
 
 // With three members, histories are linearizable while the leader crashes and returns, and members are
@@ -51,7 +51,7 @@ func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
 	t.Parallel()
 	members := newCluster(t)
-	underFaults(t, 200, endpoints(members), func(r *rand.Rand) string { return harmCluster(t, r, members) })
+	underFaults(t, 400, endpoints(members), func(r *rand.Rand) string { return harmCluster(t, r, members) })
 }
 
 func underFaults(t *testing.T, runs int, endpoints []string, harm func(*rand.Rand) string) {

@@ -58,7 +58,7 @@ func TestHistoriesOfAServerUnderFaults(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
 	p := enginetest.NewProxy(t, server.Client, nil)
-	underFaults(t, []string{p.Addr(), p.Addr(), server.Client, server.Client}, 500, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
+	underFaults(t, []string{p.Addr(), p.Addr(), server.Client, server.Client}, 1000, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
 }
 
 // In a cluster of three members, histories are linearizable while the leader is stopped, steps down or
@@ -67,7 +67,7 @@ func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	js := client(t, strings.Join(c.endpoints(), ","))
-	underFaults(t, c.four(), 200, func(r *rand.Rand) string { return harmCluster(t, r, c, js) })
+	underFaults(t, c.four(), 400, func(r *rand.Rand) string { return harmCluster(t, r, c, js) })
 }
 
 func underFaults(t *testing.T, addresses []string, runs int, harm func(*rand.Rand) string) {
