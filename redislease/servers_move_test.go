@@ -38,7 +38,15 @@ func TestTheNextRequestGoesToTheNewPrimary(t *testing.T) {
 		"READONLY": func(t *testing.T, p *pair) {
 			p.primary.Must(t, "replicaof", "127.0.0.1", p.replica.Port())
 		},
-		"NOREPLICAS": func(t *testing.T, p *pair) { p.primary.Must(t, "config", "set", "min-replicas-to-write", "1") },
+		"NOREPLICAS": func(t *testing.T, p *pair) {
+			p.primary.Must(t, "config", "set", "min-replicas-to-write", "1")
+			eventually(t, "the primary has noticed that its replica is gone", func(ctx context.Context) error {
+				if _, err := p.primary.Do(ctx, "set", "y", "1"); err == nil {
+					return errors.New("it still writes")
+				}
+				return nil
+			})
+		},
 		"MASTERDOWN": func(t *testing.T, p *pair) {
 			p.primary.Must(t, "config", "set", "replica-serve-stale-data", "no")
 			p.primary.Must(t, "replicaof", "127.0.0.1", "1")
