@@ -7,21 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
 )
 
-// checkHistories checks histories of clients at addresses. Every second one loads the record before each request.
+// checkHistories checks histories of clients at addresses.
 func checkHistories(t *testing.T, runs int, w linearize.Workload, addresses []string, harm func(*rand.Rand) string) {
-	var clients []lease.Authority
-	for i, address := range addresses {
-		if s := store(t, client(t, address), nil); i%2 == 0 {
-			clients = append(clients, lease.NewAuthority(s))
-		} else {
-			clients = append(clients, s.Authority())
-		}
-	}
+	clients := enginetest.Clients(len(addresses), func(i int) enginetest.Store { return store(t, client(t, addresses[i]), nil) })
 	object := objectOf(t)
 	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
 		w := w

@@ -8,24 +8,15 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/leasetest/linearize"
 	"github.com/fencedlease/lease/pglease"
 )
 
-// checkHistories checks histories of four clients. Two of them load the record before each request, and the
-// others remember it.
+// checkHistories checks histories of four clients.
 func checkHistories(t *testing.T, url string, runs int, w linearize.Workload, harm func(*rand.Rand) string) {
-	var clients []lease.Authority
-	for i := range 4 {
-		if s := store(t, pool(t, url), nil); i%2 == 0 {
-			clients = append(clients, lease.NewAuthority(s))
-		} else {
-			clients = append(clients, s.Authority())
-		}
-	}
+	clients := enginetest.Clients(4, func(int) enginetest.Store { return store(t, pool(t, url), nil) })
 	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
 		w := w
 		w.Seed, w.Name = seed, name

@@ -16,17 +16,9 @@ import (
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
-// clients returns the authorities of four clients. Two of them load the record before each request, and the
-// others remember it.
-func clients(open func() *redislease.Store) (all []lease.Authority) {
-	for i := range 4 {
-		if s := open(); i%2 == 0 {
-			all = append(all, lease.NewAuthority(s))
-		} else {
-			all = append(all, s.Authority())
-		}
-	}
-	return all
+// clients returns the authorities of four clients.
+func clients(open func() *redislease.Store) []lease.Authority {
+	return enginetest.Clients(4, func(int) enginetest.Store { return open() })
 }
 
 // history makes a history and checks it.

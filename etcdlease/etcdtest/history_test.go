@@ -6,21 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
 )
 
-// checkHistories checks histories of clients at endpoints. Every second one loads the record before each request.
+// checkHistories checks histories of clients at endpoints.
 func checkHistories(t *testing.T, runs int, w linearize.Workload, endpoints []string, harm func(*rand.Rand) string) {
-	var clients []lease.Authority
-	for i, endpoint := range endpoints {
-		if s := store(t, client(t, endpoint), nil); i%2 == 0 {
-			clients = append(clients, lease.NewAuthority(s))
-		} else {
-			clients = append(clients, s.Authority())
-		}
-	}
+	clients := enginetest.Clients(len(endpoints), func(i int) enginetest.Store { return store(t, client(t, endpoints[i]), nil) })
 	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
 		w := w
 		w.Seed, w.Name = seed, name

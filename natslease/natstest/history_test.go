@@ -9,22 +9,16 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
 )
 
-// checkHistories checks histories of clients at addresses. Every second one loads the record before each request.
+// checkHistories checks histories of clients at addresses.
 func checkHistories(t *testing.T, addresses []string, runs int, w linearize.Workload, harm func(*rand.Rand) string) {
-	var clients []lease.Authority
-	for i, address := range addresses {
-		js := client(t, "nats://"+address, nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0)) // else most requests find no connection
-		if s := store(t, js, nil); i%2 == 0 {
-			clients = append(clients, lease.NewAuthority(s))
-		} else {
-			clients = append(clients, s.Authority())
-		}
-	}
+	clients := enginetest.Clients(len(addresses), func(i int) enginetest.Store {
+		// With longer pauses, most requests would find no connection.
+		return store(t, client(t, "nats://"+addresses[i], nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0)), nil)
+	})
 	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
 		w := w
 		w.Seed, w.Name = seed, name

@@ -51,6 +51,19 @@ func Histories(t *testing.T, runs int, history func(seed uint64, name string) (r
 	}
 }
 
+// Clients returns the authorities of n clients, each over a store that open makes. Every second client loads
+// the record before each request. The others use the authority that the store recommends.
+func Clients(n int, open func(i int) Store) (all []lease.Authority) {
+	for i := range n {
+		if s := open(i); i%2 == 0 {
+			all = append(all, lease.NewAuthority(s))
+		} else {
+			all = append(all, s.Authority())
+		}
+	}
+	return all
+}
+
 // An Exact store checks renewals: it must commit the record that the state machine computes for the time
 // that the store returns.
 type Exact struct {
