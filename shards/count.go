@@ -9,13 +9,17 @@ type tenure struct {
 	lists  int // number of lists by which a process should have taken the free shard
 }
 
-// trial is longer than work can take to fail mostFailures times, in Durations.
+// trial is a time, in Durations, in which work that fails has failed mostFailures times.
 const trial = mostFailures + 1
 
-// count returns the shards that count in the shares, and the members with the room that the others leave.
-// Otherwise healthy work would move whenever a shard that fails everywhere changes hands. A shard does not
-// count for a trial after a process has taken it in place of another. A free one does not count after a
-// trial in which each process had its turn.
+// count returns the members and the shards of the plan. Healthy work would move whenever a shard that fails
+// everywhere changes hands, so these shards are left out:
+//
+//   - A shard that a process has taken in place of another, for a trial.
+//   - A free shard, if none has taken it in a trial in which each process had its turn.
+//
+// The Max of a member is lower by the shards that it holds and that are left out. A member without room is left
+// out too.
 func (r *run) count(members []member, shards []shard) (open []member, counted []shard) {
 	now, first := r.clock.Now(), r.tenures == nil
 	tenures, others := make(map[string]*tenure, len(shards)), map[string]int{}
