@@ -19,7 +19,7 @@ type replyTo struct {
 type receiver interface{ answer(outcome) }
 
 // An input passes the call with number n to the machine.
-type input func(m *machine, now time.Time, n uint64)
+type input func(m *machine, n uint64)
 
 // needContext panics if ctx is nil. A method calls it before it changes anything.
 func needContext(ctx context.Context, call string) {
@@ -30,11 +30,11 @@ func needContext(ctx context.Context, call string) {
 
 // begin passes a new call to the machine, and returns its number.
 func (s *Session) begin(c replyTo, input input) (n uint64) {
-	s.step(func(m *machine, now time.Time) {
+	s.step(func(m *machine, _ time.Time) {
 		s.lastCall++
 		n, c.number = s.lastCall, s.lastCall
 		s.calls = append(s.calls, c)
-		input(m, now, n)
+		input(m, n)
 	})
 	return n
 }
@@ -46,7 +46,7 @@ func (s *Session) callAt(n uint64) int {
 
 // cancel ends the call with the number n with the outcome err, unless it already has an outcome.
 func (s *Session) cancel(n uint64, err error) {
-	s.step(func(m *machine, now time.Time) { m.cancel(now, n, err) })
+	s.step(func(m *machine, _ time.Time) { m.cancel(n, err) })
 }
 
 // call begins a call.
@@ -225,7 +225,7 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	if err := ctx.Err(); err != nil {
 		return s.opError("hand over", err)
 	}
-	return s.relinquish(ctx, "hand over", func(m *machine, now time.Time, n uint64) { m.handOver(now, n, to) })
+	return s.relinquish(ctx, "hand over", func(m *machine, n uint64) { m.handOver(n, to) })
 }
 
 // relinquish makes a call that may end the incarnation. It waits for the answer even if ctx is a
@@ -253,7 +253,7 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 // Session is refused because of it. The Session then releases the lease. After Close, ID returns the
 // zero ID, which HandOver does not accept.
 func (s *Session) ID() (id lease.ID) {
-	s.step(func(m *machine, now time.Time) { id = m.disclose(now) })
+	s.step(func(m *machine, _ time.Time) { id = m.disclose() })
 	return id
 }
 

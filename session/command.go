@@ -104,7 +104,6 @@ func (m *machine) answerReleases(upTo uint64, err error) {
 // answered handles the answer to a request. If stuck is true, the Session has given the request up with
 // an unknown outcome, and calls noteReturn when it returns.
 func (m *machine) answered(r request, now time.Time, res lease.Result, err error, stuck bool) {
-	m.tick(now)
 	if stuck {
 		m.commands.stuck++
 	}
@@ -126,7 +125,6 @@ func (m *machine) answered(r request, now time.Time, res lease.Result, err error
 		m.report(recovery{before})
 		m.failures = 0
 	}
-	m.advance(now)
 }
 
 // conclude handles the outcome of a command.
@@ -152,7 +150,6 @@ func (m *machine) conclude(r request, now time.Time, res lease.Result, err error
 // The claim of an ID that a late answer settles is kept until the next grant: the answer to an Acquire
 // in flight may still show the ID in force.
 func (m *machine) noteReturn(now time.Time, r request, res lease.Result, err error) {
-	m.tick(now)
 	m.commands.stuck--
 	if res.Now.IsZero() {
 		res = lease.Result{}
@@ -187,7 +184,6 @@ func (m *machine) noteReturn(now time.Time, r request, res lease.Result, err err
 			m.markPending(c)
 		}
 	}
-	m.advance(now)
 }
 
 // settles reports whether the late answer to a release of the ID of c shows that it is not in force. It

@@ -110,7 +110,7 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 		*h.flag(p.Proposed) |= probed
 	}
 	h.seen = rec
-	h.m.answered(p.request, now, res, err, stuck)
+	w.input(who, func(m *machine, now time.Time) { m.answered(p.request, now, res, err, stuck) })
 	out := w.afterAnswer(who, p.aim)
 	h.seen = lease.Record{}
 	if held && !h.inc.alive {
@@ -241,7 +241,7 @@ func (w *world) renewalAnswered(p *packet, res lease.Result, err error, stuck bo
 	}
 	expected := h.inc.until
 	h.prior = was.until
-	h.m.answered(p.request, now, res, err, stuck)
+	w.input(who, func(m *machine, now time.Time) { m.answered(p.request, now, res, err, stuck) })
 	out := w.after(who)
 	h.prior = time.Time{}
 	lost, _ := out.ended.(*lease.LostError)
@@ -306,7 +306,7 @@ func (w *world) renewalReturned(p *packet, res lease.Result, err error) {
 	}
 	expected := h.inc.until
 	h.prior = was.until
-	h.m.noteReturn(now, p.request, res, err)
+	w.input(p.who, func(m *machine, now time.Time) { m.noteReturn(now, p.request, res, err) })
 	out := w.after(who)
 	h.prior = time.Time{}
 	lost, _ := out.ended.(*lease.LostError)
@@ -406,7 +406,7 @@ func (w *world) returns(i int) {
 	if p.aim == aimRenew && p.inc == h.inc.number && held {
 		w.renewalReturned(&p, res, err)
 	} else {
-		h.m.noteReturn(now, p.request, res, err)
+		w.input(p.who, func(m *machine, now time.Time) { m.noteReturn(now, p.request, res, err) })
 		w.after(p.who)
 	}
 	h.returning = 0

@@ -249,11 +249,15 @@ func (w *world) pass() {
 func (w *world) sleepy(who int) bool { return w.h[who].m.sleep(w.now(who)) <= 0 }
 
 func (w *world) wake(who int) {
-	w.h[who].m.advance(w.now(who))
+	w.input(who, nil)
 	w.after(who)
 }
 
 // --- Calls
+
+func (w *world) input(who int, input func(m *machine, now time.Time)) {
+	w.h[who].m.handle(w.now(who), input)
+}
 
 func (w *world) call(who int, o op) uint64 {
 	w.calls++
@@ -264,7 +268,7 @@ func (w *world) call(who int, o op) uint64 {
 func (w *world) acquire(who int) {
 	h, now := &w.h[who], w.now(who)
 	n, commands := w.call(who, opAcquire), w.commands(who)
-	h.m.acquire(now, n)
+	w.input(who, func(m *machine, _ time.Time) { m.acquire(n) })
 	held := h.inc.alive && (h.inc.until.IsZero() || now.Before(h.inc.until))
 	out := w.after(who)
 	switch a := answerTo(out, n); {
@@ -292,7 +296,7 @@ func (w *world) release(who int, shut bool) {
 	w.superseded(who)
 	n := w.call(who, opRelease)
 	if shut {
-		h.m.close(w.now(who), n)
+		w.input(who, func(m *machine, _ time.Time) { m.close(n) })
 		h.closed = true
 	} else {
 		h.releaser = n
@@ -300,7 +304,7 @@ func (w *world) release(who int, shut bool) {
 			h.reports.add(loss{n, h.lost})
 			h.lost = 0
 		}
-		h.m.release(w.now(who), n)
+		w.input(who, func(m *machine, _ time.Time) { m.release(n) })
 	}
 	for i := range h.flags {
 		if h.flags[i]&doubt != 0 {
@@ -338,7 +342,7 @@ func (w *world) settle(who int) {
 	h := &w.h[who]
 	alive := h.inc.alive && (h.inc.until.IsZero() || w.now(who).Before(h.inc.until))
 	n := w.call(who, opSettle)
-	h.m.settle(w.now(who), n)
+	w.input(who, func(m *machine, _ time.Time) { m.settle(n) })
 	w.after(who)
 	if alive && !h.inc.alive {
 		w.fail("settle", "a settle has ended what is held")
@@ -354,7 +358,7 @@ func (w *world) handOver(who int, to lease.ID) {
 		*h.flag(h.inc.id) |= handed
 	}
 	n := w.call(who, opHandOver)
-	h.m.handOver(w.now(who), n, to)
+	w.input(who, func(m *machine, _ time.Time) { m.handOver(n, to) })
 	out := w.after(who)
 	if a := answerTo(out, n); h.closed && (a == nil || a.err != lease.ErrClosed) {
 		w.fail("closed", "a HandOver after Close is not refused")
@@ -378,7 +382,7 @@ func (w *world) handOver(who int, to lease.ID) {
 func (w *world) await(who int) {
 	h := &w.h[who]
 	n := w.call(who, opWait)
-	h.m.await(w.now(who), n)
+	w.input(who, func(m *machine, _ time.Time) { m.await(n) })
 	if out := w.after(who); h.closed && answerTo(out, n) == nil {
 		w.fail("closed", "a Wait after Close waits")
 	}
@@ -391,7 +395,7 @@ func (w *world) cancel(who int, n uint64) {
 			*h.flag(p.Proposed) |= retired | unreleased
 		}
 	}
-	h.m.cancel(w.now(who), n, context.Canceled)
+	w.input(who, func(m *machine, _ time.Time) { m.cancel(n, context.Canceled) })
 	if out := w.after(who); answerTo(out, n) == nil {
 		w.fail("calls", "call %d was cancelled and is not answered", n)
 	}
@@ -399,7 +403,8 @@ func (w *world) cancel(who int, n uint64) {
 
 func (w *world) disclose(who int) {
 	h := &w.h[who]
-	id := h.m.disclose(w.now(who))
+	var id lease.ID
+	w.input(who, func(m *machine, _ time.Time) { id = m.disclose() })
 	w.after(who)
 	switch {
 	case h.closed && !id.IsZero():
@@ -422,8 +427,10 @@ func (w *world) disclose(who int) {
 // --- Contexts
 
 func (w *world) bind(who int) {
-	h, now := &w.h[who], w.now(who)
-	id, err := h.m.bind(now)
+	var id lease.ID
+	var err error
+	h := &w.h[who]
+	w.input(who, func(m *machine, _ time.Time) { id, err = m.bind() })
 	w.after(who)
 	may := h.inc.alive && !w.inWindow(who) && !h.inc.stopped
 	if may != (err == nil) || err == nil && id != h.inc.id {
@@ -439,7 +446,7 @@ func (w *world) unbind(who, i int) {
 	h := &w.h[who]
 	id := h.contexts.all[i].id
 	h.contexts.remove(i)
-	h.m.unbind(w.now(who), id)
+	w.input(who, func(m *machine, _ time.Time) { m.unbind(id) })
 	h.freed(id)
 	w.after(who)
 }
@@ -447,7 +454,7 @@ func (w *world) unbind(who, i int) {
 // stall ends the incarnation, because its work makes no progress.
 func (w *world) stall(who int) {
 	h := &w.h[who]
-	h.m.stall(w.now(who), lease.TokenOf(h.inc.token), errors.New("no progress"))
+	w.input(who, func(m *machine, _ time.Time) { m.stall(lease.TokenOf(h.inc.token), errors.New("no progress")) })
 	if w.after(who); h.inc.alive {
 		w.fail("stall", "the work makes no progress, and the lease is believed")
 	}
@@ -458,7 +465,7 @@ func (w *world) keep(who int) {
 	h, due := &w.h[who], w.now(who).Add(2*time.Second)
 	*h.flag(h.inc.id) |= keeping
 	h.guarded.add(guarded{id: h.inc.id, due: due})
-	h.m.keep(w.now(who), lease.TokenOf(h.inc.token), due)
+	w.input(who, func(m *machine, now time.Time) { m.keep(now, lease.TokenOf(h.inc.token), due) })
 	if w.after(who); h.inc.alive {
 		w.fail("keep", "the lease is kept, and still believed")
 	}
@@ -497,7 +504,7 @@ func (w *world) looked(who int) {
 		rec.ID = lease.ID{}
 	}
 	was := h.inc
-	h.m.looked(w.now(who), h.inc.id, rec)
+	w.input(who, func(m *machine, now time.Time) { m.looked(now, was.id, rec) })
 	out := w.after(who)
 	ours := rec.State == lease.Leased && (rec.ID == h.inc.id || rec.ID.IsZero())
 	switch {

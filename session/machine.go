@@ -14,8 +14,8 @@ import (
 // which calls are answered and which handlers called, when a lease is released, and when it must be
 // called again. It has no clock, no lock and no goroutine.
 //
-// Each input is a method that gets the current time. It sends nothing and calls no handler, but lists
-// both in the struct effects, which the Session, the shell of the machine, performs afterwards.
+// Each input is a method that handle calls. It sends nothing and calls no handler, but lists both in the
+// struct effects, which the Session, the shell of the machine, performs afterwards.
 //
 // TestExplore tries many orders of inputs, breadth-first. TestPlantedBugs replaces pieces of the source
 // code of this package, each of which must occur exactly once in its file. If you change the machine,
@@ -76,8 +76,7 @@ var (
 // --- Calls
 
 // acquire begins an Acquire.
-func (m *machine) acquire(now time.Time, n uint64) {
-	m.tick(now)
+func (m *machine) acquire(n uint64) {
 	waiting := call{ticket: ticket{n, opAcquire}}
 	switch {
 	case m.closed:
@@ -87,29 +86,24 @@ func (m *machine) acquire(now time.Time, n uint64) {
 	default:
 		m.enqueue(waiting)
 	}
-	m.advance(now)
 }
 
 // release begins a Release, which ends every unanswered Acquire and releases every ID that may be in
 // force.
-func (m *machine) release(now time.Time, n uint64) {
-	m.tick(now)
+func (m *machine) release(n uint64) {
 	m.relinquish(call{ticket: ticket{n, opRelease}, lost: m.lost})
 	m.lost = nil
-	m.advance(now)
 }
 
 // close is like the input release, but does not report an earlier loss. After close, Acquire and
 // HandOver fail, ID returns the zero ID, and Wait returns at once. A kept ID is not released: its lease
 // ends by itself.
-func (m *machine) close(now time.Time, n uint64) {
-	m.tick(now)
+func (m *machine) close(n uint64) {
 	m.closed = true
 	for c := m.ledger.newest(kept); c != nil; c = m.ledger.newest(kept) {
 		m.ledger.clear(c)
 	}
 	m.relinquish(call{ticket: ticket{n, opRelease}})
-	m.advance(now)
 }
 
 // relinquish ends what is held or being acquired, and begins a call that waits for the releases.
@@ -124,17 +118,14 @@ func (m *machine) relinquish(c call) {
 
 // settle begins a Settle, which releases what an Acquire with an unknown outcome may have acquired.
 // Unlike Release, it neither ends a held incarnation nor cancels an Acquire that waits for its answer.
-func (m *machine) settle(now time.Time, n uint64) {
-	m.tick(now)
+func (m *machine) settle(n uint64) {
 	m.ledger.retry()
 	m.enqueue(call{ticket: ticket{n, opSettle}})
-	m.advance(now)
 }
 
 // handOver begins a HandOver. It ends the sender's incarnation before the request is sent, because the
 // receiver may hold the lease as soon as the authority has carried it out.
-func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
-	m.tick(now)
+func (m *machine) handOver(n uint64, to lease.ID) {
 	waiting := call{ticket: ticket{n, opHandOver}, to: to}
 	from := cmp.Or(m.ledger.newest(held), m.ledger.newest(given))
 	switch {
@@ -151,26 +142,22 @@ func (m *machine) handOver(now time.Time, n uint64, to lease.ID) {
 		}
 		m.enqueue(waiting)
 	}
-	m.advance(now)
 }
 
 // await begins a Wait, during which the Session keeps reading the record. Release and Close answer it,
 // and so does a HandOver that ends the incarnation.
-func (m *machine) await(now time.Time, n uint64) {
-	m.tick(now)
+func (m *machine) await(n uint64) {
 	waiting := call{ticket: ticket{n, opWait}}
 	if m.closed {
 		m.answer(waiting.ticket, nil)
 	} else {
 		m.enqueue(waiting)
 	}
-	m.advance(now)
 }
 
 // cancel answers a call whose caller no longer waits. The request of an Acquire is undone, and that of
 // any other call continues.
-func (m *machine) cancel(now time.Time, n uint64, err error) {
-	m.tick(now)
+func (m *machine) cancel(n uint64, err error) {
 	q := &m.commands
 	if q.serving.number == n && n != 0 {
 		if q.serving.op == opAcquire {
@@ -191,15 +178,12 @@ func (m *machine) cancel(now time.Time, n uint64, err error) {
 			break
 		}
 	}
-	m.advance(now)
 }
 
 // disclose returns the ID under which the lease is held, or that the next Acquire proposes, and the
 // zero ID for a closed machine. It marks the ID as disclosed: another holder that learns it can hand
 // the lease over to it.
-func (m *machine) disclose(now time.Time) lease.ID {
-	m.tick(now)
-	defer m.advance(now)
+func (m *machine) disclose() lease.ID {
 	if m.closed {
 		return lease.ID{}
 	}
@@ -212,9 +196,7 @@ func (m *machine) disclose(now time.Time) lease.ID {
 
 // bind counts one more context of WhileHeld for the held incarnation, and returns its ID. If the lease
 // is not held, or the stop window has begun, it returns an error and counts nothing.
-func (m *machine) bind(now time.Time) (lease.ID, error) {
-	m.tick(now)
-	defer m.advance(now)
+func (m *machine) bind() (lease.ID, error) {
 	switch {
 	case m.term.belief == nil:
 		return lease.ID{}, lease.ErrNotHeld
@@ -228,50 +210,49 @@ func (m *machine) bind(now time.Time) (lease.ID, error) {
 
 // unbind records that the work under a context has stopped. If it was the last of its incarnation, a
 // deferred release of the ID is sent.
-func (m *machine) unbind(now time.Time, id lease.ID) {
-	m.tick(now)
+func (m *machine) unbind(id lease.ID) {
 	if c := m.ledger.find(id); c != nil {
 		c.contexts--
 		if c.contexts == 0 && c.phase == deferred {
 			m.markPending(c)
 		}
 	}
-	m.advance(now)
 }
 
 // keep ends the incarnation with the token tok, but releases its ID only at the time due. If there is
 // no such incarnation, or due has passed, keep changes nothing and returns false.
 func (m *machine) keep(now time.Time, tok lease.Token, due time.Time) (keeps bool) {
-	m.tick(now)
-	if b := m.term.belief; b != nil && b.token == tok && now.Before(due) {
-		m.ledger.newest(held).due = due
-		m.end(endsByKeeping, 0, nil)
-		keeps = true
+	if b := m.term.belief; b == nil || b.token != tok || !now.Before(due) {
+		return false
 	}
-	m.advance(now)
-	return keeps
+	m.ledger.newest(held).due = due
+	m.end(endsByKeeping, 0, nil)
+	return true
 }
 
 // stall ends the incarnation with the token tok, because its work makes no progress. The lease stays
 // locked until the work has stopped, or until it has ended by itself.
-func (m *machine) stall(now time.Time, tok lease.Token, why error) {
-	m.tick(now)
+func (m *machine) stall(tok lease.Token, why error) {
 	if b := m.term.belief; b != nil && b.token == tok {
 		m.lose(lease.ErrNoProgress, why)
 	}
-	m.advance(now)
 }
 
 // --- Time
 
-// advance handles everything that is due, and sends the next requests. Every input ends with it.
-func (m *machine) advance(now time.Time) {
+// handle passes an input to the machine, handles everything that is due before and after it, and sends
+// the next requests. So a late answer cannot extend a belief that has ended. If input is nil, only time
+// has passed.
+func (m *machine) handle(now time.Time, input func(m *machine, now time.Time)) {
+	if input != nil {
+		m.tick(now)
+		input(m, now)
+	}
 	m.tick(now)
 	m.sendNext(now)
 }
 
-// tick handles everything that is due, and drops a belief that has ended. Every input begins with it,
-// so a late answer cannot extend a belief that has ended.
+// tick handles everything that is due, and drops a belief that has ended.
 func (m *machine) tick(now time.Time) {
 	m.tickTerm(now)
 	for i := range m.ledger {
@@ -281,7 +262,7 @@ func (m *machine) tick(now time.Time) {
 	}
 }
 
-// sleep returns the time after which advance must be called at the latest, or lease.Infinite if never.
+// sleep returns the time after which handle must be called at the latest, or lease.Infinite if never.
 func (m *machine) sleep(now time.Time) time.Duration {
 	wait := m.sleepTerm(now)
 	for i := range m.ledger {

@@ -129,7 +129,7 @@ type recovery struct{ count int }
 // If f panics, the Session logs the panic and continues. If f is nil, OnLost panics.
 func (s *Session) OnLost(f func(error)) (stop func() bool) {
 	needHandler(f == nil, "OnLost")
-	s.step((*machine).advance) // detects a loss before the registration, for which f must not be called
+	s.step(nil) // detects a loss before the registration, for which f must not be called
 	return s.onLost.Add(f)
 }
 
@@ -149,7 +149,7 @@ func (s *Session) OnLost(f func(error)) (stop func() bool) {
 // the fencing token protects the data from late writes.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	needHandler(f == nil, "OnBreaking")
-	s.step((*machine).advance)
+	s.step(nil)
 	return s.onBreak.Add(f)
 }
 

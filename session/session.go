@@ -80,7 +80,7 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	}
 	s.alarm.Ring = func() {
 		growStack(0)
-		s.tasks.Run(func() { s.plan((*machine).advance).performHere() }) // as a task, so that Close waits for the hooks that the alarm calls
+		s.tasks.Run(func() { s.plan(nil).performHere() }) // as a task, so that Close waits for the hooks that the alarm calls
 	}
 	s.log.To = o.Logger
 	return s, nil
@@ -149,7 +149,7 @@ func (s *Session) plan(input func(m *machine, now time.Time)) *plan {
 	s.checkedOptions()
 	s.mu.Lock()
 	now := s.o.Clock.Now()
-	input(&s.machine, now)
+	s.machine.handle(now, input)
 	p := s.take(now)
 	s.mu.Unlock()
 	return p
@@ -194,7 +194,7 @@ func (s *Session) keep(tok lease.Token, granted time.Time, hold time.Duration) (
 
 // stall lets the incarnation with the given token end, because its work makes no progress.
 func (s *Session) stall(tok lease.Token, why error) {
-	s.step(func(m *machine, now time.Time) { m.stall(now, tok, why) })
+	s.step(func(m *machine, _ time.Time) { m.stall(tok, why) })
 }
 
 // forgetLoss makes the next Release return nil, although the lease was lost.

@@ -279,10 +279,8 @@ func (n *notice) endsEarlier(last *notice, margin time.Duration) bool {
 // looked handles a record that watchHeld has read. If it does not say that this Session holds the
 // lease, a renewal is due at once, whose answer decides whether the lease is lost.
 func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
-	m.tick(now)
 	ours := rec.State == lease.Leased && (rec.ID == id || rec.ID.IsZero())
 	if t := &m.term; t.belief != nil && t.belief.id == id && (!ours || isNewer(rec, t.belief)) {
 		t.renewal.hasten(now)
 	}
-	m.advance(now)
 }
