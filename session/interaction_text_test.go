@@ -163,6 +163,8 @@ func (w *world) noteEffects(who int, out effects) {
 			w.note("%s: OnLost: %s", name(who), errorText(r))
 		case BreakInfo:
 			w.note("%s: OnBreaking: until %s", name(who), w.timeText(r.Until))
+		case ReleaseInfo:
+			w.note("%s: reports a release of %s: %s", name(who), idName(r.ID), orError("done", r.Err))
 		case failure:
 			w.note("%s: %s failed %d times: %s", name(who), r.what, r.count, errorText(r.err))
 		}
