@@ -19,8 +19,9 @@ import (
 
 // A logbook is a slog.Handler that keeps the log records that it gets.
 type logbook struct {
-	mu  sync.Mutex
-	out bytes.Buffer
+	mu    sync.Mutex
+	out   bytes.Buffer
+	pause time.Duration // how long a record takes
 	slog.Handler
 }
 
@@ -32,6 +33,7 @@ func newLogbook() *logbook {
 
 // Write makes a logbook the writer of its own Handler.
 func (b *logbook) Write(p []byte) (int, error) {
+	time.Sleep(b.pause)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.out.Write(p)
@@ -82,6 +84,27 @@ func TestLogOfWaiting(t *testing.T) {
 		}
 		if lines := book.lines(`level=WARN msg="lease: term ended" name=jobs/nightly err="the work failed" token=00000000000000000002`); len(lines) != 1 {
 			t.Errorf("the end of the first term is not in\n%s", book.out.String())
+		}
+	})
+}
+
+// A call returns after the Logger has its last record, because the program may exit then.
+func TestLogOfCallThatReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for want, call := range map[string]func(ctx context.Context, o *session.RunOptions){
+			"term ended": func(ctx context.Context, o *session.RunOptions) { _ = session.Run(ctx, &plain{ok: true}, idle, o) },
+			"ended": func(ctx context.Context, o *session.RunOptions) {
+				_, _ = session.TryRun(ctx, &plain{ok: true}, idle, o)
+			},
+			"waiting": func(ctx context.Context, o *session.RunOptions) { _, _ = session.AcquireWait(ctx, &plain{}, o) },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			book := newLogbook()
+			book.pause = 10 * time.Millisecond
+			if call(ctx, &session.RunOptions{Logger: slog.New(book)}); !strings.Contains(book.out.String(), want) {
+				t.Errorf("%q is not in %q", want, &book.out)
+			}
 		}
 	})
 }

@@ -306,6 +306,7 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 	if err != nil {
 		return "", err
 	}
+	defer r.flush()
 	tok, unknown, err := r.contend(ctx)
 	if unknown {
 		settled := r.settle(ctx) // sends the release, and does not wait if ctx is done
