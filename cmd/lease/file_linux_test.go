@@ -73,6 +73,9 @@ func TestFileErrors(t *testing.T) {
 			t.Errorf("%s: %d, %s", store, code, stderr)
 		}
 	}
+	if _, stderr, code := run(t, "file:/no/such/leases.db", "ls"); code != 69 || !strings.Contains(stderr, "no folder /no/such") {
+		t.Errorf("%d, %s", code, stderr)
+	}
 	file := filepath.Join(t.TempDir(), "leases.db")
 	for _, command := range []string{"ls", "show x", "watch x", "break x -grace 1s -yes"} {
 		_, stderr, code := run(t, "file:"+file, strings.Fields(command)...)

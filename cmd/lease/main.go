@@ -203,6 +203,9 @@ func (c *call) openExisting(ctx context.Context) (open.Leases, func(), error) {
 	if path := open.Path(c.store); path != "" {
 		target, err := filepath.EvalSymlinks(path) // SQLite keeps its log beside the target of a link
 		if errors.Is(err, fs.ErrNotExist) {
+			if dir := filepath.Dir(path); !isFolder(dir) {
+				return nil, nil, fail(exitUnavailable, "there is no folder %s", dir)
+			}
 			return nil, nil, fail(exitUnavailable, "there is no file %s; the first lease run makes it", path)
 		}
 		if info, err := os.Stat(target); err == nil && info.Mode().IsRegular() {
@@ -212,6 +215,11 @@ func (c *call) openExisting(ctx context.Context) (open.Leases, func(), error) {
 		}
 	}
 	return c.open(ctx)
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // checkTables returns an error if the file lacks the tables of package sqlitelease, which adds them when it

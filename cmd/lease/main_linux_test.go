@@ -239,7 +239,7 @@ func TestHeldAndBroken(t *testing.T) {
 	if out, _, code := run(t, url, "ls", "-json", "held"); code != 0 || !strings.Contains(out, `"state":"leased"`) || strings.Contains(out, `"id"`) {
 		t.Errorf("ls: %d, %s", code, out)
 	}
-	if out, stderr, code := run(t, url, "break", "held", "-grace", "2s", "-yes"); code != 0 {
+	if out, stderr, code := run(t, url, "break", "held", "-grace", "2s", "-yes"); code != 0 || !strings.Contains(stderr, "may take 2.5s to stop") {
 		t.Errorf("break: %d, %s %s", code, out, stderr)
 	}
 	if _, stderr, code := run(t, url, "run", "-wait", "20s", "held", "--", "true"); code != 0 || strings.Contains(stderr, "waiting") {

@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
 )
 
 // A row is one lease as -json prints it, without the lease ID, with which any program could act as the
@@ -195,19 +196,22 @@ func breakLease(ctx context.Context, c *call) error {
 		return err
 	}
 	defer end()
+	if !c.yes && !isTerminal(os.Stdin) {
+		return fail(exitUsage, "break: there is no terminal to ask in; add -yes")
+	}
+	asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+	res, err := lease.Inspect(asking, store.Authority(), name)
+	cancel()
+	switch {
+	case err != nil:
+		return c.unreachable(err)
+	case !res.Record.State.Locked():
+		return notHeld(name)
+	}
+	if enough := enoughGrace(res.Record.Duration); c.grace < min(enough, res.MaxRemaining()) {
+		fmt.Fprintf(os.Stderr, "lease: a grace of %v is short: a holder in Go without Options.Watch may take %v to stop, and the next holder does not wait for it\n", c.grace, enough)
+	}
 	if !c.yes {
-		if !isTerminal(os.Stdin) {
-			return fail(exitUsage, "break: there is no terminal to ask in; add -yes")
-		}
-		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
-		res, err := lease.Inspect(asking, store.Authority(), name)
-		cancel()
-		switch {
-		case err != nil:
-			return c.unreachable(err)
-		case !res.Record.State.Locked():
-			return notHeld(name)
-		}
 		fmt.Fprintf(os.Stderr, "%s.\nBreak it, with a grace of %v? [y/N] ", printable(held(name, res)), c.grace)
 		answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -217,7 +221,7 @@ func breakLease(ctx context.Context, c *call) error {
 			return fail(1, "not broken")
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel = context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	left, err := lease.Break(ctx, store.Authority(), name, lease.Grace(c.grace))
 	switch code := lease.CodeOf(err); {
@@ -230,6 +234,16 @@ func breakLease(ctx context.Context, c *call) error {
 		return fail(1, "%s", oneLine(err))
 	}
 	return c.unreachable(err)
+}
+
+// enoughGrace returns the shortest grace of [lease.Break] after which a Session with the default Options has
+// stopped before the lease is free.
+func enoughGrace(d time.Duration) time.Duration {
+	o, err := (&session.Options{Duration: d}).Complete()
+	if err != nil {
+		return 0
+	}
+	return o.RenewInterval + 2*o.RequestTimeout + o.StopWindow
 }
 
 func notHeld(name string) error {
