@@ -128,7 +128,7 @@ func TestReadmeDefaults(t *testing.T) {
 		fmt.Sprintf("| within %s. Over a store without a clock, such as etcd, a process that was not waiting already needs up to %s from its own start |",
 			seconds(o.Duration), seconds(o.Duration)),
 		fmt.Sprintf("| at the next renewal, within %s and the time of a request;", seconds(o.RenewInterval)),
-		fmt.Sprintf("the holder learns of the\nbreak within %s and the time of a request:", seconds(o.RenewInterval)),
+		fmt.Sprintf("the holder learns of the break within %s and the time of a request:", seconds(o.RenewInterval)),
 		fmt.Sprintf("of the\nstore of up to %.1f × `Duration`, and nearly every outage of up to %.1f × `Duration`.", part(silent), part(failing)),
 		fmt.Sprintf("Each lease costs\n%d writes in every `Duration`.", o.Duration/o.RenewInterval),
 		fmt.Sprintf("With 20 s of grace, work has %g to %s before it is told to stop, if the store answers at once |",

@@ -89,7 +89,7 @@ var (
 type Record struct {
 	ID       ID            // the ID in force, or the last ID that was in force; zero if no ID is known
 	State    State         // the state when the record was written; At returns the record at a later time
-	Owner    string        // a label for people; never a proof of anything
+	Owner    string        // a label for people, which stays when the lease ends; never a proof of anything
 	Duration time.Duration // the granted duration, also for renewals; zero only if ID is zero
 	Until    time.Time     // when State ends by itself, in UTC; zero if State does not end by itself
 	Epoch    uint64        // the number of the last grant; it rises with every grant and never falls
