@@ -38,16 +38,13 @@ func TestLeaseIsLost(t *testing.T) {
 	})
 }
 
-// seeded makes the times of the renewals the same in every run of the test. In a test with several
-// Sessions, each of them needs a seed of its own.
-var seeded = rand.NewChaCha8([32]byte{1})
-
 // The network loses the third renewal and all renewals after it.
 func TestNetworkIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		authority := leasefault.Script(memory.New(nil).Authority(),
 			leasefault.From(3, lease.ActionRenew, leasefault.LoseRequest))
-		l, err := session.New(authority, "indexer/leader", &session.Options{Rand: seeded})
+		// The times of the renewals are the same in every run. Each Session needs a seed of its own.
+		l, err := session.New(authority, "indexer/leader", &session.Options{Rand: rand.NewChaCha8([32]byte{1})})
 		if err != nil {
 			t.Fatal(err)
 		}
