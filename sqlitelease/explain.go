@@ -48,6 +48,9 @@ func explain(what string, err error) error {
 	if strings.Contains(err.Error(), "no such table") {
 		a.text, a.permanent = "the tables were dropped: open the store again", true
 	}
+	if strings.Contains(err.Error(), "no such column") {
+		a.text, a.permanent = "the file has tables of another program with the names lease or lease_meta: name another file", true
+	}
 	err = fmt.Errorf("sqlitelease: %s: %w", what, err)
 	if a.text != "" {
 		err = fmt.Errorf("%w; %s", err, a.text)

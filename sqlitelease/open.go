@@ -160,6 +160,9 @@ create table if not exists lease_meta (
 	"offset" integer not null, last integer not null, floor integer not null, newest integer not null,
 	version integer not null, absent integer not null
 ) strict;
+-- An error here means that a table is another program's.
+select name, version, record from lease limit 0;
+select schema, file, boot, "offset", last, floor, newest, version, absent from lease_meta limit 0;
 -- Tokens do not fall, and versions do not recur, if an operator deletes a row.
 create trigger if not exists lease_deleted after delete on lease begin
 	update lease_meta set floor = max(floor, newest), version = version + 1, absent = version + 1;

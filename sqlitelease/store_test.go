@@ -316,12 +316,15 @@ func TestRefusedFiles(t *testing.T) {
 	if err := os.Link(linked, linked+"2"); err != nil {
 		t.Skip(err)
 	}
+	other := filepath.Join(dir, "other")
+	exe(t, other, "create table lease (id int, tenant text)")
 	for path, want := range map[string]string{
 		"":                                  "must be the path of a file",
 		dir:                                 "not a regular file",
 		filepath.Join(dir, "missing", "db"): "no such file or directory",
 		foreign:                             "not a SQLite database",
 		linked:                              "2 hard links",
+		other:                               "another program",
 	} {
 		_, err := sqlitelease.Open(path, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -330,6 +333,9 @@ func TestRefusedFiles(t *testing.T) {
 		if path != "" && !errors.As(err, new(*lease.PermanentError)) {
 			t.Errorf("%s: a retry does not help: %v", path, err)
 		}
+	}
+	if n := query(t, other, "select count(*) from sqlite_master"); n != "1" {
+		t.Errorf("a database of another program with one table has %s tables and triggers", n)
 	}
 	for field, o := range map[string]*sqlitelease.Options{
 		"Options.Floor":              {Floor: "x"},
