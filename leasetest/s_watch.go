@@ -361,5 +361,8 @@ func (p *probe) watch(ctx context.Context, watched any, name string) <-chan stru
 	p.Helper()
 	signals, err := watched.(lease.Watcher).Watch(ctx, name)
 	p.need(err, "watch")
+	if cap(signals) != 1 {
+		p.Errorf("the channel of a watch has a capacity of %d, want 1", cap(signals))
+	}
 	return signals
 }
