@@ -252,6 +252,26 @@ func TestHeldAndBroken(t *testing.T) {
 	}
 }
 
+// A signal that ends a command also ends one that is stopped.
+func TestEndsStopped(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
+		file := filepath.Join(t.TempDir(), "pid")
+		holder := start(t, url, "run", "stopped", "--", "sh", "-c", `echo $$ >"$0"; kill -STOP $$; exec sleep 20`, file)
+		eventually(t, "the command is stopped", 5*time.Second, func() bool {
+			pid, _ := os.ReadFile(file)
+			status, _ := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/status")
+			return strings.Contains(string(status), "T (stopped)")
+		})
+		_ = holder.Process.Signal(signal)
+		timer := time.AfterFunc(5*time.Second, func() { _ = holder.Process.Kill() })
+		_ = holder.Wait()
+		timer.Stop()
+		if code := holder.ProcessState.ExitCode(); code != 128+int(signal) {
+			t.Errorf("%v: code %d, want %d", signal, code, 128+int(signal))
+		}
+	}
+}
+
 // supervisor returns the process ID of the supervisor of a holder.
 func supervisor(h *os.Process) (pid int, err error) {
 	data, err := exec.Command("sh", "-c", fmt.Sprintf("cat /proc/%d/task/*/children", h.Pid)).Output()

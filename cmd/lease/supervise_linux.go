@@ -143,6 +143,9 @@ func (s *supervised) order(line string) {
 		var n int
 		if _, err := fmt.Sscan(rest, &n); err == nil && s.group > 0 && !s.killing {
 			_ = syscall.Kill(-s.group, syscall.Signal(n))
+			if endsWaiting(syscall.Signal(n)) {
+				_ = syscall.Kill(-s.group, syscall.SIGCONT) // It may be stopped.
+			}
 		}
 	}
 }
@@ -153,7 +156,7 @@ func (s *supervised) act() {
 	if now >= s.term && !s.stopping && !s.killing {
 		s.stopping = true
 		_ = syscall.Kill(-s.group, syscall.SIGTERM)
-		_ = syscall.Kill(-s.group, syscall.SIGCONT) // A stopped process gets no SIGTERM.
+		_ = syscall.Kill(-s.group, syscall.SIGCONT)
 	}
 	if now >= s.kill || s.killing {
 		s.killing = true
