@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -25,20 +27,21 @@ import (
 // supervisor the time at which to kill the command, and its end when the holder is dead.
 //
 // The holder sends lines: "until TERM KILL" with two times of CLOCK_BOOTTIME in nanoseconds, "begin",
-// "stop", "signal N". The supervisor sends "pid N", "stopped N", "failed TEXT" and "exit N". The
-// command begins at "begin", when the terminal is its own, so that it never waits for it, and a
-// Ctrl-Z never stops the wrong process.
+// "stop", "signal N". The supervisor sends "pid N", "stopped N", "failed TEXT" and "exit N".
+//
+// Only one process group has the terminal. If stdin and stdout are terminals, the command gets it before
+// "begin". Otherwise the holder may be part of a pipeline, and what is typed is for all its processes: the
+// command gets the terminal when it stops because it wants it, and loses it when another process does.
 
 // passedSignals are the signals that the holder passes on, but not those that were ignored when lease began,
 // as under nohup.
-func passedSignals() (signals []os.Signal) {
-	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT} {
-		if !signal.Ignored(s) {
-			signals = append(signals, s)
-		}
-	}
-	return signals
+func passedSignals() []os.Signal {
+	return notIgnored(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT)
+}
+
+func notIgnored(signals ...os.Signal) []os.Signal {
+	return slices.DeleteFunc(signals, signal.Ignored)
 }
 
 func endsWaiting(s os.Signal) bool {
@@ -54,11 +57,14 @@ type holding struct {
 	path    string
 	args    []string
 	changed <-chan struct{} // the end of the lease may have changed
-	signals <-chan os.Signal
+	signals chan os.Signal
 
-	orders  *os.File // to the supervisor
-	group   int      // of the command; 0: it has not begun
-	stopped bool     // "stop" was sent
+	orders  *os.File    // to the supervisor
+	group   int         // of the command; 0: it has not begun
+	stopped bool        // "stop" was sent
+	tty     *os.File    // nil: there is no terminal
+	first   bool        // the command has the terminal first, not only when it wants it
+	stops   []os.Signal // that a terminal sends
 }
 
 // hold runs the command, and returns its exit code once it and everything that it started are dead.
@@ -68,6 +74,11 @@ func hold(ctx context.Context, h *holding) (int, error) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	defer signal.Stop(ended)
+	h.tty, _ = os.Open("/dev/tty")
+	defer h.tty.Close()
+	h.first = isTerminal(os.Stdin) && isTerminal(os.Stdout)
+	h.stops = notIgnored(syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
+	h.catch()
 
 	ordersRead, orders, err := os.Pipe()
 	if err != nil {
@@ -112,10 +123,7 @@ func hold(ctx context.Context, h *holding) (int, error) {
 			h.send("stop")
 			h.stopped = true
 		case sig := <-h.signals:
-			if sig == syscall.SIGCONT {
-				h.foreground(unix.Getpgrp(), h.group)
-			}
-			h.send("signal %d", sig)
+			h.pass(sig.(syscall.Signal))
 		case <-ended:
 			reap()
 		case line, open := <-lines:
@@ -128,10 +136,10 @@ func hold(ctx context.Context, h *holding) (int, error) {
 				return 128 + int(syscall.SIGKILL), nil
 			case word == "pid":
 				h.group = n
-				h.foreground(unix.Getpgrp(), n)
+				h.resume()
 				h.send("begin")
 			case word == "stopped":
-				h.suspend(syscall.Signal(n))
+				h.suspend(wantsTerminal(syscall.Signal(n)))
 			case word == "failed":
 				return 0, fail(126, "%s", rest)
 			case word == "exit":
@@ -161,39 +169,74 @@ func (h *holding) sendUntil() {
 	h.send("until %d %d", int64(now+left-h.window), int64(now+left-min(h.window/4, time.Second)))
 }
 
+func (h *holding) catch() {
+	for _, s := range h.stops {
+		signal.Notify(h.signals, s)
+	}
+}
+
+func wantsTerminal(s syscall.Signal) bool { return s == syscall.SIGTTIN || s == syscall.SIGTTOU }
+
+// pass passes a signal on to the command.
+func (h *holding) pass(s syscall.Signal) {
+	own := unix.Getpgrp()
+	switch {
+	case s == syscall.SIGCONT:
+		h.resume()
+	case wantsTerminal(s) && (h.foreground(h.group, own) || h.foreground(own, own)):
+		h.first = false // Another process of the job uses the terminal too.
+		_ = syscall.Kill(0, syscall.SIGCONT)
+		return
+	case wantsTerminal(s):
+		s = syscall.SIGTSTP // The job is in the background.
+	}
+	h.send("signal %d", s)
+}
+
+// resume gives the terminal to a command that has it first.
+func (h *holding) resume() {
+	if h.first {
+		h.foreground(unix.Getpgrp(), h.group)
+	}
+}
+
 // suspend stops the holder after a terminal has stopped the command, so that the shell goes on. The
 // supervisor kills the command if the lease ends meanwhile.
-func (h *holding) suspend(by syscall.Signal) {
-	if !isTerminal(os.Stdin) {
+func (h *holding) suspend(wants bool) {
+	own := unix.Getpgrp()
+	switch {
+	case h.tty == nil:
 		return
-	}
-	if by == syscall.SIGTTIN || by == syscall.SIGTTOU {
-		if h.foreground(unix.Getpgrp(), h.group) || h.foreground(h.group, h.group) {
-			h.send("signal %d", syscall.SIGCONT) // It wanted the terminal before the shell gave it.
-			return
+	// It may have wanted the terminal before the shell gave it.
+	case wants && (h.foreground(own, h.group) || h.foreground(h.group, h.group)):
+	default:
+		h.foreground(h.group, own)
+		resumed := make(chan os.Signal, 1)
+		signal.Notify(resumed, syscall.SIGCONT)
+		defer signal.Stop(resumed)
+		signal.Ignore(syscall.SIGTSTP)
+		var byDefault [4]uint64 // a struct sigaction, because signal.Reset would ignore the signal
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(syscall.SIGTSTP), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+		_ = syscall.Kill(0, syscall.SIGTSTP) // without effect on a group that no shell controls
+		select {
+		case <-resumed:
+		case <-time.After(300 * time.Millisecond):
 		}
+		h.catch()
+		h.resume()
 	}
-	h.foreground(h.group, unix.Getpgrp())
-	resumed := make(chan os.Signal, 1)
-	signal.Notify(resumed, syscall.SIGCONT)
-	defer signal.Stop(resumed)
-	_ = syscall.Kill(0, syscall.SIGTSTP) // without effect on a group that no shell controls
-	select {
-	case <-resumed:
-	case <-time.After(300 * time.Millisecond):
-	}
-	h.foreground(unix.Getpgrp(), h.group)
 	h.send("signal %d", syscall.SIGCONT)
 }
 
 // foreground gives the terminal to the process group to, if the group from has it.
 func (h *holding) foreground(from, to int) bool {
-	if now, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err != nil || now != from || to == 0 {
+	tty := int(h.tty.Fd())
+	if now, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP); err != nil || now != from || to == 0 {
 		return false
 	}
 	signal.Ignore(syscall.SIGTTOU)
-	defer signal.Reset(syscall.SIGTTOU)
-	return unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, to) == nil
+	defer h.catch()
+	return unix.IoctlSetPointerInt(tty, unix.TIOCSPGRP, to) == nil
 }
 
 func boottime() time.Duration {

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -13,28 +12,36 @@ import (
 	"time"
 )
 
+// A job of one or more processes uses its terminal under lease run as it would without.
 func TestTerminal(t *testing.T) {
-	for _, c := range []struct{ name, key, command, want string }{
-		{"Ctrl-C", "\003", `echo ready; sleep 20`, "code 130"},
-		{"reads", "hello\n", `echo ready; read x; echo "got $x"`, "got hello"},
-		// The key comes while sh waits for sleep: one that has just forked with vfork cannot be stopped.
-		{"Ctrl-Z", "\032", `(sleep 0.5; echo ready) & sleep 2; wait; echo woke`, "woke"},
+	for _, c := range []struct{ name, keys, job, want string }{
+		// Keys come while sh waits for sleep, or is sleep: one that forks just then would not act on them.
+		{"Ctrl-C", "\003", `lease run tty -- sh -c 'echo ready; exec sleep 20'`, "code 130"},
+		{"reads", "hello\n", `lease run tty -- sh -c 'echo ready; read x; echo "got $x"'`, "got hello"},
+		{"Ctrl-Z", "\032", `lease run tty -- sh -c 'echo $$ >$pid; (sleep 0.5; echo ready) & sleep 2; wait; echo woke'`, "woke"},
+		{"Ctrl-Z in a pipeline", "\032", `lease run tty -- sh -c 'echo $$ >$pid; (sleep 0.5; echo ready) & sleep 2; wait; echo woke' | cat`, "woke"},
+		{"Ctrl-C in a pipeline", "\003", `lease run tty -- sh -c 'trap "echo int" INT; (sleep 0.5; echo ready) & sleep 20; sleep 0.5; exit 3' | (trap "" INT; cat)`, "int\r\ncode 3"},
+		{"a pager", "q\n", `lease run tty -- sh -c 'echo ready >&2; seq 100000; echo all' | (read first; read key </dev/tty; tail -n 1; echo "key $key")`, "all\r\nkey q"},
+		{"a password", "secret\n", `echo data | lease run tty -- sh -c 'echo ready; read x </dev/tty; echo "got $x and $(cat)"'`, "got secret and data"},
+		{"a password and a pager", "secret\nq\n", `lease run tty -- sh -c 'echo ready >&2; read x </dev/tty; echo "got $x"' | (cat; read key </dev/tty; echo "key $key")`, "got secret\r\nkey q"},
+		{"tostop", "", `stty tostop; echo data | lease run tty -- cat`, "data\r\ncode 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			shell := fmt.Sprintf("set -m; %s run 'tty/%s' -- sh -c '%s'; echo code $?", binary, c.name, c.command)
-			if c.name == "Ctrl-Z" {
-				shell += "; fg; echo code $?"
-			}
 			file := filepath.Join(t.TempDir(), "script")
+			shell := "set -m -o pipefail; export pid=" + file + ".pid; " + c.job + "; echo code $?"
+			stops := strings.HasPrefix(c.name, "Ctrl-Z")
+			if stops {
+				shell += "; grep State /proc/$(cat $pid)/status; fg; echo code $?"
+			}
 			if err := os.WriteFile(file, []byte(shell), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			out := typeAtTerminal(t, "bash "+file, "ready", c.key)
+			out := typeAtTerminal(t, "bash "+file, "ready", c.keys)
 			if !strings.Contains(out, c.want) {
 				t.Errorf("no %q in %q", c.want, out)
 			}
-			if c.name == "Ctrl-Z" && !strings.Contains(out, "code 148") { // The shell went on.
-				t.Errorf("lease was not stopped: %q", out)
+			if stops && !strings.Contains(out, "T (stopped)") || strings.Contains(out, "code 148") != stops { // The shell went on.
+				t.Errorf("lease and its command are to stop: %v, %q", stops, out)
 			}
 		})
 	}
