@@ -180,6 +180,36 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// A store that accepts connections and never answers delays neither the end of -wait nor that by a signal by
+// much more than a second.
+func TestSilentStore(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	for _, store := range []string{"redis://" + l.Addr().String(), "etcd://" + l.Addr().String(), "postgres://u@" + l.Addr().String() + "/x"} {
+		for command, c := range map[string]struct {
+			code    int
+			longest time.Duration
+		}{
+			"timeout --preserve-status 20 lease run -duration 30s -wait 1s x -- true":     {69, 4 * time.Second},
+			"timeout --preserve-status 1 lease run -duration 30s -wait forever x -- true": {143, 4 * time.Second},
+			"timeout --preserve-status 1 lease run -duration 30s x -- true":               {143, 4 * time.Second},
+			"timeout --preserve-status 20 lease ls":                                       {69, 14 * time.Second},
+		} {
+			t.Run(store+" "+command, func(t *testing.T) {
+				t.Parallel()
+				began := time.Now()
+				_, stderr, code := run(t, store, append([]string{"env", "PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH")}, strings.Fields(command)...)...)
+				if took := time.Since(began); code != c.code || took > c.longest {
+					t.Errorf("%d after %v, want %d within %v: %s", code, took, c.code, c.longest, stderr)
+				}
+			})
+		}
+	}
+}
+
 // Without a terminal, lease run -wait forever says why it cannot acquire the lease.
 func TestWaitForeverSaysWhy(t *testing.T) {
 	for store, want := range map[string]string{"redis": "connection refused", "nats": "no servers available"} {

@@ -74,7 +74,6 @@ func runCommand(ctx context.Context, c *call) error {
 	if err != nil {
 		return outcome(ctx, c, nil, name, tries, false, 0, err)
 	}
-	defer end()
 
 	changed := make(chan struct{}, 1)
 	nudge := func() {
@@ -92,13 +91,9 @@ func runCommand(ctx context.Context, c *call) error {
 		},
 	})
 	if err != nil {
+		end()
 		return fail(exitUsage, "%v", err)
 	}
-	defer func() { // A request that is still under way can be granted late.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		_ = s.Close(ctx)
-	}()
 
 	if tries.terminal {
 		go tellWait(store, name, tries, began)
@@ -116,18 +111,44 @@ func runCommand(ctx context.Context, c *call) error {
 			path: path, args: rest, changed: changed, signals: signals})
 		return err
 	}
-	ran := true
-	if c.wait > 0 {
-		err = session.Run(ctx, s, f, nil)
-		select {
-		case <-began:
-		default:
-			ran = false
-		}
-	} else {
-		ran, err = session.TryRun(ctx, s, f, nil)
+	type result struct {
+		ran bool
+		err error
 	}
-	return outcome(ctx, c, store, name, tries, ran, code, err)
+	results := make(chan result, 1)
+	go func() {
+		r := result{ran: true}
+		if c.wait > 0 {
+			r.err = session.Run(ctx, s, f, nil)
+			select {
+			case <-began:
+			default:
+				r.ran = false
+			}
+		} else {
+			r.ran, r.err = session.TryRun(ctx, s, f, nil)
+		}
+		// A request that is still under way can be granted late.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = s.Close(ctx)
+		results <- r
+	}()
+	late := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		select {
+		case <-began: // Its end takes as long as it takes.
+		default:
+			time.AfterFunc(time.Second, func() { close(late) })
+		}
+	})
+	select {
+	case r := <-results:
+		defer end()
+		return outcome(ctx, c, store, name, tries, r.ran, code, r.err)
+	case <-late: // The store does not answer, and to close it could take as long.
+		return outcome(ctx, c, store, name, tries, false, 0, context.Cause(ctx))
+	}
 }
 
 // openUntil opens the store. With -wait, it tries again until ctx ends. Not every store stops to open then.
@@ -176,7 +197,7 @@ func outcome(ctx context.Context, c *call, store open.Leases, name string, tries
 		}
 		return fail(code, "")
 	case err == nil, errors.Is(err, lease.ErrHeldByOther), errors.Is(err, lease.ErrBreaking):
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		return fail(exitHeld, "%s; try again later, or set a longer -wait", holderOf(ctx, store, name))
 	}

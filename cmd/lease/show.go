@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,12 +133,14 @@ func list(ctx context.Context, c *call) error {
 	defer end()
 	var rows []row
 	bad, free := 0, 0
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := time.AfterFunc(10*time.Second, func() { cancel(errors.New("no answer within 10s")) })
 	for e, err := range store.List(ctx, strings.Join(c.args, "")) {
+		limit.Reset(10 * time.Second)
 		switch {
 		case err != nil && e.Name == "":
-			return c.unreachable(err)
+			return c.unreachable(cmp.Or(context.Cause(ctx), err))
 		case err != nil:
 			rows, bad = append(rows, row{Name: e.Name, Error: oneLine(err)}), bad+1
 		case !c.all && !c.json && e.Record.At(e.Now).State == lease.Available:
