@@ -191,11 +191,20 @@ func parse(cmd command, args []string) (*call, error) {
 			return nil, fail(exitUsage, "-store is malformed; see lease -h")
 		}
 		if _, password := u.User.Password(); password {
-			return nil, fail(exitUsage, "-store has a password, which ps shows: put the URL into LEASE_STORE")
+			return nil, errPasswordShown
+		}
+	}
+	_, query, _ := strings.Cut(c.store, "?")
+	parameters, _ := url.ParseQuery(query)
+	for name := range parameters {
+		if given["store"] && strings.Contains(strings.ToLower(name), "password") { // also sslpassword
+			return nil, errPasswordShown
 		}
 	}
 	return c, nil
 }
+
+var errPasswordShown = fail(exitUsage, "-store has a password, which ps shows: put the URL into LEASE_STORE")
 
 // openExisting is open for a command that only looks or breaks. It makes no file, because an empty list
 // of a misspelt path would say that no lease is held, and writes into no file of another program.
