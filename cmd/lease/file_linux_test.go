@@ -83,6 +83,13 @@ func TestFileErrors(t *testing.T) {
 			t.Errorf("%s: %d, %s", command, code, stderr)
 		}
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := run(t, "file:"+link, "ls"); code != 69 || !strings.Contains(stderr, "is a symbolic link to a file that does not exist") {
+		t.Errorf("%d, %s", code, stderr)
+	}
 	if _, stderr, code := run(t, "file:"+file, "run", "x", "--", "true"); code != 0 {
 		t.Fatal(stderr)
 	}

@@ -215,6 +215,9 @@ func (c *call) openExisting(ctx context.Context) (open.Leases, func(), error) {
 			if dir := filepath.Dir(path); !isFolder(dir) {
 				return nil, nil, fail(exitUnavailable, "there is no folder %s", dir)
 			}
+			if _, err := os.Lstat(path); err == nil {
+				return nil, nil, fail(exitUnavailable, "%s is a symbolic link to a file that does not exist", path)
+			}
 			return nil, nil, fail(exitUnavailable, "there is no file %s; the first lease run makes it", path)
 		}
 		if info, err := os.Stat(target); err == nil && info.Mode().IsRegular() {
