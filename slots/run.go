@@ -57,7 +57,7 @@ func (r *run) look(ctx context.Context) (done bool, err error) {
 		r.me.ticket++
 	}
 	s := r.decide(r.me, l.waiters, l.locked, n, r.overdue(l.locked, n))
-	if _, err := ask(ctx, r.o, &r.tasks, &r.requests, func(ctx context.Context) (any, error) { return nil, r.breakAll(ctx, s.breaks) }); err != nil {
+	if err := r.breakAll(ctx, &r.tasks, &r.requests, s.breaks); err != nil {
 		return false, err
 	}
 	if s.take >= 0 {

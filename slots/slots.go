@@ -10,7 +10,9 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/internal/numbered"
+	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -85,6 +87,9 @@ type Slots struct {
 
 	mu     sync.Mutex
 	random dice.Dice // guarded by mu
+
+	tasks    tasks.Group // requests of SetN that have not returned
+	requests tasks.Count
 }
 
 // New returns n slots under the prefix, which usually ends with a slash. It sends no request. It returns
@@ -137,18 +142,24 @@ func (s *Slots) SetN(ctx context.Context, n int) error {
 		return err
 	}
 	s.n.Store(int64(n))
-	l, err := s.list(ctx)
+	l, err := ask(ctx, s.o, &s.tasks, &s.requests, s.list)
 	if err != nil {
 		return err
 	}
-	return s.breakAll(ctx, excess(l.locked, n))
+	return s.breakAll(ctx, &s.tasks, &s.requests, excess(l.locked, n))
 }
 
-func (s *Slots) breakAll(ctx context.Context, slots []int) (err error) {
+// breakAll breaks the leases of the slots. It ends at the first break that is not answered.
+func (s *Slots) breakAll(ctx context.Context, g *tasks.Group, running *tasks.Count, slots []int) (err error) {
 	for _, i := range slots {
-		_, e := lease.Break(ctx, s.authority, slotName(s.prefix, i), lease.Grace(s.o.Grace))
+		_, e := ask(ctx, s.o, g, running, func(ctx context.Context) (time.Duration, error) {
+			return lease.Break(ctx, s.authority, slotName(s.prefix, i), lease.Grace(s.o.Grace))
+		})
 		if e != nil && !lease.CodeOf(e).Refusal() {
 			err = errors.Join(err, e)
+		}
+		if errors.Is(e, follow.ErrSilent) {
+			break
 		}
 	}
 	return err

@@ -618,3 +618,42 @@ func TestNewErrors(t *testing.T) {
 		}
 	}
 }
+
+// A silent authority does not answer breaks.
+type silent struct {
+	lease.Authority
+	lease.Lister
+}
+
+func (s silent) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.ActionBreak {
+		<-ctx.Done()
+		return lease.Result{}, ctx.Err()
+	}
+	return s.Authority.Do(ctx, name, req)
+}
+
+// SetN returns after RequestTimeout if the authority does not answer a list or a break.
+func TestSetNWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		a := h.store.Authority()
+		lister := a.(lease.Lister)
+		s := h.slots(a, "a", 3, 0)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { _ = s.Run(ctx, h.work("a", time.Hour)) })
+		}
+		time.Sleep(time.Minute)
+		for what, a := range map[string]lease.Authority{"list": failing{a, lister, nil}, "break": silent{a, lister}} {
+			began := time.Now()
+			err := h.slots(a, "b", 3, 0).SetN(t.Context(), 1)
+			if took := time.Since(began); !errors.Is(err, follow.ErrSilent) || took != s.o.Session.RequestTimeout {
+				t.Errorf("no answer to a %s: %v after %v", what, err, took)
+			}
+		}
+		cancel()
+		all.Wait()
+	})
+}
