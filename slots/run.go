@@ -27,6 +27,7 @@ type run struct {
 	requests tasks.Count     // lists and breaks
 	watches  watches         // while this call waits
 	bad      time.Time       // since when all attempts have failed with permanent errors; zero if they have not
+	unbroken error           // of the breaks of the last look
 	last     error           // of the last look
 	failures int             // of looks in a row
 	told     bool            // whether the log has a record that it waits
@@ -57,9 +58,7 @@ func (r *run) look(ctx context.Context) (done bool, err error) {
 		r.me.ticket++
 	}
 	s := r.decide(r.me, l.waiters, l.locked, n, r.overdue(l.locked, n))
-	if err := r.breakAll(ctx, &r.tasks, &r.requests, s.breaks); err != nil {
-		return false, err
-	}
+	r.unbroken = r.breakAll(ctx, &r.tasks, &r.requests, s.breaks)
 	if s.take >= 0 {
 		done, err := r.take(ctx, s.take)
 		if done || err != nil {

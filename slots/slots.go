@@ -1,6 +1,7 @@
 package slots
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,7 +175,8 @@ func (s *Slots) breakAll(ctx context.Context, g *tasks.Group, running *tasks.Cou
 // error if its last answer was one. It returns an error at once if a request can never be granted,
 // because the store is closed or an argument is bad, such as a Duration that the store does not grant. If
 // the store fails with permanent errors ([lease.Permanent]) for 30 s while Run waits, it returns the last
-// of them. Other errors are tried again. Session.Logger gets the 1st, 2nd, 4th, 8th and so on of a series at
+// of them. Other errors, and those of a break, are tried again: a slot may become free without the break.
+// Session.Logger gets the 1st, 2nd, 4th, 8th and so on of a series at
 // Warn, and at Info that Run waits.
 func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) error {
 	if f == nil {
@@ -197,7 +199,7 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 		case r.isPermanent(err), isHopeless(err):
 			return err
 		}
-		r.report(err)
+		r.report(cmp.Or(err, r.unbroken))
 		s.mu.Lock()
 		pause := s.random.Shorten(s.o.Interval, 0.1)
 		s.mu.Unlock()

@@ -657,3 +657,37 @@ func TestSetNWithoutAnswer(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// A waiter that is not permitted to break the slots that are too many waits for a free slot, and takes it.
+func TestBreakFails(t *testing.T) {
+	work := time.Duration(rand.Int64N(int64(time.Hour)))
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		a := h.store.Authority()
+		forbidden := lease.Permanent(errors.New("no permission to break"))
+		big, small := h.slots(a, "big", 2, 0), h.slots(refusing{a, a.(lease.Lister), forbidden}, "small", 1, 0)
+		var all sync.WaitGroup
+		for i := range 2 {
+			all.Go(func() { _ = big.Run(t.Context(), h.work("big", time.Duration(i+1)*(work+time.Minute))) })
+			time.Sleep(time.Second)
+		}
+		if err := small.Run(t.Context(), h.work("small", 0)); err != nil || h.gap > small.o.Interval {
+			t.Errorf("free for %v after %v of work: %v", h.gap, work, err)
+		}
+		all.Wait()
+	})
+}
+
+// A refusing authority breaks nothing. It does not watch.
+type refusing struct {
+	lease.Authority
+	lease.Lister
+	err error
+}
+
+func (r refusing) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.ActionBreak {
+		return lease.Result{}, r.err
+	}
+	return r.Authority.Do(ctx, name, req)
+}
