@@ -691,3 +691,24 @@ func (r refusing) Do(ctx context.Context, name string, req lease.Request) (lease
 	}
 	return r.Authority.Do(ctx, name, req)
 }
+
+// While each watch is lost at once, a waiter lists once in each Interval.
+func TestWatchIsLostAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		c := &counter{Authority: leasefault.Lossy(h.store.Authority(), func(context.Context, func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
+			signals := make(chan struct{})
+			close(signals)
+			return signals, nil
+		}), n: map[string]int{}}
+		holder, waiter := h.slots(h.store.Authority(), "a", 1, 0), h.slots(c, "b", 1, 0)
+		go holder.Run(t.Context(), h.work("a", time.Hour))
+		time.Sleep(time.Second)
+		if err := waiter.Run(t.Context(), h.work("b", 0)); err != nil {
+			t.Error(err)
+		}
+		if most := int(time.Hour/waiter.o.Interval)*10/9 + 2; c.n["list"] > most {
+			t.Errorf("%d lists in an hour, want at most %d", c.n["list"], most)
+		}
+	})
+}

@@ -23,7 +23,8 @@ type watches struct {
 // begin watches the leases with the names, and no others. If a watch was lost, all begin again. It does not
 // wait for the authority.
 func (ws *watches) begin(ctx context.Context, w lease.Watcher, o *Options, g *tasks.Group, names []string) {
-	if slices.Equal(ws.names, names) && !ws.lost.Load() {
+	again := slices.Equal(ws.names, names)
+	if again && !ws.lost.Load() {
 		return
 	}
 	ws.end()
@@ -41,7 +42,9 @@ func (ws *watches) begin(ctx context.Context, w lease.Watcher, o *Options, g *ta
 			}
 			ws.all.Go(func() { ws.forward(ctx, signals) })
 		}
-		ws.signal() // a lease may have changed between the list and the watches
+		if !again { // a new watch that is lost at once, too, must not cause a list
+			ws.signal() // a lease may have changed between the list and the watches
+		}
 	})
 }
 
