@@ -34,7 +34,10 @@ var (
 	ErrStopping = errors.New("shards: the process stops working on its shards")
 )
 
-var errElsewhere = errors.New("shards: the work keeps failing, so another process should try")
+var (
+	errElsewhere = errors.New("shards: the work keeps failing, so another process should try")
+	errExits     = errors.New("shards: the work has ended its goroutine")
+)
 
 // Work works on one shard until its context ends.
 type Work = func(ctx context.Context, name string, tok lease.Token) error
@@ -220,8 +223,10 @@ func (r *run) ask(ctx context.Context) error {
 		go func() {
 			ctx, cancel := timing.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
 			defer cancel()
+			a := asked{err: errors.New("the function names has ended its goroutine")}
+			defer tasks.Finally(func() { answer <- a })
 			names, err := r.source(ctx)
-			answer <- asked{slices.Clone(names), err}
+			a = asked{slices.Clone(names), err}
 		}()
 	}
 	var a asked

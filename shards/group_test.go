@@ -9,9 +9,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -642,4 +644,45 @@ func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.to.Write(p)
+}
+
+// If names ends its goroutine, Run reports this and still returns. If work does, the shard has failed.
+func TestGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var named, works, failed atomic.Int64
+		g, err := New(memory.New(nil).Authority(), "p/", &Options{Logger: slog.New(slog.DiscardHandler), Trace: &Trace{Failed: func(name string, _ error) {
+			if name != "" {
+				failed.Add(1)
+			}
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- g.Run(ctx, func(context.Context) ([]string, error) {
+				if named.Add(1) > 100 {
+					runtime.Goexit()
+				}
+				return []string{"a"}, nil
+			}, func(context.Context, string, lease.Token) error {
+				works.Add(1)
+				runtime.Goexit()
+				return nil
+			})
+		}()
+		time.Sleep(time.Hour)
+		v := g.View()
+		if n := works.Load(); failed.Load() != n || n < 100 || n > 120 || v.Shards[0].Err != errExits {
+			t.Errorf("%d failures of %d works in an hour, and the View has %+v", failed.Load(), n, v.Shards)
+		}
+		if v.Err == nil || named.Load() < 700 {
+			t.Errorf("names was called %d times in an hour, and the View has %v", named.Load(), v.Err)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/numbered"
+	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/internal/timing"
 	"github.com/fencedlease/lease/session"
 )
@@ -52,6 +53,12 @@ func (r *run) hold(h *holding) {
 		cause error
 		ended time.Time
 	)
+	defer tasks.Finally(func() {
+		// Close sends the release again if it has failed. After a loss, the store often does not answer.
+		if err := numbered.Close(h.ctx, s, r.o.Session); err != nil && !errors.Is(cause, lease.ErrLost) {
+			r.reportFailed(h.name, err, 1)
+		}
+	})
 	ran, err := session.TryRun(h.ctx, numbered.Member{Session: s}, func(ctx context.Context, t lease.Token) error {
 		acquired()
 		tok = t
@@ -68,7 +75,14 @@ func (r *run) hold(h *holding) {
 				r.reportLost(h.name, tok, cause)
 			}
 		})
+		returned := false
+		defer tasks.Finally(func() {
+			if !returned && ctx.Err() == nil {
+				r.reportFailed(h.name, errExits, r.fail(h.name, errExits, r.o.Session.Duration))
+			}
+		})
 		err := r.work(ctx, h, tok)
+		returned = true
 		if stop() {
 			cause, ended = err, r.clock.Now() // the work has given up
 		} else {
@@ -76,16 +90,11 @@ func (r *run) hold(h *holding) {
 		}
 		return nil
 	}, &session.RunOptions{ReleaseTimeout: 2 * r.o.Session.RequestTimeout, Logger: o.Logger})
-	lost := errors.Is(cause, lease.ErrLost)
 	switch {
-	case ran && !lost:
+	case ran && !errors.Is(cause, lease.ErrLost):
 		r.reportGiven(h.name, tok, cause, r.clock.Now().Sub(ended))
 	case !ran && err != nil && h.ctx.Err() == nil:
 		r.reportFailed(h.name, err, r.fail(h.name, err, r.o.Interval))
-	}
-	// Close sends the release again if it has failed. After a loss, the store often does not answer.
-	if err := numbered.Close(h.ctx, s, r.o.Session); err != nil && !lost {
-		r.reportFailed(h.name, err, 1)
 	}
 }
 
