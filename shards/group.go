@@ -37,6 +37,7 @@ var (
 var (
 	errElsewhere = errors.New("shards: the work keeps failing, so another process should try")
 	errExits     = errors.New("shards: the work has ended its goroutine")
+	errLate      = errors.New("shards: the earlier work of this process on the shard has not ended")
 )
 
 // Work works on one shard until its context ends.
@@ -288,7 +289,7 @@ func (r *run) look(ctx context.Context, first bool) {
 		r.view.At, r.seen = began, seen
 		r.heldMu.Lock()
 		for name, a := range r.avoid {
-			if s := seen.shards[name]; r.names[name] {
+			if s := seen.shards[name]; r.names[name] && (s.ID == "" || s.ID == r.id || r.avoids(name)) {
 				s.Name, s.Err = name, a.err
 				seen.shards[name] = s
 			}
@@ -326,6 +327,7 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 		}
 	}
 	now := r.clock.Now()
+	r.reportLate(seen)
 	shards := r.merge(seen, names)
 	loads := map[string]int{}
 	for _, s := range shards {
@@ -406,6 +408,23 @@ func (r *run) take(ctx context.Context, name string, order uint64) {
 	h.ctx, h.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.held[name] = h
 	r.works.Go(func() { r.hold(h) })
+}
+
+// reportLate reports each free shard that this process cannot take, because its earlier work has not ended.
+func (r *run) reportLate(seen listing) {
+	r.heldMu.Lock()
+	var late []*holding
+	for name, h := range r.held {
+		if !h.mine() && !seen.shards[name].State.Locked() && !r.avoids(name) {
+			late = append(late, h)
+		}
+	}
+	r.heldMu.Unlock()
+	for _, h := range late {
+		h.late++
+		r.note(h.name, errLate)
+		r.reportFailed(h.name, errLate, h.late)
+	}
 }
 
 func (r *run) give(name string) {

@@ -686,3 +686,44 @@ func TestGoexit(t *testing.T) {
 		}
 	})
 }
+
+// After a loss, the View says why a shard is free, and later that its work has not ended. Trace.Failed is
+// called. When this process or another has the shard, the View has no error.
+func TestViewAfterLoss(t *testing.T) {
+	inTown(t, 2+rand.IntN(3), func(c *town) {
+		var failed atomic.Int64
+		p := c.start(0, func(o *Options) {
+			o.Trace = &Trace{Failed: func(name string, err error) {
+				if name == c.names[0] && err == errLate {
+					failed.Add(1)
+				}
+			}}
+		})
+		c.expectBalance(2*interval+time.Second, "alone")
+		lose := func() error {
+			if _, err := lease.Break(t.Context(), c.store.Authority(), shardName("t/", c.names[0]), lease.Grace(0)); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(duration/3 + interval) // p learns of the break at its next renewal
+			return p.group.View().Shards[0].Err
+		}
+		p.hangs.Store(c.names[0])
+		if err := lose(); !errors.Is(err, lease.ErrLost) && err != errLate {
+			t.Errorf("the View has %v after a loss", err)
+		}
+		time.Sleep(10 * time.Minute)
+		if err := p.group.View().Shards[0].Err; err != errLate || failed.Load() < 100 {
+			t.Errorf("the View has %v while the work hangs, and Failed was called %d times", err, failed.Load())
+		}
+		time.Sleep(time.Hour)
+		if err := p.group.View().Shards[0].Err; err != nil || c.loads()[p] != len(c.names) {
+			t.Errorf("the View has %v when the shard is held again", err)
+		}
+		lose()
+		c.start(0, nil)
+		time.Sleep(2 * trial * duration)
+		if s := p.group.View().Shards[0]; s.Err != nil || s.ID == "" || s.ID == p.group.View().ID {
+			t.Errorf("the View has %+v when another process holds the shard", s)
+		}
+	})
+}

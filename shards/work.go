@@ -21,6 +21,7 @@ type holding struct {
 	end   context.CancelCauseFunc
 
 	session *session.Session // nil until the lease is acquired; guarded by run.heldMu
+	late    int              // in how many lists the shard was free, and the work had not ended
 }
 
 // mine reports whether the lease is held or being acquired. Work can still run after the lease has ended.
@@ -72,6 +73,7 @@ func (r *run) hold(h *holding) {
 			defer close(over)
 			ended = r.clock.Now()
 			if cause = context.Cause(ctx); errors.Is(cause, lease.ErrLost) {
+				r.note(h.name, cause)
 				r.reportLost(h.name, tok, cause)
 			}
 		})
@@ -147,6 +149,13 @@ func (r *run) hasOthers() bool {
 		}
 	}
 	return false
+}
+
+// note makes err the Err of a shard that this process may take at once.
+func (r *run) note(name string, err error) {
+	r.heldMu.Lock()
+	defer r.heldMu.Unlock()
+	r.avoid[name] = &avoided{until: r.clock.Now(), err: err}
 }
 
 // fail notes that a shard has failed, and returns the number of failures in a row. The process does not
