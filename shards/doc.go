@@ -30,7 +30,8 @@
 // that the work takes to stop. The shards of a process that crashes are idle for at most Session.Duration
 // and one Interval. If a process does not take its share of the free shards, for example because the work
 // fails there, another takes it after at least four Intervals. Such a shard does not count in the shares for
-// six Durations, and neither does one that no process can take: [Shard.Err] says why.
+// six Durations, and neither does one that no process can take: [Shard.Err] says why. A process in which all
+// work fails has no shard, besides one that it tries after eight Durations or more.
 //
 // # Cost
 //

@@ -127,22 +127,16 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 	random := dice.Dice{Reader: &g.o.Session.Rand}
 	drawn := random.ID()
 	r := &run{
-		Group: g, id: numbered.ID(drawn), source: names, workFunc: work, clock: g.o.Session.Clock,
+		Group: g, drawn: drawn, id: numbered.ID(drawn), rest: rest{offers: unlimited}, source: names, workFunc: work, clock: g.o.Session.Clock,
 		held: map[string]*holding{}, avoid: map[string]*avoided{}, due: map[surplus]time.Time{},
 		permits: make(chan struct{}, acquiresAtOnce), interval: g.o.Interval,
 	}
 	r.label = label(g.o.Session.Owner, r.id)
-	o := *g.o.Session
-	o.Owner = memberOwner(r.label, g.o.Weight, g.o.Max)
-	self, err := numbered.New(drawn, func(i int) (*session.Session, error) {
-		return session.New(g.authority, memberName(g.prefix, i), &o)
-	})
-	if err != nil {
+	if err := r.announce(); err != nil {
 		return err
 	}
-	r.self = self
 	defer r.stop(ctx)
-	if _, err := session.AcquireWait(ctx, self, nil); err != nil {
+	if _, err := session.AcquireWait(ctx, r.self, nil); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -166,8 +160,11 @@ const acquiresAtOnce = 32
 // A run is the state of one call of Run. Only the goroutine of Run uses the fields without a comment.
 type run struct {
 	*Group
+	drawn     lease.ID // from which id follows
 	id, label string
 	self      *numbered.Lease // the lease with which the process announces itself
+	announced int             // what it offers according to this lease
+	rest      rest
 	source    func(context.Context) ([]string, error)
 	workFunc  Work
 	clock     lease.Clock
@@ -268,6 +265,14 @@ func (r *run) look(ctx context.Context, first bool) {
 	} else {
 		r.unnamed = 0
 	}
+	if r.judge(); r.rest.offers != r.announced {
+		if err := numbered.Close(ctx, r.self.Session, r.o.Session); err != nil {
+			r.reportFailed("", err, 1)
+		}
+		if err := r.announce(); err != nil {
+			r.reportFailed("", err, 1)
+		}
+	}
 	if !r.self.CheckAlive() {
 		if _, err := r.self.Acquire(ctx); err != nil && ctx.Err() == nil {
 			r.reportFailed("", err, 1)
@@ -286,6 +291,9 @@ func (r *run) look(ctx context.Context, first bool) {
 	r.view.Err = errors.Join(asked, err)
 	r.view.ID, r.view.Interval = r.id, r.interval
 	if err == nil {
+		if delete(seen.offers, r.id); r.rest.offers != unlimited { // the list may be older
+			seen.offers[r.id] = r.rest.offers
+		}
 		r.view.At, r.seen = began, seen
 		r.heldMu.Lock()
 		for name, a := range r.avoid {
@@ -333,7 +341,8 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 	for _, s := range shards {
 		loads[s.holder]++
 	}
-	moves := r.decide(r.count(members, shards))
+	open, counted := r.count(members, shards)
+	moves := r.decide(limit(open, seen.offers, len(counted)), counted)
 	r.mu.Lock()
 	r.view.Moves = len(moves)
 	r.mu.Unlock()

@@ -532,17 +532,27 @@ func TestFewNames(t *testing.T) {
 
 // The owners of leases can be read back, whatever the Owner of the program.
 func TestOwners(t *testing.T) {
-	for _, owner := range []string{"", "host", "a/b", "x weight=3 max=4", "a#5"} {
-		m, ok := parseMember(memberOwner(label(owner, "1f"), 2, 7))
-		if want := (Member{ID: "1f", Owner: owner, Weight: 2, Max: 7}); !ok || m != want {
-			t.Errorf("%q: %+v", owner, m)
+	for _, owner := range []string{"", "host", "a/b", "x weight=3 max=4", "x offers=2", "a#5"} {
+		for _, n := range []int{unlimited, 0, 3} {
+			m, offers, ok := parseMember(memberOwner(label(owner, "1f"), 2, 7, n))
+			if want := (Member{ID: "1f", Owner: owner, Weight: 2, Max: 7}); !ok || m != want || offers != n {
+				t.Errorf("%q: %+v offers %d, want %d", owner, m, offers, n)
+			}
 		}
 		name, id, order, ok := parseShard(shardOwner(label(owner, "1f"), 9))
 		if !ok || name != owner || id != "1f" || order != 9 {
 			t.Errorf("%q: %q %q %d", owner, name, id, order)
 		}
 	}
-	if _, ok := parseMember("operator"); ok {
+	l, err := read(func(yield func(lease.Entry, error) bool) {
+		for i := range 2 {
+			yield(lease.Entry{Name: memberName("p/", i), Record: lease.Record{State: lease.Leased, Owner: memberOwner("1f", 1, 0, 0)}}, nil)
+		}
+	}, "p/")
+	if len(l.members) != 1 || err != nil {
+		t.Errorf("two leases of a process are members %+v: %v", l.members, err)
+	}
+	if _, _, ok := parseMember("operator"); ok {
 		t.Error("a foreign owner is a member")
 	}
 	if _, _, _, ok := parseShard("operator"); ok {
@@ -726,4 +736,81 @@ func TestViewAfterLoss(t *testing.T) {
 			t.Errorf("the View has %+v when another process holds the shard", s)
 		}
 	})
+}
+
+// A process in which all work fails soon has no shard, and tries one now and then, which is all that moves.
+// When its work goes well again, it has its share.
+func TestAllWorkFailsInOneProcess(t *testing.T) {
+	inTown(t, 20+rand.IntN(20), func(c *town) {
+		bad := c.start(0, nil)
+		for range 1 + rand.IntN(4) {
+			c.start(0, nil)
+		}
+		time.Sleep(time.Duration(rand.Int64N(int64(time.Hour))))
+		bad.breakDown()
+		time.Sleep(20 * duration)
+		before := c.works()
+		for range 240 {
+			time.Sleep(duration)
+			idle := len(c.names)
+			for _, n := range c.loads() {
+				idle -= n
+			}
+			if idle > 1 {
+				t.Fatalf("%d shards are idle", idle)
+			}
+		}
+		if n := c.works() - before; n > 10 {
+			t.Errorf("%d works began in 2 hours", n)
+		}
+		bad.broken.Store(false)
+		c.expectBalance((longestRest+trial)*duration, "after the process is mended")
+	})
+}
+
+// If all work fails for a time in all processes, such as in an outage, all have their shares soon afterwards.
+func TestAllWorkFails(t *testing.T) {
+	inTown(t, 12+rand.IntN(20), func(c *town) {
+		for range 2 + rand.IntN(4) {
+			c.start(0, nil)
+		}
+		c.expectBalance(2*interval+time.Second, "at the start")
+		for _, p := range c.procs {
+			p.breakDown()
+		}
+		time.Sleep(time.Duration(rand.Int64N(int64(6 * time.Hour))))
+		for _, p := range c.procs {
+			p.broken.Store(false)
+		}
+		time.Sleep(8*duration + time.Duration(patience+len(c.procs)+2)*interval)
+		c.mu.Lock()
+		for name, since := range c.idle {
+			if d := time.Since(since); d > 2*interval { // otherwise the shard moves
+				t.Errorf("%s has been idle for %v", name, d)
+			}
+		}
+		c.mu.Unlock()
+		c.expectBalance(2*trial*duration, "after the outage")
+	})
+}
+
+// The members that rest get what they offer, if the others have room for all shards.
+func TestLimit(t *testing.T) {
+	all := []member{{"a", 1, 0}, {"b", 1, 0}, {"c", 1, 4}}
+	for n, c := range []struct {
+		offers map[string]int
+		shards int
+		want   []member
+	}{
+		{nil, 9, all},
+		{map[string]int{"a": 0}, 9, []member{{"b", 1, 0}, {"c", 1, 4}}},
+		{map[string]int{"a": 1, "c": 9}, 9, []member{{"a", 1, 1}, {"b", 1, 0}, {"c", 1, 4}}},
+		{map[string]int{"a": 0, "b": 1}, 9, all},
+		{map[string]int{"a": 0, "b": 1}, 4, []member{{"b", 1, 1}, {"c", 1, 4}}},
+		{map[string]int{"a": 0, "b": 0, "c": 0}, 9, all},
+	} {
+		if got := limit(all, c.offers, c.shards); !slices.Equal(got, c.want) {
+			t.Errorf("%d: %v, want %v", n, got, c.want)
+		}
+	}
 }

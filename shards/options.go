@@ -39,7 +39,8 @@ type Options struct {
 	//
 	//   - at Debug, each shard that is taken or given;
 	//   - at Info, the number of this process's shards, when all shares are balanced;
-	//   - at Warn, each shard that is lost, and each lease that is broken;
+	//   - at Warn, each shard that is lost, each lease that is broken, and that the process rests because all
+	//     its work fails; at Info, that it takes its share again;
 	//   - at Warn, the 1st, 2nd, 4th, 8th and so on of a series of failures of one shard, of lists, or of
 	//     the function names.
 	Logger *slog.Logger

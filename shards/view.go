@@ -61,17 +61,25 @@ func parseLabel(s string) (owner, id string) {
 }
 
 // memberOwner returns the owner of the lease with which a process announces itself.
-func memberOwner(label string, weight, most int) string {
-	return fmt.Sprintf("%s weight=%d max=%d", label, weight, most)
+func memberOwner(label string, weight, most, offers int) string {
+	owner := fmt.Sprintf("%s weight=%d max=%d", label, weight, most)
+	if offers != unlimited {
+		owner += fmt.Sprintf(" offers=%d", offers)
+	}
+	return owner
 }
 
-func parseMember(owner string) (m Member, ok bool) {
+func parseMember(owner string) (m Member, offers int, ok bool) {
+	offers = unlimited
+	if rest, n, ok := cutNumber(owner, " offers="); ok {
+		owner, offers = rest, int(n)
+	}
 	rest, most, ok1 := cutNumber(owner, " max=")
 	rest, weight, ok2 := cutNumber(rest, " weight=")
 	name, id := parseLabel(rest)
 	inRange := weight >= 1 && weight <= maxWeight
 	ok = ok1 && ok2 && id != "" && inRange
-	return Member{ID: id, Owner: name, Weight: int(weight), Max: int(most)}, ok
+	return Member{ID: id, Owner: name, Weight: int(weight), Max: int(most)}, offers, ok
 }
 
 // shardOwner returns the owner of the lease of a shard. The process gives shards with a high order first.
@@ -95,6 +103,7 @@ func cutNumber(s, sep string) (rest string, n uint64, ok bool) {
 
 type listing struct {
 	members []Member
+	offers  map[string]int    // the most shards of each member that rests, by its ID
 	shards  map[string]listed // the leases of shards that are locked, or whose record is not valid
 	bad     map[string]error  // why the record of a shard is not valid
 }
@@ -107,7 +116,7 @@ type listed struct {
 
 // read reads a list. A shard whose record is not valid counts as foreign.
 func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err error) {
-	l.shards, l.bad = map[string]listed{}, map[string]error{}
+	l.offers, l.shards, l.bad = map[string]int{}, map[string]listed{}, map[string]error{}
 	for e, err := range list {
 		if err != nil && e.Name == "" {
 			return listing{}, err
@@ -120,8 +129,13 @@ func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err err
 			l.shards[name] = listed{Shard: Shard{Name: name}, foreign: true}
 		case err != nil || !e.Record.State.Locked():
 		case kind == "members":
-			if m, ok := parseMember(e.Record.Owner); ok {
+			m, offers, ok := parseMember(e.Record.Owner)
+			// An earlier lease of the process may not be released yet.
+			if ok && !slices.ContainsFunc(l.members, func(o Member) bool { return o.ID == m.ID }) {
 				l.members = append(l.members, m)
+				if offers != unlimited {
+					l.offers[m.ID] = offers
+				}
 			}
 		case kind == "shards":
 			s := listed{Shard: Shard{Name: name, Owner: e.Record.Owner, Token: e.Record.Token(), State: e.Record.State}}

@@ -21,6 +21,8 @@ type holding struct {
 	end   context.CancelCauseFunc
 
 	session *session.Session // nil until the lease is acquired; guarded by run.heldMu
+	failing bool             // whether the work returned an error the last time; guarded by run.heldMu
+	since   time.Time        // when the work began, or returned an error the last time; guarded by run.heldMu
 	late    int              // in how many lists the shard was free, and the work had not ended
 }
 
@@ -64,7 +66,7 @@ func (r *run) hold(h *holding) {
 		acquired()
 		tok = t
 		r.heldMu.Lock()
-		h.session = s
+		h.session, h.since = s, r.clock.Now()
 		delete(r.avoid, h.name)
 		r.heldMu.Unlock()
 		r.reportTaken(h.name, tok)
@@ -129,7 +131,16 @@ func (r *run) work(ctx context.Context, h *holding, tok lease.Token) error {
 			failures++
 			r.reportFailed(h.name, err, failures)
 		}
-		if failures >= mostFailures && r.hasOthers() {
+		gaveUp := failures >= mostFailures && r.hasOthers(true)
+		r.heldMu.Lock()
+		if h.failing = err != nil; h.failing {
+			h.since = r.clock.Now()
+		}
+		if gaveUp {
+			r.rest.strikes++
+		}
+		r.heldMu.Unlock()
+		if gaveUp {
 			r.fail(h.name, err, 8*duration)
 			return errElsewhere
 		}
@@ -140,11 +151,12 @@ func (r *run) work(ctx context.Context, h *holding, tok lease.Token) error {
 	}
 }
 
-func (r *run) hasOthers() bool {
+// hasOthers reports whether there are other processes, and without resting, whether one of them does not rest.
+func (r *run) hasOthers(resting bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, m := range r.seen.members {
-		if m.ID != r.id {
+		if _, rests := r.seen.offers[m.ID]; m.ID != r.id && (resting || !rests) {
 			return true
 		}
 	}

@@ -63,6 +63,7 @@ type process struct {
 	stop   atomic.Int64 // how long the work takes to stop
 	hangs  atomic.Value // the name of the shard whose work takes an hour to stop
 	fails  atomic.Value // the name of the shard whose work returns errors
+	broken atomic.Bool  // all work returns errors
 	lists  atomic.Int64
 }
 
@@ -157,7 +158,7 @@ var errWork = errors.New("the work fails")
 
 // work is the work of a shard. It checks that no other process works on it.
 func (p *process) work(ctx context.Context, name string, tok lease.Token) error {
-	if p.fails.Load() == name {
+	if p.broken.Load() || p.fails.Load() == name {
 		return errWork
 	}
 	c := p.town
@@ -215,6 +216,20 @@ func (p *process) failOne() {
 			p.fails.Store(name)
 			close(ls[0].fail)
 			return
+		}
+	}
+}
+
+// breakDown makes all work of p fail.
+func (p *process) breakDown() {
+	p.broken.Store(true)
+	p.town.mu.Lock()
+	defer p.town.mu.Unlock()
+	for _, ls := range p.town.at {
+		for _, l := range ls {
+			if l.p == p {
+				close(l.fail)
+			}
 		}
 	}
 }
