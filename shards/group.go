@@ -291,7 +291,8 @@ func (r *run) look(ctx context.Context, first bool) {
 	r.view.Err = errors.Join(asked, err)
 	r.view.ID, r.view.Interval = r.id, r.interval
 	if err == nil {
-		if delete(seen.offers, r.id); r.rest.offers != unlimited { // the list may be older
+		delete(seen.offers, r.id) // the list may be older
+		if r.rest.offers != unlimited {
 			seen.offers[r.id] = r.rest.offers
 		}
 		r.view.At, r.seen = began, seen
