@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -43,6 +44,10 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer stop()
+	// A script starts its background jobs with INT and QUIT ignored, and lease would inherit that.
+	if signal.Ignored(syscall.SIGINT) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGQUIT)
+	}
 	return m.Run()
 }
 
@@ -287,7 +292,7 @@ func TestHeldAndBroken(t *testing.T) {
 
 // A signal that ends a command also ends one that is stopped.
 func TestEndsStopped(t *testing.T) {
-	for _, signal := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
 		file := filepath.Join(t.TempDir(), "pid")
 		holder := start(t, url, "run", "stopped", "--", "sh", "-c", `echo $$ >"$0"; kill -STOP $$; exec sleep 20`, file)
 		eventually(t, "the command is stopped", 5*time.Second, func() bool {
@@ -295,12 +300,12 @@ func TestEndsStopped(t *testing.T) {
 			status, _ := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/status")
 			return strings.Contains(string(status), "T (stopped)")
 		})
-		_ = holder.Process.Signal(signal)
+		_ = holder.Process.Signal(sig)
 		timer := time.AfterFunc(5*time.Second, func() { _ = holder.Process.Kill() })
 		_ = holder.Wait()
 		timer.Stop()
-		if code := holder.ProcessState.ExitCode(); code != 128+int(signal) {
-			t.Errorf("%v: code %d, want %d", signal, code, 128+int(signal))
+		if code := holder.ProcessState.ExitCode(); code != 128+int(sig) {
+			t.Errorf("%v: code %d, want %d", sig, code, 128+int(sig))
 		}
 	}
 }
