@@ -136,11 +136,13 @@ func runCommand(ctx context.Context, c *call) error {
 	}()
 	late := make(chan struct{})
 	context.AfterFunc(ctx, func() {
-		select {
-		case <-began: // Its end takes as long as it takes.
-		default:
-			time.AfterFunc(time.Second, func() { close(late) })
-		}
+		time.AfterFunc(time.Second, func() {
+			select {
+			case <-began: // The command may have begun as ctx ended. Its end takes as long as it takes.
+			default:
+				close(late)
+			}
+		})
 	})
 	select {
 	case r := <-results:
