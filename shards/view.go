@@ -39,7 +39,7 @@ type Shard struct {
 	Owner string      // of the holder, or the owner in the lease; may be empty
 	Token lease.Token // of the last grant; empty if there was none
 	State lease.State // Available if no lease is locked
-	Err   error       // why this process could not take or keep it; nil once it has taken it, or another has and this one could, too
+	Err   error       // why this process could not take or keep it; nil once it has the shard, or another has it and this one may try again
 }
 
 // The names and owners of the leases of a group. Processes of different versions of the library share them.
