@@ -232,7 +232,8 @@ func (e *LostError) Error() string {
 		verb += " " + quote(e.Name)
 	}
 	s := "lease: " + verb + ": " + e.Reason.Error()
-	if e.Err != nil && CodeOf(e.Err) != e.Reason { // do not write the text of the Code twice
+	var op *OpError
+	if e.Err != nil && !(errors.As(e.Err, &op) && op.Err == error(e.Reason)) { // the Code alone would be written twice
 		s += ": " + e.Err.Error()
 	}
 	return s

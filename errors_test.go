@@ -108,6 +108,7 @@ func TestErrors(t *testing.T) {
 		{op, `lease: renew "a\x00b": the lease ID is not the one in force`, lease.ErrIDMismatch, lease.ErrIDMismatch},
 		{lost, `lease: lost "a": the lease was not renewed in time: lease: renew "a": no route`, lease.ErrExpired, cause},
 		{&lease.LostError{Name: "b", Reason: lease.ErrIDMismatch, Err: op}, `lease: lost "b": the lease ID is not the one in force`, lease.ErrIDMismatch, op},
+		{&lease.LostError{Name: "b", Reason: lease.ErrIDMismatch, Err: fmt.Errorf("%w: the file is gone", lease.ErrIDMismatch)}, `lease: lost "b": the lease ID is not the one in force: the lease ID is not the one in force: the file is gone`, lease.ErrIDMismatch, lease.ErrLost},
 		{lost, lost.Error(), lease.ErrExpired, lease.ErrLost},
 		{fmt.Errorf("run: %w", plain), "run: " + plain.Error(), lease.ErrBroken, lease.ErrLost},
 		{&lease.LostError{Name: "a", Reason: lease.ErrStopWindow}, `lease: must stop "a": the lease is about to end`, lease.ErrStopWindow, lease.ErrLost},
