@@ -8,14 +8,23 @@
 //
 // # The file
 //
-// All processes open the same file. It must be on a local file system, because SQLite's locks do not
-// exclude the processes of other machines. On Linux, [Open] refuses a network file system. On other
-// systems it cannot tell. Symbolic links and relative paths are resolved. A file with several hard links
-// is refused, because SQLite derives the name of its log from the path. If the file is replaced or
-// deleted while a store has it open, every later call returns an error.
+// All processes open the same file. It must be on a local file system, because its locks do not exclude
+// the processes of other machines. On Linux, [Open] refuses a network file system. On other systems it
+// cannot tell. Symbolic links and relative paths are resolved. A file with several hard links is refused,
+// because SQLite derives the name of its log from the path. So is a database that has other tables:
+// leases need a file of their own.
 //
 // The file is in WAL mode, which makes the files -wal and -shm beside it, with synchronous=FULL. Each
-// commit waits for one fsync, so a token that was granted does not fall after a power failure.
+// commit waits for one fsync, so a token that was granted does not fall after a power failure. While a
+// store uses any of these files, it holds a lock on a fourth one, -lock, which a program that only reads
+// and closes the others cannot drop.
+//
+// If one of the files is replaced or deleted while a store has it open, the leases in it are over: a
+// renewal is refused, so that the holder stops at once, and every later call returns an error that a retry
+// cannot fix. The program should then exit and be started again.
+//
+// While another program keeps a transaction open, the file -wal grows. Above 64 MiB, a Store grants no
+// lease, and above 256 MiB it writes nothing, until that transaction has ended.
 //
 // # The clock
 //
@@ -31,9 +40,9 @@
 // # Backups
 //
 // A new file begins with tokens at the current Unix time in microseconds, and a grant raises a token by
-// one, so the tokens of a deleted file are below those of its successor if the wall clock is right. On
-// Linux, Open recognizes a copied file by its inode and its time of birth, deletes all leases in it, and
-// begins with new tokens in the same way. Stop all processes before you put back a copy. A copy that
-// overwrites the content of the same inode is not recognized: remove the old file and its -wal and -shm
-// first, or set [Options.Floor].
+// one, so the tokens of a deleted file are below those of its successor if the wall clock is right, or if
+// the file -lock was kept, which notes the newest token. Open recognizes a copied file by that note, and on
+// Linux also by its inode and its time of birth. It deletes all leases in the copy, and begins with new
+// tokens in the same way. Stop all processes before you put back a copy, and remove -wal and -shm. If an
+// old -lock was put back too, set [Options.Floor].
 package sqlitelease

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -21,8 +22,11 @@ func code(err error) int {
 	return 0
 }
 
+// errLocked says that another store has the lock of the file.
+var errLocked = errors.New("the file is locked")
+
 func isBusy(err error) bool {
-	return code(err) == sqlite3.SQLITE_BUSY || code(err) == sqlite3.SQLITE_LOCKED
+	return errors.Is(err, errLocked) || code(err) == sqlite3.SQLITE_BUSY || code(err) == sqlite3.SQLITE_LOCKED
 }
 
 // advice maps result codes to what the user can do. An error is permanent if only that can help.
@@ -30,7 +34,7 @@ var advice = map[int]struct {
 	text      string
 	permanent bool
 }{
-	sqlite3.SQLITE_READONLY: {"the file, or the folder in which SQLite makes the files -wal and -shm, cannot be written: correct the permissions", true},
+	sqlite3.SQLITE_READONLY: {"the file, or the folder in which the files -wal, -shm and -lock are made, cannot be written: correct the permissions", true},
 	sqlite3.SQLITE_PERM:     {"correct the permissions of the file and its folder", true},
 	sqlite3.SQLITE_CANTOPEN: {"check that the folder exists and that this user may write in it", true},
 	sqlite3.SQLITE_NOTADB:   {"the file is not a SQLite database: name another file", true},
@@ -45,11 +49,15 @@ func explain(what string, err error) error {
 		return err
 	}
 	a := advice[code(err)]
-	if strings.Contains(err.Error(), "no such table") {
+	switch {
+	case errors.Is(err, errLocked):
+		a = advice[sqlite3.SQLITE_BUSY]
+	case errors.Is(err, fs.ErrPermission):
+		a = advice[sqlite3.SQLITE_READONLY]
+	case errors.As(err, new(*goneError)):
+		a.permanent = true
+	case strings.Contains(err.Error(), "no such table"):
 		a.text, a.permanent = "the tables were dropped: open the store again", true
-	}
-	if strings.Contains(err.Error(), "no such column") {
-		a.text, a.permanent = "the file has tables of another program with the names lease or lease_meta: name another file", true
 	}
 	err = fmt.Errorf("sqlitelease: %s: %w", what, err)
 	if a.text != "" {

@@ -10,14 +10,13 @@ func (s *Store) SetClock(boot string, steady func() time.Duration, wall func() t
 	s.clock = &clock{boot: boot, steady: func() (time.Duration, error) { return steady(), nil }, wall: wall}
 }
 
-// Connect opens a second connection, as the first watch does.
-func (s *Store) Connect(ctx context.Context) error {
-	conn, err := s.db.Conn(ctx)
-	if err == nil {
-		_ = conn.Close()
-	}
-	return err
+// Path returns the path of the file.
+func (s *Store) Path() string { return s.files.path }
+
+// InTransaction runs f while the Store has the file locked.
+func (s *Store) InTransaction(f func()) {
+	_ = s.do(context.Background(), func(*tx) error { f(); return nil })
 }
 
-// Path returns the path of the file.
-func (s *Store) Path() string { return s.path }
+// SetLogLimits makes the Store refuse grants, and all writes, above other sizes of the log.
+func (s *Store) SetLogLimits(grants, writes int64) { s.logs = logLimits{grants, writes} }

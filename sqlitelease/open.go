@@ -9,10 +9,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"modernc.org/sqlite"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/engines"
@@ -37,14 +41,18 @@ type Options struct {
 // A Store keeps leases in a SQLite file. It implements [lease.Store], [lease.Watcher],
 // [lease.Lister] and [lease.Limiter], and is safe for concurrent use by several goroutines.
 type Store struct {
-	path     string
-	identity string
-	limits   lease.Limits
-	clock    *clock
-	db       *sql.DB
-	conn     *sql.Conn // of the worker
-	watches  watches
-	locked   atomic.Bool // begin waits for another process
+	limits  lease.Limits
+	watches watches
+	locked  atomic.Bool // begin waits for another process
+
+	// Only the worker uses these fields, under the lock of the file.
+	files files
+	lock  lockFile
+	clock *clock
+	db    *sql.DB
+	conn  *sql.Conn
+	now   time.Time // the time of the leases in the newest transaction that needed it
+	logs  logLimits
 
 	mu      sync.Mutex
 	queue   []*call
@@ -54,10 +62,11 @@ type Store struct {
 	tasks   sync.WaitGroup
 }
 
-// openPatience is how long Open waits for a lock of another process.
+// openPatience is how long Open and Close wait for a lock of another process.
 const openPatience = 10 * time.Second
 
-// Open opens the file, or makes it if there is none. The folder must exist. If another process keeps the
+// Open opens the file, or makes it if there is none. The folder must exist. Open refuses a database that
+// has tables of another program, and one that a newer release has written. If another process keeps the
 // file locked, Open gives up after 10 s. For an option out of range, the error is a [*lease.FieldError].
 func Open(path string, o *Options) (*Store, error) {
 	if o == nil {
@@ -74,26 +83,32 @@ func Open(path string, o *Options) (*Store, error) {
 	if path == "" {
 		return nil, &lease.FieldError{Field: "Open.path", Value: `""`, Bound: "must be the path of a file", Code: lease.ErrOption}
 	}
-	s := &Store{limits: o.Limits, ended: make(chan struct{})}
+	s := &Store{limits: o.Limits, logs: defaultLogLimits, ended: make(chan struct{})}
 	if err := s.prepare(path, o.AllowNetwork); err != nil {
 		return nil, explain("open "+strconv.Quote(path), lease.Permanent(err))
 	}
-	if err := s.connect(int64(lowest)); err != nil {
-		if s.conn != nil {
-			_ = s.conn.Close()
+	if err := s.connect(); err != nil {
+		if errors.Is(err, errForeign) && s.lock.made {
+			err = errors.Join(err, os.Remove(s.files.path+lockSuffix))
 		}
-		if s.db != nil {
-			_ = s.db.Close()
+		return nil, explain("open "+strconv.Quote(s.files.path), err)
+	}
+	err = s.do(context.Background(), func(t *tx) error {
+		if int64(lowest) > t.meta.floor {
+			t.meta.floor, t.meta.changed = int64(lowest), true
 		}
-		return nil, explain("open "+strconv.Quote(s.path), err)
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(explain("open "+strconv.Quote(s.files.path), err), s.Close())
 	}
 	return s, nil
 }
 
 // prepare makes the file if needed, and checks that it can be used.
 func (s *Store) prepare(path string, network bool) error {
-	// A file that is there is not opened here: to close it would drop the locks that another Store of
-	// this process has.
+	// A file that is there is not opened here: to close it would drop the locks that SQLite has for
+	// another Store of this process.
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
 		var f *os.File
@@ -105,8 +120,6 @@ func (s *Store) prepare(path string, network bool) error {
 		}
 	}
 	switch {
-	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("%w: the file and its folder must be writable for this user", err)
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("%w: the folder must exist", err)
 	case err != nil:
@@ -117,41 +130,35 @@ func (s *Store) prepare(path string, network bool) error {
 	if path, err = filepath.Abs(path); err != nil {
 		return err
 	}
-	if s.path, err = filepath.EvalSymlinks(path); err != nil {
+	if s.files.path, err = filepath.EvalSymlinks(path); err != nil {
 		return err
 	}
-	kind, err := networkFileSystem(filepath.Dir(s.path))
+	kind, err := networkFileSystem(filepath.Dir(s.files.path))
 	if err != nil {
 		return err
 	}
 	if kind != "" && !network {
 		return fmt.Errorf("the file is on a network file system (%s), whose locks do not protect leases: use a local disk, or another store; see Options.AllowNetwork", kind)
 	}
-	if s.identity, _, err = identify(s.path); err != nil {
+	identity, links, err := identify(s.files.path)
+	if err != nil {
 		return err
 	}
-	if err := s.checkFile(); err != nil {
+	if links > 1 {
+		return errLinks(links)
+	}
+	s.files.identity = identity
+	if s.clock, err = newClock(); err != nil {
 		return err
 	}
-	s.clock, err = newClock()
+	s.lock, err = openLockFile(s.files.path)
 	return err
 }
 
-// checkFile returns an error if the path leads to another file than was opened, or to one with two names.
-func (s *Store) checkFile() error {
-	identity, links, err := identify(s.path)
-	switch {
-	case err != nil:
-		return lease.Permanent(fmt.Errorf("the file was deleted while it was open: %w; open the store again", err))
-	case identity != s.identity:
-		return lease.Permanent(errors.New("the file was replaced while it was open: open the store again"))
-	case links > 1:
-		return lease.Permanent(fmt.Errorf("the file has %d hard links, and SQLite needs a single one: remove the others, or use symbolic links", links))
-	}
-	return nil
-}
+// format is the number of the format of the tables. A release refuses a file with a later one.
+const format = 1
 
-const schema = `
+const tables = `
 create table if not exists lease (
 	name text not null primary key, version integer not null, record text not null
 ) strict, without rowid;
@@ -160,46 +167,78 @@ create table if not exists lease_meta (
 	"offset" integer not null, last integer not null, floor integer not null, newest integer not null,
 	version integer not null, absent integer not null
 ) strict;
--- An error here means that a table is another program's.
-select name, version, record from lease limit 0;
-select schema, file, boot, "offset", last, floor, newest, version, absent from lease_meta limit 0;
 -- Tokens do not fall, and versions do not recur, if an operator deletes a row.
 create trigger if not exists lease_deleted after delete on lease begin
 	update lease_meta set floor = max(floor, newest), version = version + 1, absent = version + 1;
 end;
 insert into lease_meta values (1, 1, '', '', 0, 0, 0, 0, 0, 0) on conflict do nothing`
 
-func (s *Store) connect(lowest int64) (err error) {
-	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path), RawQuery: "mode=rw&_pragma=busy_timeout(0)&_pragma=synchronous(full)"}
-	if s.db, err = sql.Open("sqlite", u.String()); err != nil {
-		return err
-	}
-	ctx := context.Background()
-	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		if err = s.setUp(ctx); err == nil {
-			break
+// connect opens the database under the lock of the file. If it fails, it closes what it has opened.
+func (s *Store) connect() (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.disconnect())
 		}
-		if !isBusy(err) || time.Since(began) > openPatience {
+	}()
+	query := fmt.Sprintf("mode=rw&_pragma=busy_timeout(0)&_pragma=synchronous(full)&_pragma=journal_size_limit(%d)", logKept)
+	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.files.path), RawQuery: query}
+	if s.db, err = sql.Open("sqlite", u.String()); err != nil {
+		return err // only if there is no such driver
+	}
+	return s.patiently(func() error { return s.setUp(context.Background()) })
+}
+
+// patiently calls f under the lock of the file. It tries again for openPatience while another process has
+// the lock, or one of SQLite.
+func (s *Store) patiently(f func() error) error {
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		locked, err := s.lock.try()
+		if locked {
+			err = f()
+			s.lock.unlock()
+		} else if err == nil {
+			err = errLocked
+		}
+		if err == nil || !isBusy(err) || time.Since(began) > openPatience {
 			return err
 		}
 	}
-	return s.do(ctx, func(t *tx) error {
-		if t.meta.file != s.identity || t.meta.version == 0 {
-			t.adopt(s.identity)
-		}
-		if lowest > t.meta.floor {
-			t.meta.floor, t.meta.changed = lowest, true
-		}
-		return nil
-	})
+}
+
+// disconnect closes the database under the lock of the file: the last connection to a database moves its
+// log into it, and another process must not use the log meanwhile.
+func (s *Store) disconnect() error {
+	if s.conn == nil { // nothing was opened
+		return errors.Join(s.db.Close(), s.lock.f.Close())
+	}
+	err := s.patiently(func() error { return errors.Join(s.conn.Close(), s.db.Close()) })
+	if errors.Is(err, errLocked) {
+		return fmt.Errorf("%w, so it stays open in this process", err)
+	}
+	return errors.Join(err, s.lock.f.Close())
 }
 
 // setUp connects, and makes the tables.
 func (s *Store) setUp(ctx context.Context) (err error) {
 	if s.conn == nil {
+		if err := s.files.removeStale(); err != nil {
+			return err
+		}
 		if s.conn, err = s.db.Conn(ctx); err != nil {
 			return err
 		}
+	}
+	if err := s.checkTables(ctx); err != nil {
+		return err
+	}
+	// Without this, the last connection deletes the log when it is closed. A process that has lost its
+	// locks, so that SQLite does not see its connection, would then go on with the deleted log.
+	err = s.conn.Raw(func(driver any) error {
+		_, err := driver.(sqlite.FileControl).FileControlPersistWAL("main", 1)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	var mode string
 	if err := s.conn.QueryRowContext(ctx, "pragma journal_mode=wal").Scan(&mode); err != nil {
@@ -211,13 +250,61 @@ func (s *Store) setUp(ctx context.Context) (err error) {
 	if _, err := s.conn.ExecContext(ctx, "begin immediate"); err != nil {
 		return err
 	}
-	if _, err = s.conn.ExecContext(ctx, schema); err == nil {
+	if _, err = s.conn.ExecContext(ctx, tables); err == nil {
 		_, err = s.conn.ExecContext(ctx, "commit")
 	}
 	if err != nil {
 		_, _ = s.conn.ExecContext(ctx, "rollback")
+		return err
 	}
-	return err
+	if err := s.files.remember(s.lock); err != nil {
+		return err
+	}
+	return s.files.check()
+}
+
+var errForeign = errors.New("the file is a database of another program")
+
+// checkTables returns an error if the database belongs to another program, or to a newer release. The
+// other program could use a SQLite library whose locks this one does not see.
+func (s *Store) checkTables(ctx context.Context) error {
+	rows, err := s.conn.QueryContext(ctx, "select name from sqlite_schema where name not like 'sqlite@_%' escape '@' order by name")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var ours, others []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return err
+		}
+		if slices.Contains([]string{"lease", "lease_deleted", "lease_meta"}, name) {
+			ours = append(ours, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if len(ours) > 0 && !slices.Contains(ours, "lease_meta") {
+		others = append(ours, others...)
+	}
+	if len(others) > 0 {
+		return lease.Permanent(fmt.Errorf("%w, with %s: leases need a file of their own, so name another one", errForeign, strings.Join(others[:min(len(others), 5)], ", ")))
+	}
+	if len(ours) == 0 {
+		return nil
+	}
+	var schema int
+	if err := s.conn.QueryRowContext(ctx, "select schema from lease_meta").Scan(&schema); err != nil {
+		return err
+	}
+	if schema > format {
+		return lease.Permanent(fmt.Errorf("the file has format %d, and this release knows formats up to %d: use the release that wrote it, or a newer one", schema, format))
+	}
+	return nil
 }
 
 // Lease returns a Session that can hold the named lease, or an error of [session.New]. o may be nil.
@@ -241,5 +328,5 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.tasks.Wait()
 	s.watches.stop()
-	return errors.Join(s.conn.Close(), s.db.Close())
+	return explain("close", s.disconnect())
 }

@@ -2,6 +2,8 @@ package sqlitelease
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"strconv"
 	"strings"
@@ -48,7 +50,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		if err := next.ValidateAfter(snap.Record); err != nil {
 			return err
 		}
-		snap, err = t.store(name, next)
+		snap, err = t.store(name, snap.Record, next)
 		return err
 	})
 	switch err {
@@ -90,7 +92,7 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 			return err
 		}
 		if write {
-			if _, err := t.store(name, next); err != nil {
+			if _, err := t.store(name, old.Record, next); err != nil {
 				return err
 			}
 		}
@@ -102,6 +104,14 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 	}
 	if c, refused := err.(lease.Code); refused && c.Refusal() { // else f may still write res
 		return res, fail(err)
+	}
+	if gone := (*goneError)(nil); errors.As(err, &gone) {
+		// No lease of the lost file is in force, so a request that needs one is refused, and its holder
+		// learns at once that it holds nothing any more.
+		_, _, err := lease.Decide(lease.Record{}, req, a.s.limits, gone.now)
+		if c, refused := err.(lease.Code); refused && c.Refusal() {
+			return lease.Result{Now: gone.now}, fail(fmt.Errorf("sqlitelease: %w", &goneError{gone.what, gone.now, c}))
+		}
 	}
 	return lease.Result{}, fail(explain(req.Action.String()+" "+strconv.Quote(name), err))
 }
@@ -150,6 +160,9 @@ type listed struct {
 func (s *Store) page(ctx context.Context, after string, first bool) ([]listed, error) {
 	var page []listed
 	err := s.do(ctx, func(t *tx) error {
+		if err := t.tick(); err != nil {
+			return err
+		}
 		rows, err := s.conn.QueryContext(context.Background(),
 			"select name, record from lease where name > ?1 or name = ?1 and ?2 order by name limit ?3", after, first, pageSize)
 		if err != nil {

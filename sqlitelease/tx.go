@@ -33,10 +33,17 @@ type meta struct {
 
 // A tx is a transaction, which holds the lock of the file. Calls that wait together share one, and its fsync.
 type tx struct {
-	s      *Store
-	meta   meta
-	now    time.Time
-	failed error // an error of the file, after which nothing can be committed
+	s       *Store
+	meta    meta
+	began   int64     // the version in meta at the beginning, or -1 if other records were deleted since
+	now     time.Time // zero until tick has read the clock
+	written []written // the records that were written
+	failed  error     // an error of the file, after which nothing can be committed
+}
+
+type written struct {
+	name    string
+	version int64
 }
 
 // do runs f in a transaction that holds the lock of the file, and commits what f wrote. Once ctx is done,
@@ -100,28 +107,49 @@ func (s *Store) transact(batch []*call) error {
 	if err := s.begin(batch); err != nil {
 		return err
 	}
+	defer s.lock.unlock()
 	ctx := context.Background()
 	t := &tx{s: s}
 	err := t.run(ctx, batch)
 	if err == nil && t.meta.changed {
-		if err = t.saveMeta(ctx); err == nil {
-			_, err = s.conn.ExecContext(ctx, "commit")
-		}
-		if err == nil {
-			s.watches.poke()
+		if err = t.commit(ctx); err == nil {
 			return nil
 		}
 	}
 	_, _ = s.conn.ExecContext(ctx, "rollback") // fails if SQLite has rolled back itself
+	s.shortenLog(ctx)
 	return err
+}
+
+// commit commits the transaction. The files are checked once more: if they were replaced meanwhile, the
+// commit has reached a file that nobody will read.
+func (t *tx) commit(ctx context.Context) error {
+	if err := t.saveMeta(ctx); err != nil {
+		return err
+	}
+	if _, err := t.s.conn.ExecContext(ctx, "commit"); err != nil {
+		return err
+	}
+	if err := t.s.check(); err != nil {
+		return err
+	}
+	t.s.watches.committed(t)
+	return t.s.lock.write(t.meta.version, max(t.meta.floor, t.meta.newest))
 }
 
 // begin locks the file. It retries until the contexts of all calls are done or the store is closed.
 func (s *Store) begin(batch []*call) error {
 	defer s.locked.Store(false)
 	for wait := 200 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
-		_, err := s.conn.ExecContext(context.Background(), "begin immediate")
-		if err == nil || !isBusy(err) {
+		locked, err := s.lock.try()
+		if locked {
+			// Other programs, such as the sqlite3 shell, know only the lock of SQLite.
+			if _, err = s.conn.ExecContext(context.Background(), "begin immediate"); err == nil {
+				return nil
+			}
+			s.lock.unlock()
+		}
+		if err != nil && !isBusy(err) {
 			return err
 		}
 		s.locked.Store(true)
@@ -130,7 +158,7 @@ func (s *Store) begin(batch []*call) error {
 			waiting = waiting || c.ctx.Err() == nil
 		}
 		if !waiting {
-			return err
+			return errLocked
 		}
 		select {
 		case <-s.ended:
@@ -141,17 +169,23 @@ func (s *Store) begin(batch []*call) error {
 }
 
 func (t *tx) run(ctx context.Context, batch []*call) error {
-	if err := t.s.checkFile(); err != nil {
+	if err := t.s.check(); err != nil {
+		return err
+	}
+	version, epoch, err := t.s.lock.read()
+	if err != nil {
 		return err
 	}
 	m := &t.meta
-	err := t.s.conn.QueryRowContext(ctx, `select file, boot, "offset", last, floor, newest, version, absent from lease_meta`).
+	err = t.s.conn.QueryRowContext(ctx, `select file, boot, "offset", last, floor, newest, version, absent from lease_meta`).
 		Scan(&m.file, &m.boot, &m.offset, &m.last, &m.floor, &m.newest, &m.version, &m.absent)
 	if err != nil {
 		return err
 	}
-	if t.now, err = t.s.clock.now(m); err != nil {
-		return err
+	if t.began = m.version; m.file != t.s.files.identity || m.version < max(version, 1) {
+		if err := t.adopt(version, epoch); err != nil {
+			return err
+		}
 	}
 	for _, c := range batch {
 		if c.err = c.ctx.Err(); c.err == nil {
@@ -171,20 +205,49 @@ func (t *tx) saveMeta(ctx context.Context) error {
 	return err
 }
 
-// adopt begins a new life of the file, in which every token and version is new.
-func (t *tx) adopt(identity string) {
+// adopt begins a new life of the file, in which every token and version is new, because the file is new,
+// a copy, or older than what the lock file says of it.
+func (t *tx) adopt(version, epoch int64) error {
+	if err := t.tick(); err != nil {
+		return err
+	}
 	if _, err := t.s.conn.ExecContext(context.Background(), "delete from lease"); err != nil {
-		t.failed = err
+		return err
 	}
 	m := &t.meta
-	m.floor = max(m.floor, m.newest, t.now.UnixMicro())
-	m.version = max(m.version+1, t.now.UnixMicro())
-	m.file, m.absent, m.changed = identity, m.version, true
+	m.floor = max(m.floor, m.newest, epoch, t.now.UnixMicro())
+	m.version = max(m.version+1, version+1, t.now.UnixMicro())
+	m.file, m.absent, m.changed = t.s.files.identity, m.version, true
+	t.began = -1
+	return nil
+}
+
+// tick reads the clock, once in each transaction.
+func (t *tx) tick() (err error) {
+	if t.now.IsZero() {
+		if t.now, err = t.s.clock.now(&t.meta); err != nil {
+			t.failed = err
+		}
+		t.s.now = t.now
+	}
+	return err
+}
+
+// check is files.check, and adds the last time of the leases to a goneError.
+func (s *Store) check() error {
+	err := s.files.check()
+	if gone := (*goneError)(nil); errors.As(err, &gone) {
+		gone.now = s.now
+	}
+	return err
 }
 
 // load reads the record of a name and the time. A record that has ended and is below the floor counts as
 // forgotten, so that no renewal gets a token from below the floor.
 func (t *tx) load(name string) (lease.Snapshot, error) {
+	if err := t.tick(); err != nil {
+		return lease.Snapshot{}, err
+	}
 	var version int64
 	var text string
 	err := t.s.conn.QueryRowContext(context.Background(), "select version, record from lease where name = ?", name).Scan(&version, &text)
@@ -218,12 +281,17 @@ func parse(name, text string) (r lease.Record, err error) {
 	return r, nil
 }
 
-func (t *tx) store(name string, r lease.Record) (lease.Snapshot, error) {
+// store writes a record in place of old.
+func (t *tx) store(name string, old, r lease.Record) (lease.Snapshot, error) {
+	if err := t.s.logs.check(t.s.files.logSize(), r.Epoch > old.Epoch); err != nil {
+		return lease.Snapshot{}, err
+	}
 	text, err := r.MarshalJSON()
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
 	t.meta.version++
+	t.written = append(t.written, written{name, t.meta.version})
 	t.meta.newest = max(t.meta.newest, int64(r.Epoch))
 	t.meta.changed = true
 	_, err = t.s.conn.ExecContext(context.Background(),

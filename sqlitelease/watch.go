@@ -17,8 +17,9 @@ const pollInterval = 100 * time.Millisecond
 type watches struct {
 	mu      sync.Mutex
 	names   map[string]*watched
+	seen    int64 // the version in lease_meta up to which all changes were signalled
 	polling bool
-	pokes   chan struct{} // a commit of this store; made with the first watch
+	pokes   chan struct{} // another store has committed; made with the first watch
 }
 
 type watched struct {
@@ -27,8 +28,8 @@ type watched struct {
 }
 
 // Watch signals every write of the record. A change by this Store is signalled at once, and one by
-// another within about 100 ms, also if that process is killed. While there are watches, the Store reads a
-// counter in shared memory ten times a second. The channel is closed when ctx ends, when the Store is
+// another within about 100 ms, also if that process is killed. While there are watches, the Store reads the
+// number of the last commit ten times a second. The channel is closed when ctx ends, when the Store is
 // closed, or when the file cannot be read.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
@@ -36,12 +37,11 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	}
 	c := make(chan struct{}, 1)
 	err := s.do(ctx, func(t *tx) error {
-		version, err := rowVersion(s.conn, name)
+		version, err := t.rowVersion(name)
 		if err != nil {
-			t.failed = err
 			return err
 		}
-		s.watches.add(s, name, version, c)
+		s.watches.add(t, name, version, c)
 		context.AfterFunc(ctx, func() { s.watches.remove(name, c) })
 		return nil
 	})
@@ -51,15 +51,19 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return c, nil
 }
 
-func rowVersion(conn *sql.Conn, name string) (version int64, err error) {
-	err = conn.QueryRowContext(context.Background(), "select version from lease where name = ?", name).Scan(&version)
+// rowVersion returns the version in the row of a name, or 0 if it has none.
+func (t *tx) rowVersion(name string) (version int64, err error) {
+	err = t.s.conn.QueryRowContext(context.Background(), "select version from lease where name = ?", name).Scan(&version)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
+	}
+	if err != nil {
+		t.failed = err
 	}
 	return version, err
 }
 
-func (w *watches) add(s *Store, name string, version int64, c chan struct{}) {
+func (w *watches) add(t *tx, name string, version int64, c chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.names == nil {
@@ -70,8 +74,8 @@ func (w *watches) add(s *Store, name string, version int64, c chan struct{}) {
 	}
 	w.names[name].chans[c] = struct{}{}
 	if !w.polling {
-		w.polling = true
-		s.tasks.Go(func() { s.poll(w.pokes) }) // add runs in a task, so Close waits for this one too
+		w.polling, w.seen = true, t.meta.version
+		t.s.tasks.Go(func() { t.s.poll(w.pokes) }) // add runs in a task, so Close waits for this one too
 	}
 }
 
@@ -102,36 +106,35 @@ func (w *watches) stop() {
 	}
 }
 
-// poke makes the poll look at once.
-func (w *watches) poke() {
+// committed signals the names that a transaction has written. If another store has committed before it,
+// the poll looks at once.
+func (w *watches) committed(t *tx) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.names) == 0 {
+		return
+	}
+	for _, row := range t.written {
+		w.signal(row.name, row.version)
+	}
+	if w.seen == t.began {
+		w.seen = t.meta.version
+		return
+	}
 	select {
-	case w.pokes <- struct{}{}: // blocks if there was no watch
+	case w.pokes <- struct{}{}:
 	default:
 	}
 }
 
-// poll signals changes until no watch is left. An error of the file closes all watches.
+// poll signals the changes of other stores until no watch is left. An error of the file closes all
+// watches.
 func (s *Store) poll(pokes <-chan struct{}) {
 	w := &s.watches
-	conn, err := s.db.Conn(context.Background())
-	if err == nil {
-		defer conn.Close()
-	}
 	ticks := time.NewTicker(pollInterval)
 	defer ticks.Stop()
-	for seen := int64(-1); ; {
-		if err == nil {
-			err = s.checkFile()
-		}
-		if err == nil {
-			err = s.look(conn, &seen)
-		}
-		if isBusy(err) {
-			err = nil
-		}
-		if err != nil {
+	for {
+		if err := s.do(context.Background(), s.watches.look); err != nil && !isBusy(err) {
 			w.stop()
 			return
 		}
@@ -151,34 +154,26 @@ func (s *Store) poll(pokes <-chan struct{}) {
 	}
 }
 
-// look signals the names whose version has changed. PRAGMA data_version changes if another connection has
-// committed, and that of the worker is another one, too.
-func (s *Store) look(conn *sql.Conn, seen *int64) error {
-	var data int64
-	if err := conn.QueryRowContext(context.Background(), "pragma data_version").Scan(&data); err != nil || data == *seen {
-		return err
-	}
-	w := &s.watches
+// look signals the names whose version has changed since the last look.
+func (w *watches) look(t *tx) error {
 	w.mu.Lock()
-	names := make([]string, 0, len(w.names))
-	for name := range w.names {
-		names = append(names, name)
+	defer w.mu.Unlock()
+	if t.began == w.seen {
+		return nil
 	}
-	w.mu.Unlock()
-	for _, name := range names {
-		version, err := rowVersion(conn, name)
+	for name := range w.names {
+		version, err := t.rowVersion(name)
 		if err != nil {
 			return err
 		}
 		w.signal(name, version)
 	}
-	*seen = data
+	w.seen = t.began
 	return nil
 }
 
+// signal signals a version of a record that was not signalled yet. The caller has the lock.
 func (w *watches) signal(name string, version int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	x := w.names[name]
 	if x == nil || x.version == version {
 		return

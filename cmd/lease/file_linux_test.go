@@ -101,7 +101,7 @@ func TestFileErrors(t *testing.T) {
 	if l := w.next(); l != "" {
 		t.Errorf("line %q", l)
 	}
-	if w.end(); w.cmd.ProcessState.ExitCode() != 69 || !strings.Contains(w.stderr.String(), "open the store again") {
+	if w.end(); w.cmd.ProcessState.ExitCode() != 69 || !strings.Contains(w.stderr.String(), "start it again") {
 		t.Errorf("%v, %s", w.cmd.ProcessState, w.stderr.String())
 	}
 	if _, stderr, code := run(t, "file://leases.db", "ls"); code != 64 || !strings.Contains(stderr, "file:PATH") {
@@ -109,7 +109,7 @@ func TestFileErrors(t *testing.T) {
 	}
 }
 
-// A command that only looks or breaks leaves the database of another program as it was.
+// The command refuses the database of another program, and leaves it as it was.
 func TestForeignFile(t *testing.T) {
 	for _, mode := range []string{"delete", "wal"} {
 		dir := t.TempDir()
@@ -122,10 +122,10 @@ func TestForeignFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, _ := os.ReadFile(file)
-		for _, command := range []string{"ls", "show x", "watch x", "break x -grace 1s -yes"} {
+		for _, command := range []string{"ls", "show x", "watch x", "break x -grace 1s -yes", "run x -- true"} {
 			_, stderr, code := run(t, "file:"+file, strings.Fields(command)...)
 			after, _ := os.ReadFile(file)
-			if files, _ := os.ReadDir(dir); code != 69 || !strings.Contains(stderr, "not a file of leases") || !bytes.Equal(after, before) || len(files) != 1 {
+			if files, _ := os.ReadDir(dir); code != 69 || !strings.Contains(stderr, "a database of another program, with lease") || !bytes.Equal(after, before) || len(files) != 1 {
 				t.Errorf("%s, %s: %d, %s, %v", mode, command, code, stderr, files)
 			}
 		}

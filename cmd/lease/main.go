@@ -7,7 +7,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"flag"
 	"fmt"
@@ -207,11 +206,10 @@ func parse(cmd command, args []string) (*call, error) {
 var errPasswordShown = fail(exitUsage, "-store has a password, which ps shows: put the URL into LEASE_STORE")
 
 // openExisting is open for a command that only looks or breaks. It makes no file, because an empty list
-// of a misspelt path would say that no lease is held, and writes into no file of another program.
+// of a misspelt path would say that no lease is held.
 func (c *call) openExisting(ctx context.Context) (open.Leases, func(), error) {
 	if path := open.Path(c.store); path != "" {
-		target, err := filepath.EvalSymlinks(path) // SQLite keeps its log beside the target of a link
-		if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			if dir := filepath.Dir(path); !isFolder(dir) {
 				return nil, nil, fail(exitUnavailable, "there is no folder %s", dir)
 			}
@@ -220,11 +218,6 @@ func (c *call) openExisting(ctx context.Context) (open.Leases, func(), error) {
 			}
 			return nil, nil, fail(exitUnavailable, "there is no file %s; the first lease run makes it", path)
 		}
-		if info, err := os.Stat(target); err == nil && info.Mode().IsRegular() {
-			if err := checkTables(ctx, target); err != nil {
-				return nil, nil, fail(exitUnavailable, "%s is not a file of leases, or cannot be read: %s; lease run makes such a file", path, oneLine(err))
-			}
-		}
 	}
 	return c.open(ctx)
 }
@@ -232,21 +225,6 @@ func (c *call) openExisting(ctx context.Context) (open.Leases, func(), error) {
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
-}
-
-// checkTables returns an error if the file lacks the tables of package sqlitelease, which adds them when it
-// opens a file. Even to read, SQLite makes a log beside a file in WAL mode, unless the file is immutable.
-func checkTables(ctx context.Context, path string) error {
-	_, noLog := os.Stat(path + "-wal")
-	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path),
-		RawQuery: fmt.Sprintf("mode=ro&_pragma=busy_timeout(10000)&immutable=%t", noLog != nil)}
-	db, err := sql.Open("sqlite", u.String())
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	_, err = db.ExecContext(ctx, "select lease.record, lease_meta.absent from lease, lease_meta limit 0")
-	return err
 }
 
 func (c *call) open(ctx context.Context) (open.Leases, func(), error) {

@@ -1,0 +1,117 @@
+package sqlitelease
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// The files are what a store has on the disk: the database, and three files with its name and a suffix.
+type files struct {
+	path     string // of the database
+	identity string // of the database, also in a backup; see identify
+	opened   [len(suffixes)]fs.FileInfo
+}
+
+// SQLite keeps the log of the last commits in "-wal" and its index in "-shm". The lockFile is "-lock".
+var suffixes = [...]string{"-wal", "-shm", lockSuffix}
+
+// removeStale removes what an earlier database at this path has left: its log if the database is new, and
+// the index of a log that is gone. SQLite would try to read the log by that index. Stores that still have
+// these files open learn from check that they are gone.
+func (f *files) removeStale() error {
+	database, err := os.Stat(f.path)
+	if err != nil {
+		return err
+	}
+	_, err = os.Stat(f.path + "-wal")
+	switch {
+	case database.Size() == 0:
+		err = errors.Join(removeIfPresent(f.path+"-wal"), removeIfPresent(f.path+"-shm"))
+	case errors.Is(err, fs.ErrNotExist):
+		err = removeIfPresent(f.path + "-shm")
+	}
+	return err
+}
+
+func removeIfPresent(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// remember notes which files have been opened. It opens none of SQLite, because closing it would drop the
+// locks that SQLite has on it.
+func (f *files) remember(l lockFile) (err error) {
+	for i, suffix := range suffixes {
+		if suffix == lockSuffix {
+			f.opened[i], err = l.f.Stat()
+		} else {
+			f.opened[i], err = os.Stat(f.path + suffix)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check returns a goneError if a path does not lead to the file that was opened. A process that
+// started after that would keep other leases under the same names.
+func (f *files) check() error {
+	identity, links, err := identify(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &goneError{what: "the file was deleted"}
+	case err != nil:
+		return err
+	case identity != f.identity:
+		return &goneError{what: "the file was replaced"}
+	case links > 1:
+		return errLinks(links)
+	}
+	for i, suffix := range suffixes {
+		now, err := os.Stat(f.path + suffix)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return &goneError{what: "the file " + suffix + " beside it was deleted"}
+		case err != nil:
+			return err
+		case !os.SameFile(f.opened[i], now):
+			return &goneError{what: "the file " + suffix + " beside it was replaced"}
+		}
+		f.opened[i] = now
+	}
+	return nil
+}
+
+func errLinks(links uint32) error {
+	return lease.Permanent(fmt.Errorf("the file has %d hard links, and SQLite needs a single one: remove the others, or use symbolic links", links))
+}
+
+// logSize returns the size of the log at the last check.
+func (f *files) logSize() int64 { return f.opened[0].Size() }
+
+// A goneError says that nothing will find the leases of a store any more, because another file or none is
+// at its path. So no lease of the store is in force.
+type goneError struct {
+	what string
+	now  time.Time  // the last time of the leases
+	code lease.Code // of the refusal of a request that needs a lease in force; otherwise 0
+}
+
+func (e *goneError) Error() string {
+	return e.what + " while it was open; the leases in it are over: end the program and start it again, or open the store again"
+}
+
+func (e *goneError) Unwrap() error {
+	if e.code == 0 {
+		return nil
+	}
+	return e.code
+}

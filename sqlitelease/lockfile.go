@@ -1,0 +1,69 @@
+package sqlitelease
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// A lockFile is the file "-lock" beside the database. A store locks it whenever it uses the database.
+//
+// The locks that SQLite takes are not enough. POSIX record locks belong to a process, and a process loses
+// all of those that it has on a file as soon as any part of the process closes that file, such as a backup
+// or a checksum that has read it (https://www.sqlite.org/howtocorrupt.html, section 2.2). After that, two
+// processes could write at the same time, and both grant a lease. The lock of flock(2) belongs to the open
+// file, so nobody else can drop it. On systems without flock, such as Windows, the locks that SQLite takes
+// belong to the open file too, and the lockFile only notes what was committed.
+//
+// The lockFile contains the version of the last commit and the highest epoch. If the database shows an
+// older version, somebody has put an older copy in its place, or has removed its log.
+type lockFile struct {
+	f    *os.File
+	made bool // openLockFile has made the file
+}
+
+const lockSuffix = "-lock"
+
+// openLockFile opens the lock file of a database, or makes it with the permissions and the owner of the
+// database, so that the same users can use both.
+func openLockFile(database string) (l lockFile, err error) {
+	info, err := os.Stat(database)
+	if err != nil {
+		return l, err
+	}
+	path := database + lockSuffix
+	l.f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
+	if l.made = err == nil; l.made {
+		err = errors.Join(l.f.Chmod(info.Mode().Perm()), copyOwner(l.f, info))
+	} else if errors.Is(err, fs.ErrExist) {
+		l.f, err = os.OpenFile(path, os.O_RDWR, 0)
+	}
+	return l, err
+}
+
+const lockFormat = "%020d %020d\n"
+
+// read returns the version of the last commit and the highest epoch, or zeros if there was no commit.
+func (l lockFile) read() (version, epoch int64, err error) {
+	b := make([]byte, 42)
+	n, err := l.f.ReadAt(b, 0)
+	switch {
+	case n == 0 && err == io.EOF:
+		return 0, 0, nil
+	case err != nil && err != io.EOF:
+		return 0, 0, err
+	}
+	if _, err := fmt.Sscanf(string(b), lockFormat, &version, &epoch); err != nil {
+		return 0, 0, fmt.Errorf("the file %s does not contain two numbers: delete it while no process uses the leases", l.f.Name())
+	}
+	return version, epoch, nil
+}
+
+// write notes what was committed. It comes after the commit and does not wait for the disk, so that the
+// file is never ahead of the database.
+func (l lockFile) write(version, epoch int64) error {
+	_, err := l.f.WriteAt(fmt.Appendf(nil, lockFormat, version, epoch), 0)
+	return err
+}
