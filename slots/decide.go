@@ -11,7 +11,10 @@ type waiter struct {
 	id       string
 	priority int
 	ticket   uint64 // higher than those of all waiters that it saw when it came
+	n        int    // of slots that its process knows of
+	process  string // identifies its process
 	number   int    // of its lease in the queue
+	owner    string // of its lease, for people
 }
 
 // A holder is a call of Run that has a slot.
@@ -26,14 +29,14 @@ type step struct {
 	rank   int    // number of waiters that come first
 	ahead  waiter // the last of them
 	take   int    // the slot to acquire, or -1
-	breaks []int  // slots to break
+	breaks int    // the slot to break, or -1
 }
 
 // decide returns the next step of the waiter me. All waiters that see the same list agree: each takes
 // another free slot, and breaks another holder. The number overdue is how many waiters ahead have not
 // taken the slots that were free for them.
 func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step {
-	s := step{take: -1}
+	s := step{take: -1, breaks: -1}
 	has := map[string]bool{}
 	for _, h := range locked {
 		has[h.id] = true
@@ -56,7 +59,6 @@ func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) 
 			held = append(held, i)
 		}
 	}
-	s.breaks = excess(locked, n)
 	rank := max(0, s.rank-overdue)
 	if rank < len(free) {
 		s.take = free[rank]
@@ -68,7 +70,7 @@ func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) 
 		return cmp.Or(cmp.Compare(locked[a].priority, locked[b].priority), cmp.Compare(b, a))
 	})
 	if rank >= 0 && rank < len(held) && locked[held[rank]].priority < me.priority {
-		s.breaks = append(s.breaks, held[rank])
+		s.breaks = held[rank]
 	}
 	return s
 }

@@ -11,13 +11,14 @@ import (
 
 // Processes of different versions of the library share the names and owners of the leases.
 
-func slotName(prefix string, i int) string   { return prefix + "slots/" + strconv.Itoa(i) }
-func waiterName(prefix string, i int) string { return prefix + "waiting/" + strconv.Itoa(i) }
+func slotName(prefix string, i int) string      { return prefix + "slots/" + strconv.Itoa(i) }
+func waiterName(prefix string, i int) string    { return prefix + "waiting/" + strconv.Itoa(i) }
+func announcedName(prefix string, i int) string { return prefix + "n/" + strconv.Itoa(i) }
 func ownerOf(owner string, w waiter) string {
-	return fmt.Sprintf("%s id=%s priority=%d ticket=%d", owner, w.id, w.priority, w.ticket)
+	return fmt.Sprintf("%s id=%s priority=%d ticket=%d n=%d process=%s", owner, w.id, w.priority, w.ticket, w.n, w.process)
 }
 
-// parseOwner is the inverse of ownerOf, without the owner itself.
+// parseOwner is the inverse of ownerOf.
 func parseOwner(s string) (w waiter, ok bool) {
 	cut := func(sep string) (value string) {
 		i := strings.LastIndex(s, sep)
@@ -27,21 +28,39 @@ func parseOwner(s string) (w waiter, ok bool) {
 		s, value = s[:i], s[i+len(sep):]
 		return value
 	}
-	var err1, err2 error
+	var err1, err2, err3 error
+	w.process = cut(" process=")
+	w.n, err3 = strconv.Atoi(cut(" n="))
 	w.ticket, err1 = strconv.ParseUint(cut(" ticket="), 10, 63)
 	w.priority, err2 = strconv.Atoi(cut(" priority="))
 	w.id = cut(" id=")
-	return w, err1 == nil && err2 == nil && w.id != ""
+	w.owner = s
+	return w, err1 == nil && err2 == nil && err3 == nil && w.id != ""
 }
 
 type listing struct {
-	waiters []waiter
-	locked  map[int]holder
+	waiters   []waiter
+	locked    map[int]holder
+	known     map[string]int // the largest number of slots in the owners of the slots and waiters of a process
+	announced map[string]int // the number that a process has announced since
+}
+
+// largest returns the largest number of slots that a living process knows of, if this one knows of n.
+func (l listing) largest(process string, n int) int {
+	for p, m := range l.known {
+		if later, ok := l.announced[p]; ok {
+			m = later
+		}
+		if p != process {
+			n = max(n, m)
+		}
+	}
+	return n
 }
 
 // list lists the leases under the prefix. A slot whose record cannot be read counts as locked.
 func (s *Slots) list(ctx context.Context) (listing, error) {
-	l := listing{locked: map[int]holder{}}
+	l := listing{locked: map[int]holder{}, known: map[string]int{}, announced: map[string]int{}}
 	for e, err := range s.lister.List(ctx, s.prefix) {
 		if err != nil && e.Name == "" {
 			return l, err
@@ -52,9 +71,15 @@ func (s *Slots) list(ctx context.Context) (listing, error) {
 		case err == nil && !e.Record.State.Locked():
 		case kind == "slots" && bad == nil && i >= 0:
 			l.locked[i] = holder{waiter: w, breaking: e.Record.State == lease.Breaking, foreign: err != nil || !ok}
+			if !l.locked[i].foreign {
+				l.known[w.process] = max(l.known[w.process], w.n)
+			}
 		case kind == "waiting" && bad == nil && err == nil && ok:
 			w.number = i
 			l.waiters = append(l.waiters, w)
+			l.known[w.process] = max(l.known[w.process], w.n)
+		case kind == "n" && bad == nil && err == nil && ok:
+			l.announced[w.process] = w.n
 		}
 	}
 	return l, nil

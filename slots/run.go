@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -18,24 +18,26 @@ import (
 // A run is the state of one call of Run.
 type run struct {
 	*Slots
-	f        func(context.Context, lease.Token) error
-	me       waiter
-	random   lease.ID        // from which me.id follows
-	waiting  *numbered.Lease // the place in the queue; nil if the call has not queued up
-	freeFor  map[int]int     // for how many lists a slot has been free
-	tasks    tasks.Group     // requests that have not returned
-	requests tasks.Count     // lists and breaks
-	watches  watches         // while this call waits
-	bad      time.Time       // since when all attempts have failed with permanent errors; zero if they have not
-	unbroken error           // of the breaks of the last look
-	last     error           // of the last look
-	failures int             // of looks in a row
-	told     bool            // whether the log has a record that it waits
-	leaving  chan struct{}   // closed when the lease of the queue has been released; nil if that has not begun
+	f         func(context.Context, lease.Token) error
+	me        waiter
+	random    lease.ID          // from which me.id follows
+	waiting   *numbered.Lease   // the place in the queue; nil if the call has not queued up
+	announced waiter            // what the lease in the queue shows
+	queue     []string          // the waiters ahead at the last list
+	freeSince map[int]time.Time // since which list a slot has been free, and the queue has not moved
+	tasks     tasks.Group       // requests that have not returned
+	requests  tasks.Count       // lists
+	watches   watches           // while this call waits
+	bad       time.Time         // since when all attempts have failed with permanent errors; zero if they have not
+	unbroken  error             // of the breaks of the last look
+	last      error             // of the last look
+	failures  int               // of looks in a row
+	told      bool              // whether the log has a record that it waits
+	leaving   chan struct{}     // closed when the lease of the queue has been released; nil if that has not begun
 }
 
-// patience is how many lists a free slot may stay free before the next waiter tries it, in place of a waiter
-// ahead that may have crashed.
+// patience is for how many Intervals a slot may stay free before the next waiter tries it, in place of a
+// waiter ahead that may have crashed.
 const patience = 3
 
 // look lists the leases and takes the next step. The result done reports whether f has returned.
@@ -51,14 +53,23 @@ func (r *run) look(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	n := int(r.n.Load())
+	r.me.n, r.me.priority = n, r.priority()
 	if r.waiting == nil {
 		for _, w := range l.waiters {
 			r.me.ticket = max(r.me.ticket, w.ticket)
 		}
 		r.me.ticket++
 	}
-	s := r.decide(r.me, l.waiters, l.locked, n, r.overdue(l.locked, n))
-	r.unbroken = r.breakAll(ctx, &r.tasks, &r.requests, s.breaks)
+	s := r.decide(r.me, l.waiters, l.locked, n, r.overdue(l, n))
+	r.unbroken = nil
+	if r.surplus.Load() {
+		r.unbroken = r.breakSurplus(ctx)
+	}
+	if s.breaks >= 0 {
+		h := l.locked[s.breaks]
+		why := fmt.Sprintf("a waiter has priority %d, and the holder %d", r.me.priority, h.priority)
+		r.unbroken = errors.Join(r.unbroken, r.breakSlot(ctx, s.breaks, h, why))
+	}
 	if s.take >= 0 {
 		done, err := r.take(ctx, s.take)
 		if done || err != nil {
@@ -68,7 +79,7 @@ func (r *run) look(ctx context.Context) (done bool, err error) {
 	if w, ok := r.authority.(lease.Watcher); ok {
 		r.watches.begin(ctx, w, r.o, &r.tasks, r.toWatch(s, n))
 	}
-	return false, r.queue(ctx)
+	return false, r.queueUp(ctx)
 }
 
 // ask returns the results of a request that may never return.
@@ -88,38 +99,49 @@ func (r *run) toWatch(s step, n int) (names []string) {
 	return names
 }
 
-// overdue returns how many of the waiters ahead have let free slots pass.
-func (r *run) overdue(locked map[int]holder, n int) int {
-	longest := 0
-	for i := range n {
-		if _, ok := locked[i]; ok {
-			delete(r.freeFor, i)
-		} else {
-			r.freeFor[i]++
-			longest = max(longest, r.freeFor[i])
+// overdue returns how many of the waiters ahead have let free slots pass. A slot that is free at two lists may
+// have been taken and given up in between. Then a waiter has left the queue, and the time begins again.
+func (r *run) overdue(l listing, n int) int {
+	now := r.o.Session.Clock.Now()
+	var queue []string
+	for _, w := range l.waiters {
+		if w.id != r.me.id && before(w, r.me) {
+			queue = append(queue, w.id)
 		}
 	}
-	return longest / patience
+	if slices.ContainsFunc(r.queue, func(id string) bool { return !slices.Contains(queue, id) }) {
+		clear(r.freeSince)
+	}
+	r.queue = queue
+	longest := time.Duration(0)
+	for i := range n {
+		if _, ok := l.locked[i]; ok {
+			delete(r.freeSince, i)
+		} else if since, ok := r.freeSince[i]; ok {
+			longest = max(longest, now.Sub(since))
+		} else {
+			r.freeSince[i] = now
+		}
+	}
+	return int(longest / (patience * r.o.Interval))
 }
 
-// queue makes the call a waiter that the others see.
-func (r *run) queue(ctx context.Context) error {
-	if r.waiting != nil {
+// queueUp makes the call a waiter that the others see, as it is now.
+func (r *run) queueUp(ctx context.Context) error {
+	if r.waiting != nil && r.announced == r.me {
 		return nil
 	}
-	l, err := numbered.New(r.random, func(i int) (*session.Session, error) { return r.session(waiterName(r.prefix, i)) })
+	if r.waiting != nil {
+		_ = numbered.Close(ctx, r.waiting.Session, r.o.Session)
+	}
+	me := r.me
+	l, err := numbered.New(r.random, func(i int) (*session.Session, error) { return r.session(waiterName(r.prefix, i), me) })
 	if err != nil {
 		return err
 	}
-	r.waiting = l
+	r.waiting, r.announced = l, me
 	_, err = l.Acquire(ctx)
 	return err
-}
-
-func (r *run) session(name string) (*session.Session, error) {
-	o := *r.o.Session
-	o.Owner = ownerOf(o.Owner, r.me)
-	return session.New(r.authority, name, &o)
 }
 
 // slotKey is the key of the context value of Number.
@@ -134,7 +156,7 @@ func Number(ctx context.Context) (slot int, ok bool) {
 }
 
 func (r *run) take(ctx context.Context, i int) (done bool, err error) {
-	s, err := r.session(slotName(r.prefix, i))
+	s, err := r.session(slotName(r.prefix, i), r.me)
 	if err != nil {
 		return false, err
 	}
@@ -154,7 +176,31 @@ func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 		}
 		return r.f(context.WithValue(ctx, slotKey{}, i), tok)
 	}, &session.RunOptions{ReleaseTimeout: 2 * r.o.Session.RequestTimeout})
+	if errors.Is(err, lease.ErrBroken) {
+		r.explainBreak(ctx, i)
+	}
 	return done, err
+}
+
+// explainBreak logs why the lease of slot i was broken, as far as a list shows it.
+func (r *run) explainBreak(ctx context.Context, i int) {
+	l, err := ask(context.WithoutCancel(ctx), r.o, &r.tasks, &r.requests, r.list)
+	by, why := "", "by an operator, or by a process that has ended"
+	switch h, locked := l.locked[i]; {
+	case err != nil:
+		why = "unknown: " + err.Error()
+	case i >= l.largest(r.process, int(r.n.Load())):
+		why = "SetN: no process has so many slots"
+	case locked && h.priority > r.me.priority:
+		by, why = h.owner, "for a higher priority"
+	default:
+		for _, w := range l.waiters {
+			if w.priority > r.me.priority {
+				by, why = w.owner, "for a higher priority"
+			}
+		}
+	}
+	r.logger().Warn("slots: the lease of this slot was broken", "prefix", r.prefix, "slot", i, "for", by, "why", why)
 }
 
 // leave gives up the place in the queue.
@@ -168,10 +214,7 @@ func (r *run) leave(ctx context.Context) {
 
 // report logs the 1st, 2nd, 4th, 8th and so on of a series of errors, and the first success after them.
 func (r *run) report(err error) {
-	to := r.o.Session.Logger
-	if to == nil {
-		to = slog.Default()
-	}
+	to := r.logger()
 	switch r.last = err; {
 	case err == nil && r.failures > 0:
 		to.Info("slots: the authority answers again", "prefix", r.prefix, "failures", r.failures)

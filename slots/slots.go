@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,11 @@ type Options struct {
 	// Priority orders the waiters: the highest is first, and makes holders with a lower one stop. Default:
 	// 0.
 	Priority int
+
+	// PriorityAfter is how long after New a Priority above 0 begins to count; until then it counts as 0. A
+	// process that crashes soon after each start therefore does not stop one that works. A negative value
+	// means that the Priority counts at once. Default: 4 × Session.Duration.
+	PriorityAfter time.Duration
 
 	// Interval is the time between two lists while Run waits. If the authority is a [lease.Watcher], the
 	// first waiter also watches the slots, and each other one the waiter ahead. Default: Session.Duration/12.
@@ -52,6 +58,9 @@ func (o *Options) complete() (*Options, error) {
 	if c.Grace == 0 {
 		c.Grace = s.Duration
 	}
+	if c.PriorityAfter == 0 {
+		c.PriorityAfter = 4 * min(s.Duration, numbered.MaxInterval)
+	}
 	var errs []error
 	for _, f := range []struct {
 		bad   bool
@@ -65,6 +74,7 @@ func (o *Options) complete() (*Options, error) {
 		{c.Interval < time.Millisecond, "Interval", c.Interval, "must be at least 1ms; did you forget the unit?"},
 		{c.Interval > numbered.MaxInterval, "Interval", c.Interval, "must be at most 4.5 years"},
 		{c.Grace < time.Millisecond, "Grace", c.Grace, "must be at least 1ms; did you forget the unit?"},
+		{c.PriorityAfter > 0 && c.PriorityAfter < time.Millisecond, "PriorityAfter", c.PriorityAfter, "must be at least 1ms, or negative; did you forget the unit?"},
 	} {
 		if f.bad {
 			errs = append(errs, &lease.FieldError{Field: "Options." + f.field, Value: fmt.Sprint(f.value), Bound: f.bound, Code: lease.ErrOption})
@@ -83,7 +93,11 @@ type Slots struct {
 	lister    lease.Lister
 	prefix    string
 	o         *Options
+	process   string    // identifies this Slots among those of the prefix
+	began     time.Time // when New was called
 	n         atomic.Int64
+	surplus   atomic.Bool // SetN was called, and there may be slots to break
+	announced announcement
 	decide    func(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step // decide, except in tests
 
 	mu     sync.Mutex
@@ -124,6 +138,8 @@ func New(a lease.Authority, prefix string, n int, o *Options) (*Slots, error) {
 		o.Session.Owner = s.Owner() // the default, which names the host and the process
 	}
 	s := &Slots{authority: a, lister: lister, prefix: prefix, o: o, decide: decide, random: dice.Dice{Reader: &o.Session.Rand}}
+	s.announced.turn = make(chan struct{}, 1)
+	s.process, s.began = numbered.ID(s.random.ID()), o.Session.Clock.Now()
 	s.n.Store(int64(n))
 	return s, nil
 }
@@ -135,35 +151,80 @@ func checkN(field string, n int) error {
 	return nil
 }
 
-// SetN changes the number of slots of this process. Every process must be told, and until then the
-// largest number counts. SetN lists the slots and breaks the leases of surplus ones, with the grace of the
-// Options. If that fails, it returns the error. The calls of Run that wait try again, as does the next SetN.
+// SetN changes the number of slots of this process. Every process must be told, because the largest number
+// that a process with a call of Run knows of counts. If SetN finds leases of slots above that number, it
+// breaks them, with the grace of the Options. If a request fails, it returns the error, and the calls of
+// Run that wait try again, as does the next SetN.
 func (s *Slots) SetN(ctx context.Context, n int) error {
 	if err := checkN("SetN.n", n); err != nil {
 		return err
 	}
 	s.n.Store(int64(n))
+	s.surplus.Store(true)
+	return s.breakSurplus(ctx)
+}
+
+// breakSurplus announces the number of slots, and breaks those above the largest number that a process
+// knows of. It ends at the first break that is not answered.
+func (s *Slots) breakSurplus(ctx context.Context) (err error) {
+	n := int(s.n.Load())
+	if err := s.announce(ctx, n); err != nil {
+		return err
+	}
 	l, err := ask(ctx, s.o, &s.tasks, &s.requests, s.list)
 	if err != nil {
 		return err
 	}
-	return s.breakAll(ctx, &s.tasks, &s.requests, excess(l.locked, n))
-}
-
-// breakAll breaks the leases of the slots. It ends at the first break that is not answered.
-func (s *Slots) breakAll(ctx context.Context, g *tasks.Group, running *tasks.Count, slots []int) (err error) {
-	for _, i := range slots {
-		_, e := ask(ctx, s.o, g, running, func(ctx context.Context) (time.Duration, error) {
-			return lease.Break(ctx, s.authority, slotName(s.prefix, i), lease.Grace(s.o.Grace))
-		})
-		if e != nil && !lease.CodeOf(e).Refusal() {
-			err = errors.Join(err, e)
-		}
+	largest := l.largest(s.process, n)
+	for _, i := range excess(l.locked, largest) {
+		e := s.breakSlot(ctx, i, l.locked[i], fmt.Sprintf("SetN: no process has more than %d slots", largest))
+		err = errors.Join(err, e)
 		if errors.Is(e, follow.ErrSilent) {
 			break
 		}
 	}
+	// While another process knows of more slots, it may still end them, or be told of n.
+	if err == nil && len(excess(l.locked, n)) == 0 && int(s.n.Load()) == n {
+		s.surplus.Store(false)
+	}
 	return err
+}
+
+// breakSlot breaks the lease of a slot, and logs that. A refusal, such as after a release, is no error.
+func (s *Slots) breakSlot(ctx context.Context, i int, h holder, why string) error {
+	_, err := ask(ctx, s.o, &s.tasks, &s.requests, func(ctx context.Context) (time.Duration, error) {
+		return lease.Break(ctx, s.authority, slotName(s.prefix, i), lease.Grace(s.o.Grace))
+	})
+	switch {
+	case err == nil:
+		s.logger().Info("slots: broke the lease of a slot", "prefix", s.prefix, "slot", i, "holder", h.owner, "why", why)
+	case lease.CodeOf(err).Refusal():
+		err = nil
+	}
+	return err
+}
+
+func (s *Slots) logger() *slog.Logger { return cmp.Or(s.o.Session.Logger, slog.Default()) }
+
+// priority returns what the Priority counts as now.
+func (s *Slots) priority() int {
+	if s.o.Session.Clock.Now().Sub(s.began) < s.o.PriorityAfter {
+		return min(s.o.Priority, 0)
+	}
+	return s.o.Priority
+}
+
+func (s *Slots) drawID() lease.ID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.random.ID()
+}
+
+// session returns a Session of a lease whose owner shows w.
+func (s *Slots) session(name string, w waiter) (*session.Session, error) {
+	o := *s.o.Session
+	o.Owner = ownerOf(o.Owner, w)
+	return session.New(s.authority, name, &o)
 }
 
 // Run waits for a slot, calls f once, and gives the slot up when f has returned. The context of f, and
@@ -182,10 +243,10 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 	if f == nil {
 		return lease.Missing("Run.f")
 	}
-	s.mu.Lock()
-	random := s.random.ID()
-	s.mu.Unlock()
-	r := &run{Slots: s, f: f, random: random, me: waiter{id: numbered.ID(random), priority: s.o.Priority}, freeFor: map[int]int{}, watches: watches{changed: make(chan struct{}, 1)}}
+	random := s.drawID()
+	r := &run{Slots: s, f: f, random: random, me: waiter{id: numbered.ID(random), process: s.process}, freeSince: map[int]time.Time{}, watches: watches{changed: make(chan struct{}, 1)}}
+	s.announced.runs.Add(1)
+	defer s.announced.leave(ctx, s.o.Session)
 	defer r.leave(ctx)
 	defer r.watches.end()
 	for {

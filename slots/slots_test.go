@@ -46,7 +46,7 @@ func newHouse(t testing.TB) *house {
 
 func (h *house) slots(a lease.Authority, name string, n, priority int) *Slots {
 	h.t.Helper()
-	s, err := New(a, "x/", n, &Options{Priority: priority, Session: &session.Options{Owner: name, Logger: slog.New(slog.DiscardHandler)}})
+	s, err := New(a, "x/", n, &Options{Priority: priority, PriorityAfter: -1, Session: &session.Options{Owner: name, Logger: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -619,26 +619,34 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// A silent authority does not answer breaks.
+// A silent authority does not answer requests of one kind.
 type silent struct {
 	lease.Authority
 	lease.Lister
+	kind atomic.Value // "list", "break", or something else
 }
 
-func (s silent) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.ActionBreak {
+func (s *silent) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if s.kind.Load() == req.Action.String() {
 		<-ctx.Done()
 		return lease.Result{}, ctx.Err()
 	}
 	return s.Authority.Do(ctx, name, req)
 }
 
+func (s *silent) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	if s.kind.Load() == "list" {
+		<-ctx.Done()
+		return func(yield func(lease.Entry, error) bool) { yield(lease.Entry{}, ctx.Err()) }
+	}
+	return s.Lister.List(ctx, prefix)
+}
+
 // SetN returns after RequestTimeout if the authority does not answer a list or a break.
 func TestSetNWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
-		a := h.store.Authority()
-		lister := a.(lease.Lister)
+		a := &silent{Authority: h.store.Authority(), Lister: h.store.Authority().(lease.Lister)}
 		s := h.slots(a, "a", 3, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -646,13 +654,15 @@ func TestSetNWithoutAnswer(t *testing.T) {
 			all.Go(func() { _ = s.Run(ctx, h.work("a", time.Hour)) })
 		}
 		time.Sleep(time.Minute)
-		for what, a := range map[string]lease.Authority{"list": failing{a, lister, nil}, "break": silent{a, lister}} {
+		for _, what := range []string{"list", "break"} {
+			a.kind.Store(what)
 			began := time.Now()
-			err := h.slots(a, "b", 3, 0).SetN(t.Context(), 1)
+			err := s.SetN(t.Context(), 1)
 			if took := time.Since(began); !errors.Is(err, follow.ErrSilent) || took != s.o.Session.RequestTimeout {
 				t.Errorf("no answer to a %s: %v after %v", what, err, took)
 			}
 		}
+		a.kind.Store("")
 		cancel()
 		all.Wait()
 	})
@@ -665,13 +675,16 @@ func TestBreakFails(t *testing.T) {
 		h := newHouse(t)
 		a := h.store.Authority()
 		forbidden := lease.Permanent(errors.New("no permission to break"))
-		big, small := h.slots(a, "big", 2, 0), h.slots(refusing{a, a.(lease.Lister), forbidden}, "small", 1, 0)
+		s := h.slots(refusing{a, a.(lease.Lister), forbidden}, "a", 2, 0)
 		var all sync.WaitGroup
 		for i := range 2 {
-			all.Go(func() { _ = big.Run(t.Context(), h.work("big", time.Duration(i+1)*(work+time.Minute))) })
+			all.Go(func() { _ = s.Run(t.Context(), h.work("a", time.Duration(i+1)*(work+time.Minute))) })
 			time.Sleep(time.Second)
 		}
-		if err := small.Run(t.Context(), h.work("small", 0)); err != nil || h.gap > small.o.Interval {
+		if err := s.SetN(t.Context(), 1); !errors.Is(err, forbidden) {
+			t.Errorf("SetN returns %v", err)
+		}
+		if err := s.Run(t.Context(), h.work("a", 0)); err != nil || h.gap > s.o.Interval {
 			t.Errorf("free for %v after %v of work: %v", h.gap, work, err)
 		}
 		all.Wait()

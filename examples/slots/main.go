@@ -46,6 +46,8 @@ func run(ctx context.Context, out io.Writer) error {
 		s, err := slots.New(store.Authority(), "example/", 1, &slots.Options{
 			Session:  &session.Options{Owner: name, Duration: 1500 * time.Millisecond, Logger: quiet},
 			Priority: priority,
+			// The default is to wait for 4 Durations, in case the preferred process crashes at each start.
+			PriorityAfter: -1,
 		})
 		if err != nil {
 			return nil, err

@@ -1,0 +1,188 @@
+package slots
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// Processes that know of different numbers of slots leave each other alone, and so does an operator who tells
+// only some of them: the largest number that a living process knows of counts.
+func TestLargestN(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		var broken atomicErrors
+		run := func(s *Slots, name string) {
+			all.Go(func() { broken.add(s.Run(ctx, h.work(name, 24*time.Hour))) })
+			time.Sleep(time.Second)
+		}
+		big, small := h.slots(h.store.Authority(), "big", 5, 0), h.slots(h.store.Authority(), "small", 3, 0)
+		for i := range 6 { // one of them waits
+			run(big, fmt.Sprint("big", i))
+		}
+		for i := range 2 {
+			run(small, fmt.Sprint("small", i))
+		}
+		check := func(when string, want int) {
+			t.Helper()
+			time.Sleep(2 * time.Minute)
+			if n := len(strings.Fields(h.working())); n != want {
+				t.Errorf("%s, %d work, want %d: %s", when, n, want, h.working())
+			}
+		}
+		check("with 5 and 3 slots", 5)
+		if n := broken.count(lease.ErrBroken); n > 0 {
+			t.Errorf("%d were broken, and SetN was not called", n)
+		}
+		tell := func(s *Slots, n int) {
+			t.Helper()
+			if err := s.SetN(ctx, n); err != nil {
+				t.Error(err)
+			}
+		}
+		tell(small, 2)
+		check("when one process was told 2, and the other has 5", 5)
+		tell(big, 4)
+		check("when one has 4 and the other 2", 4)
+		tell(big, 1)
+		check("when one has 1 and the other 2", 2)
+		tell(big, 6)
+		check("when one has 6 again, for the three calls that are left", 3)
+		tell(big, 2)
+		check("when both have 2", 2)
+		cancel()
+		all.Wait()
+		for e, err := range h.store.Authority().(lease.Lister).List(t.Context(), "x/") {
+			if err != nil || e.Record.State.Locked() {
+				t.Errorf("%s is left: %v, %v", e.Name, e.Record, err)
+			}
+		}
+	})
+}
+
+// A process that knew of more slots and is gone does not count any more. A waiting call of a process that
+// was told of fewer then breaks what is too many, without another call of SetN.
+func TestLargestNDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		gone, leave := context.WithCancel(ctx)
+		var all sync.WaitGroup
+		a, b := h.slots(h.store.Authority(), "a", 3, 0), h.slots(h.store.Authority(), "b", 3, 0)
+		all.Go(func() { _ = b.Run(gone, h.work("b", time.Hour)) })
+		for range 4 {
+			time.Sleep(time.Second)
+			all.Go(func() { _ = a.Run(ctx, h.work("a", time.Hour)) })
+		}
+		time.Sleep(time.Minute)
+		if err := a.SetN(ctx, 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := h.working(); got != "a a b" {
+			t.Errorf("while a process knows of 3 slots, %q work", got)
+		}
+		leave()
+		time.Sleep(2 * time.Minute)
+		if got := h.working(); got != "a" {
+			t.Errorf("when it is gone, %q work", got)
+		}
+		cancel()
+		all.Wait()
+	})
+}
+
+type atomicErrors struct {
+	mu  sync.Mutex
+	all []error
+}
+
+func (a *atomicErrors) add(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, err)
+}
+
+func (a *atomicErrors) count(target error) (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, err := range a.all {
+		if errors.Is(err, target) {
+			n++
+		}
+	}
+	return n
+}
+
+// Both sides of a break log who broke which slot, and why.
+func TestBreaksAreLogged(t *testing.T) {
+	for what, want := range map[string][2]string{
+		"priority": {"a waiter has priority 2, and the holder 1", "for=high why=\"for a higher priority\""},
+		"SetN":     {"SetN: no process has more than 1 slots", "why=\"SetN: no process has so many slots\""},
+		"operator": {"", "by an operator"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			var mu sync.Mutex
+			var holder, breaker bytes.Buffer
+			logger := func(to *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(locked{&mu, to}, nil)) }
+			low, high := h.slots(h.store.Authority(), "low", 2, 1), h.slots(h.store.Authority(), "high", 2, 2)
+			low.o.Session.Logger, high.o.Session.Logger = logger(&holder), logger(&breaker)
+			var all sync.WaitGroup
+			ctx, cancel := context.WithCancel(t.Context())
+			for range 2 {
+				all.Go(func() { _ = low.Run(ctx, h.work("low", time.Hour)) })
+				time.Sleep(time.Second)
+			}
+			switch what {
+			case "priority":
+				all.Go(func() { _ = high.Run(ctx, h.work("high", time.Hour)) })
+			case "SetN":
+				if err := low.SetN(ctx, 1); err != nil {
+					t.Error(err)
+				}
+			default:
+				if _, err := lease.Break(ctx, h.store.Authority(), slotName("x/", 1), lease.Grace(time.Minute)); err != nil {
+					t.Error(err)
+				}
+			}
+			time.Sleep(2 * time.Minute)
+			mu.Lock()
+			said := breaker.String()
+			if what == "SetN" { // by the process of the holder
+				said = holder.String()
+			}
+			if want[0] != "" && (!strings.Contains(said, want[0]) || !strings.Contains(said, "slot=1 holder=low")) {
+				t.Errorf("%s: the breaker logs\n%s", what, said)
+			}
+			if said := holder.String(); !strings.Contains(said, want[1]) || !strings.Contains(said, "slot=1") {
+				t.Errorf("%s: the holder logs\n%s", what, said)
+			}
+			mu.Unlock()
+			cancel()
+			all.Wait()
+		})
+	}
+}
+
+type locked struct {
+	mu *sync.Mutex
+	to *bytes.Buffer
+}
+
+func (l locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.Write(p)
+}
