@@ -16,6 +16,45 @@ type Outcome struct {
 	Token    lease.Token // the fencing token of the lease if the Decision is Survive, and otherwise empty
 }
 
+// Check reads the lease, and returns an error if that fails, for example because a table or a permission is
+// missing. Call it when the program starts: the next request comes in the first split, and a store that
+// cannot be used then brings all members down. It takes at most Timeout.
+func (d *Decider) Check(ctx context.Context) error {
+	_, err := d.read(ctx)
+	return err
+}
+
+// Token reads the token of the part of the given view, which has survived. A member that survives can have
+// an older one if the same split came twice within Spread + Delay + Timeout, and the member has restarted or
+// was undecided in between. So if a guard refuses the token of the Outcome as stale, use that of Token, and go
+// down if that is refused too, or if Token returns an error. It takes at most Timeout.
+func (d *Decider) Token(ctx context.Context, v View) (lease.Token, error) {
+	v, err := v.sorted(d.self)
+	if err != nil {
+		return "", err
+	}
+	res, err := d.read(ctx)
+	if err != nil {
+		return "", err
+	}
+	part, tok, _ := readMark(res.Record.Owner)
+	if part != v.part() {
+		return "", errors.New("majority: the lease is not that of this part")
+	}
+	return tok, nil
+}
+
+// read reads the lease.
+func (d *Decider) read(ctx context.Context) (lease.Result, error) {
+	ctx, cancel := timing.WithTimeout(ctx, d.o.Clock, d.o.Timeout)
+	defer cancel()
+	res, err := d.authority.Do(ctx, d.name, lease.Request{Action: lease.ActionRead})
+	if err != nil && !lease.CodeOf(err).Refusal() {
+		return res, fmt.Errorf("majority: read of the lease: %w", err)
+	}
+	return res, nil
+}
+
 // Decide decides for the given view, which should have been stable for a moment. It takes at most Delay +
 // Timeout. If the view changes, end ctx and call Decide with the new one: it then returns [Undecided] and
 // the error of ctx, and undoes its request in the background for at most Timeout. The next call waits for
@@ -87,13 +126,16 @@ func (t *attempt) run(ctx, limited context.Context) (Outcome, error) {
 		}
 		switch t.judge(t.Decider, t.v, o) {
 		case survive:
+			_, tok, _ := readMark(o.res.Record.Owner)
 			if o.granted() {
-				o.res = t.confirm(limited, o.res)
+				tok = o.res.Record.Token()
+				t.confirm(limited, tok)
 			}
 			if ctx.Err() != nil {
 				return Outcome{}, ctx.Err()
 			}
-			return Outcome{Survive, o.res.Record.Token()}, nil
+			t.newest = tok
+			return Outcome{Survive, tok}, nil
 		case down:
 			if o.granted() && !o.late {
 				return Outcome{Decision: Down}, fmt.Errorf("majority: the authority granted %v of the %v that were asked for", o.res.MinRemaining, t.hold)
@@ -131,17 +173,15 @@ func (t *attempt) request(ctx context.Context, owner string) (o observation) {
 // confirm tells the other members of this part that the lease has been granted. They may believe it from
 // the first attempt on, so the lease is not released any more. If no attempt is answered, they go down,
 // and this member survives with its claim.
-func (t *attempt) confirm(limited context.Context, claimed lease.Result) lease.Result {
+func (t *attempt) confirm(limited context.Context, tok lease.Token) {
 	t.held, t.heldUntil = t.id, t.o.Clock.Now().Add(t.hold)
 	for limited.Err() == nil {
-		o := t.request(limited, t.v.mark(t.self))
-		if o.granted() {
+		if o := t.request(limited, t.v.mark(t.self, tok)); o.granted() {
 			t.heldUntil = t.o.Clock.Now().Add(t.hold)
-			return o.res
+			return
 		}
 		_ = timing.Sleep(limited, t.o.Clock, t.o.Interval)
 	}
-	return claimed
 }
 
 // release gives up a grant that was not believed. If that fails, the lease ends by itself.

@@ -118,7 +118,7 @@ func TestDecide(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, v := memory.New(nil).Authority(), view(c.view)
 				if c.other != "" {
-					owner := strings.Replace(c.other, "MARK a", v.mark("a"), 1)
+					owner := strings.Replace(c.other, "MARK a", v.mark("a", lease.TokenOf(1)), 1)
 					must(store.Do(t.Context(), "cluster", lease.Request{Action: acquire, Proposed: lease.ID{1}, Owner: owner, Duration: time.Minute}))
 				}
 				a := store
@@ -246,6 +246,30 @@ func TestShortGrant(t *testing.T) {
 		d.hold = d.window - 1
 		if out, err := d.Decide(t.Context(), view("ab|c")); out.Decision != Down || err == nil {
 			t.Errorf("Decide returns %v, %v, want down with an error", out, err)
+		}
+	})
+}
+
+// Check asks the store once, so that one that cannot be used shows before the first split.
+func TestCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			fault leasefault.Fault
+			fails bool
+			took  time.Duration
+		}{{nil, false, 0}, {leasefault.FailRequest, true, 0}, {leasefault.LoseRequest, true, 5 * time.Second}} {
+			r := &recorder{Authority: memory.New(nil).Authority()}
+			var lines []line
+			if c.fault != nil {
+				lines = append(lines, leasefault.Always(lease.ActionRead, c.fault))
+			}
+			d, began := newDecider(t, leasefault.Script(r, lines...), "a"), time.Now()
+			if err := d.Check(t.Context()); (err != nil) != c.fails || time.Since(began) != c.took {
+				t.Errorf("Check returns %v after %v, want an error: %v", err, time.Since(began), c.fails)
+			}
+			if !c.fails && strings.Join(r.sent, " ") != "read" {
+				t.Errorf("Check sends %q", r.sent)
+			}
 		}
 	})
 }

@@ -50,9 +50,14 @@ func (v View) sorted(self string) (View, error) {
 // minority reports whether fewer than half of the members are reachable.
 func (v *View) minority() bool { return len(v.Reachable) < len(v.Unreachable) }
 
-// mark returns the owner of the lease once the given member has it for its part. It differs between parts and
-// between splits.
-func (v *View) mark(member string) string {
+// mark returns the owner of the lease once the given member has it for its part, with the token of all
+// survivors: that of the claim, because a mark that is written again has a newer one.
+func (v *View) mark(member string, tok lease.Token) string {
+	return v.part() + "-" + string(tok) + " " + member
+}
+
+// part returns a text that differs between parts and between splits.
+func (v *View) part() string {
 	h := sha256.New()
 	for _, list := range [][]string{v.Reachable, v.Unreachable} {
 		fmt.Fprintf(h, "%d", len(list))
@@ -60,7 +65,14 @@ func (v *View) mark(member string) string {
 			fmt.Fprintf(h, ",%d,%s", len(m), m)
 		}
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16]) + " " + member
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// readMark returns the part, the token and the member of a mark. A claim has the part "claim" and no token.
+func readMark(owner string) (part string, tok lease.Token, member string) {
+	marked, member, _ := strings.Cut(owner, " ")
+	part, text, _ := strings.Cut(marked, "-")
+	return part, lease.Token(text), member
 }
 
 // claim is the owner of the lease until the claimant knows that it has been granted.
@@ -102,11 +114,11 @@ func judge(d *Decider, v *View, o observation) step {
 	if o.unknown() || !o.res.Record.State.Locked() {
 		return wait
 	}
-	owner := o.res.Record.Owner
-	part, holder, _ := strings.Cut(owner, " ")
+	part, tok, holder := readMark(o.res.Record.Owner)
 	switch {
-	case owner == v.mark(holder):
-		if enough && o.res.Record.State == lease.Leased {
+	case part == v.part():
+		// The mark of an earlier split into the same parts has a token that this member has had.
+		if enough && o.res.Record.State == lease.Leased && tok.Compare(d.newest) > 0 {
 			return survive
 		}
 	case part != "claim" && slices.Contains(v.Unreachable, holder):

@@ -78,10 +78,11 @@ type Decider struct {
 	busy      chan struct{} // has an element while a decision or its release is in flight
 	held      lease.ID      // the ID of the last grant that was believed, guarded by busy
 	heldUntil time.Time     // when it has ended for certain, guarded by busy
+	newest    lease.Token   // with which this member has survived, guarded by busy
 }
 
-// New returns a Decider for the member self, and sends no request. All members of the cluster pass the
-// same name of a lease that nothing else uses. If an argument or an option is out of range, New returns a
+// New returns a Decider for the member self, and sends no request: call [Decider.Check] when the program
+// starts. All members of the cluster pass the same name of a lease that nothing else uses. If an argument or an option is out of range, New returns a
 // [*lease.FieldError].
 func New(a lease.Authority, name, self string, o *Options) (*Decider, error) {
 	if a == nil {

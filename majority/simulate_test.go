@@ -60,6 +60,7 @@ type cluster struct {
 	t      *testing.T
 	r      *rand.Rand
 	faulty float64 // the probability of a fault, for each request
+	late   bool    // requests can also be carried out late or twice; tokens are then not checked
 	plant  func(*Decider)
 	store  lease.Authority
 }
@@ -69,8 +70,10 @@ func (c *cluster) member(i int) *Decider {
 	for _, d := range []time.Duration{time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second, 80 * time.Second} {
 		late = append(late, leasefault.Detach(c.t, leasefault.DelayRequest(d)), leasefault.DelayAnswer(d/10), pause(d, true), pause(d, false))
 	}
-	faults := append(late, leasefault.LoseRequest, leasefault.LoseAnswer, leasefault.FailRequest, leasefault.FailAnswer, leasefault.Duplicate,
-		leasefault.Repeat(c.t, leasefault.DelayRequest(c.upTo(30*time.Second))))
+	faults := []leasefault.Fault{leasefault.LoseRequest, leasefault.LoseAnswer, leasefault.FailRequest, leasefault.FailAnswer}
+	if c.late {
+		faults = append(append(late, leasefault.Duplicate, leasefault.Repeat(c.t, leasefault.DelayRequest(c.upTo(30*time.Second)))), faults...)
+	}
 	a := leasefault.Script(c.store, leasefault.Always(leasefault.Any, leasefault.Random(c.r.Uint64(), c.faulty, faults...)))
 	d := newDecider(c.t, a, string(rune('a'+i)))
 	if c.plant != nil {
@@ -107,9 +110,12 @@ func (c *cluster) decide(members []*Decider, parts []int, early bool) []Outcome 
 	return outcomes
 }
 
-// run returns the outcomes of the last split, and how often a member survived in it with another part.
+// run returns the outcomes of the last split, and whether members of two parts survived in it, or members
+// of one with different tokens, or with one that is not newer than those of earlier splits.
 func (c *cluster) run(parts []int) (outcomes []Outcome, two bool) {
 	var members []*Decider
+	var newest lease.Token         // of all survivors of earlier splits
+	unaware := map[int]time.Time{} // a member that may not know the token of an earlier split
 	for i := range parts {
 		members = append(members, c.member(i))
 	}
@@ -119,9 +125,19 @@ func (c *cluster) run(parts []int) (outcomes []Outcome, two bool) {
 			if all := splits(len(parts)); c.r.IntN(2) == 0 {
 				earlier = all[c.r.IntN(len(all))]
 			}
-			for i, out := range c.decide(members, earlier, c.r.IntN(2) == 0) {
-				if out.Decision == Down || c.r.IntN(4) == 0 {
-					members[i] = c.member(i) // a restart
+			outcomes := c.decide(members, earlier, c.r.IntN(2) == 0)
+			for _, out := range outcomes {
+				if out.Token.Compare(newest) > 0 {
+					newest = out.Token
+				}
+			}
+			for i, out := range outcomes {
+				restarts := out.Decision == Down || c.r.IntN(4) == 0
+				if restarts {
+					members[i] = c.member(i)
+				}
+				if restarts || out.Decision != Survive || out.Token != newest {
+					unaware[i] = time.Now()
 				}
 			}
 			time.Sleep(c.upTo([]time.Duration{0, 10 * time.Second, time.Minute}[c.r.IntN(3)]))
@@ -130,26 +146,43 @@ func (c *cluster) run(parts []int) (outcomes []Outcome, two bool) {
 			_, _ = c.store.Do(c.t.Context(), "cluster", lease.Request{Action: acquire, Proposed: lease.ID{9}, Duration: 1 + c.upTo(30*time.Second)})
 		}
 	}
+	for i, at := range unaware {
+		if time.Since(at) >= members[i].window {
+			delete(unaware, i)
+		}
+	}
 	outcomes = c.decide(members, parts, false)
+	read := map[lease.Token]bool{}
+	for i, out := range outcomes {
+		if out.Decision == Survive {
+			tok, err := newDecider(c.t, c.store, string(rune('a'+i))).Token(c.t.Context(), seen(parts, i))
+			read[tok] = true
+			two = two || err == nil && !c.late && (len(read) > 1 || tok.Compare(newest) < 0 || tok.Compare(out.Token) < 0)
+		}
+	}
 	time.Sleep(5 * time.Minute) // until all late requests and releases have ended
-	part := -1
+	part, tok := -1, lease.Token("")
 	for i, out := range outcomes {
 		if out.Decision != Survive {
 			continue
 		}
 		two = two || part >= 0 && part != parts[i]
 		part = parts[i]
+		if _, ok := unaware[i]; !ok && !c.late {
+			two = two || out.Token.Compare(newest) <= 0 || tok != "" && tok != out.Token
+			tok = out.Token
+		}
 	}
 	return outcomes, two
 }
 
-// simulate runs all splits of two to five members with a seed, and returns the first with two survivors.
+// simulate runs all splits of two to five members with a seed, and returns the first that is wrong.
 func simulate(t *testing.T, seed uint64, plant func(*Decider)) (runs, survived int, found string) {
 	for n := 2; n <= 5; n++ {
 		for i, parts := range splits(n) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, uint64(100*n+i)))
-				c := &cluster{t: t, r: r, faulty: []float64{0.05, 0.2, 0.5}[r.IntN(3)], plant: plant, store: memory.New(nil).Authority()}
+				c := &cluster{t: t, r: r, faulty: []float64{0.05, 0.2, 0.5}[r.IntN(3)], late: r.IntN(3) > 0, plant: plant, store: memory.New(nil).Authority()}
 				outcomes, two := c.run(parts)
 				runs++
 				if slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Decision == Survive }) {
@@ -278,6 +311,13 @@ var bugs = map[string]func(*Decider){
 		}
 		return s
 	}),
+	"the mark of an earlier split is followed": func(d *Decider) {
+		d.judge = func(d *Decider, v *View, o observation) step {
+			forgetful := *d
+			forgetful.newest = ""
+			return judge(&forgetful, v, o)
+		}
+	},
 	"a mark that soon ends is followed": func(d *Decider) { d.window = time.Second },
 	"the lease is too short":            func(d *Decider) { d.window, d.hold = time.Second, d.limit },
 	"members share an ID":               func(d *Decider) { d.newID = func() lease.ID { return lease.ID{1} } },

@@ -52,6 +52,9 @@ func run(ctx context.Context, name, join, file string) error {
 	if err != nil {
 		return err
 	}
+	if err := d.Check(ctx); err != nil {
+		return err
+	}
 	m := newMembers()
 	conf := memberlist.DefaultLocalConfig()
 	conf.Name, conf.Events, conf.LogOutput = name, m, io.Discard
