@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/numbered"
 )
 
 // Processes of different versions of the library share the names and owners of the leases.
@@ -67,6 +68,7 @@ func (s *Slots) list(ctx context.Context) (listing, error) {
 		}
 		kind, name, _ := strings.Cut(strings.TrimPrefix(e.Name, s.prefix), "/")
 		w, ok := parseOwner(e.Record.Owner)
+		ok = ok && numbered.IsOf(w.id, s.prefix)
 		switch i, bad := strconv.Atoi(name); {
 		case err == nil && !e.Record.State.Locked():
 		case kind == "slots" && bad == nil && i >= 0:

@@ -156,7 +156,9 @@ func Number(ctx context.Context) (slot int, ok bool) {
 }
 
 func (r *run) take(ctx context.Context, i int) (done bool, err error) {
-	s, err := r.session(slotName(r.prefix, i), r.me)
+	me := r.me
+	me.priority = r.o.Priority // while it holds the slot, PriorityAfter may end
+	s, err := r.session(slotName(r.prefix, i), me)
 	if err != nil {
 		return false, err
 	}

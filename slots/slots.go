@@ -139,7 +139,7 @@ func New(a lease.Authority, prefix string, n int, o *Options) (*Slots, error) {
 	}
 	s := &Slots{authority: a, lister: lister, prefix: prefix, o: o, decide: decide, random: dice.Dice{Reader: &o.Session.Rand}}
 	s.announced.turn = make(chan struct{}, 1)
-	s.process, s.began = numbered.ID(s.random.ID()), o.Session.Clock.Now()
+	s.process, s.began = numbered.ID(s.random.ID(), prefix), o.Session.Clock.Now()
 	s.n.Store(int64(n))
 	return s, nil
 }
@@ -244,7 +244,7 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 		return lease.Missing("Run.f")
 	}
 	random := s.drawID()
-	r := &run{Slots: s, f: f, random: random, me: waiter{id: numbered.ID(random), process: s.process}, freeSince: map[int]time.Time{}, watches: watches{changed: make(chan struct{}, 1)}}
+	r := &run{Slots: s, f: f, random: random, me: waiter{id: numbered.ID(random, s.prefix), process: s.process}, freeSince: map[int]time.Time{}, watches: watches{changed: make(chan struct{}, 1)}}
 	s.announced.runs.Add(1)
 	defer s.announced.leave(ctx, s.o.Session)
 	defer r.leave(ctx)

@@ -2,6 +2,8 @@ package slots
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -132,6 +134,32 @@ func TestPreferredLeaderCrashes(t *testing.T) {
 			if time.Duration(nobody)*time.Second > c.nobody || h.grants["high"] != c.leads {
 				t.Errorf("up for %v: nobody leads for %ds, the preferred one leads %d times", c.up, nobody, h.grants["high"])
 			}
+		})
+	}
+}
+
+// Processes of equal priorities do not stop each other, and one with a lower priority does not stop one with a
+// higher one, also if one of them has taken the slot before its priority counted.
+func TestPriorityAfterStopsNobodyElse(t *testing.T) {
+	for _, priorities := range [][2]int{{0, 0}, {1, 1}, {2, 1}, {1, 0}, {0, -1}} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			var all sync.WaitGroup
+			for i, priority := range priorities {
+				s := h.slots(h.store.Authority(), fmt.Sprint(i), 1, priority)
+				s.o.PriorityAfter = 2 * time.Minute
+				all.Go(func() {
+					for ctx.Err() == nil {
+						if err := s.Run(ctx, h.work(fmt.Sprint(i), 2*time.Hour)); errors.Is(err, lease.ErrBroken) {
+							t.Errorf("priorities %v: the work of process %d was broken after %v", priorities, i, time.Since(s.began))
+						}
+					}
+				})
+				time.Sleep(time.Second)
+			}
+			all.Wait()
 		})
 	}
 }
