@@ -83,7 +83,8 @@ func plan(members []member, shards []shard) []move {
 }
 
 // shares returns how many of n shards each member should have: its weighted fair share, rounded up or
-// down, but at most its max. Members that already have more than the lower number are rounded up first.
+// down, but at most its max. Members that already have more than the lower number are rounded up first. A
+// share that is a whole number is not rounded.
 func shares(members []member, loads map[string]int, n int) map[string]int {
 	targets := make(map[string]int, len(members))
 	rest := slices.Clone(members)
@@ -119,6 +120,7 @@ func shares(members []member, loads map[string]int, n int) map[string]int {
 	if left == 0 {
 		return targets
 	}
+	rest = slices.DeleteFunc(rest, func(m member) bool { return remainder[m.id] == 0 })
 	rich := func(m member) int {
 		if loads[m.id] > targets[m.id] {
 			return 0

@@ -127,11 +127,12 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 	random := dice.Dice{Reader: &g.o.Session.Rand}
 	drawn := random.ID()
 	r := &run{
-		Group: g, drawn: drawn, id: numbered.ID(drawn), rest: rest{offers: unlimited}, source: names, workFunc: work, clock: g.o.Session.Clock,
+		Group: g, drawn: drawn, id: numbered.ID(drawn, g.prefix), rest: rest{offers: unlimited}, source: names, workFunc: work, clock: g.o.Session.Clock,
 		held: map[string]*holding{}, avoid: map[string]*avoided{}, due: map[surplus]time.Time{},
 		permits: make(chan struct{}, acquiresAtOnce), interval: g.o.Interval,
 	}
 	r.label = label(g.o.Session.Owner, r.id)
+	r.asked = r.ask(ctx)
 	if err := r.announce(); err != nil {
 		return err
 	}
@@ -164,6 +165,9 @@ type run struct {
 	id, label string
 	self      *numbered.Lease // the lease with which the process announces itself
 	announced int             // what it offers according to this lease
+	told      digest          // the names that it knows according to this lease
+	knows     digest          // the names that it knows
+	asked     error           // of the last call of the function names
 	rest      rest
 	source    func(context.Context) ([]string, error)
 	workFunc  Work
@@ -177,8 +181,10 @@ type run struct {
 	interval time.Duration
 	order    uint64 // of the shard that was acquired last
 	balanced bool
-	failures int // number of failed lists in a row
-	unnamed  int // number of failed calls of source in a row
+	idle     int  // number of shards that no process may take
+	drained  bool // whether an operator drains this process
+	failures int  // number of failed lists in a row
+	unnamed  int  // number of failed calls of source in a row
 
 	tenures map[string]*tenure    // of the shards in the last list
 	unsure  time.Time             // until when other processes may count fewer shards
@@ -247,6 +253,7 @@ func (r *run) ask(ctx context.Context) error {
 			r.reportFailed(name, err, r.fail(name, err, r.o.Interval))
 		}
 	}
+	r.knows = digestOf(names)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.names = names
@@ -255,23 +262,20 @@ func (r *run) ask(ctx context.Context) error {
 
 // look lists the leases and begins the moves of this process. The first look moves nothing.
 func (r *run) look(ctx context.Context, first bool) {
-	asked := r.ask(ctx)
+	if !first {
+		r.asked = r.ask(ctx)
+	}
 	if ctx.Err() != nil {
 		return
 	}
-	if asked != nil {
+	if r.asked != nil {
 		r.unnamed++
-		r.reportFailed("", asked, r.unnamed)
+		r.reportFailed("", r.asked, r.unnamed)
 	} else {
 		r.unnamed = 0
 	}
-	if r.judge(); r.rest.offers != r.announced {
-		if err := numbered.Close(ctx, r.self.Session, r.o.Session); err != nil {
-			r.reportFailed("", err, 1)
-		}
-		if err := r.announce(); err != nil {
-			r.reportFailed("", err, 1)
-		}
+	if r.judge(); r.rest.offers != r.announced || r.knows != r.told {
+		r.announceAnew(ctx)
 	}
 	if !r.self.CheckAlive() {
 		if _, err := r.self.Acquire(ctx); err != nil && ctx.Err() == nil {
@@ -288,7 +292,7 @@ func (r *run) look(ctx context.Context, first bool) {
 		r.reportFailed(name, err, r.fail(name, err, r.o.Interval))
 	}
 	r.mu.Lock()
-	r.view.Err = errors.Join(asked, err)
+	r.view.Err = errors.Join(r.asked, err)
 	r.view.ID, r.view.Interval = r.id, r.interval
 	if err == nil {
 		delete(seen.offers, r.id) // the list may be older
@@ -329,25 +333,22 @@ func (r *run) endRemoved(names map[string]bool) {
 
 // act computes the moves and begins those of this process.
 func (r *run) act(ctx context.Context, seen listing, names map[string]bool, first bool) {
-	members := []member{{r.id, r.o.Weight, r.o.Max}}
-	for _, m := range seen.members {
-		if m.ID != r.id {
-			members = append(members, member{m.ID, m.Weight, m.Max})
-		}
-	}
 	now := r.clock.Now()
 	r.reportLate(seen)
-	shards := r.merge(seen, names)
+	shards, hidden := r.merge(seen, names)
+	members := r.members(seen, hidden)
 	loads := map[string]int{}
 	for _, s := range shards {
 		loads[s.holder]++
 	}
 	open, counted := r.count(members, shards)
-	moves := r.decide(limit(open, seen.offers, len(counted)), counted)
+	seen.knows[r.id] = r.knows
+	moves := planKnown(r.decide, limit(open, seen.offers, len(counted)), seen.knows, r.knows, counted)
+	r.noteIdle(tooMany(members, len(shards)), first)
 	r.mu.Lock()
 	r.view.Moves = len(moves)
 	r.mu.Unlock()
-	if balanced := len(moves) == 0; balanced != r.balanced && !first {
+	if balanced := len(moves) == 0 && r.idle == 0; balanced != r.balanced && !first {
 		if r.balanced = balanced; balanced {
 			r.reportBalanced(loads[r.id], len(members))
 		}
@@ -362,6 +363,8 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 		case first:
 		case m.from == r.id:
 			r.give(m.name)
+		case m.from == "" && m.to == r.id && r.tenures[m.name].lists < settled && len(agreeing(open, seen.knows, r.knows, bucket(m.name))) < len(open):
+			// The other processes have perhaps not asked for the names since this one is there.
 		case m.from == "" && m.to == r.id:
 			r.order++
 			r.take(ctx, m.name, r.order)
@@ -379,17 +382,74 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 		}
 	}
 	r.due = due
-	if !first {
-		r.takeOverdue(ctx, members, shards, loads)
+	if !first && !r.drained {
+		r.takeOverdue(ctx, members, seen.knows, shards, loads)
 	}
 	r.forget(names)
 }
 
-// merge returns all shards of the group with their holders. This process knows its own better than the list.
-func (r *run) merge(seen listing, names map[string]bool) []shard {
+// members returns the processes that take part in the plan: all that are not drained. The Max of each is
+// lower by the shards that it holds and that are hidden from this process.
+func (r *run) members(seen listing, hidden map[string]int) (members []member) {
+	drained := false
+	add := func(m member) {
+		if m.max > 0 {
+			m.max = max(1, m.max-hidden[m.id])
+		}
+		members = append(members, m)
+	}
+	for _, m := range seen.members {
+		switch {
+		case m.ID == r.id:
+			drained = m.Drained
+		case !m.Drained:
+			add(member{m.ID, m.Weight, m.Max})
+		}
+	}
+	if !drained {
+		add(member{r.id, r.o.Weight, r.o.Max})
+	}
+	if drained != r.drained {
+		r.drained = drained
+		text := "is drained, so it gives its shards up"
+		if !drained {
+			text = "is not drained any more, so it takes its share"
+		}
+		r.log(slog.LevelInfo, text, "id", r.id)
+	}
+	return members
+}
+
+// tooMany returns how many of n shards no member may take, because each has its Max.
+func tooMany(members []member, n int) int {
+	for _, m := range members {
+		if m.max == 0 {
+			return 0
+		}
+		n -= m.max
+	}
+	return max(0, n)
+}
+
+// noteIdle records and reports how many shards are idle because every process has its Max.
+func (r *run) noteIdle(idle int, first bool) {
+	r.mu.Lock()
+	r.view.Idle = idle
+	r.mu.Unlock()
+	if first || idle == r.idle {
+		return
+	}
+	r.idle = idle
+	r.reportIdle(idle)
+}
+
+// merge returns the shards that this process knows with their holders, and how many others each process
+// holds. This process knows its own better than the list.
+func (r *run) merge(seen listing, names map[string]bool) (shards []shard, hidden map[string]int) {
 	r.heldMu.Lock()
 	defer r.heldMu.Unlock()
-	shards := make([]shard, 0, len(names))
+	hidden = map[string]int{}
+	shards = make([]shard, 0, len(names))
 	for name := range names {
 		s, h := seen.shards[name], r.held[name]
 		switch {
@@ -401,11 +461,11 @@ func (r *run) merge(seen listing, names map[string]bool) []shard {
 		}
 	}
 	for name, s := range seen.shards {
-		if !names[name] && !s.foreign {
-			shards = append(shards, shard{name, s.ID, s.order})
+		if !names[name] && !s.foreign && s.ID != "" {
+			hidden[s.ID]++
 		}
 	}
-	return shards
+	return shards, hidden
 }
 
 func (r *run) take(ctx context.Context, name string, order uint64) {
@@ -463,16 +523,19 @@ func (r *run) breakLease(ctx context.Context, m move) {
 	})
 }
 
+// settled is the number of lists after which a process takes a free shard whose name not all processes know.
+const settled = 3
+
 // patience is the number of lists after which a process takes a free shard that another should take.
 const patience = 4
 
 // takeOverdue takes shards that have been free for long, because the process that should take them has
 // crashed or cannot work on them. One process tries after the other. A shard that is taken in this way is
 // given last, so that it does not return to where its work fails.
-func (r *run) takeOverdue(ctx context.Context, members []member, shards []shard, loads map[string]int) {
+func (r *run) takeOverdue(ctx context.Context, members []member, knows map[string]digest, shards []shard, loads map[string]int) {
 	for _, s := range shards {
 		n := r.tenures[s.name].lists
-		if s.holder == "" && n >= patience && (member{max: r.o.Max}).hasRoom(loads[r.id]) && n >= patience+place(s.name, r.id, members, loads) {
+		if s.holder == "" && n >= patience && (member{max: r.o.Max}).hasRoom(loads[r.id]) && n >= patience+place(s.name, r.id, agreeing(members, knows, r.knows, bucket(s.name)), loads) {
 			loads[r.id]++
 			r.take(ctx, s.name, 0)
 		}

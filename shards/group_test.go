@@ -20,6 +20,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/follow"
+	"github.com/fencedlease/lease/internal/numbered"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
@@ -534,9 +535,10 @@ func TestFewNames(t *testing.T) {
 func TestOwners(t *testing.T) {
 	for _, owner := range []string{"", "host", "a/b", "x weight=3 max=4", "x offers=2", "a#5"} {
 		for _, n := range []int{unlimited, 0, 3} {
-			m, offers, ok := parseMember(memberOwner(label(owner, "1f"), 2, 7, n))
-			if want := (Member{ID: "1f", Owner: owner, Weight: 2, Max: 7}); !ok || m != want || offers != n {
-				t.Errorf("%q: %+v offers %d, want %d", owner, m, offers, n)
+			said := digestOf(map[string]bool{"a": true, owner: true})
+			m, offers, knows, ok := parseMember(memberOwner(label(owner, "1f"), 2, 7, n, said))
+			if want := (Member{ID: "1f", Owner: owner, Weight: 2, Max: 7}); !ok || m != want || offers != n || knows != said {
+				t.Errorf("%q: %+v offers %d, want %d; knows %v, want %v", owner, m, offers, n, knows, said)
 			}
 		}
 		name, id, order, ok := parseShard(shardOwner(label(owner, "1f"), 9))
@@ -546,13 +548,13 @@ func TestOwners(t *testing.T) {
 	}
 	l, err := read(func(yield func(lease.Entry, error) bool) {
 		for i := range 2 {
-			yield(lease.Entry{Name: memberName("p/", i), Record: lease.Record{State: lease.Leased, Owner: memberOwner("1f", 1, 0, 0)}}, nil)
+			yield(lease.Entry{Name: memberName("p/", i), Record: lease.Record{State: lease.Leased, Owner: memberOwner(numbered.ID(lease.ID{}, "p/"), 1, 0, 0, digest{})}}, nil)
 		}
 	}, "p/")
 	if len(l.members) != 1 || err != nil {
 		t.Errorf("two leases of a process are members %+v: %v", l.members, err)
 	}
-	if _, _, ok := parseMember("operator"); ok {
+	if _, _, _, ok := parseMember("operator"); ok {
 		t.Error("a foreign owner is a member")
 	}
 	if _, _, _, ok := parseShard("operator"); ok {
@@ -659,12 +661,16 @@ func (l *lines) Write(p []byte) (int, error) {
 // If names ends its goroutine, Run reports this and still returns. If work does, the shard has failed.
 func TestGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var named, works, failed atomic.Int64
-		g, err := New(memory.New(nil).Authority(), "p/", &Options{Logger: slog.New(slog.DiscardHandler), Trace: &Trace{Failed: func(name string, _ error) {
-			if name != "" {
-				failed.Add(1)
-			}
-		}}})
+		var named, works, failed, taken, given atomic.Int64
+		g, err := New(memory.New(nil).Authority(), "p/", &Options{Logger: slog.New(slog.DiscardHandler), Trace: &Trace{
+			Failed: func(name string, _ error) {
+				if name != "" {
+					failed.Add(1)
+				}
+			},
+			Taken: func(string, lease.Token) { taken.Add(1) },
+			Given: func(string, lease.Token, error, time.Duration) { given.Add(1) },
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -686,6 +692,9 @@ func TestGoexit(t *testing.T) {
 		v := g.View()
 		if n := works.Load(); failed.Load() != n || n < 100 || n > 120 || v.Shards[0].Err != errExits {
 			t.Errorf("%d failures of %d works in an hour, and the View has %+v", failed.Load(), n, v.Shards)
+		}
+		if n := works.Load(); taken.Load() != n || given.Load() != n {
+			t.Errorf("%d works were reported as taken, and %d as given, of %d", taken.Load(), given.Load(), n)
 		}
 		if v.Err == nil || named.Load() < 700 {
 			t.Errorf("names was called %d times in an hour, and the View has %v", named.Load(), v.Err)

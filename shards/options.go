@@ -14,7 +14,7 @@ import (
 // Options configure a [Group]. A nil *Options means the defaults. A zero field means its default.
 type Options struct {
 	// Session has the options of every lease of the group. Its Owner names this process in lists and in
-	// the View, can be shared, and has at most 900 bytes. Duration must be finite, and TakeOver must not
+	// the View, can be shared, and has at most 850 bytes. Duration must be finite, and TakeOver must not
 	// be set. Logger and Trace get only the lease with which the process announces itself: the Group
 	// reports the leases of shards itself. Default: the defaults of package session.
 	Session *session.Options
@@ -29,6 +29,12 @@ type Options struct {
 	// Max is the most shards of this process at a time. Default: no limit.
 	Max int
 
+	// ProgressTimeout is the longest time that the work of a shard may take without a call of
+	// [session.Progress] with its context. After that time, the shard is lost with the Reason
+	// [lease.ErrNoProgress], another process can have it one Session.Duration later, and this process does
+	// not take it for eight Durations. Default: 0, no limit.
+	ProgressTimeout time.Duration
+
 	// Grace is how long work may take to stop when its shard moves. Default: Session.Duration.
 	Grace time.Duration
 
@@ -39,6 +45,8 @@ type Options struct {
 	//
 	//   - at Debug, each shard that is taken or given;
 	//   - at Info, the number of this process's shards, when all shares are balanced;
+	//   - at Warn, how many shards are idle because every process has its Max; at Info, that none is any more;
+	//   - at Info, that this process is drained, and that it is not any more;
 	//   - at Warn, each shard that is lost, each lease that is broken, and that the process rests because all
 	//     its work fails; at Info, that it takes its share again;
 	//   - at Warn, the 1st, 2nd, 4th, 8th and so on of a series of failures of one shard, of lists, or of
@@ -84,6 +92,7 @@ func (o *Options) complete() (*Options, error) {
 		{c.Grace > numbered.MaxInterval, "Grace", c.Grace, "must be at most 4.5 years"},
 		{c.Weight < 1 || c.Weight > maxWeight, "Weight", c.Weight, fmt.Sprintf("must be from 1 to %d", maxWeight)},
 		{c.Max < 0, "Max", c.Max, "must not be negative"},
+		{c.ProgressTimeout != 0 && c.ProgressTimeout < time.Millisecond, "ProgressTimeout", c.ProgressTimeout, "must be at least 1ms, or 0 for no limit; did you forget the unit?"},
 	} {
 		if f.bad {
 			errs = append(errs, &lease.FieldError{Field: "Options." + f.field, Value: fmt.Sprint(f.value), Bound: f.bound, Code: lease.ErrOption})
@@ -96,7 +105,7 @@ func (o *Options) complete() (*Options, error) {
 }
 
 const (
-	maxOwner  = 900 // leaves place for what memberOwner and shardOwner add
+	maxOwner  = 850 // leaves place for what memberOwner and shardOwner add
 	maxWeight = 1_000_000
 )
 

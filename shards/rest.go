@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -89,15 +90,31 @@ func limit(members []member, offers map[string]int, n int) (limited []member) {
 	return limited
 }
 
+// announceAnew makes a lease with what has changed, and then ends the one before, so that the process is in
+// every list.
+func (r *run) announceAnew(ctx context.Context) {
+	before := r.self
+	if err := r.announce(); err != nil {
+		r.reportFailed("", err, 1)
+		return
+	}
+	if _, err := r.self.Acquire(ctx); err != nil && ctx.Err() == nil {
+		r.reportFailed("", err, 1)
+	}
+	if err := numbered.Close(ctx, before.Session, r.o.Session); err != nil {
+		r.reportFailed("", err, 1)
+	}
+}
+
 // announce makes a lease with which the process shows what it offers, in place of the one before.
 func (r *run) announce() error {
 	o := *r.o.Session
-	o.Owner = memberOwner(r.label, r.o.Weight, r.o.Max, r.rest.offers)
+	o.Owner = memberOwner(r.label, r.o.Weight, r.o.Max, r.rest.offers, r.knows)
 	self, err := numbered.New(r.drawn, func(i int) (*session.Session, error) {
 		return session.New(r.authority, memberName(r.prefix, i), &o)
 	})
 	if err == nil {
-		r.self, r.announced = self, r.rest.offers
+		r.self, r.announced, r.told = self, r.rest.offers, r.knows
 	}
 	return err
 }

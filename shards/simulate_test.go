@@ -294,7 +294,9 @@ func TestCompare(t *testing.T) {
 				p.crash()
 			}
 			settle()
+			c.mu.Lock()
 			fmt.Fprintf(&table, "%-36s %6d %12v %12v %11d %12v\n", a.name, c.moves, joined.Round(time.Second), slowest.Round(time.Second), c.double, c.longest.Round(time.Second))
+			c.mu.Unlock()
 			results[a.name] = c
 			if a.decide != nil {
 				c.faults = nil // double work is what the table shows

@@ -30,7 +30,12 @@ type Trace struct {
 	// given ID did not give it in time.
 	Broke func(name, id string)
 
-	// Balanced is called when a list shows that no shard has to change hands, and the list before did not.
+	// Idle is called when the number of shards changes that no process takes, because every process has its
+	// Max.
+	Idle func(n int)
+
+	// Balanced is called when a list shows that no shard has to change hands and none is idle, and the list
+	// before did not.
 	Balanced func(mine, members int)
 }
 
@@ -71,6 +76,17 @@ func (g *Group) reportFailed(name string, err error, number int) {
 	}
 	if f := g.o.Trace.Failed; f != nil {
 		f(name, err)
+	}
+}
+
+func (g *Group) reportIdle(n int) {
+	if n > 0 {
+		g.log(slog.LevelWarn, "shards are idle, because every process has its Max", "idle", n)
+	} else {
+		g.log(slog.LevelInfo, "no shard is idle any more")
+	}
+	if f := g.o.Trace.Idle; f != nil {
+		f(n)
 	}
 }
 

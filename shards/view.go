@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/numbered"
 )
 
 // A View is what one process last saw in the list of leases.
@@ -20,6 +21,7 @@ type View struct {
 	Members  []Member      // sorted by ID
 	Shards   []Shard       // sorted by Name
 	Moves    int           // number of shards that still have to change hands; 0 if all shares are balanced
+	Idle     int           // number of shards that no process takes, because every process has its Max
 	Err      error         // of the last list or of the last call of the function names; nil if both succeeded
 }
 
@@ -30,6 +32,10 @@ type Member struct {
 	Weight int    // its share beside the others'
 	Max    int    // 0 means no limit
 	Shards int    // number of shards that it holds
+
+	// Drained is true while somebody holds the lease PREFIX + "drain/" + Owner, or PREFIX + "drain/" + ID.
+	// The process then gives up all shards that other processes have room for, and takes none.
+	Drained bool
 }
 
 // A Shard is a name and the process that holds its lease.
@@ -46,6 +52,7 @@ type Shard struct {
 
 func memberName(prefix string, i int) string { return prefix + "members/" + strconv.Itoa(i) }
 func shardName(prefix, name string) string   { return prefix + "shards/" + name }
+func drainName(prefix, who string) string    { return prefix + "drain/" + who }
 
 // label returns the owner of a process and its ID.
 func label(owner, id string) string {
@@ -61,25 +68,28 @@ func parseLabel(s string) (owner, id string) {
 }
 
 // memberOwner returns the owner of the lease with which a process announces itself.
-func memberOwner(label string, weight, most, offers int) string {
-	owner := fmt.Sprintf("%s weight=%d max=%d", label, weight, most)
+func memberOwner(label string, weight, most, offers int, knows digest) string {
+	owner := fmt.Sprintf("%s weight=%d max=%d names=%s", label, weight, most, knows)
 	if offers != unlimited {
 		owner += fmt.Sprintf(" offers=%d", offers)
 	}
 	return owner
 }
 
-func parseMember(owner string) (m Member, offers int, ok bool) {
+func parseMember(owner string) (m Member, offers int, knows digest, ok bool) {
 	offers = unlimited
 	if rest, n, ok := cutNumber(owner, " offers="); ok {
 		owner, offers = rest, int(n)
+	}
+	if i := strings.LastIndex(owner, " names="); i >= 0 {
+		owner, knows = owner[:i], parseDigest(owner[i+len(" names="):])
 	}
 	rest, most, ok1 := cutNumber(owner, " max=")
 	rest, weight, ok2 := cutNumber(rest, " weight=")
 	name, id := parseLabel(rest)
 	inRange := weight >= 1 && weight <= maxWeight
 	ok = ok1 && ok2 && id != "" && inRange
-	return Member{ID: id, Owner: name, Weight: int(weight), Max: int(most)}, offers, ok
+	return Member{ID: id, Owner: name, Weight: int(weight), Max: int(most)}, offers, knows, ok
 }
 
 // shardOwner returns the owner of the lease of a shard. The process gives shards with a high order first.
@@ -104,6 +114,7 @@ func cutNumber(s, sep string) (rest string, n uint64, ok bool) {
 type listing struct {
 	members []Member
 	offers  map[string]int    // the most shards of each member that rests, by its ID
+	knows   map[string]digest // the names that each member knows, by its ID
 	shards  map[string]listed // the leases of shards that are locked, or whose record is not valid
 	bad     map[string]error  // why the record of a shard is not valid
 }
@@ -116,7 +127,8 @@ type listed struct {
 
 // read reads a list. A shard whose record is not valid counts as foreign.
 func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err error) {
-	l.offers, l.shards, l.bad = map[string]int{}, map[string]listed{}, map[string]error{}
+	l.offers, l.knows, l.shards, l.bad = map[string]int{}, map[string]digest{}, map[string]listed{}, map[string]error{}
+	drained := map[string]bool{}
 	for e, err := range list {
 		if err != nil && e.Name == "" {
 			return listing{}, err
@@ -129,23 +141,30 @@ func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err err
 			l.shards[name] = listed{Shard: Shard{Name: name}, foreign: true}
 		case err != nil || !e.Record.State.Locked():
 		case kind == "members":
-			m, offers, ok := parseMember(e.Record.Owner)
+			m, offers, knows, ok := parseMember(e.Record.Owner)
 			// An earlier lease of the process may not be released yet.
-			if ok && !slices.ContainsFunc(l.members, func(o Member) bool { return o.ID == m.ID }) {
+			if ok && numbered.IsOf(m.ID, prefix) && !slices.ContainsFunc(l.members, func(o Member) bool { return o.ID == m.ID }) {
 				l.members = append(l.members, m)
+				l.knows[m.ID] = knows
 				if offers != unlimited {
 					l.offers[m.ID] = offers
 				}
 			}
 		case kind == "shards":
 			s := listed{Shard: Shard{Name: name, Owner: e.Record.Owner, Token: e.Record.Token(), State: e.Record.State}}
-			if owner, id, order, ok := parseShard(e.Record.Owner); ok {
+			if owner, id, order, ok := parseShard(e.Record.Owner); ok && numbered.IsOf(id, prefix) {
 				s.Owner, s.ID, s.order = owner, id, order
 			} else {
 				s.foreign = true
 			}
 			l.shards[name] = s
+		case kind == "drain":
+			drained[name] = true
 		}
+	}
+	for i := range l.members {
+		m := &l.members[i]
+		m.Drained = drained[m.ID] || drained[m.Owner]
 	}
 	return l, nil
 }

@@ -55,8 +55,12 @@ func (r *run) hold(h *holding) {
 		tok   lease.Token
 		cause error
 		ended time.Time
+		done  bool // whether the end of the work was reported
 	)
 	defer tasks.Finally(func() {
+		if tok != "" && !done && !errors.Is(cause, lease.ErrLost) { // the work has ended its goroutine
+			r.reportGiven(h.name, tok, cause, 0)
+		}
 		// Close sends the release again if it has failed. After a loss, the store often does not answer.
 		if err := numbered.Close(h.ctx, s, r.o.Session); err != nil && !errors.Is(cause, lease.ErrLost) {
 			r.reportFailed(h.name, err, 1)
@@ -75,14 +79,25 @@ func (r *run) hold(h *holding) {
 			defer close(over)
 			ended = r.clock.Now()
 			if cause = context.Cause(ctx); errors.Is(cause, lease.ErrLost) {
-				r.note(h.name, cause)
+				if errors.Is(cause, lease.ErrNoProgress) {
+					r.fail(h.name, cause, 8*r.o.Session.Duration)
+					r.strike()
+				} else {
+					r.note(h.name, cause)
+				}
 				r.reportLost(h.name, tok, cause)
 			}
 		})
 		returned := false
 		defer tasks.Finally(func() {
-			if !returned && ctx.Err() == nil {
+			if returned {
+				return
+			}
+			if stop() {
+				cause = errExits
 				r.reportFailed(h.name, errExits, r.fail(h.name, errExits, r.o.Session.Duration))
+			} else {
+				<-over
 			}
 		})
 		err := r.work(ctx, h, tok)
@@ -93,7 +108,8 @@ func (r *run) hold(h *holding) {
 			<-over
 		}
 		return nil
-	}, &session.RunOptions{ReleaseTimeout: 2 * r.o.Session.RequestTimeout, Logger: o.Logger})
+	}, &session.RunOptions{ReleaseTimeout: 2 * r.o.Session.RequestTimeout, Logger: o.Logger, ProgressTimeout: r.o.ProgressTimeout})
+	done = true
 	switch {
 	case ran && !errors.Is(cause, lease.ErrLost):
 		r.reportGiven(h.name, tok, cause, r.clock.Now().Sub(ended))
@@ -136,19 +152,40 @@ func (r *run) work(ctx context.Context, h *holding, tok lease.Token) error {
 		if h.failing = err != nil; h.failing {
 			h.since = r.clock.Now()
 		}
-		if gaveUp {
-			r.rest.strikes++
-		}
 		r.heldMu.Unlock()
 		if gaveUp {
+			r.strike()
 			r.fail(h.name, err, 8*duration)
 			return errElsewhere
 		}
-		if timing.Sleep(ctx, r.clock, max(pause, time.Millisecond)) != nil {
+		if !r.pause(ctx, max(pause, time.Millisecond)) {
 			return nil
 		}
 		pause = min(2*pause, duration)
 	}
+}
+
+// pause waits for d, which counts as progress, and reports whether ctx still lasts.
+func (r *run) pause(ctx context.Context, d time.Duration) bool {
+	step := d
+	if most := r.o.ProgressTimeout / 2; most > 0 {
+		step = min(d, most)
+	}
+	for ; d > 0; d -= step {
+		session.Progress(ctx)
+		if timing.Sleep(ctx, r.clock, min(step, d)) != nil {
+			return false
+		}
+	}
+	session.Progress(ctx)
+	return true
+}
+
+// strike counts a shard that was given up because its work does not go well.
+func (r *run) strike() {
+	r.heldMu.Lock()
+	defer r.heldMu.Unlock()
+	r.rest.strikes++
 }
 
 // hasOthers reports whether there are other processes, and without resting, whether one of them does not rest.

@@ -24,6 +24,7 @@ import (
 type town struct {
 	t       testing.TB
 	store   *memory.Store
+	prefix  string
 	options Options
 	decide  func(*process) func([]member, []shard) []move // nil means plan
 	began   time.Time
@@ -65,10 +66,11 @@ type process struct {
 	fails  atomic.Value // the name of the shard whose work returns errors
 	broken atomic.Bool  // all work returns errors
 	lists  atomic.Int64
+	extra  []string // names that only this process knows; guarded by town.mu
 }
 
 func newTown(t testing.TB, shards int, duration time.Duration) *town {
-	c := &town{t: t, store: memory.New(nil), began: time.Now(),
+	c := &town{t: t, store: memory.New(nil), prefix: "t/", began: time.Now(),
 		at: map[string][]*labor{}, tokens: map[string]lease.Token{}, idle: map[string]time.Time{}}
 	c.options = Options{Session: &session.Options{Duration: duration, Logger: slog.New(slog.DiscardHandler)}, Logger: slog.New(slog.DiscardHandler)}
 	c.note = func(string, ...any) {}
@@ -96,7 +98,7 @@ func (c *town) start(drift float64, change func(*Options)) *process {
 	if change != nil {
 		change(&o)
 	}
-	g, err := New(wire{p}, "t/", &o)
+	g, err := New(wire{p}, c.prefix, &o)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -123,7 +125,7 @@ func (c *town) start(drift float64, change func(*Options)) *process {
 func (p *process) listNames(context.Context) ([]string, error) {
 	p.town.mu.Lock()
 	defer p.town.mu.Unlock()
-	return p.town.names, nil
+	return append(slices.Clone(p.town.names), p.extra...), nil
 }
 
 // wire is the connection of a process to the store.

@@ -3,6 +3,10 @@ package numbered
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -10,8 +14,18 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// ID returns the text that names a process among those that share the leases of a prefix.
-func ID(random lease.ID) string { return hex.EncodeToString(random[:8]) }
+// ID returns the text that names a process among those that share the leases of a prefix. It ends with a
+// mark of the prefix, because one group can list the leases of another whose prefix begins with its own.
+func ID(random lease.ID, prefix string) string { return hex.EncodeToString(random[:8]) + mark(prefix) }
+
+// IsOf reports whether ID has made the text for the prefix.
+func IsOf(id, prefix string) bool { return strings.HasSuffix(id, mark(prefix)) }
+
+func mark(prefix string) string {
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, prefix)
+	return fmt.Sprintf("-%08x", h.Sum32())
+}
 
 // A Member is a Session whose AcquireUnlessHeld does not wait to see whether the holder is alive: the next
 // list of the leases shows it.

@@ -1,0 +1,119 @@
+package shards
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"slices"
+	"strings"
+)
+
+// A digest stands for the names that a process knows. Processes can know different names for a while, such as
+// during a rollout, and must not give a shard to a process that does not know its name. The names are divided
+// into buckets, and the digest has a short hash of each. Two processes agree on a bucket if the hashes are
+// equal. So a name that only some know does not keep the shards of the other buckets from moving.
+type digest [buckets]uint16
+
+const buckets = 24
+
+func bucket(name string) int { return int(rank(name, "bucket") % buckets) }
+
+func digestOf(names map[string]bool) (d digest) {
+	var sums [buckets]uint64
+	for name := range names {
+		sums[bucket(name)] += rank(name, "digest")
+	}
+	for i, sum := range sums {
+		d[i] = uint16(sum >> 48)
+	}
+	return d
+}
+
+// String returns the digest as the owner of a lease shows it.
+func (d digest) String() string {
+	var b []byte
+	for _, hash := range d {
+		b = binary.BigEndian.AppendUint16(b, hash)
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// parseDigest returns the digest of a String, and that of no names for any other text.
+func parseDigest(s string) (d digest) {
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil || len(b) != 2*buckets {
+		return d
+	}
+	for i := range d {
+		d[i] = binary.BigEndian.Uint16(b[2*i:])
+	}
+	return d
+}
+
+// agreeing returns the members that know the same names as this process in a bucket.
+func agreeing(members []member, knows map[string]digest, own digest, bucket int) (same []member) {
+	for _, m := range members {
+		if knows[m.id][bucket] == own[bucket] {
+			same = append(same, m)
+		}
+	}
+	return same
+}
+
+// planKnown is plan for members that know different names. The names that the same members agree on are
+// planned together, and shared by these members alone. A shard that another member holds stays with it.
+func planKnown(plan func([]member, []shard) []move, members []member, knows map[string]digest, own digest, shards []shard) (moves []move) {
+	type group struct {
+		key     string
+		members []member
+		shards  []shard
+	}
+	byBucket := make([]*group, buckets)
+	var groups []*group
+	for i := range byBucket {
+		same := agreeing(members, knows, own, i)
+		var ids []string
+		for _, m := range same {
+			ids = append(ids, m.id)
+		}
+		slices.Sort(ids)
+		key := strings.Join(ids, " ")
+		at := slices.IndexFunc(groups, func(g *group) bool { return g.key == key })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, &group{key: key, members: same})
+		}
+		byBucket[i] = groups[at]
+	}
+	isMember, loads := map[string]bool{}, map[string]int{}
+	for _, m := range members {
+		isMember[m.id] = true
+	}
+	for _, s := range shards {
+		loads[s.holder]++
+		g := byBucket[bucket(s.name)]
+		if !isMember[s.holder] || slices.ContainsFunc(g.members, func(m member) bool { return m.id == s.holder }) {
+			g.shards = append(g.shards, s)
+		}
+	}
+	for _, g := range groups {
+		inGroup := map[string]int{}
+		for _, s := range g.shards {
+			inGroup[s.holder]++
+		}
+		var open []member
+		for _, m := range g.members {
+			if elsewhere := loads[m.id] - inGroup[m.id]; m.max == 0 || m.max > elsewhere {
+				if m.max > 0 {
+					m.max -= elsewhere
+				}
+				open = append(open, m)
+			}
+		}
+		for _, m := range plan(open, g.shards) {
+			loads[m.from]--
+			loads[m.to]++
+			moves = append(moves, m)
+		}
+	}
+	return moves
+}
