@@ -70,7 +70,9 @@ type RenewInfo struct {
 	Token lease.Token   // the token of the incarnation that was renewed; empty if the incarnation had already ended
 	Err   error         // nil if the renewal was granted
 	Took  time.Duration // from the sending of the renewal to its answer
-	Left  time.Duration // how long the belief would still have lasted without this answer; not positive if the answer came too late
+
+	Duration time.Duration // of the lease, as the Options of the Session ask for it
+	Left     time.Duration // how long the belief would still have lasted without this answer; not positive if the answer came too late
 }
 
 // ReleaseInfo is the argument of the hook [Trace].Released.
@@ -176,7 +178,7 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 		e.Name = s.Name()
 		hook = bind(t.Acquire, e)
 	case RenewInfo:
-		e.Name = s.Name()
+		e.Name, e.Duration = s.Name(), s.o.Duration
 		hook = bind(t.Renew, e)
 	case ReleaseInfo:
 		e.Name = s.Name()

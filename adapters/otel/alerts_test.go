@@ -48,14 +48,14 @@ type process struct {
 	dead bool        // its page is gone
 }
 
-// start starts a process. If it is slow, two of three renewals are lost.
-func start(t *testing.T, name string, a lease.Authority, slow bool) *process {
+// start starts a process of a run.
+func start(t *testing.T, name string, a lease.Authority, r run) *process {
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace, err := otel.Trace(metric.NewMeterProvider(metric.WithReader(reader)).Meter("test"), &otel.Options{Names: true})
+	trace, err := otel.Trace(metric.NewMeterProvider(metric.WithReader(reader)), &otel.Options{Names: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,15 +66,16 @@ func start(t *testing.T, name string, a lease.Authority, slow bool) *process {
 		promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 		return w.Body.String()
 	}
+	p.cut.Store(r.cut)
 	var n atomic.Int64
-	third := leasefault.If(func() bool { return n.Add(1)%3 != 0 && slow }, leasefault.LoseRequest)
+	third := leasefault.If(func() bool { return n.Add(1)%3 != 0 && r.slow }, leasefault.LoseRequest)
 	lines := []leasefault.Line[lease.Action]{leasefault.Always(lease.ActionRenew, third)}
 	for _, action := range []lease.Action{lease.ActionRead, lease.ActionAcquire, lease.ActionRenew, lease.ActionRelease} {
 		lines = append(lines, leasefault.Always(action, leasefault.If(func() bool { return p.cut.Load() }, leasefault.LoseRequest)))
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	l, err := session.New(leasefault.Script(a, lines...), "indexer/leader", &session.Options{
-		Trace: trace, Logger: quiet, Rand: rand.NewChaCha8([32]byte{name[0]})})
+		Duration: r.duration, Trace: trace, Logger: quiet, Rand: rand.NewChaCha8([32]byte{name[0]})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,13 +102,18 @@ func start(t *testing.T, name string, a lease.Authority, slow bool) *process {
 type run struct {
 	name   string
 	raises []string
-	slow   bool
+	slow   bool // two of three renewals are lost
 	stores int
-	step   func(since time.Duration, ps []*process, again func(i int))
+
+	duration time.Duration // of the lease, if it is not the default
+	cut      bool          // no request is answered
+	step     func(since time.Duration, ps []*process, again func(i int))
 }
 
 var runs = []run{
 	{name: "nothing happens", stores: 1},
+	{name: "nothing happens to leases of 6 s", stores: 1, duration: 6 * time.Second},
+	{name: "a store that never answered", raises: []string{"LeaseNobodyHolds"}, stores: 1, cut: true},
 	{name: "each process is restarted", stores: 1, step: func(since time.Duration, ps []*process, again func(int)) {
 		if since == 5*time.Minute || since == 8*time.Minute {
 			again(int(since / (8 * time.Minute)))
@@ -141,7 +147,7 @@ func series(t *testing.T, r run) map[string][]string {
 		defer stop()
 		authorities := []lease.Authority{memory.New(nil).Authority(), memory.New(nil).Authority()}
 		open := func(i int) *process {
-			return start(t, string(rune('a'+i)), authorities[i%r.stores], r.slow)
+			return start(t, string(rune('a'+i)), authorities[i%r.stores], r)
 		}
 		ps := []*process{open(0)}
 		time.Sleep(time.Second)
@@ -246,7 +252,7 @@ func TestDashboard(t *testing.T) {
 	if err := json.Unmarshal(text, &dashboard); err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{"lease_shards_held": true, "lease_shards_failures_total": true}
+	known := map[string]bool{"lease_shards_held": true, "lease_shards_idle": true, "lease_shards_failures_total": true}
 	for key := range series(t, runs[0]) {
 		name, _, _ := strings.Cut(key, "{")
 		known[name] = true

@@ -15,7 +15,7 @@ import (
 
 // A renewal over a meter that allocates nothing allocates nothing.
 func TestRenewDoesNotAllocate(t *testing.T) {
-	trace, err := otel.Trace(noop.Meter{}, &otel.Options{Names: true})
+	trace, err := otel.Trace(noop.MeterProvider{}, &otel.Options{Names: true})
 	if err != nil {
 		t.Fatal(err)
 	}

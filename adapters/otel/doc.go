@@ -1,25 +1,28 @@
 // Package otel reports leases as metrics and spans of OpenTelemetry. It needs only the API of
 // OpenTelemetry: the program chooses the SDK and the exporter.
 //
-//	trace, err := otel.Trace(provider.Meter("indexer"), nil)
+//	trace, err := otel.Trace(provider, nil)
 //	l, err := store.Lease("indexer/leader", &session.Options{Trace: trace})
 //
 // These are the instruments. An attribute in brackets is set only if an option asks for it:
 //
 //	lease.held                   up-down counter  {lease}       leases that are held: 0 or 1 for each name  [lease.name]
 //	lease.renewals               counter          {renewal}     answers to renewals                         lease.outcome [lease.name]
-//	lease.renewal.margin         histogram        s             what was left of the lease at each answer   [lease.name]
+//	lease.renewal.margin         histogram        1             what was left of the lease at each answer, from 0 to 1  [lease.name]
 //	lease.acquisition.duration   histogram        s             from contending to the grant, or to giving up  lease.outcome [lease.name]
 //	lease.terms                  counter          {term}        ends of terms                               lease.reason [lease.name]
 //	lease.breaks                 counter          {break}       breaks that a holder has noticed            [lease.name]
-//	lease.shards.held            up-down counter  {shard}       shards that this process works on
-//	lease.shards.failures        counter          {failure}     errors of a group of shards
+//	lease.shards.held            up-down counter  {shard}       shards that this process works on           lease.prefix
+//	lease.shards.idle            gauge            {shard}       shards of the group that no process takes   lease.prefix
+//	lease.shards.failures        counter          {failure}     errors of a group of shards                 lease.prefix
 //
 // lease.outcome is "granted", "refused" or "unknown", if no answer came. lease.reason is "released" for a
 // term that ended by choice. Otherwise it is the name of the [lease.Code] of the loss, such as "broken" or
 // "expired", or "stop-window" if the work stopped in time because the store did not answer. The margin
 // is how long the holder would still have been certain of its lease without the answer to a renewal that
-// was granted. It is 0 if the answer came too late.
+// was granted, as a share of the duration of the lease. It is 0 if the answer came too late. lease.held is 0
+// from the first attempt to acquire a lease on, whatever its outcome, and without the option Names from the
+// beginning. All instruments have the scope github.com/fencedlease/lease/adapters/otel.
 //
 // The folder alerts has four alert rules for Prometheus and a dashboard for Grafana.
 package otel

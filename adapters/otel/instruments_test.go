@@ -30,6 +30,11 @@ func kindOf(data metricdata.Aggregation) (kind string, points []attribute.Set) {
 		for _, p := range d.DataPoints {
 			points = append(points, p.Attributes)
 		}
+	case metricdata.Gauge[int64]:
+		kind = "gauge"
+		for _, p := range d.DataPoints {
+			points = append(points, p.Attributes)
+		}
 	case metricdata.Histogram[float64]:
 		kind = "histogram"
 		for _, p := range d.DataPoints {
@@ -47,13 +52,13 @@ func TestInstruments(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^//\t(lease\.\S+) +(\S.*?)  +(\S+)  .*?( lease\.(?:outcome|reason))?(?: +\[lease\.name\])?$`).FindAllStringSubmatch(string(doc), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^//\t(lease\.\S+) +(\S.*?)  +(\S+)  .*?( lease\.(?:outcome|reason|prefix))?(?: +\[lease\.name\])?$`).FindAllStringSubmatch(string(doc), -1) {
 		documented[m[1]] = m[2] + " " + m[3] + m[4]
 	}
 	synctest.Test(t, func(t *testing.T) {
 		reader := metric.NewManualReader()
-		meter := metric.NewMeterProvider(metric.WithReader(reader)).Meter("test")
-		if _, err := otel.Shards(meter, nil); err != nil {
+		meter := metric.NewMeterProvider(metric.WithReader(reader))
+		if _, err := otel.Shards(meter, "a/", nil); err != nil {
 			t.Fatal(err)
 		}
 		trace, err := otel.Trace(meter, nil)
@@ -70,6 +75,9 @@ func TestInstruments(t *testing.T) {
 			var all metricdata.ResourceMetrics
 			if err := reader.Collect(context.Background(), &all); err != nil {
 				t.Fatal(err)
+			}
+			if name := all.ScopeMetrics[0].Scope.Name; len(all.ScopeMetrics) != 1 || name != "github.com/fencedlease/lease/adapters/otel" {
+				t.Errorf("the first of %d scopes is %s", len(all.ScopeMetrics), name)
 			}
 			got := map[string]string{}
 			for _, m := range all.ScopeMetrics[0].Metrics {

@@ -31,7 +31,11 @@ const (
 	keyOutcome = attribute.Key("lease.outcome")
 	keyReason  = attribute.Key("lease.reason")
 	keyToken   = attribute.Key("lease.token")
+	keyPrefix  = attribute.Key("lease.prefix")
 )
+
+// scope names this module among the instrumentations of a program.
+const scope = "github.com/fencedlease/lease/adapters/otel"
 
 func (o *Options) complete() (Options, error) {
 	if o == nil {
@@ -39,7 +43,7 @@ func (o *Options) complete() (Options, error) {
 	}
 	for _, a := range o.Attributes {
 		switch a.Key {
-		case keyName, keyOutcome, keyReason, keyToken:
+		case keyName, keyOutcome, keyReason, keyToken, keyPrefix:
 			return Options{}, &lease.FieldError{Field: "Options.Attributes", Code: lease.ErrOption,
 				Value: fmt.Sprintf("%q", a.Key), Bound: "must not be a key of this package"}
 		}

@@ -16,15 +16,22 @@ import (
 
 // Trace returns hooks for [session.Options] that record the instruments of a Session. All Sessions of a
 // program can share them. They never block, and are safe for concurrent use. Trace returns an error if
-// the meter does, or if an option is out of range; it panics if meter is nil.
-func Trace(meter metric.Meter, o *Options) (*session.Trace, error) {
+// the meter of the provider does, and a [*lease.FieldError] if the provider is nil or an option is out of
+// range.
+func Trace(provider metric.MeterProvider, o *Options) (*session.Trace, error) {
+	if provider == nil {
+		return nil, lease.Missing("Trace.provider")
+	}
 	made, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
 	r := &recorder{labels: labels{o: made}, began: map[string]time.Time{}}
-	if err := r.make(meter); err != nil {
+	if err := r.make(provider.Meter(scope)); err != nil {
 		return nil, err
+	}
+	if !made.Names {
+		r.held.Add(context.Background(), 0, r.of("", "", "").add...)
 	}
 	return &session.Trace{
 		Acquire: r.acquired, Renew: r.renewed, Breaking: r.breaking, Ended: r.ended, Contended: r.contended,
@@ -45,7 +52,8 @@ type recorder struct {
 	began map[string]time.Time // of the terms that are held, by name; only for spans
 }
 
-// seconds are the boundaries of both histograms.
+// seconds and shares are the boundaries of the histograms.
+var shares = metric.WithExplicitBucketBoundaries(0, .05, .1, .15, .2, .25, .3, .35, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, .95, 1)
 var seconds = metric.WithExplicitBucketBoundaries(0, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900, 3600)
 
 func (r *recorder) make(m metric.Meter) error {
@@ -54,8 +62,8 @@ func (r *recorder) make(m metric.Meter) error {
 		metric.WithDescription("Leases that this process holds."))
 	r.renewals, errs[1] = m.Int64Counter("lease.renewals", metric.WithUnit("{renewal}"),
 		metric.WithDescription("Renewals by outcome."))
-	r.margin, errs[2] = m.Float64Histogram("lease.renewal.margin", metric.WithUnit("s"), seconds,
-		metric.WithDescription("How long the holder was still certain of its lease when a renewal was answered."))
+	r.margin, errs[2] = m.Float64Histogram("lease.renewal.margin", metric.WithUnit("1"), shares,
+		metric.WithDescription("How long the holder was still certain of its lease when a renewal was answered, as a share of the duration of the lease."))
 	r.waited, errs[3] = m.Float64Histogram("lease.acquisition.duration", metric.WithUnit("s"), seconds,
 		metric.WithDescription("From the beginning of a contention to the grant, or to its end."))
 	r.terms, errs[4] = m.Int64Counter("lease.terms", metric.WithUnit("{term}"),
@@ -70,10 +78,11 @@ var reasons = []lease.Code{lease.ErrReleased, lease.ErrStopWindow, lease.ErrExpi
 	lease.ErrTakenOver, lease.ErrNoProgress, lease.ErrOver}
 
 func (r *recorder) acquired(i session.AcquireInfo) {
+	ctx := context.Background()
 	if i.Token == "" || i.Abandoned || i.Err != nil {
+		r.held.Add(ctx, 0, r.of(i.Name, "", "").add...) // shows a process that has never held the lease
 		return
 	}
-	ctx := context.Background()
 	r.held.Add(ctx, 1, r.of(i.Name, "", "").add...)
 	r.breaks.Add(ctx, 0, r.of(i.Name, "", "").add...)
 	for _, c := range reasons {
@@ -88,8 +97,9 @@ func (r *recorder) acquired(i session.AcquireInfo) {
 
 func (r *recorder) renewed(i session.RenewInfo) {
 	r.renewals.Add(context.Background(), 1, r.of(i.Name, keyOutcome, outcome(i.Err)).add...)
-	if i.Err == nil {
-		r.margin.Record(context.Background(), max(0, i.Left.Seconds()), r.of(i.Name, "", "").record...)
+	if i.Err == nil && i.Duration != lease.Infinite {
+		share := float64(max(0, i.Left)) / float64(i.Duration)
+		r.margin.Record(context.Background(), share, r.of(i.Name, "", "").record...)
 	}
 }
 

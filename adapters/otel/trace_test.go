@@ -3,6 +3,8 @@ package otel_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -11,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -26,7 +29,7 @@ func TestSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()
 		tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
-		trace, err := otel.Trace(noop.Meter{}, &otel.Options{Names: true, Tracer: tracer, Attributes: []attribute.KeyValue{attribute.String("zone", "a")}})
+		trace, err := otel.Trace(noop.MeterProvider{}, &otel.Options{Names: true, Tracer: tracer, Attributes: []attribute.KeyValue{attribute.String("zone", "a")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +82,7 @@ func TestSpans(t *testing.T) {
 func TestShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := metric.NewManualReader()
-		trace, err := otel.Shards(metric.NewMeterProvider(metric.WithReader(reader)).Meter("test"), nil)
+		trace, err := otel.Shards(metric.NewMeterProvider(metric.WithReader(reader)), "a/", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,4 +115,73 @@ func TestShards(t *testing.T) {
 			t.Errorf("%d shards are held after the end", held)
 		}
 	})
+}
+
+// Two groups in one process have data points of their own, also for what is idle.
+func TestTwoGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader := metric.NewManualReader()
+		provider := metric.NewMeterProvider(metric.WithReader(reader))
+		ctx, cancel := context.WithCancel(t.Context())
+		store, ended := memory.New(nil), make(chan error)
+		for _, group := range []struct {
+			prefix string
+			most   int
+		}{{"a/", 0}, {"b/", 2}} {
+			trace, err := otel.Shards(provider, group.prefix, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, err := shards.New(store.Authority(), group.prefix, &shards.Options{Max: group.most, Trace: trace, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				ended <- g.Run(ctx, func(context.Context) ([]string, error) { return []string{"1", "2", "3"}, nil },
+					func(ctx context.Context, _ string, _ lease.Token) error { <-ctx.Done(); return nil })
+			}()
+		}
+		time.Sleep(time.Minute)
+		var all metricdata.ResourceMetrics
+		if err := reader.Collect(t.Context(), &all); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int64{}
+		for _, m := range all.ScopeMetrics[0].Metrics {
+			var points []metricdata.DataPoint[int64]
+			switch d := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				points = d.DataPoints
+			case metricdata.Gauge[int64]:
+				points = d.DataPoints
+			}
+			for _, p := range points {
+				prefix, _ := p.Attributes.Value("lease.prefix")
+				got[m.Name+" "+prefix.AsString()] = p.Value
+			}
+		}
+		want := map[string]int64{"lease.shards.held a/": 3, "lease.shards.held b/": 2, "lease.shards.idle a/": 0, "lease.shards.idle b/": 1,
+			"lease.shards.failures a/": 0, "lease.shards.failures b/": 0}
+		if !maps.Equal(got, want) {
+			t.Errorf("the data points are %v, want %v", got, want)
+		}
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A nil provider is refused with an error that names it.
+func TestNilProvider(t *testing.T) {
+	_, err1 := otel.Trace(nil, nil)
+	_, err2 := otel.Shards(nil, "a/", nil)
+	for field, err := range map[string]error{"Trace.provider": err1, "Shards.provider": err2} {
+		var bad *lease.FieldError
+		if !errors.As(err, &bad) || bad.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
 }

@@ -34,7 +34,7 @@ func metrics() (*session.Trace, http.Handler, error) {
 		return nil, nil, err
 	}
 	provider := metric.NewMeterProvider(metric.WithReader(reader))
-	trace, err := otel.Trace(provider.Meter("example"), &otel.Options{Names: true})
+	trace, err := otel.Trace(provider, &otel.Options{Names: true})
 	return trace, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), err
 }
 

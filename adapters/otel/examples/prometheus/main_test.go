@@ -50,7 +50,7 @@ func TestPage(t *testing.T) {
 		if got.String() != string(want) {
 			t.Errorf("the page has\n%s, want\n%s", got.String(), want)
 		}
-		if !strings.Contains(response.Body.String(), `lease_renewal_margin_seconds_bucket{lease_name="indexer/leader",le="20"}`) {
+		if !strings.Contains(response.Body.String(), `lease_renewal_margin_bucket{lease_name="indexer/leader",le="0.65"}`) {
 			t.Error("the page has no histogram of the margin")
 		}
 	})
