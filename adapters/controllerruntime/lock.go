@@ -44,7 +44,8 @@ type grant struct {
 	token     lease.Token   // the token of the last granted acquire
 }
 
-// LockOptions repeats two settings of the elector that uses the Lock, with the same values. A nil
+// LockOptions repeats two settings of the elector that uses the Lock, with the same values: Update refuses an
+// elector whose LeaseDuration is not longer than both together. A nil
 // *LockOptions or a zero field means the default of controller-runtime.
 type LockOptions struct {
 	RenewDeadline time.Duration // the elector's RenewDeadline. Default: 10 s
@@ -164,6 +165,9 @@ func (l *Lock) hold(ctx context.Context, g *grant, d time.Duration) error {
 		if err := l.release(ctx, g); err != nil {
 			return err
 		}
+	}
+	if d <= l.leadsFor { // such a grant would never be certain for long enough
+		return fmt.Errorf("controllerruntime: the elector of lease %q has a LeaseDuration of %v, which is not longer than the RenewDeadline and the RetryPeriod of the LockOptions together, %v: set these to the elector's own", l.name, d, l.leadsFor)
 	}
 	if g.held && d == g.requested {
 		return l.renew(ctx, g.id)

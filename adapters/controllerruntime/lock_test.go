@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -278,4 +279,31 @@ func TestLockWithoutIDs(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
+}
+
+// An elector whose timings are shorter than those of its Lock is refused before any request, because the
+// lease would be granted to it and it could never lead. With its own timings it gets the lease.
+func TestElectorsOwnTimings(t *testing.T) {
+	record := resourcelock.LeaderElectionRecord{HolderIdentity: "first", LeaseDurationSeconds: 3}
+	for _, c := range []struct {
+		o    *controllerruntime.LockOptions
+		want string
+	}{
+		{nil, "LeaseDuration of 3s"},
+		{&controllerruntime.LockOptions{RenewDeadline: 2 * time.Second, RetryPeriod: time.Second}, "LeaseDuration of 3s"},
+		{&controllerruntime.LockOptions{RenewDeadline: 2 * time.Second, RetryPeriod: 500 * time.Millisecond}, ""},
+	} {
+		a := memory.New(nil).Authority()
+		lock, err := controllerruntime.NewLock(a, name, "first", c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = lock.Update(t.Context(), record)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "LockOptions")) {
+			t.Errorf("with %+v: %v", c.o, err)
+		}
+		if state := inspect(t, a).State; (state == lease.Leased) != (c.want == "") {
+			t.Errorf("with %+v, the lease is %v", c.o, state)
+		}
+	}
 }
