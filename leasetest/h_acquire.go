@@ -277,6 +277,50 @@ var idRules = []rule{
 		p.pass(p.D / 4)
 		w.requireFree("a quarter of a duration after an acquire of an own lease that is breaking")
 	}},
+	{"H3/a-later-acquire-settles-no-earlier-one", "an acquire that is carried out long after its error is undone, though a later acquire under the same ID was refused and abandoned, or was granted and lost", CanUseAuthority | CanBreak, func(p *probe) {
+		for i := range 2 {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			b := w.join(Holder{Name: w.name, Owner: "b"})
+			var early *leasefault.Call
+			arrives := func(ctx context.Context) { _ = early.Send(context.WithoutCancel(ctx)) }
+			postpone := leasefault.Nth(1, lease.ActionAcquire, func(_ context.Context, c *leasefault.Call) error {
+				early = c
+				return leasefault.ErrInjected
+			})
+			refused := leasefault.Nth(2, lease.ActionAcquire, func(ctx context.Context, c *leasefault.Call) error {
+				err := c.Send(ctx)
+				p.Sleep(p.D / 10) // the caller does not wait for the answer
+				p.need(b.release(), "release")
+				arrives(ctx)
+				return err
+			})
+			renewal := leasefault.Nth(1, lease.ActionRenew, func(ctx context.Context, c *leasefault.Call) error {
+				err := c.Send(ctx)
+				arrives(ctx)
+				return err
+			})
+			a := w.join(Holder{Name: w.name, Owner: "a"}, postpone, []leasefault.Line[lease.Action]{refused, renewal}[i])
+			if i == 0 {
+				b.acquire()
+			}
+			a.requireError(p.ctx, "that has not arrived yet")
+			if i == 0 {
+				a.abandon(p.D / 20)
+			} else {
+				a.acquire()
+				w.revoke(0)
+				a.awaitLosses(1)
+			}
+			all := a.requests.sentOf(lease.ActionAcquire)
+			if len(all) < 2 || all[0].Proposed != all[1].Proposed {
+				p.Skipf("the holder proposes another ID after an error")
+			}
+			p.pass(p.D / 2)
+			w.requireFree("half a duration after an acquire that was carried out late")
+			a.requireNotAlive("after an acquire that was carried out late")
+		}
+	}},
 	{"H3/attempts-do-not-overlap", "no acquire is sent while an earlier one, abandoned or not, is in flight", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.Detach(p.TB, gate.HoldRequest)))

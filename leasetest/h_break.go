@@ -77,6 +77,46 @@ var breakRules = []rule{
 			a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 		}
 	}},
+	{"H13/the-earliest-end-of-a-break-counts", "if a later answer about a break makes more certain than an earlier one, the lease is lost as broken at the end that the earlier one made certain", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+		w := p.world()
+		sure := p.D * 2 / 5 // longer than the interval between renewals
+		var mu sync.Mutex
+		var answers int
+		var first time.Time
+		w.answer(func(req lease.Request, res *lease.Result, err *error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if req.Action != lease.ActionRenew || *err == nil || res.Record.State != lease.Breaking {
+				return
+			}
+			if answers++; answers == 1 {
+				first = time.Now()
+				res.MinRemaining = min(res.MinRemaining, sure)
+			}
+		})
+		a := w.join(Holder{Owner: "a"})
+		tok := a.acquire()
+		w.revoke(p.D * 19 / 20)
+		heard := func() (int, time.Time) {
+			mu.Lock()
+			defer mu.Unlock()
+			return answers, first
+		}
+		for deadline := time.Now().Add(p.D / 2); time.Now().Before(deadline); p.pass(p.D / 100) {
+			if n, _ := heard(); n > 0 {
+				break
+			}
+		}
+		n, at := heard()
+		if n == 0 {
+			p.Fatalf("the holder has not asked in half a duration")
+		}
+		p.pass(sure*3/4 - time.Since(at))
+		a.requireAlive("before the end that the first answer made certain")
+		p.pass(sure - time.Since(at))
+		a.requireNotAlive("at the end that the first answer made certain")
+		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
+	}},
 	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, including a signal that follows another one, and a signal without a change", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
 		tenth := p.D / 30 // renewals are expected every third of the duration
 		for i := range 12 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sort"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -401,6 +402,37 @@ var heldRules = []rule{
 			}
 			giveBack()
 			p.pass(p.D / 200)
+		}
+	}},
+	{"H20/a-context-begins-after-a-late-renewal", "a context of WhileHeld that is made after a renewal was granted in the stop window is not done, though the contexts before have ended", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+		var down atomic.Bool
+		down.Store(true)
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRenew, leasefault.If(down.Load, leasefault.FailRequest)))
+		a.acquire()
+		held, giveBack := lease.WhileHeld(p.ctx, a.Lease)
+		defer giveBack()
+		for held.Err() == nil && a.stillAlive() {
+			p.pass(p.D / 1000)
+		}
+		down.Store(false)
+		stopped := time.Now()
+		for asked := len(a.requests.sentOf(lease.ActionRenew)); a.stillAlive() && len(a.requests.sentOf(lease.ActionRenew)) == asked; {
+			p.pass(p.D / 1000)
+		}
+		if !a.CheckAlive() {
+			if window := time.Since(stopped); window > p.D/8 {
+				p.Fatalf("the stop window lasted %v, and no renewal was sent in it", window)
+			}
+			p.Skipf("the lease has no stop window, or one that is too short for a renewal")
+		}
+		next, giveBackNext := lease.WhileHeld(p.ctx, a.Lease)
+		defer giveBackNext()
+		a.requireAliveFor(2*p.D, "after a renewal was granted in the stop window")
+		if next.Err() != nil {
+			p.Errorf("a renewal was granted in the stop window, and a context that was made then has ended: %v", context.Cause(next))
+		}
+		if held.Err() == nil {
+			p.Errorf("a renewal was granted in the stop window, and has brought a context back")
 		}
 	}},
 }

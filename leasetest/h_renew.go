@@ -359,6 +359,42 @@ var renewalRules = []rule{
 		a.requireNotAlive("after it was lost")
 		w.requireFree("after a renewal that came too late")
 	}},
+	{"H12/a-late-renewal-is-released-though-a-release-failed", "a renewal that is carried out after the loss is released by its ID, even if every release before it failed", CanUseAuthority | exactTime, func(p *probe) {
+		for i := range 8 {
+			fault := []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer}[i%2]
+			arrives := p.D * 31 / 30
+			if i/2%2 == 1 {
+				arrives = p.D * 7 / 5 // after the holder has given the renewal up
+			}
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			began := time.Now()
+			var late, committed atomic.Bool
+			a := w.join(Holder{Name: w.name, Owner: "a"},
+				leasefault.Always(lease.ActionRenew, func(ctx context.Context, c *leasefault.Call) error {
+					if time.Since(began) < p.D*8/10 || late.Swap(true) {
+						return leasefault.FailRequest(ctx, c)
+					}
+					p.Sleep(arrives - time.Since(began))
+					err := c.Send(context.WithoutCancel(ctx))
+					committed.Store(true)
+					if i >= 4 { // the answer is lost
+						err = leasefault.ErrInjected
+					}
+					return err
+				}),
+				leasefault.Always(lease.ActionRelease, leasefault.If(func() bool { return !committed.Load() }, fault)))
+			a.acquire()
+			p.pass(arrives + p.D/15 - time.Since(began))
+			a.requireNotAlive("after it was lost")
+			if !committed.Load() {
+				p.Skipf("the holder has sent no renewal late enough")
+			}
+			a.requireNotAliveFor(p.D*3/4, "after a renewal that came too late")
+			w.requireFree("three quarters of a duration after a renewal that came too late")
+			a.awaitLosses(1)
+		}
+	}},
 	{"H19/a-refusal-reaches-no-later-incarnation", "a refused renewal of an earlier incarnation is not a loss of a later one", CanUseAuthority, func(p *probe) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(gate)))
@@ -368,6 +404,19 @@ var renewalRules = []rule{
 		a.acquire()
 		gate.Open()
 		a.requireAliveFor(3*p.D, "after the renewal of an earlier incarnation was refused")
+		a.requireLosses(0)
+	}},
+	{"H19/a-late-refusal-reaches-no-later-incarnation", "the answer to a renewal of an earlier incarnation, which was refused between the two, is not a loss of the later one", CanUseAuthority | exactTime, func(p *probe) {
+		request, answer := p.gate(), p.gate()
+		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, leasefault.Chain(ignoreContext(request), ignoreContextOfAnswer(answer))))
+		a.acquire()
+		p.waitReached(request)
+		p.need(a.release(), "release")
+		request.Open() // the renewal finds a free lease
+		p.waitReached(answer)
+		a.acquire()
+		answer.Open()
+		a.requireAliveFor(3*p.D, "after the holder got the refusal of a renewal of an earlier incarnation")
 		a.requireLosses(0)
 	}},
 	{"H19/an-answer-prolongs-no-other-incarnation", "the answer to a renewal of an earlier incarnation adds nothing to what a later one believes", CanUseAuthority, func(p *probe) {

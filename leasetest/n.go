@@ -126,6 +126,25 @@ var runRules = []rule{
 			}
 		}
 	}},
+	{"N3/a-release-that-failed-is-part-of-what-the-run-returns", "a run whose release failed returns an error that is not the function's alone, even if its context ended", canCut, func(p *probe) {
+		w, own := p.world(), errors.New("the function failed")
+		for i, failed := range []error{nil, own, nil, own} {
+			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"})
+			ctx, cancel := context.WithCancel(p.ctx)
+			err := session.Run(ctx, a.Lease, func(context.Context, lease.Token) error {
+				a.cut()
+				if i >= 2 {
+					cancel()
+				}
+				return failed
+			}, &session.RunOptions{Logger: silentOptions.Logger, ReleaseTimeout: p.D / 4})
+			cancel()
+			a.mend()
+			if err == failed || failed != nil && !errors.Is(err, failed) {
+				p.Errorf("the release failed, the function returned %v, and the run %v", failed, err)
+			}
+		}
+	}},
 	{"N1/a-single-attempt-runs-nothing-beside-a-living-holder", "a run that makes one attempt does not call its function while another holder lives, even if the refusal does not show that", CanUseAuthority | CanShowRecords, func(p *probe) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})

@@ -31,6 +31,8 @@ type buggySession struct {
 	contexts atomic.Int32  // of WhileHeld that were not given back
 
 	acquiring atomic.Int32 // the number of acquires under way
+	stopped   atomic.Bool  // a stop window has begun
+	breaks    atomic.Int64 // when the break ends by the last answer, in Unix nanoseconds
 
 	mu       sync.Mutex
 	handlers []func(error)
@@ -93,6 +95,10 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 				res.MinRemaining = res.Record.Remaining(res.Now)
 			}
 		})
+	case "an answer reaches any later incarnation":
+		over = &mixesAnswers{Authority: over}
+	case "tries a release once":
+		over = &releasesOnce{Authority: over, tried: map[lease.ID]bool{}}
 	case "releases a broken infinite lease after a minute":
 		over = releasesLater{over, time.Minute}
 	}
@@ -103,6 +109,12 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 		interval = h.Duration * 2 / 5
 	case "has its stop window in name only":
 		stopWindow = -1
+	case "believes the last answer about a break":
+		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
+			if *err != nil && res.Record.State == lease.Breaking {
+				b.breaks.Store(time.Now().Add(res.MinRemaining).UnixNano())
+			}
+		})
 	case "keeps what it took over without its caller":
 		over = leasefault.Script(over, leasefault.Always(lease.ActionRelease, leasefault.If(b.gone.Load, leasefault.FailRequest)))
 	case "waits for its work forever":
@@ -225,7 +237,7 @@ func (b *buggySession) OnLost(f func(error)) (stop func() bool) {
 }
 
 func (b *buggySession) CheckAlive() bool {
-	return len(b.handing) > 0 || b.Session.CheckAlive()
+	return len(b.handing) > 0 || time.Now().UnixNano() < b.breaks.Load() || b.Session.CheckAlive()
 }
 
 func (b *buggySession) Release(ctx context.Context) error {
@@ -261,6 +273,13 @@ func (b *buggySession) WhileHeld(ctx context.Context) (context.Context, context.
 	}
 	held, giveBack := b.Session.WhileHeld(ctx)
 	switch b.bug {
+	case "begins no work after its stop window":
+		context.AfterFunc(held, func() {
+			b.stopped.Store(b.stopped.Load() || errors.Is(context.Cause(held), lease.ErrStopWindow))
+		})
+		if b.stopped.Load() {
+			giveBack()
+		}
 	case "begins work in its stop window":
 		if held.Err() != nil && b.Session.CheckAlive() {
 			giveBack()

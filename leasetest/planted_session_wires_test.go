@@ -22,6 +22,50 @@ func takesFor(over lease.Authority, owner string, same func(one, other string) b
 	})
 }
 
+// releasesOnce sends one release for each ID.
+type releasesOnce struct {
+	lease.Authority
+	mu    sync.Mutex
+	tried map[lease.ID]bool
+}
+
+func (a *releasesOnce) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.ActionRelease {
+		a.mu.Lock()
+		again := a.tried[req.ID]
+		a.tried[req.ID] = true
+		a.mu.Unlock()
+		if again {
+			return lease.Result{Now: time.Now()}, nil
+		}
+	}
+	return a.Authority.Do(ctx, name, req)
+}
+
+// mixesAnswers answers a renewal with the late refusal of a renewal of an earlier incarnation, if there is one.
+type mixesAnswers struct {
+	lease.Authority
+	mu      sync.Mutex
+	newest  lease.ID // the last proposed ID
+	late    error    // the refusal; nil if there is none
+	lateRes lease.Result
+}
+
+func (a *mixesAnswers) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	res, err := a.Authority.Do(ctx, name, req)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case req.Action == lease.ActionAcquire:
+		a.newest = req.Proposed
+	case req.Action == lease.ActionRenew && req.ID != a.newest && lease.CodeOf(err).Refusal():
+		a.lateRes, a.late = res, err
+	case req.Action == lease.ActionRenew && a.late != nil:
+		res, err, a.late = a.lateRes, a.late, nil
+	}
+	return res, err
+}
+
 // releasesLater sends a release when some time has passed since a renewal found a broken lease.
 type releasesLater struct {
 	lease.Authority

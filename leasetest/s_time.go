@@ -275,4 +275,19 @@ var timeRules = []rule{
 		s.pass(s.D / 2)
 		s.put(s.name, put, s.leased(put, s.D))
 	}},
+	{"S5/reopening-restarts-no-duration", "a lease that is over is over after the store was opened again, and one that runs ends when it would have", hasReopen | CanTellTime, func(p *probe) {
+		s := p.store()
+		put := s.putLeased(s.name, 2*s.D)
+		s.pass(s.D)
+		s.reopen()
+		seen := s.requireRecord(s.name, put.Record)
+		if left := seen.Record.Remaining(seen.Now); left > s.D+s.Slack {
+			s.Errorf("%v are left of a lease of %v, of which %v have passed", left, 2*s.D, s.D)
+		}
+		s.pass(s.D + s.Slack)
+		s.reopen()
+		if seen := s.load(s.name); seen.Record.At(seen.Now).State.Locked() {
+			s.Errorf("after its end the store shows %s at %s", recordText(seen.Record), timeText(seen.Now))
+		}
+	}},
 }
