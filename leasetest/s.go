@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -305,43 +306,47 @@ func (p *probe) callConcurrently(n int, f func(i int)) {
 	wg.Wait()
 }
 
+// swapAmongOthers leases the name, and returns the snapshot that it replaced. Like an authority, it loads again
+// after each conflict, because other goroutines swap too, and all names of a store may share one version.
+func (s storeProbe) swapAmongOthers(name string) (old lease.Snapshot, err error) {
+	const most = 1000 // a client that shows an old record would try forever
+	for range most {
+		if old, err = s.Load(s.ctx, name); err != nil {
+			return old, fmt.Errorf("load: %w", err)
+		}
+		if s.Bubble {
+			time.Sleep(time.Nanosecond) // so that other goroutines load the same version
+		}
+		if _, err = s.Swap(s.ctx, name, old, s.leased(old, 100*s.D)); err == nil {
+			return old, nil
+		}
+		if !errors.Is(err, lease.ErrConflict) {
+			return old, fmt.Errorf("swap: %w", err)
+		}
+	}
+	return old, fmt.Errorf("%d swaps in a row conflict", most)
+}
+
 // increment makes concurrent swaps, which increase the epochs of the named leases by one each, through
 // the clients in turn. At the end, each epoch must have increased by the number of swaps that succeeded.
 func (s storeProbe) increment(clients []storeProbe, names ...string) {
-	const workers, each, most = 6, 10, 1000
+	const workers, each = 6, 10
 	var mu sync.Mutex
 	// Before the first swap, an epoch may increase by itself.
 	began := map[string]uint64{}
 	s.callConcurrently(workers, func(i int) {
 		c, name := clients[i%len(clients)], names[i%len(names)]
 		for range each {
-			for n := 0; ; n++ {
-				if n == most { // a client that shows an old record would try forever
-					s.Errorf("%d swaps in a row conflict", n)
-					return
-				}
-				old, err := c.Load(s.ctx, name)
-				if err != nil {
-					s.Errorf("load: %v", err)
-					return
-				}
-				if s.Bubble {
-					time.Sleep(time.Nanosecond) // so that other goroutines load the same version
-				}
-				_, err = c.Swap(s.ctx, name, old, s.leased(old, 100*s.D))
-				if err == nil {
-					mu.Lock()
-					if first, ok := began[name]; !ok || old.Record.Epoch < first {
-						began[name] = old.Record.Epoch
-					}
-					mu.Unlock()
-					break
-				}
-				if !errors.Is(err, lease.ErrConflict) {
-					s.Errorf("swap: %v", err)
-					return
-				}
+			old, err := c.swapAmongOthers(name)
+			if err != nil {
+				s.Errorf("%v", err)
+				return
 			}
+			mu.Lock()
+			if first, ok := began[name]; !ok || old.Record.Epoch < first {
+				began[name] = old.Record.Epoch
+			}
+			mu.Unlock()
 		}
 	})
 	want := uint64(workers / len(names) * each)

@@ -1,12 +1,17 @@
 package leasetest_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,7 +51,7 @@ func TestSoundThoughUnusual(t *testing.T) {
 		}, 0, false},
 		"the names share one counter of versions": {func() lease.Store {
 			return counted{&Shelf{start: time.Now(), snaps: map[string]lease.Snapshot{}}}
-		}, 0, false},
+		}, late, false},
 		"a clock of 1 s, which is its uncertainty": {func() lease.Store {
 			m := memory.New(&memory.Options{Clock: coarse{leasefault.NewClock(), time.Second}})
 			return listed{lagging{m, time.Second}, m, m}
@@ -152,8 +157,8 @@ func (b brief) Watch(ctx context.Context, name string) (<-chan struct{}, error) 
 	return once, nil
 }
 
-// A counted store gives a name without a record the number of all swaps as its version, as rule 3 of
-// lease.Store allows. Each write of another name changes that version.
+// A counted store gives a name without a record the number of all swaps as its version. Each write of another
+// name changes that version, so the first swaps of names conflict.
 type counted struct{ *Shelf }
 
 func (c counted) Load(ctx context.Context, name string) (lease.Snapshot, error) {
@@ -167,6 +172,7 @@ func (c counted) Load(ctx context.Context, name string) (lease.Snapshot, error) 
 }
 
 func (c counted) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	time.Sleep(time.Nanosecond) // other calls come between a load and its swap
 	if shelved, _ := c.Shelf.Load(ctx, name); shelved.Version == "never" {
 		if now, err := c.Load(ctx, name); err == nil && now.Version != old.Version {
 			return now, lease.ErrConflict
@@ -174,6 +180,28 @@ func (c counted) Swap(ctx context.Context, name string, old lease.Snapshot, next
 		old.Version = "never"
 	}
 	return c.Shelf.Swap(ctx, name, old, next)
+}
+
+func (c counted) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		if err := cmp.Or(ctx.Err(), lease.CheckName(prefix+"x")); err != nil {
+			yield(lease.Entry{}, err)
+			return
+		}
+		c.mu.Lock()
+		names := slices.Sorted(maps.Keys(c.snaps))
+		c.mu.Unlock()
+		for _, name := range names {
+			snap, err := c.Load(ctx, name)
+			if err != nil {
+				yield(lease.Entry{}, err)
+				return
+			}
+			if strings.HasPrefix(name, prefix) && !yield(lease.Entry{Name: name, Record: snap.Record.At(snap.Now), Now: snap.Now}, nil) {
+				return
+			}
+		}
+	}
 }
 
 // A coarse clock shows its last tick.
