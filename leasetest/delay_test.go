@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A failure after a delay does not count, unless the last run fails. Each case is an authority whose
+// A failure after a delay does not count, and if every run fails after a delay, the rule is skipped. Each case is an authority whose
 // first runs are late, or that has a bug.
 func TestDelaysExcuseFailures(t *testing.T) {
 	const slack = 100 * time.Millisecond
@@ -23,15 +23,15 @@ func TestDelaysExcuseFailures(t *testing.T) {
 		bug    bool
 		own    bool // the test sleeps itself
 		runs   int
-		failed bool
+		result string
 	}{
-		"no delay":                      {0, false, false, 1, false},
-		"a delay in the first run":      {1, false, false, 2, false},
-		"delays in all but the last":    {3, false, false, 4, false},
-		"delays in every run":           {9, false, false, 4, true},
-		"a bug":                         {0, true, false, 1, true},
-		"a bug, and a delay":            {1, true, false, 2, true},
-		"a delay, and a sleep function": {1, false, true, 1, true},
+		"no delay":                      {0, false, false, 1, "passed"},
+		"a delay in the first run":      {1, false, false, 2, "passed"},
+		"delays in all but the last":    {7, false, false, 8, "passed"},
+		"delays in every run":           {9, false, false, 8, "skipped"},
+		"a bug":                         {0, true, false, 1, "failed"},
+		"a bug, and a delay":            {1, true, false, 2, "failed"},
+		"a delay, and a sleep function": {1, false, true, 1, "failed"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -52,8 +52,17 @@ func TestDelaysExcuseFailures(t *testing.T) {
 				}}
 				m := &recorder{TB: t}
 				m.run(func() { s.checkInRealTime(m, authorityRules[i]) })
-				if runs != c.runs || m.Failed() != c.failed {
-					t.Errorf("%d runs, failed: %v, want %d, %v\n%s", runs, m.Failed(), c.runs, c.failed, strings.Join(m.messages, "\n"))
+				result := "passed"
+				if m.Failed() {
+					result = "failed"
+				} else if m.skipped {
+					result = "skipped"
+				}
+				if runs != c.runs || result != c.result {
+					t.Errorf("%d runs, %s, want %d, %s\n%s", runs, result, c.runs, c.result, strings.Join(m.messages, "\n"))
+				}
+				if listed := strings.Join(s.skipped, "\n"); strings.Contains(listed, "was later than") != (c.result == "skipped") {
+					t.Errorf("the list of skipped rules is %q", listed)
 				}
 			})
 		})

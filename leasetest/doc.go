@@ -33,12 +33,14 @@
 // Some rules need abilities that not every implementation has. The suite detects its optional methods and
 // the functions set in [Options]; [Options.Can] declares the other abilities. At the end, the suite logs
 // each rule that it has skipped, and the ability that was missing. If a test passes, go test prints that
-// list only with the flag -v. Look at it at least once. Set [StoreHooks.Another] to find bugs that appear
-// only with a second client of the same data, such as a stale cache.
+// list only with the flag -v. Look at it at least once. Set [StoreHooks.Connect] to find reads without a
+// lock, and [StoreHooks.Another] to find bugs that appear only with a second client of the same data, such
+// as a stale cache.
 //
 // With [Options.Bubble] every subtest runs in a [testing/synctest] bubble, in which waiting takes no real
 // time, and all times are exact. Otherwise the suite waits in real time, and its subtests run in
-// parallel: with the command "go test -parallel 100", up to 100 of them wait at the same time.
+// parallel. They mostly wait, so with "go test -parallel" and a few times the number of cores a suite ends
+// sooner. With many more, answers and timers are late, and rules must be repeated (see [Options.Slack]).
 //
 // If a lease sends its requests to Holder.Authority, the suite can observe and change them, and test the
 // lease in full. For a lease with an authority of its own, it tests contention, canceled contexts,

@@ -9,20 +9,21 @@ import (
 
 // StoreHooks are functions with which [TestStore] does what the methods of a store cannot do.
 type StoreHooks struct {
+	// Connect makes a new store that calls transmit, with the context of the call, for each message that
+	// a call of Load, Swap or List waits for: a request over HTTP, a statement of SQL, a page of a list,
+	// and each attempt of a client library that sends a message several times. Messages that no call
+	// waits for, such as those of watches and pings, do not go through transmit. While a message is
+	// delayed, for up to four Units, the suite makes other calls. It can pass a store from Connect to
+	// Another. Set Connect if the store has a server: no other hook lets the suite make a call between two
+	// messages of another call, and so find a read that does not lock what it reads.
+	Connect func(t testing.TB, transmit Transmit) lease.Store
+
 	// Reopen closes the store s and opens it again with the same data.
 	Reopen func(t testing.TB, s lease.Store) lease.Store
 
 	// Another makes a second client of the store s, as if in another process: both use the same data, but
 	// share no memory.
 	Another func(t testing.TB, s lease.Store) lease.Store
-
-	// Connect makes a new store that calls transmit, with the context of the call, for each message that
-	// a call of Load, Swap or List waits for: a request over HTTP, a statement of SQL, a page of a list,
-	// and each attempt of a client library that sends a message several times. Messages that no call
-	// waits for, such as those of watches and pings, do not go through transmit. While a message is
-	// delayed, for up to four Units, the suite makes other calls. It can pass a store from Connect to
-	// Another. Set Connect if the store has a server that can fail.
-	Connect func(t testing.TB, transmit Transmit) lease.Store
 
 	// LoseWatches breaks the connections that carry the signals of all watches of the store s, and may
 	// fail requests. The store must close the watches, or signal changes again, within about the duration

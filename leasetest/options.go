@@ -23,7 +23,8 @@ type Options struct {
 
 	// Lacks contains what the implementation lacks, in the words of the log of skipped rules, such as
 	// "CanBreak", "a method List" or "Options.Store.Forget". If it is not nil, a rule that would be skipped
-	// for another reason, such as a forgotten hook, fails. Default: nil, so every rule may be skipped.
+	// for another reason, such as a forgotten hook, fails. It need not contain "exact time", because a
+	// Slack that is not zero says so. Default: nil, so every rule may be skipped.
 	Lacks []string
 
 	// Bubble runs every subtest in a synctest bubble. Set it if the implementation runs in the process of
@@ -45,8 +46,9 @@ type Options struct {
 	// Unit, set a longer Unit.
 	//
 	// If an answer or a timer comes later than Slack, a failure of this run of a rule does not count, and
-	// the suite runs the rule again, up to three times. A failure of the last run always counts, and so
-	// does every failure in a bubble or if Sleep is set. Default: 0 in a bubble, otherwise a Unit.
+	// the suite runs the rule again, at last while no other rule is running. If all of eight runs were late
+	// and failed, the rule is skipped. A failure always counts in a bubble or if Sleep is set. Default: 0 in
+	// a bubble, otherwise a Unit.
 	Slack time.Duration
 
 	// Sleep pauses the calling goroutine for d. Default: time.Sleep.

@@ -107,7 +107,7 @@ func TestPeersAreRules(t *testing.T) {
 	}
 }
 
-// A rule that is skipped because of anything that Options.Lacks does not contain fails.
+// A rule that is skipped because of anything but exact time that Options.Lacks does not contain fails.
 func TestLacks(t *testing.T) {
 	for _, c := range []struct {
 		lacks []string
@@ -115,7 +115,7 @@ func TestLacks(t *testing.T) {
 	}{{nil, 0}, {[]string{}, 2}, {[]string{"CanBreak"}, 1}, {[]string{"a method List", "CanBreak"}, 0}} {
 		s := &suite{options: (&Options{Lacks: c.lacks}).withDefaults()}
 		rec := &recorder{TB: t}
-		rec.run(func() { s.skip(rec, storeRules[0], CanBreak|hasList) })
+		rec.run(func() { s.skip(rec, storeRules[0], CanBreak|hasList|exactTime) })
 		if len(rec.messages) != c.want || !rec.skipped {
 			t.Errorf("Lacks %q: %q, want %d messages", c.lacks, rec.messages, c.want)
 		}

@@ -21,7 +21,7 @@ func suites(t *testing.T, database string, open func(testing.TB) enginetest.Stor
 	o := leasetest.Options{
 		Unit: 500 * time.Millisecond, // a Session waits two Units for an answer, so a server may stall for a second
 		Can:  leasetest.Everything,
-		Lacks: []string{"CanServeOldVersions", "exact time", "Options.Store.Forget", "Options.Store.LoseWatches",
+		Lacks: []string{"CanServeOldVersions", "Options.Store.Forget", "Options.Store.LoseWatches",
 			"Options.Store.StepClock", "Options.Authority.Put"},
 	}
 	if testing.Short() {

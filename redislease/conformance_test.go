@@ -37,7 +37,7 @@ func TestConformance(t *testing.T) {
 		Options: leasetest.Options{
 			Unit:  unit,
 			Slack: 400 * time.Millisecond,
-			Lacks: []string{"exact time", "Options.Store.LoseWatches", "Options.Store.StepClock", "Options.Authority.Put"},
+			Lacks: []string{"Options.Store.LoseWatches", "Options.Store.StepClock", "Options.Authority.Put"},
 		},
 		Open:   func(t testing.TB) enginetest.Store { return open(t) },
 		Forget: forget,

@@ -18,7 +18,7 @@ import (
 func suiteOptions() *leasetest.Options {
 	return &leasetest.Options{
 		Can: leasetest.Everything &^ (leasetest.CanTellTime | leasetest.CanServeOldVersions | leasetest.CanShowRecords | leasetest.CanTakeOver),
-		Lacks: []string{"CanTellTime", "CanServeOldVersions", "CanShowRecords", "CanTakeOver", "exact time", "no limits", "leases of 1 ns",
+		Lacks: []string{"CanTellTime", "CanServeOldVersions", "CanShowRecords", "CanTakeOver", "no limits", "leases of 1 ns",
 			"a method Watch", "a method List", "Options.Authority.Corrupt", "Options.Authority.Put"},
 		Bubble: true,
 		Unit:   time.Second,

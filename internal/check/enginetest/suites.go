@@ -25,7 +25,7 @@ func Observed(unit time.Duration) leasetest.Options {
 	o := leasetest.Options{
 		Unit:  unit,
 		Can:   leasetest.Everything &^ leasetest.CanTellTime,
-		Lacks: []string{"CanTellTime", "CanServeOldVersions", "exact time", "Options.Store.Forget", "Options.Store.LoseWatches", "Options.Store.StepClock", "Options.Authority.Put"},
+		Lacks: []string{"CanTellTime", "CanServeOldVersions", "Options.Store.Forget", "Options.Store.LoseWatches", "Options.Store.StepClock", "Options.Authority.Put"},
 	}
 	if testing.Short() {
 		o.Can &^= leasetest.CanServeOldVersions // in old versions, every lease lasts a minute
