@@ -75,6 +75,7 @@ var ruleBugs = []namedBug{
 		})
 	}), "A4/a-grant-that-writes-nothing-is-decided-on-what-another-client-left"},
 	{"keeps the version when its authority writes", storeOver(func(s *plainStore) lease.Store { return writesInPlace{s} }), "S1/a-swap-conflicts-after-the-store's-authority"},
+	{"has an authority that goes by the clock of its process", storeOver(func(s *plainStore) lease.Store { return ownClock{s} }), "S5/the-store's-authority-goes-by-the-clock-of-the-store"},
 	{"waits for a release whatever the context", sessionsAs(func(s *session.Session) lease.Lease { return patientRelease{s} }), "H17/a-release-ends-with-its-context"},
 	{"asks long after a signal", watchingSessions(func(ctx context.Context, signals <-chan struct{}, out chan<- struct{}) {
 		for range signals {
@@ -366,6 +367,19 @@ func (a inPlaceAuthority) Do(_ context.Context, name string, req lease.Request) 
 		a.records[name] = plainRecord{Record: next, version: now.Version, changed: now.Now}
 	}
 	return lease.Result{Record: next, Now: now.Now, MinRemaining: next.Remaining(now.Now)}, err
+}
+
+// An ownClock is a store whose authority reads the clock of its process.
+type ownClock struct{ *plainStore }
+
+func (s ownClock) Authority() lease.Authority { return lease.NewAuthority(onOwnClock{s.plainStore}) }
+
+type onOwnClock struct{ *plainStore }
+
+func (s onOwnClock) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	snap, err := s.plainStore.Load(ctx, name)
+	snap.Now = time.Now().Round(0).UTC()
+	return snap, err
 }
 
 // A patientRelease is a session whose Release ignores its context.

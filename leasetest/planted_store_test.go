@@ -133,6 +133,8 @@ func (s *plainStore) Swap(ctx context.Context, name string, old lease.Snapshot, 
 		conflict = now.Record != old.Record
 	case "does not look at the time", "reads the time of a swap in a message of its own":
 		over = false
+	case "compares the until with the clock of its process":
+		over = now.Record.At(old.Now) != now.Record.At(time.Now())
 	case "conflicts whenever time has passed":
 		over = !now.Now.Equal(old.Now)
 	case "shows the time of the load when a state is over":
@@ -441,6 +443,9 @@ func (s *plainStore) entry(name string) (lease.Entry, error) {
 	snap := s.current(name)
 	if s.bug == "lists what is locked with the time of its commit" && snap.Record.At(snap.Now).State.Locked() {
 		snap.Now = s.records[name].changed
+	}
+	if s.bug == "lists by the clock of its process" {
+		return lease.Entry{Name: name, Record: snap.Record.At(time.Now()), Now: snap.Now}, nil
 	}
 	if s.bug == "lists records as they were written" {
 		return lease.Entry{Name: name, Record: snap.Record, Now: snap.Now}, nil

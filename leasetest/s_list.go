@@ -307,6 +307,16 @@ var listRules = []rule{
 			}
 		}
 	}},
+	{"S10/a-list-goes-by-the-clock-of-the-store", "whether an entry is over is decided by the clock of the store, and not by that of the process that lists", hasList | hasStepClock | CanTellTime, func(p *probe) {
+		s := p.store()
+		s.putLeased(s.name, s.D)
+		s.stepClock(2 * s.D)
+		s.listsByClock(s.bare, false)
+		s.putLeased(s.name, s.D)
+		s.stepClock(-s.D)
+		s.pass(s.D + s.Slack) // by the clock of the store, about nothing passes
+		s.listsByClock(s.bare, true)
+	}},
 	{"S10/a-list-under-way-shows-what-was-true", "an entry of a lease that was renewed, taken or made infinite while the list was under way is the record before or after that, and no state between, at a time at which it was true", hasList | exactTime, func(p *probe) {
 		s := p.store()
 		allowed := map[string][]lease.Record{} // by name
@@ -413,6 +423,24 @@ var listRules = []rule{
 	{"S10/bad-prefixes-are-refused", "a prefix that is neither empty nor a name is an error", hasList, func(p *probe) {
 		p.refuseBadPrefixes(p.store().bare)
 	}},
+}
+
+// listsByClock requires that v, if it is a Lister, lists the rule's lease as locked or not, and at a time of the
+// store.
+func (s storeProbe) listsByClock(v any, locked bool) {
+	s.Helper()
+	if _, ok := v.(lease.Lister); !ok {
+		return
+	}
+	before := s.load(s.name).Now
+	e, known := s.list(v, s.name)[s.name]
+	after := s.load(s.name).Now
+	if e.Record.State.Locked() != locked {
+		s.Errorf("the list shows %s at %s, and by the clock of the store the lease is locked: %v", recordText(e.Record), timeText(e.Now), locked)
+	}
+	if known && (e.Now.Before(before) || e.Now.After(after)) {
+		s.Errorf("the list tells the time %s, and loads before and after it %s and %s", timeText(e.Now), timeText(before), timeText(after))
+	}
 }
 
 // authorityListRules check the lists of an authority.
