@@ -110,6 +110,7 @@ var acquireRules = []rule{
 		if err := a.requireError(ctx, "under a done context"); !errors.Is(err, context.Canceled) {
 			p.Errorf("the error is %v", err)
 		}
+		p.settle()
 		if n := len(a.requests.sentOf(leasefault.Any)); n != 0 {
 			p.Errorf("%d requests were made", n)
 		}
@@ -166,6 +167,8 @@ var acquireRules = []rule{
 		}
 		if p.can(exactTime) {
 			p.pass(0)
+		} else {
+			p.settle()
 		}
 		if n := len(a.requests.sentOf(action)); n != asked {
 			p.Errorf("%d more requests were sent", n-asked)
@@ -379,6 +382,7 @@ var idRules = []rule{
 				p.Errorf("while the work of the lost incarnation ran, Wait returned %v", err)
 			}
 		}
+		p.settle()
 		if n := len(a.requests.sentOf(lease.ActionRelease)); n != 0 {
 			p.Errorf("%d releases were sent while the work of the lost incarnation ran", n)
 		}

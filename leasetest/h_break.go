@@ -117,6 +117,15 @@ var breakRules = []rule{
 		a.requireNotAlive("at the end that the first answer made certain")
 		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 	}},
+	{"H13/a-break-counts-from-the-sending", "what is left of a break is counted from before the request that learned of it, and not from its answer", CanUseAuthority | CanBreak | exactTime, func(p *probe) {
+		w := p.world()
+		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.DelayAnswer(p.D/12)))
+		tok := a.acquire()
+		w.revoke(p.D * 3 / 4)
+		p.pass(p.D * 3 / 4)
+		a.requireNotAlive("at the end of the break")
+		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
+	}},
 	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, including a signal that follows another one, and a signal without a change", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
 		tenth := p.D / 30 // renewals are expected every third of the duration
 		for i := range 12 {
@@ -349,6 +358,23 @@ var breakRules = []rule{
 			c.acquire()
 		}
 	}},
+	{"H14/what-is-given-to-an-earlier-ID-ends-with-the-next-acquire", "a lease that was handed over to an ID that the receiver had given up ends with the next acquire of the receiver, which does not return that another holder has it", hasHandOver | CanChange | CanUseAuthority, func(p *probe) {
+		w := p.world()
+		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		to := b.giver().ID()
+		b.acquire()
+		p.need(b.release(), "release")
+		a.acquire()
+		p.need(a.giver().HandOver(p.ctx, to), "hand-over to an earlier ID")
+		switch _, ok, err := b.tryAcquire(p.ctx); {
+		case ok:
+			p.need(b.release(), "release")
+		case err == nil:
+			p.Errorf("Acquire returned false, nil, but no other holder has the lease")
+		}
+		p.pass(p.D / 20)
+		w.requireFree("after the next acquire of the receiver")
+	}},
 	{"H14/a-stuck-acquire-locks-nothing-after-a-hand-over", "an earlier infinite acquire of the giver, which is carried out only after a hand-over, leaves nothing locked after the giver's next release", hasHandOver | CanChange | CanUseAuthority | CanBeInfinite, func(p *probe) {
 		w := p.world()
 		var early *leasefault.Call
@@ -363,6 +389,27 @@ var breakRules = []rule{
 		b.acquire()
 		p.need(b.release(), "release by the receiver")
 		p.history.printf("== the first acquire of a arrives: %v", early.Send(context.WithoutCancel(p.ctx)))
+		p.need(a.release(), "release by the giver")
+		w.requireFree("after the giver's release")
+	}},
+	{"H14/a-stuck-acquire-that-overtakes-a-hand-over-locks-nothing", "an earlier acquire of the giver, which is carried out between a hand-over and its answer, leaves nothing locked after the giver's next release", hasHandOver | CanChange | CanUseAuthority | CanBreak, func(p *probe) {
+		w := p.world()
+		gate := p.gate()
+		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, ignoreContext(gate)),
+			leasefault.Nth(1, lease.ActionChange, func(ctx context.Context, c *leasefault.Call) error {
+				err := c.Send(ctx)
+				w.revoke(0) // the receiver loses the lease, so the acquire is granted
+				gate.Open()
+				p.Sleep(p.D / 50) // it returns before the answer to the hand-over
+				return err
+			}))
+		b := w.join(Holder{Owner: "b"})
+		a.requireError(p.ctx, "that has not arrived yet")
+		a.acquire()
+		if all := a.requests.sentOf(lease.ActionAcquire); all[0].Proposed != all[1].Proposed {
+			p.Skipf("the holder proposes another ID after an error")
+		}
+		p.need(a.giver().HandOver(p.ctx, b.giver().ID()), "hand-over")
 		p.need(a.release(), "release by the giver")
 		w.requireFree("after the giver's release")
 	}},

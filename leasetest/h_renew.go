@@ -120,6 +120,7 @@ var beliefRules = []rule{
 		if took := time.Since(began); took > p.Slack {
 			p.Errorf("100 calls took %v", took)
 		}
+		p.settle()
 		if n := len(a.requests.sentOf(leasefault.Any)); n > asked+1 {
 			p.Errorf("100 calls made %d requests", n-asked)
 		}
@@ -238,6 +239,106 @@ var renewalRules = []rule{
 		p.pass(p.D * 3 / 2)
 		if n := a.requests.maxInFlight(lease.ActionRenew); n != 1 {
 			p.Errorf("%d renewals were in flight at once", n)
+		}
+	}},
+	{"H11/two-renewals-of-all-incarnations-at-most", "at most two renewals that were not given up are in flight, though each is of an incarnation of its own", CanUseAuthority | exactTime, func(p *probe) {
+		for i := range 12 { // in some, the third incarnation wants to renew before the renewal of the first is given up
+			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(p.gate())))
+			for range 3 {
+				if _, ok, _ := a.tryAcquire(p.ctx); !ok {
+					break // two renewals were given up, and have not returned
+				}
+				asked := len(a.requests.sentOf(lease.ActionRenew))
+				for n := 0; n < 40 && len(a.requests.sentOf(lease.ActionRenew)) == asked; n++ {
+					p.pass(p.D / 100)
+				}
+				_ = a.release() // while two that were given up have not returned, it fails
+			}
+			renewals := a.requests.sentOf(lease.ActionRenew)
+			for n, r := range renewals {
+				open := 1
+				for _, earlier := range renewals[:n] {
+					ends, ok := earlier.ctx.Deadline()
+					if !ok {
+						p.Skipf("the renewals have no deadline, from which the rule knows when they are given up")
+					}
+					if r.at.Before(ends.Add(ends.Sub(earlier.at))) {
+						open++
+					}
+				}
+				if open > 2 {
+					p.Errorf("holder %d has sent renewal %d, and %d are in flight", i, n+1, open)
+				}
+			}
+		}
+	}},
+	{"H11/a-late-answer-ends-a-belief-and-prolongs-none", "the answer to a renewal that was given up does not prolong what the holder believes; if it is a refusal, the lease is lost, and if it shows a break, it is lost at the end of that", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+		for _, what := range []string{"a grant", "a refusal", "a break"} {
+			gate := p.gate()
+			hold := ignoreContext(gate)
+			if what == "a grant" {
+				hold = ignoreContextOfAnswer(gate)
+			}
+			w := p.world()
+			w.name = p.name + what
+			a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, hold), leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))
+			tok := a.acquire()
+			ends := a.sentAt(lease.ActionAcquire, 1).Add(p.D)
+			for a.stillAlive() && len(a.requests.sentOf(lease.ActionRenew)) < 2 {
+				p.pass(p.D / 100)
+			}
+			if !a.CheckAlive() {
+				p.Skipf("the holder gives no renewal up while it believes")
+			}
+			reasons := []lease.Code{lease.ErrBroken}
+			switch what {
+			case "a grant":
+				reasons = []lease.Code{lease.ErrExpired}
+			case "a refusal":
+				w.revoke(0)
+				ends = time.Now()
+			case "a break":
+				ends = time.Now().Add(time.Until(ends) / 2)
+				w.revoke(time.Until(ends))
+			}
+			gate.Open()
+			p.pass(max(p.D/1000, time.Until(ends)))
+			a.requireNotAlive("at the end, after " + what + " as the late answer to a renewal that was given up")
+			a.requireLostError(a.awaitLosses(1), tok, reasons...)
+		}
+	}},
+	{"H11/a-newer-token-under-the-own-ID-is-a-loss", "if the answer to a renewal shows the holder's ID in force with a newer token, the lease is lost: as over if that may be a late acquire of the holder, and else as taken-over", CanUseAuthority | CanShowRecords, func(p *probe) {
+		for i, reason := range []lease.Code{lease.ErrTakenOver, lease.ErrOver} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			var early *leasefault.Call
+			var lines []leasefault.Line[lease.Action]
+			if reason == lease.ErrOver {
+				lines = append(lines, leasefault.Nth(1, lease.ActionAcquire, func(_ context.Context, c *leasefault.Call) error {
+					early = c
+					return leasefault.ErrInjected
+				}))
+			}
+			a := w.join(Holder{Owner: "a"}, lines...)
+			if reason == lease.ErrOver {
+				a.requireError(p.ctx, "that has not arrived yet")
+			}
+			tok := a.acquire()
+			acquires := a.requests.sentOf(lease.ActionAcquire)
+			id := acquires[len(acquires)-1].Proposed
+			switch {
+			case early == nil:
+				_, err := w.direct.Do(p.ctx, w.name, acquire(id, p.D))
+				p.history.printf("== another process acquires with the ID of a: %v", err)
+				p.need(err, "acquire with the same ID")
+			case acquires[0].Proposed != id:
+				p.Skipf("the holder proposes another ID after an error")
+			default:
+				p.history.printf("== the first acquire of a arrives: %v", early.Send(context.WithoutCancel(p.ctx)))
+			}
+			p.pass(p.D/2 + p.Slack)
+			a.requireNotAlive("after a renewal that showed its ID with a newer token")
+			a.requireLostError(a.awaitLosses(1), tok, reason)
 		}
 	}},
 	{"H11/errors-are-retried", "a renewal that errs, hangs, or whose answer is lost is not a loss, whether or not it was carried out, and even if its error has the code conflict or corrupt: it is retried until the lease is no longer certain", CanUseAuthority, func(p *probe) {
@@ -407,17 +508,20 @@ var renewalRules = []rule{
 		a.requireLosses(0)
 	}},
 	{"H19/a-late-refusal-reaches-no-later-incarnation", "the answer to a renewal of an earlier incarnation, which was refused between the two, is not a loss of the later one", CanUseAuthority | exactTime, func(p *probe) {
-		request, answer := p.gate(), p.gate()
-		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, leasefault.Chain(ignoreContext(request), ignoreContextOfAnswer(answer))))
-		a.acquire()
-		p.waitReached(request)
-		p.need(a.release(), "release")
-		request.Open() // the renewal finds a free lease
-		p.waitReached(answer)
-		a.acquire()
-		answer.Open()
-		a.requireAliveFor(3*p.D, "after the holder got the refusal of a renewal of an earlier incarnation")
-		a.requireLosses(0)
+		for i, wait := range []time.Duration{0, p.D * 2 / 3} { // in the second case, the renewal was given up before its answer comes
+			request, answer := p.gate(), p.gate()
+			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, leasefault.Chain(ignoreContext(request), ignoreContextOfAnswer(answer))))
+			a.acquire()
+			p.waitReached(request)
+			p.need(a.release(), "release")
+			request.Open() // the renewal finds a free lease
+			p.waitReached(answer)
+			p.pass(wait)
+			a.acquire()
+			answer.Open()
+			a.requireAliveFor(3*p.D, "after the holder got the refusal of a renewal of an earlier incarnation")
+			a.requireLosses(0)
+		}
 	}},
 	{"H19/an-answer-prolongs-no-other-incarnation", "the answer to a renewal of an earlier incarnation adds nothing to what a later one believes", CanUseAuthority, func(p *probe) {
 		gate := p.gate()

@@ -19,9 +19,9 @@ import (
 var runRules = []rule{
 	{"N1/a-loss-ends-the-function", "the context of a function ends with a loss, and a run whose function was ended so returns the loss, whatever the function returns", canLose, func(p *probe) {
 		a, own := p.world().join(Holder{Owner: "a"}), errors.New("the function failed")
-		a.loseInRun(context.Cause)
-		a.loseInRun(func(context.Context) error { return nil })
-		if err := a.loseInRun(func(context.Context) error { return own }); !errors.Is(err, own) {
+		a.loseInRun(func(ctx context.Context, _ func()) error { return context.Cause(ctx) })
+		a.loseInRun(func(_ context.Context, end func()) error { end(); return nil }) // the caller ends its context after the loss
+		if err := a.loseInRun(func(context.Context, func()) error { return own }); !errors.Is(err, own) {
 			p.Errorf("Run returned %v, and the function returned %v", err, own)
 		}
 	}},
@@ -126,6 +126,22 @@ var runRules = []rule{
 			}
 		}
 	}},
+	{"N3/a-single-attempt-without-an-answer-leaves-no-lease", "a run that makes one attempt, and gets no answer, releases what it may have got", CanUseAuthority, func(p *probe) {
+		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, answerUnknown(lease.ErrConflict), answerUnknown(lease.ErrCorrupt)} {
+			w := p.world()
+			w.name = fmt.Sprint(p.name, i)
+			a := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionAcquire, fault))
+			ran, err := session.TryRun(p.ctx, a.Lease, func(context.Context, lease.Token) error {
+				p.Errorf("the function runs, and no acquire was answered")
+				return nil
+			}, silentOptions)
+			p.history.printf("a: TryRun: %v, %v", ran, err)
+			if ran || err == nil {
+				p.Errorf("no acquire was answered, and TryRun returned %v, %v", ran, err)
+			}
+			w.requireFree("after a run that gave up")
+		}
+	}},
 	{"N3/a-release-that-failed-is-part-of-what-the-run-returns", "a run whose release failed returns an error that is not the function's alone, even if its context ended", canCut, func(p *probe) {
 		w, own := p.world(), errors.New("the function failed")
 		for i, failed := range []error{nil, own, nil, own} {
@@ -212,12 +228,15 @@ func instantsOfAcquires(all []*contender, from time.Time) int {
 }
 
 // loseInRun makes the contender lose its lease while session.Run runs a function, which waits until its
-// context has ended, and returns what f returns. Run must return an error that reports the loss.
-func (p *contender) loseInRun(f func(ctx context.Context) error) error {
+// context has ended, and returns what f returns, which may end the context of the caller. Run must return an
+// error that reports the loss.
+func (p *contender) loseInRun(f func(ctx context.Context, end func()) error) error {
 	p.w.Helper()
+	ctx, end := context.WithCancel(p.w.ctx)
+	defer end()
 	lost := (*lease.LostError)(nil)
 	began := time.Now()
-	err := session.Run(p.w.ctx, p.Lease, func(ctx context.Context, _ lease.Token) error {
+	err := session.Run(ctx, p.Lease, func(ctx context.Context, _ lease.Token) error {
 		p.lose()
 		select {
 		case <-ctx.Done():
@@ -225,7 +244,7 @@ func (p *contender) loseInRun(f func(ctx context.Context) error) error {
 			p.w.Errorf("the lease is lost, and the context has not ended")
 		}
 		p.mend()
-		return f(ctx)
+		return f(ctx, end)
 	}, silentOptions)
 	if !errors.As(err, &lost) {
 		p.w.Errorf("Run returned %v after %v", err, time.Since(began))

@@ -98,7 +98,7 @@ var ruleBugs = []namedBug{
 			}
 		})
 	}), "H17/a-conflict-is-no-release"},
-	{"acquires whatever its context", sessionsAs(func(s *session.Session) lease.Lease { return patientAcquire{s} }), "H2/done-context-makes-no-request"},
+	{"asks under a done context", sessionsAs(func(s *session.Session) lease.Lease { return doneAcquire{s} }), "H2/done-context-makes-no-request"},
 	{"CheckAlive is a flag", sessionsAs(func(s *session.Session) lease.Lease { return &flagAlive{Session: s} }), "H9/false-from-the-end-on H10/a-clock-that-jumps-ends-the-belief"},
 	{"a release hides the loss that nothing had noticed", sessionsAs(func(s *session.Session) lease.Lease { return &hidesLoss{Session: s} }), "H15/a-release-at-the-end"},
 	{"tells a handler of the loss before it", sessionsAs(func(s *session.Session) lease.Lease { return &tellsLater{Session: s} }), "H16/a-handler-registered-after-the-end-is-not-called"},
@@ -167,10 +167,15 @@ func (a countsFromAnswer) Do(ctx context.Context, name string, req lease.Request
 	return res, err
 }
 
-type patientAcquire struct{ *session.Session }
+// A doneAcquire is a session that asks under a context that is done, too, and returns at once.
+type doneAcquire struct{ *session.Session }
 
-func (p patientAcquire) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
-	return p.Session.AcquireWithToken(context.WithoutCancel(ctx))
+func (d doneAcquire) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+	if err := ctx.Err(); err != nil {
+		go func() { _ = d.Session.Wait(context.WithoutCancel(ctx)) }()
+		return "", false, err
+	}
+	return d.Session.AcquireWithToken(ctx)
 }
 
 // A flagAlive is alive from a grant to the call of OnLost or Release.

@@ -32,7 +32,7 @@ type buggySession struct {
 
 	acquiring atomic.Int32 // the number of acquires under way
 	stopped   atomic.Bool  // a stop window has begun
-	breaks    atomic.Int64 // when the break ends by the last answer, in Unix nanoseconds
+	believes  atomic.Int64 // until when it believes at least, in Unix nanoseconds
 
 	mu       sync.Mutex
 	handlers []func(error)
@@ -73,6 +73,18 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 				res.MinRemaining = h.Duration
 			}
 		})
+	case "does not look at the token of an answer":
+		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, _ *error) {
+			if req.Action == lease.ActionRenew {
+				res.Record.Epoch = min(1, res.Record.Epoch)
+			}
+		})
+	case "forgets the IDs that it has given up":
+		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
+			if req.Action == lease.ActionAcquire && *err != nil && res.Record.ID != req.Proposed {
+				res.Record.ID = lease.ID{1}
+			}
+		})
 	case "does not look at what a refused release shows":
 		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
 			if req.Action == lease.ActionRelease && *err != nil {
@@ -109,10 +121,12 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 		interval = h.Duration * 2 / 5
 	case "has its stop window in name only":
 		stopWindow = -1
+	case "believes a renewal that it had given up":
+		over = lateGrants{over, func(sure time.Duration) { b.believes.Store(time.Now().Add(sure).UnixNano()) }}
 	case "believes the last answer about a break":
 		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
 			if *err != nil && res.Record.State == lease.Breaking {
-				b.breaks.Store(time.Now().Add(res.MinRemaining).UnixNano())
+				b.believes.Store(time.Now().Add(res.MinRemaining).UnixNano())
 			}
 		})
 	case "keeps what it took over without its caller":
@@ -237,7 +251,7 @@ func (b *buggySession) OnLost(f func(error)) (stop func() bool) {
 }
 
 func (b *buggySession) CheckAlive() bool {
-	return len(b.handing) > 0 || time.Now().UnixNano() < b.breaks.Load() || b.Session.CheckAlive()
+	return len(b.handing) > 0 || time.Now().UnixNano() < b.believes.Load() || b.Session.CheckAlive()
 }
 
 func (b *buggySession) Release(ctx context.Context) error {
@@ -261,6 +275,9 @@ func (b *buggySession) Release(ctx context.Context) error {
 
 // Settle is what session.Run calls after attempts of unknown outcome.
 func (b *buggySession) Settle(ctx context.Context) error {
+	if b.bug == "settles nothing" {
+		return nil
+	}
 	if err := b.Session.Settle(ctx); b.bug != "hides a release that failed" {
 		return err
 	}

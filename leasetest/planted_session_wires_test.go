@@ -66,6 +66,20 @@ func (a *mixesAnswers) Do(ctx context.Context, name string, req lease.Request) (
 	return res, err
 }
 
+// lateGrants calls f with what is certain by each renewal that was granted after its context had ended.
+type lateGrants struct {
+	lease.Authority
+	f func(sure time.Duration)
+}
+
+func (a lateGrants) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	res, err := a.Authority.Do(ctx, name, req)
+	if req.Action == lease.ActionRenew && err == nil && ctx.Err() != nil {
+		a.f(res.MinRemaining)
+	}
+	return res, err
+}
+
 // releasesLater sends a release when some time has passed since a renewal found a broken lease.
 type releasesLater struct {
 	lease.Authority
