@@ -332,7 +332,7 @@ var stateRules = []rule{
 			_, _ = one.ask(release(id))
 		}
 	}},
-	{"A5/another-client-is-told-what-is-left-of-a-renewed-lease", "MinRemaining is never more than what is left of a lease that was renewed or acquired again since another client saw it", hasAnotherAuthority, func(p *probe) {
+	{"A5/another-client-is-told-what-is-left-of-a-renewed-lease", "MinRemaining is never more than what is left of a lease that was renewed or acquired again since another client saw it, or that a client has not seen before", hasAnotherAuthority, func(p *probe) {
 		a := p.authority()
 		other := a.another()
 		latest := map[string]time.Time{} // the latest possible end of each lease
@@ -347,11 +347,13 @@ var stateRules = []rule{
 		}
 		p.pass(p.D / 2)
 		for name, end := range latest {
-			sent := time.Now()
-			res, err := lease.Inspect(p.ctx, other, name)
-			p.need(err, "read by another client")
-			if most := end.Sub(sent) + p.Slack; res.MinRemaining > most {
-				p.Errorf("MinRemaining of %q is %v to another client, and at most %v are left", name, res.MinRemaining, most)
+			for what, client := range map[string]authorityProbe{"another client": other, "a new client": a.another()} {
+				sent := time.Now()
+				res, err := lease.Inspect(p.ctx, client, name)
+				p.need(err, "read by "+what)
+				if most := end.Sub(sent) + p.Slack; res.MinRemaining > most {
+					p.Errorf("MinRemaining of %q is %v to %s, and at most %v are left", name, res.MinRemaining, what, most)
+				}
 			}
 		}
 	}},

@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -83,6 +84,66 @@ var machineRules = []rule{
 			last = tok
 			a.grant(release(id))
 		}
+	}},
+	{"M4/the-last-epoch-is-the-last", "a grant that raises the last epoch, 2^63-1, is refused and changes nothing, and one that keeps it is granted", hasPut, func(p *probe) {
+		const last = 1<<63 - 1
+		a := p.authority()
+		id := p.id()
+		for i, c := range []struct {
+			state lease.State
+			req   lease.Request
+			code  lease.Code // 0: granted
+		}{
+			{lease.Expired, acquire(p.id(), p.D), lease.ErrEpochLimit},
+			{lease.Leased, acquire(id, p.D), lease.ErrEpochLimit},
+			{lease.Leased, lease.Request{Action: lease.ActionChange, ID: id, Proposed: p.id()}, lease.ErrEpochLimit},
+			{lease.Leased, lease.Request{Action: lease.ActionChange, ID: id, Proposed: id}, 0},
+			{lease.Leased, renew(id), 0},
+			{lease.Leased, release(id), 0},
+		} {
+			if p.lacksAbility(c.req) {
+				continue
+			}
+			name := fmt.Sprint(p.name, i)
+			res, err := lease.Inspect(p.ctx, a, name)
+			p.need(err, "read of an unused name")
+			r := lease.Record{State: c.state, ID: id, Duration: p.D, Epoch: last}
+			if c.state == lease.Leased {
+				r.Until = res.Now.Round(0).UTC().Add(p.D)
+			}
+			p.history.printf("== the record of %q becomes %s", name, outcomeText(r, nil))
+			p.Options.Authority.Put(p.TB, a.bare, name, r)
+			if _, err := a.Do(p.ctx, name, c.req); lease.CodeOf(err) != c.code {
+				p.Errorf("%s of a %v lease with the last epoch: %v, and the code must be %v", requestText(c.req), c.state, err, c.code)
+			}
+			after, err := lease.Inspect(p.ctx, a, name)
+			p.need(err, "read")
+			if after.Record.Epoch != last || c.code != 0 && after.Record.ID != id {
+				p.Errorf("%s with the last epoch left %s", requestText(c.req), recordText(after.Record))
+			}
+		}
+	}},
+	{"M14/the-longest-break-of-an-infinite-lease-has-an-end", "a break of an infinite lease with an infinite period is granted, and leaves the lease breaking until an end that a later break can move", CanBreak | CanBeInfinite, func(p *probe) {
+		a := p.authority()
+		if p.Limits.MaxPeriod > 0 {
+			p.Skipf("the longest period is %v", p.Limits.MaxPeriod) // A7: an infinite one is refused
+		}
+		id := p.id()
+		a.grant(acquire(id, lease.Infinite))
+		for range 2 { // the second break repeats the first
+			a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(lease.Infinite)})
+			r := a.inspect().Record
+			if r.State != lease.Breaking || r.Validate() != nil || p.can(CanShowRecords) && r.Until.Before(time.Now().AddDate(100, 0, 0)) {
+				p.Errorf("a break with an infinite period leaves %s", recordText(r))
+			}
+			a.refuse(renew(id), lease.ErrBroken)
+			a.refuse(acquire(id, p.D), lease.ErrBreaking)
+			a.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
+			p.pass(p.D)
+		}
+		a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 2)})
+		p.pass(p.D/2 + p.Slack)
+		a.grant(acquire(p.id(), p.D))
 	}},
 	{"M18/limits-come-after-every-argument", "a request with a bad argument and a duration or a period out of the limits gets the code of the bad argument", 0, func(p *probe) {
 		a := p.authority()

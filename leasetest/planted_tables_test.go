@@ -69,6 +69,7 @@ var storeBugs = []plantedBug{
 	{"takes what it cannot read for free", "R2/what-cannot-be-read-is-an-error"},
 	{"tells the time of its process", "S4/time-never-decreases-in-any-state"},
 	{"the end of a watch ends all of its name", "S7/a-watch-ends-alone"},
+	{"a watch of what it cannot read never ends", "S7/a-corrupt-record-silences-no-watch"},
 	{"watches hostile names", "S6/hostile-names-are-refused"},
 	{"writes whatever is there for an empty version", "S1/foreign-version-commits-nothing"},
 }
@@ -97,6 +98,7 @@ var authorityBugs = []plantedBug{
 	{"does not look at limits", "A7/limits-are-kept"},
 	{"ends a list without an error", "S10/a-list-ends-with-its-context"},
 	{"folds case", "S6/different-names-are-different-leases"},
+	{"goes on after the last epoch", "M4/the-last-epoch-is-the-last"},
 	{"grants nothing", "A1/it-works-at-all"},
 	{"is as sure of a change as of a grant", "A5/min-remaining-of-every-answer-is-certain"},
 	{"is certain of the whole period of a break", "A5/a-later-break-is-no-more-certain"},
@@ -113,6 +115,7 @@ var authorityBugs = []plantedBug{
 	{"shares the answer of a read that is under way", "A4/no-answer-from-before-the-call"},
 	{"signals no break and no change of the ID", "S7/change-signals"},
 	{"takes a failed connection for a refusal", "A3/a-request-that-got-no-answer-is-carried-out-once-at-most"},
+	{"takes an infinite period for none", "M14/the-longest-break-of-an-infinite-lease-has-an-end"},
 	{"takes any prefix", "S10/bad-prefixes-are-refused"},
 	{"takes what it cannot read for a free lease", "R2/what-cannot-be-read-is-an-error"},
 }

@@ -159,16 +159,21 @@ var watchRules = []rule{
 			})
 		}
 	}},
-	{"S7/a-corrupt-record-silences-no-watch", "a watch signals the changes of its lease though the record of another lease was corrupted, or is closed", hasWatch | hasCorrupt, func(p *probe) {
+	{"S7/a-corrupt-record-silences-no-watch", "a watch signals the changes of its lease though the record of another lease was corrupted, or is closed; the watches of that lease end with their context", hasWatch | hasCorrupt, func(p *probe) {
 		s := p.store()
 		corrupt := s.name + "/corrupt"
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
-		_ = s.watch(s.ctx, s.bare, corrupt)
+		ctx, cancel := context.WithCancel(s.ctx)
+		defer cancel()
+		unreadable := []<-chan struct{}{s.watch(ctx, s.bare, corrupt)}
 		s.putLeased(corrupt, 100*s.D)
 		snap := s.putLeased(s.name, 100*s.D)
 		s.history.printf("the test corrupts the record of %q", corrupt)
 		s.Options.Store.Corrupt(s.probe.TB, s.bare, corrupt)
 		_, _ = s.Load(s.ctx, corrupt)
+		if later, err := s.bare.(lease.Watcher).Watch(ctx, corrupt); err == nil {
+			unreadable = append(unreadable, later)
+		}
 		for range 2 {
 			watch.ready()
 			snap = s.put(s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
@@ -176,6 +181,10 @@ var watchRules = []rule{
 				s.Fatalf("the release of another lease was not signalled, and the watch is not closed")
 			}
 			snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
+		}
+		cancel()
+		for _, signals := range unreadable {
+			s.requireClosed(signals)
 		}
 	}},
 	{"S7/an-unread-watch-holds-no-other-up", "a watch whose signal was not received yet holds no signal to the other watches of the name up", hasWatch, func(p *probe) {
