@@ -43,7 +43,7 @@ type Options struct {
 	// Slack is the longest delay that the suite tolerates for an answer or a timer, and the longest tick
 	// of the clock. If it is not zero, the suite skips all rules that need exact times. On a busy
 	// machine, a rule can need a Slack that is longer than a Unit. If every answer takes longer than a
-	// Unit, set a longer Unit.
+	// Unit, or the tick of the clock is longer than half a Unit, set a longer Unit.
 	//
 	// If an answer or a timer comes later than Slack, a failure of this run of a rule does not count, and
 	// the suite runs the rule again, at last while no other rule is running. If all of eight runs were late

@@ -43,6 +43,7 @@ var storeBugs = []plantedBug{
 	{"goes on when the loop has ended", "S10/a-loop-may-end-the-list"},
 	{"holds names that it knows to the floor", "S3/a-known-name-has-an-epoch-of-its-own"},
 	{"its clock restarts when it is opened", "S4/time-outlives-reopening"},
+	{"its clock has whole seconds", "S4/time-passes"},
 	{"its clock stands still", "S4/time-passes"},
 	{"its time is that of its clock", "S4/time-never-decreases-though-the-clock-is-set-back"},
 	{"keeps epochs in 32 bits", "R3/what-is-written-is-read"},

@@ -27,6 +27,10 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	p := &probe{TB: t, Options: s.options, suite: s, rule: r, history: new(history), over: make(chan struct{}), rand: rand.New(rand.NewPCG(s.options.Seed, seed.Sum64()))}
 	p.name = fmt.Sprintf("leasetest/%s/%08x", r.name, p.rand.Uint32())
 	p.history.drawing.Title = r.name + ": SPEC " + r.clause()
+	if p.Bubble {
+		// A bubble begins at a whole second, where a clock that cuts off fractions is exact.
+		time.Sleep(time.Duration(p.rand.Int64N(int64(time.Second))))
+	}
 	p.began = time.Now()
 	p.D = p.leaseDuration()
 	if p.realTime {

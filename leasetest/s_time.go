@@ -193,10 +193,13 @@ var timeRules = []rule{
 		if began.IsZero() {
 			s.Fatalf("the store tells no time")
 		}
-		s.pass(s.D)
+		s.pass(s.D + time.Duration(s.rand.Int64N(int64(s.D))))
 		passed := s.load(s.name).Now.Sub(began)
-		if real := time.Since(sent); passed < s.D*9/10 || passed > real*11/10+s.Slack {
+		if real := time.Since(sent); passed < real*9/10-s.Slack || passed > real*11/10+s.Slack {
 			s.Errorf("%v passed, and %v by the store's time", real, passed)
+		}
+		if real := time.Since(sent); s.can(exactTime) && s.load(s.name).Now.Sub(began) != real {
+			s.Errorf("Options.Slack is 0, so times are exact; %v passed, and %v by the store's time", real, passed)
 		}
 	}},
 	{"S4/time-outlives-reopening", "the store's time does not decrease when it is opened again", hasReopen | CanTellTime, func(p *probe) {

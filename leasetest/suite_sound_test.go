@@ -52,10 +52,10 @@ func TestSoundThoughUnusual(t *testing.T) {
 		"the names share one counter of versions": {func() lease.Store {
 			return counted{&Shelf{start: time.Now(), snaps: map[string]lease.Snapshot{}}}
 		}, late, false},
-		"a clock of 1 s, which is its uncertainty": {func() lease.Store {
-			m := memory.New(&memory.Options{Clock: coarse{leasefault.NewClock(), time.Second}})
-			return listed{lagging{m, time.Second}, m, m}
-		}, time.Second, true},
+		"a clock of 500 ms, which is its uncertainty": {func() lease.Store {
+			m := memory.New(&memory.Options{Clock: coarse{leasefault.NewClock(), time.Second / 2}})
+			return listed{lagging{m, time.Second / 2}, m, m}
+		}, time.Second / 2, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			leasetest.TestStore(t, func(testing.TB) lease.Store { return c.store() },
