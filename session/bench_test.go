@@ -42,16 +42,6 @@ func TestCheckAliveAllocates(t *testing.T) {
 	}
 }
 
-func BenchmarkCheckAlive(b *testing.B) {
-	s := acquired(b, free{}, nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		if !s.CheckAlive() {
-			b.Fatal("lost")
-		}
-	}
-}
-
 // BenchmarkRenewal counts the allocations of one renewal, without those of an authority. Its time is
 // mostly the RenewInterval, which cannot be shorter.
 func BenchmarkRenewal(b *testing.B) {
@@ -69,23 +59,6 @@ func BenchmarkRenewal(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		<-renewed
-	}
-}
-
-func BenchmarkAcquireRelease(b *testing.B) {
-	l, err := session.New(free{}, "x", nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer l.Close(context.Background())
-	b.ReportAllocs()
-	for b.Loop() {
-		if ok, err := l.Acquire(b.Context()); !ok || err != nil {
-			b.Fatal(ok, err)
-		}
-		if err := l.Release(b.Context()); err != nil {
-			b.Fatal(err)
-		}
 	}
 }
 
@@ -138,13 +111,4 @@ func TestFootprint(t *testing.T) {
 		t.Errorf("%v goroutines for %d sessions", goroutines, n)
 	}
 	t.Logf("%.0f bytes a session", bytes)
-}
-
-func BenchmarkFootprint(b *testing.B) {
-	const n = 100_000
-	for b.Loop() {
-		bytes, goroutines := footprint(b, n)
-		b.ReportMetric(bytes, "kept-B/session")
-		b.ReportMetric(goroutines/n, "goroutines/session")
-	}
 }

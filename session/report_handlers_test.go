@@ -57,14 +57,9 @@ func TestNilHandler(t *testing.T) {
 			"OnLost":     func() { h.OnLost(nil) },
 			"OnBreaking": func() { h.OnBreaking(nil) },
 		} {
-			func() {
-				defer func() {
-					if text, want := recover(), "session: "+what+": the handler must not be nil"; text != want {
-						t.Errorf("panicked with %v, want %q", text, want)
-					}
-				}()
-				call()
-			}()
+			if text, want := textOf(call), "session: "+what+": the handler must not be nil"; text != want {
+				t.Errorf("panicked with %q, want %q", text, want)
+			}
 		}
 		h.acquire(t)
 	})

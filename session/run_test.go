@@ -72,26 +72,17 @@ func TestRunPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
 		h := n.open(t, nil)
-		func() {
-			defer func() {
-				if r := recover(); r != "boom" {
-					t.Errorf("recovered %v", r)
-				}
+		text := "returned"
+		for _, ends := range []func(){func() { panic("boom") }, runtime.Goexit} {
+			go func() {
+				text = textOf(func() {
+					_ = session.Run(context.Background(), h, func(context.Context, lease.Token) error { ends(); return nil }, nil)
+				})
 			}()
-			_ = session.Run(context.Background(), h, func(context.Context, lease.Token) error { panic("boom") }, nil)
-		}()
-		if h.alive(t, false); n.record(t).State != lease.Available {
-			t.Errorf("the record is %+v", n.record(t))
-		}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_ = session.Run(context.Background(), h, func(context.Context, lease.Token) error { runtime.Goexit(); return nil }, nil)
-			t.Error("returned")
-		}()
-		<-done
-		if h.alive(t, false); n.record(t).State != lease.Available {
-			t.Errorf("the record is %+v", n.record(t))
+			synctest.Wait()
+			if h.alive(t, false); text != "boom" || n.record(t).State != lease.Available {
+				t.Errorf("panicked with %q, and the record is %+v", text, n.record(t))
+			}
 		}
 	})
 }

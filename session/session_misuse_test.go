@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,53 +12,54 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
+// withContext are the calls of methods that need a context.
+var withContext = map[string]func(s *session.Session, ctx context.Context){
+	"Acquire":           func(s *session.Session, ctx context.Context) { _, _ = s.Acquire(ctx) },
+	"AcquireWithToken":  func(s *session.Session, ctx context.Context) { _, _, _ = s.AcquireWithToken(ctx) },
+	"AcquireUnlessHeld": func(s *session.Session, ctx context.Context) { _, _, _ = s.AcquireUnlessHeld(ctx) },
+	"Release":           func(s *session.Session, ctx context.Context) { _ = s.Release(ctx) },
+	"Settle":            func(s *session.Session, ctx context.Context) { _ = s.Settle(ctx) },
+	"HandOver":          func(s *session.Session, ctx context.Context) { _ = s.HandOver(ctx, lease.ID{9}) },
+	"Wait":              func(s *session.Session, ctx context.Context) { _ = s.Wait(ctx) },
+	"WhileHeld":         func(s *session.Session, ctx context.Context) { s.WhileHeld(ctx) },
+	"Close":             func(s *session.Session, ctx context.Context) { _ = s.Close(ctx) },
+}
+
+// textOf returns the text with which a call panics, or an empty text if it returns.
+func textOf(call func()) (text string) {
+	defer func() { text, _ = recover().(string) }()
+	call()
+	return ""
+}
+
 // A nil context is a mistake in the program. Every method panics with an explanation before it
 // changes anything.
 func TestNilContext(t *testing.T) {
-	var none context.Context
-	for what, call := range map[string]func(h *holder){
-		"Acquire":           func(h *holder) { _, _ = h.Acquire(none) },
-		"AcquireWithToken":  func(h *holder) { _, _, _ = h.AcquireWithToken(none) },
-		"AcquireUnlessHeld": func(h *holder) { _, _, _ = h.AcquireUnlessHeld(none) },
-		"Release":           func(h *holder) { _ = h.Release(none) },
-		"Settle":            func(h *holder) { _ = h.Settle(none) },
-		"HandOver":          func(h *holder) { _ = h.HandOver(none, lease.ID{9}) },
-		"Wait":              func(h *holder) { _ = h.Wait(none) },
-		"WhileHeld":         func(h *holder) { h.WhileHeld(none) },
-		"Close":             func(h *holder) { _ = h.Close(none) },
-		"Run":               func(h *holder) { _ = session.Run(none, h, idle, nil) },
-		"TryRun":            func(h *holder) { _, _ = session.TryRun(none, h, idle, nil) },
-		"AcquireWait":       func(h *holder) { _, _ = session.AcquireWait(none, h, nil) },
-	} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := overMemory()
-				h := n.open(t, nil)
-				for _, held := range []bool{false, true} {
-					if held {
-						h.acquire(t)
-					}
-					before := n.count()
-					func() {
-						defer func() {
-							text, ok := recover().(string)
-							if !ok || !strings.Contains(text, "nil") || !strings.Contains(text, " ") {
-								t.Errorf("held %v: panicked with %q, want a sentence", held, text)
-							}
-						}()
-						call(h)
-						t.Errorf("held %v: returned", held)
-					}()
-					synctest.Wait()
-					if h.alive(t, held); n.count() != before {
-						t.Errorf("held %v: %d requests were sent", held, n.count()-before)
-					}
+	calls := maps.Clone(withContext)
+	calls["Run"] = func(s *session.Session, ctx context.Context) { _ = session.Run(ctx, s, idle, nil) }
+	calls["TryRun"] = func(s *session.Session, ctx context.Context) { _, _ = session.TryRun(ctx, s, idle, nil) }
+	calls["AcquireWait"] = func(s *session.Session, ctx context.Context) { _, _ = session.AcquireWait(ctx, s, nil) }
+	for what, call := range calls {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			h := n.open(t, nil)
+			for _, held := range []bool{false, true} {
+				if held {
+					h.acquire(t)
 				}
-				time.Sleep(time.Hour)
-				h.alive(t, true)
-				h.release(t)
-				h.acquire(t) // the Session is not closed
-			})
+				before := n.count()
+				if text := textOf(func() { call(h.Session, nil) }); !strings.Contains(text, "nil") || !strings.Contains(text, " ") {
+					t.Errorf("%s: held %v: panicked with %q, want a sentence", what, held, text)
+				}
+				synctest.Wait()
+				if h.alive(t, held); n.count() != before {
+					t.Errorf("%s: held %v: %d requests were sent", what, held, n.count()-before)
+				}
+			}
+			time.Sleep(time.Hour)
+			h.alive(t, true)
+			h.release(t)
+			h.acquire(t) // the Session is not closed
 		})
 	}
 }
@@ -65,29 +67,19 @@ func TestNilContext(t *testing.T) {
 // If New did not make a Session, each call of a method panics with a text that says so.
 func TestZeroSession(t *testing.T) {
 	var s session.Session
-	for what, call := range map[string]func(){
-		"Acquire":           func() { _, _ = s.Acquire(t.Context()) },
-		"Release":           func() { _ = s.Release(t.Context()) },
-		"Close":             func() { _ = s.Close(t.Context()) },
-		"Wait":              func() { _ = s.Wait(t.Context()) },
-		"OnLost":            func() { s.OnLost(func(error) {}) },
-		"ID":                func() { s.ID() },
-		"Owner":             func() { s.Owner() },
-		"Settle":            func() { _ = s.Settle(t.Context()) },
-		"AcquireUnlessHeld": func() { _, _, _ = s.AcquireUnlessHeld(t.Context()) },
-		"HandOver":          func() { _ = s.HandOver(t.Context(), lease.ID{9}) },
-		"WhileHeld":         func() { s.WhileHeld(t.Context()) },
-		"OnBreaking":        func() { s.OnBreaking(func(time.Time) {}) },
-	} {
-		func() {
-			defer func() {
-				if text, _ := recover().(string); !strings.Contains(text, "New did not make") {
-					t.Errorf("%s: %v", what, text)
-				}
-			}()
-			call()
-			t.Errorf("%s returned", what)
-		}()
+	calls := map[string]func(){
+		"OnLost":     func() { s.OnLost(func(error) {}) },
+		"OnBreaking": func() { s.OnBreaking(func(time.Time) {}) },
+		"ID":         func() { s.ID() },
+		"Owner":      func() { s.Owner() },
+	}
+	for what, call := range withContext {
+		calls[what] = func() { call(&s, t.Context()) }
+	}
+	for what, call := range calls {
+		if text := textOf(call); !strings.Contains(text, "New did not make") {
+			t.Errorf("%s: %q", what, text)
+		}
 	}
 	_, held := s.Until()
 	_, confirmed := s.LastConfirmed()
