@@ -211,6 +211,27 @@ var runRules = []rule{
 			p.Errorf("%d contenders were woken at once, and their next acquires came in %d instants", crowd, n)
 		}
 	}},
+	{"N4/contenders-are-spread-after-errors", "contenders that run functions, and whose first acquires failed at the same time, do not go on acquiring at the same time", CanUseAuthority | exactTime, func(p *probe) {
+		const crowd = 10
+		w := p.world()
+		ctx, cancel := context.WithCancel(p.ctx)
+		all := make([]*contender, crowd)
+		var runs sync.WaitGroup
+		for i := range all {
+			all[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)}, leasefault.Always(lease.ActionAcquire, leasefault.FailRequest))
+			runs.Go(p.guarded(func() {
+				_ = session.Run(ctx, all[i].Lease, func(context.Context, lease.Token) error { return nil }, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: p.D})
+			}))
+		}
+		p.pass(p.D / 100)
+		failed := time.Now()
+		p.pass(2 * p.D)
+		cancel()
+		runs.Wait()
+		if n := instantsOfAcquires(all, failed); n < crowd/2 {
+			p.Errorf("the first acquires of %d contenders failed at once, and their next ones came in %d instants", crowd, n)
+		}
+	}},
 }
 
 // instantsOfAcquires counts the different times at which contenders sent their first acquires since from.

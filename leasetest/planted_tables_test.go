@@ -183,7 +183,7 @@ var sessionBugs = []plantedBug{
 	{"a release reaches the first of its acquires", "H17/release-supersedes-an-acquire"},
 	{"a wait returns the error of a read", "H21/an-error-of-the-authority-ends-no-wait"},
 	{"acquires on the second", "H1/held-by-another-is-false H12/a-renewal-resurrects-nothing"},
-	{"acquires on the second", "N4/woken-contenders-are-spread"},
+	{"acquires on the second", "N4/woken-contenders-are-spread N4/contenders-are-spread-after-errors"},
 	{"answers a second release at once", "H17/releases-at-once"},
 	{"an answer reaches any later incarnation", "H19/a-late-refusal-reaches-no-later-incarnation"},
 	{"asks too seldom", "H13/asks-once-an-interval-though-answers-are-slow"},
