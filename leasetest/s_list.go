@@ -310,12 +310,13 @@ var listRules = []rule{
 	{"S10/a-list-goes-by-the-clock-of-the-store", "whether an entry is over is decided by the clock of the store, and not by that of the process that lists", hasList | hasStepClock | CanTellTime, func(p *probe) {
 		s := p.store()
 		s.putLeased(s.name, s.D)
-		s.stepClock(2 * s.D)
-		s.listsByClock(s.bare, false)
-		s.putLeased(s.name, s.D)
-		s.stepClock(-s.D)
-		s.pass(s.D + s.Slack) // by the clock of the store, about nothing passes
+		s.stepClock(-4 * s.D)
+		s.pass(s.D + s.Slack) // the time of the store stands still
 		s.listsByClock(s.bare, true)
+		s.stepClock(8 * s.D)
+		s.putLeased(s.name, s.D)
+		s.stepClock(2 * s.D) // no time passes for the process
+		s.listsByClock(s.bare, false)
 	}},
 	{"S10/a-list-under-way-shows-what-was-true", "an entry of a lease that was renewed, taken or made infinite while the list was under way is the record before or after that, and no state between, at a time at which it was true", hasList | exactTime, func(p *probe) {
 		s := p.store()

@@ -280,21 +280,22 @@ var timeRules = []rule{
 	}},
 	{"S5/the-clock-of-the-store-ends-a-state", "whether a record has come to its until is decided by the clock of the store, and not by that of the process that swaps", hasStepClock | CanTellTime, func(p *probe) {
 		s := p.store()
-		old := s.putLeased(s.name, s.D/2)
-		s.stepClock(s.D)
+		old := s.putLeased(s.name, s.D)
+		s.stepClock(-4 * s.D)
+		s.pass(s.D + s.Slack) // the time of the store stands still
+		if seen := s.load(s.name); seen.Now.Before(old.Record.Until) {
+			s.put(s.name, old, s.leased(seen, s.D))
+		} else {
+			s.Errorf("the clock of the store was set back by %v, and %v later its time is %s, after %s", 4*s.D, s.D+s.Slack, timeText(seen.Now), timeText(old.Now))
+		}
+		s.stepClock(8 * s.D)
+		old = s.putLeased(s.name, s.D)
+		s.stepClock(2 * s.D) // no time passes for the process
 		if _, err := s.Swap(s.ctx, s.name, old, s.leased(old, s.D)); !errors.Is(err, lease.ErrConflict) {
 			s.Errorf("the clock of the store moved past %s, and then a swap of what was loaded before: %v", timeText(old.Record.Until), err)
 		}
 		if seen := s.load(s.name); seen.Record.At(seen.Now).State.Locked() {
 			s.Errorf("after its end the store shows %s at %s", recordText(seen.Record), timeText(seen.Now))
-		}
-		old = s.putLeased(s.name, s.D)
-		s.stepClock(-s.D)
-		s.pass(s.D + s.Slack) // by the clock of the store, about nothing passes
-		if seen := s.load(s.name); seen.Now.Before(old.Record.Until) {
-			s.put(s.name, old, s.leased(seen, s.D))
-		} else {
-			s.Errorf("the clock of the store was set back by %v, and %v later its time is %s, after %s", s.D, s.D+s.Slack, timeText(seen.Now), timeText(old.Now))
 		}
 	}},
 	{"S5/the-store's-authority-goes-by-the-clock-of-the-store", "the store's own authority decides and lists by the clock of the store, and not by that of its process", hasStepClock | hasAuthority | CanTellTime, func(p *probe) {
@@ -306,14 +307,18 @@ var timeRules = []rule{
 			return err
 		}
 		s.need(grant(), "acquire")
-		s.stepClock(2 * s.D)
-		s.listsByClock(a, false)
-		s.need(grant(), "acquire after the clock of the store moved past the end of the lease before")
-		s.stepClock(-s.D)
-		s.pass(s.D + s.Slack)
+		s.stepClock(-4 * s.D)
+		s.pass(s.D + s.Slack) // the time of the store stands still
 		s.listsByClock(a, true)
 		if err := grant(); lease.CodeOf(err) != lease.ErrHeldByOther {
 			s.Errorf("the clock of the store was set back, so that the lease has not ended, and an acquire by another: %v", err)
+		}
+		s.stepClock(8 * s.D)
+		s.listsByClock(a, false)
+		for range 2 {
+			s.need(grant(), "acquire after the clock of the store moved past the end of the lease before")
+			s.stepClock(2 * s.D) // no time passes for the process
+			s.listsByClock(a, false)
 		}
 	}},
 	{"S5/reopening-restarts-no-duration", "a lease that is over is over after the store was opened again, and one that runs ends when it would have", hasReopen | CanTellTime, func(p *probe) {

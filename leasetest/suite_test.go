@@ -18,8 +18,19 @@ import (
 
 // The suites, held to this module's own implementations.
 
+// A usual store has the authority that most stores have, unlike that of package memory.
+type usual struct{ *memory.Store }
+
+func (u usual) Authority() lease.Authority { return lease.NewAuthority(u.Store) }
+
 func TestMemoryStore(t *testing.T) {
-	leasetest.TestStore(t, func(testing.TB) lease.Store { return memory.New(nil) }, &leasetest.Options{Bubble: true})
+	var clock *leasefault.Clock
+	leasetest.TestStore(t, func(testing.TB) lease.Store {
+		clock = leasefault.NewClock()
+		return usual{memory.New(&memory.Options{Clock: clock})}
+	}, &leasetest.Options{Bubble: true, Store: leasetest.StoreHooks{
+		StepClock: func(_ testing.TB, _ lease.Store, d time.Duration) { clock.Step(d) },
+	}})
 }
 
 // In real time, as against an engine.
