@@ -75,6 +75,10 @@
 // read-only can keep its connections open. The store then closes them, and sends the refused request again
 // over a new connection, which the connection string or a proxy must lead to the right server.
 //
+// Set connect_timeout=2 in the connection string, because a driver without it waits for a server that is
+// frozen instead of trying the next one. If the configuration of a pgx pool has no limit, a [Store] waits two
+// seconds for the pool, and then connects outside the pool, with two seconds for each host.
+//
 // # Tokens
 //
 // As long as the database exists, every new token of a lease is newer than all earlier tokens of the same

@@ -47,6 +47,8 @@ func sqlState(err error) string {
 type connectError struct {
 	err    error
 	before bool // an earlier request got a connection, so the connection string is right
+
+	unbounded bool // it is possible that nothing limits the time of an attempt to connect
 }
 
 func (e *connectError) Error() string { return e.err.Error() }
@@ -96,6 +98,13 @@ func advise(err error) (advice string, permanent bool) {
 
 const poolerAdvice = "does a pooler share connections between transactions? Then lib/pq needs binary_parameters=yes, and pgx default_query_exec_mode=exec"
 
+// The advice for a request that got no connection.
+const (
+	beforeAdvice  = "no connection, though there was one before: check that the server is up. If it is up, it is overloaded, or this process was paused"
+	connectAdvice = "no connection: check that the server is up and that the connection string is correct"
+	timeoutAdvice = ". So that a frozen server does not keep the driver from trying the next one, set connect_timeout=2 in the connection string"
+)
+
 // adviseSilence is like advise, but for errors that the server did not send.
 func adviseSilence(err error) (advice string, permanent bool) {
 	var busy *busyError
@@ -111,10 +120,15 @@ func adviseSilence(err error) (advice string, permanent bool) {
 		return "", false
 	case errors.As(err, &busy):
 		return "give leases a pool of their own, or a larger one", false
-	case errors.As(err, &connect) && connect.before:
-		return "no connection, though there was one before: check that the server is up. If it is up, it is overloaded, or this process was paused", false
 	case errors.As(err, &connect):
-		return "no connection: check that the server is up and that the connection string is correct", false
+		advice = connectAdvice
+		if connect.before {
+			advice = beforeAdvice
+		}
+		if connect.unbounded && errors.Is(err, context.DeadlineExceeded) {
+			advice += timeoutAdvice
+		}
+		return advice, false
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time: another transaction has locked the row (in pg_stat_activity its wait_event_type is Lock), a commit waits for a synchronous standby (its wait_event is SyncRep), or the server is overloaded or down", false
 	}

@@ -35,14 +35,16 @@ func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 		return nil, lease.Missing("New.pool")
 	}
 	s := &Store{turn: make(chan struct{}, 1)}
-	s.db, s.gate = pgxDatabase{pool}, newGate(int(pool.Config().MaxConns))
+	config := pool.Config()
+	s.db, s.gate = newPgxDatabase(pool, config), newGate(int(config.MaxConns))
 	if err := s.init(o); err != nil {
 		return nil, err
 	}
-	s.listening = pool.Config().ConnConfig
+	s.listening = config.ConnConfig
 	if o != nil && o.Listen != nil {
 		s.listening = o.Listen.Copy()
 	}
+	boundConnect(s.listening)
 	return s, nil
 }
 
@@ -77,18 +79,32 @@ func (a urgentAuthority) Do(ctx context.Context, name string, req lease.Request)
 }
 
 // A pgxDatabase is a database that uses a pgx pool.
-type pgxDatabase struct{ pool *pgxpool.Pool }
+type pgxDatabase struct {
+	pool *pgxpool.Pool
+
+	// unbounded is the configuration of a pool that has no limit on the time of an attempt to connect, with
+	// a limit. It is nil if the pool has a limit.
+	unbounded *pgxpool.Config
+}
+
+// newPgxDatabase returns a database that uses pool. It keeps and changes config, a copy of its configuration.
+func newPgxDatabase(pool *pgxpool.Pool, config *pgxpool.Config) pgxDatabase {
+	if !boundConnect(config.ConnConfig) {
+		return pgxDatabase{pool: pool}
+	}
+	return pgxDatabase{pool: pool, unbounded: config}
+}
 
 func (d pgxDatabase) queryRow(ctx context.Context, done func(), sql string, args, dest []any) error {
 	defer done()
-	conn, err := d.pool.Acquire(ctx)
+	conn, release, err := d.connect(ctx)
 	if err != nil {
 		if stat := d.pool.Stat(); ctx.Err() != nil && stat.AcquiredConns() >= stat.MaxConns() {
 			return &busyError{size: int(stat.MaxConns()), err: err}
 		}
-		return &connectError{err: err}
+		return &connectError{err: err, unbounded: d.unbounded != nil}
 	}
-	defer conn.Release()
+	defer release()
 	if err = conn.QueryRow(ctx, sql, args...).Scan(dest...); mustLeave(err) {
 		d.pool.Reset() // closes conn too, when it is released
 	}

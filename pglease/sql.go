@@ -88,7 +88,7 @@ func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, ar
 	if stats := d.db.Stats(); stats.WaitCount > waited && stats.InUse >= stats.MaxOpenConnections {
 		return &busyError{size: stats.MaxOpenConnections, sent: true, err: ctx.Err()}
 	}
-	return &connectError{err: ctx.Err()}
+	return &connectError{err: ctx.Err(), unbounded: true}
 }
 
 // query runs a statement once, and sets connected as soon as it has a connection. It uses an sql.Conn,
@@ -97,7 +97,7 @@ func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, ar
 func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query string, args, dest []any) error {
 	conn, err := d.db.Conn(ctx)
 	if err != nil {
-		return &connectError{err: err}
+		return &connectError{err: err, unbounded: true}
 	}
 	connected.Store(true)
 	if err = conn.QueryRowContext(ctx, query, args...).Scan(dest...); mustLeave(err) {
