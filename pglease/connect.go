@@ -2,15 +2,20 @@ package pglease
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // connectTimeout is the limit on the time of an attempt to connect to one host, if the connection string
 // sets none. pgx tries the next host of the connection string only after the previous attempt has ended,
 // and a server that is frozen, unlike one that is down, accepts a connection and never answers.
 const connectTimeout = 2 * time.Second
+
+// patience is how long a request waits for a pool that is connecting before the store connects too.
+const patience = 300 * time.Millisecond
 
 // boundConnect sets the limit of config if it has none, and reports whether it had none.
 func boundConnect(config *pgx.ConnConfig) bool {
@@ -21,51 +26,156 @@ func boundConnect(config *pgx.ConnConfig) bool {
 	return true
 }
 
-// connect returns a connection of the pool. The pool cannot be told to limit the time of an attempt: it
-// waits two minutes for each host, and meanwhile the attempt occupies a place in the pool. So if a pool
-// without a limit is still waiting for a server after connectTimeout, connect opens a connection outside
-// the pool, which release closes. The gate limits how many of these are open at once.
-func (d pgxDatabase) connect(ctx context.Context) (conn *pgx.Conn, release func(), err error) {
-	acquiring := ctx
-	if d.unbounded != nil {
-		var cancel context.CancelFunc
-		acquiring, cancel = context.WithTimeout(ctx, connectTimeout)
-		defer cancel()
-	}
-	pooled, err := d.pool.Acquire(acquiring)
-	if err == nil {
-		return pooled.Conn(), pooled.Release, nil
-	}
-	if ctx.Err() != nil || acquiring.Err() == nil {
-		return nil, nil, err
-	}
-	if d.pool.Stat().ConstructingConns() == 0 { // all connections work, and are in use
-		if pooled, err = d.pool.Acquire(ctx); err != nil {
-			return nil, nil, err
-		}
-		return pooled.Conn(), pooled.Release, nil
-	}
-	if conn, err = d.connectOutside(ctx); err != nil {
-		return nil, nil, err
-	}
-	return conn, func() { _ = conn.Close(ctx) }, nil
+// An outside holds connections outside a pool that has no limit on the time of an attempt to connect. Such a
+// pool waits two minutes for each host, and cannot be told to wait for less. So while the pool is waiting,
+// requests use these connections. An attempt goes on when the request that started it has ended, because the
+// time that a request has can be shorter than connectTimeout.
+type outside struct {
+	config   *pgxpool.Config // that of the pool, with a limit
+	idle     chan *pgx.Conn
+	attempts chan struct{} // limits how many attempts are under way
+	running  sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
 }
 
-// connectOutside opens a connection as the pool would, but with a limit on the time of each attempt.
-func (d pgxDatabase) connectOutside(ctx context.Context) (*pgx.Conn, error) {
-	config := d.unbounded.ConnConfig.Copy()
-	if d.unbounded.BeforeConnect != nil {
-		if err := d.unbounded.BeforeConnect(ctx, config); err != nil {
+// newOutside keeps and changes config, a copy of the configuration of a pool. It returns nil if the pool has
+// a limit.
+func newOutside(config *pgxpool.Config) *outside {
+	if !boundConnect(config.ConnConfig) {
+		return nil
+	}
+	return &outside{config: config, idle: make(chan *pgx.Conn, config.MaxConns), attempts: make(chan struct{}, config.MaxConns)}
+}
+
+// connect returns a connection, and a function that returns or closes it.
+func (d pgxDatabase) connect(ctx context.Context) (*pgx.Conn, func(), error) {
+	if d.outside == nil {
+		return d.acquire(ctx)
+	}
+	if d.pool.Stat().ConstructingConns() == 0 {
+		d.outside.drain()
+	}
+	select {
+	case conn := <-d.outside.idle:
+		return conn, func() { d.outside.put(conn) }, nil
+	default:
+	}
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, release, err := d.acquire(waiting)
+	if err == nil || ctx.Err() != nil || waiting.Err() == nil {
+		return conn, release, err
+	}
+	if d.pool.Stat().ConstructingConns() == 0 { // all connections are in use
+		return d.acquire(ctx)
+	}
+	failed := d.outside.attempt()
+	select {
+	case conn := <-d.outside.idle:
+		return conn, func() { d.outside.put(conn) }, nil
+	case err := <-failed:
+		return nil, nil, err
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+}
+
+func (d pgxDatabase) acquire(ctx context.Context) (*pgx.Conn, func(), error) {
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return conn.Conn(), conn.Release, nil
+}
+
+// attempt connects in the background, unless enough attempts are under way or the store is closed. If it fails, its error arrives
+// in the channel.
+func (o *outside) attempt() <-chan error {
+	failed := make(chan error, 1)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return failed
+	}
+	select {
+	case o.attempts <- struct{}{}:
+	default:
+		return failed
+	}
+	o.running.Go(func() {
+		defer func() { <-o.attempts }()
+		conn, err := o.connect(context.Background())
+		if err != nil {
+			failed <- err
+			return
+		}
+		o.put(conn)
+	})
+	return failed
+}
+
+// connect opens a connection as the pool would, but with a limit on the time of each attempt.
+func (o *outside) connect(ctx context.Context) (*pgx.Conn, error) {
+	config := o.config.ConnConfig.Copy()
+	if o.config.BeforeConnect != nil {
+		if err := o.config.BeforeConnect(ctx, config); err != nil {
 			return nil, err
 		}
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil || d.unbounded.AfterConnect == nil {
+	if err != nil || o.config.AfterConnect == nil {
 		return conn, err
 	}
-	if err := d.unbounded.AfterConnect(ctx, conn); err != nil {
-		_ = conn.Close(ctx)
+	if err := o.config.AfterConnect(ctx, conn); err != nil {
+		closeNow(conn)
 		return nil, err
 	}
 	return conn, nil
+}
+
+// put makes a connection idle, or closes it if it is not needed.
+func (o *outside) put(conn *pgx.Conn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed && !conn.IsClosed() {
+		select {
+		case o.idle <- conn:
+			return
+		default:
+		}
+	}
+	closeNow(conn)
+}
+
+// drain closes the idle connections.
+func (o *outside) drain() {
+	for {
+		select {
+		case conn := <-o.idle:
+			closeNow(conn)
+		default:
+			return
+		}
+	}
+}
+
+// close closes the connections, now and from now on, and waits for the attempts that are under way.
+func (o *outside) close() {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.running.Wait()
+	o.drain()
+}
+
+// closeNow closes a connection without waiting for the server.
+func closeNow(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = conn.Close(ctx)
 }

@@ -70,14 +70,16 @@
 // is committed. A Load just before the commit returns the old row, with a server time that can be later
 // than the time of the change, by at most the duration of the commit.
 //
-// With asynchronous replication, a failover can lose granted leases and their tokens. All writes must go to
-// one server. Every request to a standby or a read-only server returns an error. A server that has become
+// After a failover to a standby that has not received the last grants, two holders can have the same lease and
+// the same token, unless commits wait for every standby that can be promoted: see synchronous_standby_names in
+// README.md. All writes must go to one server. Every request to a standby or a read-only server returns an error. A server that has become
 // read-only can keep its connections open. The store then closes them, and sends the refused request again
 // over a new connection, which the connection string or a proxy must lead to the right server.
 //
 // Set connect_timeout=2 in the connection string, because a driver without it waits for a server that is
-// frozen instead of trying the next one. If the configuration of a pgx pool has no limit, a [Store] waits two
-// seconds for the pool, and then connects outside the pool, with two seconds for each host.
+// frozen instead of trying the next one. If the configuration of a pgx pool has no limit, a [Store] opens
+// connections of its own while the pool is waiting, as many as the pool may have, with a limit of two seconds
+// for each host.
 //
 // # Tokens
 //

@@ -69,6 +69,7 @@ func (s *Store) Close() {
 		l.close()
 	}
 	s.close()
+	s.outside.close()
 }
 
 // A listener receives notifications over a connection of its own, and signals the watches.

@@ -20,6 +20,7 @@ import (
 type Store struct {
 	rows
 	listening *pgx.ConnConfig
+	outside   *outside
 
 	turn chan struct{} // held while the listener is made
 
@@ -36,7 +37,8 @@ func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	}
 	s := &Store{turn: make(chan struct{}, 1)}
 	config := pool.Config()
-	s.db, s.gate = newPgxDatabase(pool, config), newGate(int(config.MaxConns))
+	s.outside = newOutside(config)
+	s.db, s.gate = pgxDatabase{pool, s.outside}, newGate(int(config.MaxConns))
 	if err := s.init(o); err != nil {
 		return nil, err
 	}
@@ -80,19 +82,8 @@ func (a urgentAuthority) Do(ctx context.Context, name string, req lease.Request)
 
 // A pgxDatabase is a database that uses a pgx pool.
 type pgxDatabase struct {
-	pool *pgxpool.Pool
-
-	// unbounded is the configuration of a pool that has no limit on the time of an attempt to connect, with
-	// a limit. It is nil if the pool has a limit.
-	unbounded *pgxpool.Config
-}
-
-// newPgxDatabase returns a database that uses pool. It keeps and changes config, a copy of its configuration.
-func newPgxDatabase(pool *pgxpool.Pool, config *pgxpool.Config) pgxDatabase {
-	if !boundConnect(config.ConnConfig) {
-		return pgxDatabase{pool: pool}
-	}
-	return pgxDatabase{pool: pool, unbounded: config}
+	pool    *pgxpool.Pool
+	outside *outside // nil if the pool limits the time of an attempt to connect
 }
 
 func (d pgxDatabase) queryRow(ctx context.Context, done func(), sql string, args, dest []any) error {
@@ -102,11 +93,15 @@ func (d pgxDatabase) queryRow(ctx context.Context, done func(), sql string, args
 		if stat := d.pool.Stat(); ctx.Err() != nil && stat.AcquiredConns() >= stat.MaxConns() {
 			return &busyError{size: int(stat.MaxConns()), err: err}
 		}
-		return &connectError{err: err, unbounded: d.unbounded != nil}
+		return &connectError{err: err, unbounded: d.outside != nil}
 	}
 	defer release()
 	if err = conn.QueryRow(ctx, sql, args...).Scan(dest...); mustLeave(err) {
 		d.pool.Reset() // closes conn too, when it is released
+		if d.outside != nil {
+			d.outside.drain()
+			conn.Close(ctx)
+		}
 	}
 	return err
 }
