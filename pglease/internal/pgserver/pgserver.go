@@ -27,11 +27,15 @@ type Server struct {
 	child     *processes.Process
 	pid       int
 	databases atomic.Int64
+	standbys  int
 }
 
 // binaries returns the folder with the programs of the newest installed version.
 func binaries() (string, error) {
 	if path, err := exec.LookPath("postgres"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return "", err
+		}
 		return filepath.Dir(path), nil
 	}
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")

@@ -1,0 +1,95 @@
+package pgserver
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencedlease/lease/internal/check/processes"
+)
+
+// Standby starts a streaming standby of the server, with the same settings, and returns when it streams.
+func (s *Server) Standby(t testing.TB) *Server {
+	t.Helper()
+	bin, err := binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	attr, uid, err := unprivileged()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "pgstandby") // other users must be able to enter the directory
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chown(dir, uid, -1); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b := &Server{dir: dir, data: filepath.Join(dir, "data"), settings: s.settings}
+	backup := exec.Command(filepath.Join(bin, "pg_basebackup"), "-h", "127.0.0.1", "-p", port(s.address), "-U", "postgres", "-D", b.data, "-R", "-X", "stream", "-c", "fast")
+	backup.SysProcAttr, backup.Dir = attr, dir
+	if out, err := backup.CombinedOutput(); err != nil {
+		t.Fatalf("pg_basebackup: %v\n%s", err, out)
+	}
+	if b.address, err = processes.FreeAddress(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Stop)
+	s.standbys++
+	s.until(t, fmt.Sprintf("select count(*) = %d from pg_stat_replication where state = 'streaming'", s.standbys))
+	return b
+}
+
+// Set changes a setting of a running server, and returns when it has the new value.
+func (s *Server) Set(t testing.TB, name, value string) {
+	t.Helper()
+	s.Exec(t, "postgres", fmt.Sprintf("alter system set %s = '%s'", name, value))
+	s.Exec(t, "postgres", "select pg_reload_conf()")
+	s.until(t, fmt.Sprintf("select current_setting('%s') = '%s'", name, value))
+}
+
+// Detach makes a standby stop receiving data from its primary.
+func (s *Server) Detach(t testing.TB) {
+	t.Helper()
+	s.Set(t, "primary_conninfo", "")
+	s.until(t, "select count(*) = 0 from pg_stat_wal_receiver")
+}
+
+// Promote makes a standby a primary, which waits for no standby of its own.
+func (s *Server) Promote(t testing.TB) {
+	t.Helper()
+	s.Exec(t, "postgres", "select pg_promote()")
+	s.Set(t, "synchronous_standby_names", "")
+}
+
+// until waits for up to 20 s until the query returns true.
+func (s *Server) until(t testing.TB, query string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // a real engine
+		var yes bool
+		conn, err := pgx.Connect(t.Context(), s.URL("postgres"))
+		if err == nil {
+			err = conn.QueryRow(t.Context(), query).Scan(&yes)
+			conn.Close(t.Context())
+		}
+		if yes {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not true within 20 s: %v", query, err)
+		}
+	}
+}
