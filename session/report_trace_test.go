@@ -77,7 +77,7 @@ func TestTraceAndLogger(t *testing.T) {
 		u := until(t, h)
 		renewals(1)
 		left := u.Sub(n.requests(lease.ActionRenew)[0].at)
-		expect("renewed", func() any { return renewed }, []session.RenewInfo{{Name: "jobs/nightly", Token: tok, Left: left}})
+		expect("renewed", func() any { return renewed }, []session.RenewInfo{{Name: "jobs/nightly", Token: tok, Duration: 30 * time.Second, Left: left}})
 		renewals(3)
 		expect("failed", func() any { return errors.Is(renewed[1].Err, errNet) && renewed[2].Err == nil }, true)
 		n.breaks(t, 20*time.Second)
