@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/engines"
 )
 
 // pageSize is the number of rows that List reads in one request to the server.
@@ -86,7 +87,7 @@ type listedRow struct {
 	Now, Behind                               int64 // the time of the server, and how much its clock is behind the row
 }
 
-func (r listedRow) entry(clock *lateClock) (lease.Entry, error) {
+func (r listedRow) entry(clock *engines.LateClock) (lease.Entry, error) {
 	c := columns{state: r.State, epoch: r.Epoch, id: r.ID, owner: r.Owner, duration: r.Duration, nanos: r.Nanos}
 	if r.Until != nil {
 		c.until = new(time.UnixMicro(*r.Until))
@@ -96,7 +97,7 @@ func (r listedRow) entry(clock *lateClock) (lease.Entry, error) {
 		return lease.Entry{Name: r.Name}, unreadableError(r.Name, err)
 	}
 	snap := lease.Snapshot{Record: record, Version: r.Version, Now: time.UnixMicro(r.Now).UTC()}
-	snap = clock.correct(r.Name, snap, time.Duration(r.Behind)*time.Microsecond)
+	snap = clock.Correct(r.Name, snap, time.Duration(r.Behind)*time.Microsecond)
 	return lease.Entry{Name: r.Name, Record: record.At(snap.Now), Now: snap.Now}, nil
 }
 

@@ -72,7 +72,7 @@ type rows struct {
 	gate      *gate
 	limits    lease.Limits
 	floor     uint64 // the epoch of Options.Floor
-	clock     lateClock
+	clock     engines.LateClock
 	memory    *engines.Memory
 	notifier  notifier
 	renewals  renewalSender
@@ -150,7 +150,7 @@ func (s *rows) init(o *Options) error {
 	}
 	names := cmp.Or(o.Names, engines.DefaultNames)
 	s.limits, s.floor, s.memory = o.Limits, lowest, engines.NewMemory(names, wasNotSent)
-	s.clock = lateClock{logger: cmp.Or(o.Logger, slog.Default()), most: names, seen: map[string]seenRecord{}}
+	s.clock.Server, s.clock.Logger, s.clock.Most = "PostgreSQL", o.Logger, names
 	s.notifier.tasks, s.renewals.tasks = &s.tasks, &s.tasks
 	s.renewals.many, s.renewals.most = s.renewMany, defaultRenewals
 	if s.gate != nil {
@@ -231,5 +231,5 @@ func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if snap.Record, err = c.record(); err != nil {
 		return lease.Snapshot{}, unreadableError(name, err)
 	}
-	return s.clock.correct(name, snap, time.Duration(behind)*time.Microsecond), nil
+	return s.clock.Correct(name, snap, time.Duration(behind)*time.Microsecond), nil
 }

@@ -106,7 +106,7 @@ func (s *Store) exchange(server *redis.Client, batch []*request) {
 	pipe := server.Pipeline() // one connection
 	var info, acknowledged *redis.Cmd
 	if s.checkDue(server.Options().Addr) {
-		info = pipe.Do(ctx, "info", "memory")
+		info = pipe.Do(ctx, "info", "memory", "persistence")
 	}
 	for _, r := range batch {
 		for _, c := range r.commands {
@@ -225,6 +225,7 @@ func (s *Store) checked(addr string, info *redis.Cmd) error {
 	if redisError(err) == "" && err != nil {
 		return nil // the requests have the same error
 	}
+	s.warnIfForgetful(text)
 	if err = checkInfo(text, err); err != nil {
 		s.mu.Lock()
 		delete(s.policies, addr)

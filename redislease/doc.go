@@ -81,7 +81,10 @@
 // # Time
 //
 // The server decides by its own clock, which the scripts read with TIME, whether a lease has expired. If
-// it is set forward, leases end early. If it is set backward, leases last longer. The clock of a client
+// it is set forward, leases end early. If it is set backward, leases last longer. If it is set backward by
+// more than a second, the Store logs by how much the clock is behind, at most once a minute, and a process
+// that has seen the record of a lease unchanged for as long as the lease lasts takes it as ended. So a
+// crashed holder does not keep its lease until the clock has caught up. The clock of a client
 // need not show the right time, but it must run at the right rate: see session.Options.
 //
 // Each record stores the time of its last write, and no later request for the record uses an earlier

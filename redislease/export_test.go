@@ -53,3 +53,6 @@ func Plant(part, bug string) (mend func(), planted bool) {
 	}
 	return func() { loadScript, swapScript, renewScript = load, swap, renew }, planted
 }
+
+// WarnIfForgetful checks an answer to INFO persistence.
+func (s *Store) WarnIfForgetful(info string) { s.warnIfForgetful(info) }

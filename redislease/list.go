@@ -173,7 +173,7 @@ func (s *Store) read(ctx context.Context, server *redis.Client, names []string) 
 			case err != nil:
 				entries = append(entries, entry{lease.Entry{Name: name}, s.explain("list", s.Key(name), errors.Join(lease.ErrCorrupt, err))})
 			default:
-				snap, err := reply(fields).snapshot()
+				snap, err := reply(fields).snapshot(name, &s.clock)
 				if err != nil {
 					err = unreadableError(s.Key(name), err)
 				}

@@ -22,7 +22,8 @@ func (e *policyError) Error() string { return e.err.Error() }
 func (e *policyError) Unwrap() error { return e.err }
 
 // checkNew checks a new connection, because the policy of a promoted replica can differ from that of the
-// old primary. It also warns, once in the life of the Store, about a server without an append-only file.
+// old primary. Like the check of a Store in use, it also warns about a server without an append-only file,
+// once in the life of the Store.
 // Its error is wrapped twice, because go-redis removes the outer wrapper with errors.Unwrap.
 func (s *Store) checkNew(ctx context.Context, conn *redis.Conn) error {
 	if s.options.AssumeNoEviction {
@@ -32,10 +33,16 @@ func (s *Store) checkNew(ctx context.Context, conn *redis.Conn) error {
 	if err = checkInfo(info, err); err != nil {
 		return &policyError{err}
 	}
-	if field(info, "aof_enabled") == "0" && !s.warned.Swap(true) {
+	s.warnIfForgetful(info)
+	return nil
+}
+
+// warnIfForgetful warns if the answer to INFO persistence shows that the server keeps no append-only file.
+// While a server loads its data after a restart, it says so of any server.
+func (s *Store) warnIfForgetful(info string) {
+	if field(info, "aof_enabled") == "0" && field(info, "loading") == "0" && !s.warned.Swap(true) {
 		slog.Warn("lease: the Redis server keeps no append-only file, so it forgets held leases and the newest tokens when it crashes: set appendonly yes and appendfsync always")
 	}
-	return nil
 }
 
 // checkInfo returns an error if the answer to INFO memory shows that the server may evict keys.

@@ -9,14 +9,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/engines"
 )
 
 // A reply is the result of a script:
 //
 //   - 1, the time, and the new version: the script wrote the record.
 //   - 0, the time, a version, and an epoch: the script wrote no record, and the name has none.
-//   - 0, the time, two empty strings, and the fields of a record: it wrote no record, and the name has
-//     one.
+//   - 0, the time, that of the clock if it is earlier and otherwise an empty string, an empty string, and
+//     the fields of a record: it wrote no record, and the name has one.
 //
 // The script renew.lua replies with the time of the server if it has renewed the lease, and with nil if not.
 type reply []any
@@ -50,10 +51,21 @@ func (r reply) text(i int) string {
 	return s
 }
 
-func (r reply) now() (time.Time, error) {
-	t, err := time.Parse(timeLayout, r.text(1))
+func (r reply) now() (time.Time, error) { return parseTime(r.text(1)) }
+
+// behind returns how far the clock of the server is behind the last write of the record.
+func (r reply) behind(now time.Time) (time.Duration, error) {
+	if r.text(2) == "" {
+		return 0, nil
+	}
+	clock, err := parseTime(r.text(2))
+	return now.Sub(clock), err
+}
+
+func parseTime(text string) (time.Time, error) {
+	t, err := time.Parse(timeLayout, text)
 	if err != nil {
-		return time.Time{}, &lease.FieldError{Field: "Record.time", Value: strconv.Quote(r.text(1)), Bound: "must be a time such as 2012-01-26T23:30:33.500000000Z", Code: lease.ErrCorrupt}
+		return time.Time{}, &lease.FieldError{Field: "Record.time", Value: strconv.Quote(text), Bound: "must be a time such as 2012-01-26T23:30:33.500000000Z", Code: lease.ErrCorrupt}
 	}
 	return t, nil
 }
@@ -70,8 +82,9 @@ func (r reply) committed(next lease.Record) (lease.Snapshot, error) {
 // absentPrefix is the prefix of Snapshot.Version if the name of the lease has no record.
 const absentPrefix = "absent-"
 
-// snapshot returns the Snapshot that a load has read.
-func (r reply) snapshot() (lease.Snapshot, error) {
+// snapshot returns the Snapshot of a name that a load has read. If the clock of the server was set back,
+// late shows that the lease has ended all the same.
+func (r reply) snapshot(name string, late *engines.LateClock) (lease.Snapshot, error) {
 	now, err := r.now()
 	if err != nil {
 		return lease.Snapshot{}, err
@@ -94,5 +107,9 @@ func (r reply) snapshot() (lease.Snapshot, error) {
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
-	return lease.Snapshot{Record: record, Version: version, Now: now}, nil
+	behind, err := r.behind(now)
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	return late.Correct(name, lease.Snapshot{Record: record, Version: version, Now: now}, behind), nil
 }

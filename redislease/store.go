@@ -106,6 +106,7 @@ type Store struct {
 	ended chan struct{} // closed when the first call of Close ends
 
 	warned atomic.Bool // a warning about the append-only file was logged
+	clock  engines.LateClock
 
 	mu       sync.Mutex
 	queues   map[*redis.Client]*queue // of the servers that have senders
@@ -129,6 +130,7 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	lowest, _ := engines.Floor(options.Floor, math.MaxInt64-1)
 	s := &Store{options: options, floor: lowest, memory: engines.NewMemory(options.Names, nil), turn: make(chan struct{}, 1), ended: make(chan struct{}),
 		queues: map[*redis.Client]*queue{}, policies: map[string]time.Time{}}
+	s.clock.Server, s.clock.Most = "Redis", options.Names
 	if s.servers, err = newServers(client, s.checkNew); err != nil {
 		return nil, err
 	}
@@ -199,7 +201,8 @@ func (s *Store) keys(script *script, name string) []string {
 	return []string{s.Key(name), s.floorKey(bucket(name))}
 }
 
-// Load returns the record of the named lease, and the time of the server.
+// Load returns the record of the named lease, and the time of the server. If its clock was set back, Load
+// returns a lease as ended once this process has seen it unchanged for as long as it lasts.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -208,7 +211,7 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err != nil {
 		return lease.Snapshot{}, s.explain("load", s.Key(name), err)
 	}
-	snap, err := reply.snapshot()
+	snap, err := reply.snapshot(name, &s.clock)
 	if err != nil {
 		return lease.Snapshot{}, unreadableError(s.Key(name), err)
 	}

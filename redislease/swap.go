@@ -38,7 +38,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		return lease.Snapshot{}, s.explain("swap", s.Key(name), err)
 	}
 	if !reply.wrote() {
-		current, err := reply.snapshot()
+		current, err := reply.snapshot(name, &s.clock)
 		if err != nil {
 			current = lease.Snapshot{} // the next load returns this error
 		}

@@ -14,7 +14,7 @@ local function not_before(time)
   if time and time > now then now = time end
 end
 
--- show returns the reply of a load: the time and the record. The argument keep decides whether show
+-- show returns the reply of a load: the time, that of the clock if it is earlier, and the record. The argument keep decides whether show
 -- stores the time:
 --   always  show stores the time
 --   over    show stores the time only if the lease of the record has ended
@@ -44,9 +44,11 @@ local function show(keep, step)
     if fields[i] == 'until' then ends = fields[i + 1] end
     if fields[i] == 'time' then time = fields[i + 1] end
   end
+  local raw = now
   not_before(time)
+  if raw == now then raw = '' end
   if keep == 'always' or keep == 'over' and ends ~= '' and ends <= now and time < ends then
     redis.call('HSET', KEYS[1], 'time', now)
   end
-  return {0, now, '', '', unpack(fields, 1, math.min(#fields, 100))}
+  return {0, now, raw, '', unpack(fields, 1, math.min(#fields, 100))}
 end
