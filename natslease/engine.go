@@ -286,7 +286,7 @@ func (e *engine) publish(ctx context.Context, what, key string, value []byte, co
 	for busy := 0; ; busy++ {
 		m := &nats.Msg{Subject: subject, Data: value, Header: nats.Header{writerHeader: {writer}}}
 		if err := e.gate.enter(ctx); err != nil {
-			err = fmt.Errorf("natslease: %s key %q of bucket %q: not sent, because %d writes of this store are under way: %w", what, key, e.bucket, mostWrites, err)
+			err = fmt.Errorf("natslease: %s key %q of bucket %q: not sent: %w", what, key, e.bucket, err)
 			if busy > 0 {
 				err = errBusy // no try was applied
 			}

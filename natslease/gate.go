@@ -52,7 +52,8 @@ type holding struct {
 	until time.Time // without a renewal it is lost by then
 }
 
-// enter waits for the turn of a write. If ctx ends before, the write must not be sent.
+// enter waits for the turn of a write. If ctx ends before, the write must not be sent, and the error says
+// whether it had to wait.
 func (g *gate) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (g *gate) enter(ctx context.Context) error {
 	default:
 		queue.Remove(place)
 	}
-	return ctx.Err()
+	return fmt.Errorf("%d writes of this store are under way: %w", mostWrites, ctx.Err())
 }
 
 // leave ends a write. The parameter answered says whether the server answered it.

@@ -127,3 +127,25 @@ func TestGateRefusesWhatDoesNotFit(t *testing.T) {
 		refused("after the measurement has aged", false)
 	})
 }
+
+// Only a write that has waited says that others were under way.
+func TestGateSaysWhyItDoesNotSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gate
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := g.enter(ended); err != context.Canceled {
+			t.Errorf("with no write under way: %v", err)
+		}
+		for range mostWrites {
+			if err := g.enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := g.enter(short); !errors.Is(err, context.DeadlineExceeded) || err.Error() != "64 writes of this store are under way: context deadline exceeded" {
+			t.Errorf("with %d writes under way: %v", mostWrites, err)
+		}
+	})
+}
