@@ -358,7 +358,7 @@ var breakRules = []rule{
 			c.acquire()
 		}
 	}},
-	{"H14/what-is-given-to-an-earlier-ID-ends-with-the-next-acquire", "a lease that was handed over to an ID that the receiver had given up ends with the next acquire of the receiver, which does not return that another holder has it", hasHandOver | CanChange | CanUseAuthority, func(p *probe) {
+	{"H14/what-is-given-to-an-earlier-ID-ends-with-the-next-acquire", "a lease that was handed over to an ID that the receiver had given up ends with the next acquire of the receiver, which does not return that another holder has it", hasHandOver | CanChange | CanUseAuthority | CanShowRecords, func(p *probe) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		to := b.giver().ID()
