@@ -2,18 +2,18 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/fencedlease/lease/internal/check/planted"
 )
 
 // A plant is a bug that replaces one piece of the source code by another. TestExplore must find the
@@ -28,13 +28,13 @@ type plant struct {
 }
 
 var (
-	planted = flag.String("explore.planted", "", "plant only the bugs whose names match")
-	quick   = flag.Bool("explore.quick", false, "plant the bugs that are found soon")
+	plantedNames = flag.String("explore.planted", "", "plant only the bugs whose names match")
+	quick        = flag.Bool("explore.quick", false, "plant the bugs that are found soon")
 )
 
 // TestPlantedBugs builds the tests with each bug in turn, and explores the configurations that show
-// the bug. An ordinary run plants no bug, because the package must be compiled once for each bug.
-// To plant the bugs, run one of these commands:
+// the bug. An ordinary run plants no bug, because the package must be compiled with them. To plant the
+// bugs, run one of these commands:
 //
 //	go test -run TestPlantedBugs ./session -explore.quick
 //	go test -run TestPlantedBugs ./session -explore.deep
@@ -42,29 +42,31 @@ func TestPlantedBugs(t *testing.T) {
 	if os.Getenv("EXPLORE_PLANTED") != "" {
 		t.Skip("this is a planted bug")
 	}
-	only := regexp.MustCompile(*planted)
+	only := regexp.MustCompile(*plantedNames)
+	var all, bugs []planted.Bug
+	var wanted []plant
+	for _, p := range plants {
+		b := planted.Bug{Name: p.name, File: p.file, Old: p.old, New: p.new}
+		all = append(all, b)
+		if (*deep || *plantedNames != "" || *quick && p.quick) && only.MatchString(p.name) {
+			wanted, bugs = append(wanted, p), append(bugs, b)
+		}
+	}
+	for _, err := range planted.Check(all) { // an ordinary run checks only that each bug can still be planted
+		t.Error(err)
+	}
+	builds, err := planted.Builds(t.TempDir(), bugs)
+	if err != nil {
+		t.Fatal(err)
+	}
 	tokens := make(chan struct{}, 2)
 	var group sync.WaitGroup
-	found := make([]string, len(plants))
-	for i, p := range plants {
-		source, err := os.ReadFile(p.file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(string(source), p.old); n != 1 {
-			t.Errorf("%s: %s has the old text %d times", p.name, p.file, n)
-			continue
-		}
-		if wanted := *deep || *planted != "" || *quick && p.quick; !wanted || !only.MatchString(p.name) {
-			continue // without these flags, TestPlantedBugs checks only that the bug can still be planted
-		}
-		patched := strings.Replace(string(source), p.old, p.new, 1)
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			tokens <- struct{}{}
+	found := make([]string, len(wanted))
+	for i, p := range wanted {
+		tokens <- struct{}{}
+		group.Go(func() {
 			defer func() { <-tokens }()
-			property, states, err := runPlanted(t.TempDir(), p, patched)
+			property, states, err := runPlanted(p, builds[i])
 			switch {
 			case err != nil:
 				t.Errorf("%s: %v", p.name, err)
@@ -75,7 +77,7 @@ func TestPlantedBugs(t *testing.T) {
 			default:
 				found[i] = fmt.Sprintf("%s: %s in %s", p.name, property, states)
 			}
-		}()
+		})
 	}
 	group.Wait()
 	found = slices.DeleteFunc(found, func(s string) bool { return s == "" })
@@ -87,40 +89,28 @@ var (
 	exploredStates = regexp.MustCompile(`\d+ states, \d+ transitions, depth \d+`)
 )
 
-// runPlanted explores the patched machine, and returns the property that fails first.
-func runPlanted(dir string, p plant, patched string) (property, states string, err error) {
-	here, err := os.Getwd()
-	if err != nil {
-		return "", "", err
-	}
-	file, overlay, binary := filepath.Join(dir, p.file), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "session.test")
-	if err := os.WriteFile(file, []byte(patched), 0o666); err != nil {
-		return "", "", err
-	}
-	paths, _ := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(here, p.file): file}})
-	if err := os.WriteFile(overlay, paths, 0o666); err != nil {
-		return "", "", err
-	}
+// runPlanted explores the machine with a bug, for at most two minutes, and returns the property that fails
+// first.
+func runPlanted(p plant, b planted.Build) (property, states string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay="+overlay, "-o", binary, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", "", fmt.Errorf("does not compile: %s", out)
+	run := func(args ...string) string {
+		cmd := exec.CommandContext(ctx, b.Binary, args...)
+		cmd.Env = append(append(os.Environ(), b.Env...), "EXPLORE_PLANTED=1", "EXPLORE_DEEP=")
+		out, _ := cmd.CombinedOutput()
+		return string(out)
 	}
 	if strings.HasPrefix(p.configs, "Test") {
-		if out, _ := exec.CommandContext(ctx, binary, "-test.run=^"+p.configs+"$").CombinedOutput(); strings.Contains(string(out), "--- FAIL: "+p.configs) {
+		if out := run("-test.run=^" + p.configs + "$"); strings.Contains(out, "--- FAIL: "+p.configs) || ctx.Err() != nil {
 			property = "ends"
 		}
 		return property, p.configs, nil
 	}
-	run := exec.CommandContext(ctx, binary, "-test.run=TestExplore/^("+p.configs+")$", "-test.v")
-	run.Env = append(os.Environ(), "EXPLORE_PLANTED=1", "EXPLORE_DEEP=")
-	out, _ := run.CombinedOutput()
-	if m := brokenProperty.FindSubmatch(out); m != nil {
-		property = string(m[1])
+	out := run("-test.run=TestExplore/^("+p.configs+")$", "-test.v")
+	if m := brokenProperty.FindStringSubmatch(out); m != nil {
+		property = m[1]
 	}
-	states = string(exploredStates.Find(out))
-	if states == "" {
+	if states = exploredStates.FindString(out); states == "" {
 		return "", "", fmt.Errorf("explored nothing: %.2000s", out)
 	}
 	return property, states, nil

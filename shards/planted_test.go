@@ -1,17 +1,16 @@
 package shards
 
 import (
-	"encoding/json"
 	"flag"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
+
+	"github.com/fencedlease/lease/internal/check/planted"
 )
 
-var planted = flag.String("shards.planted", "", "plant the bugs whose names match")
+var plantedNames = flag.String("shards.planted", "", "plant the bugs whose names match")
 
 // Each bug replaces a piece of code that occurs once in its file. At least one test must find it.
 var plantedBugs = []struct{ name, file, old, new string }{
@@ -61,45 +60,29 @@ var plantedBugs = []struct{ name, file, old, new string }{
 //
 //	go test -run Planted ./shards -shards.planted .
 func TestPlanted(t *testing.T) {
+	var all, chosen []planted.Bug
 	for _, b := range plantedBugs {
-		source, err := os.ReadFile(b.file)
-		if err != nil {
-			t.Fatal(err)
+		bug := planted.Bug{Name: b.name, File: b.file, Old: b.old, New: b.new}
+		if all = append(all, bug); *plantedNames != "" && regexp.MustCompile(*plantedNames).MatchString(b.name) {
+			chosen = append(chosen, bug)
 		}
-		if n := strings.Count(string(source), b.old); n != 1 {
-			t.Errorf("%s: the piece occurs %d times in %s", b.name, n, b.file)
-			continue
-		}
-		if *planted == "" || !regexp.MustCompile(*planted).MatchString(b.name) {
-			continue
-		}
-		t.Run(b.name, func(t *testing.T) {
-			dir := t.TempDir()
-			path, err := filepath.Abs(b.file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			changed, overlay := filepath.Join(dir, b.file), filepath.Join(dir, "overlay.json")
-			text, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(changed, []byte(strings.Replace(string(source), b.old, b.new, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(overlay, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			out, err := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-timeout", "60s", "-rapid.nofailfile",
-				"-skip", "Planted|Compare|Curve", ".", "-shards.seed", "1").CombinedOutput()
-			switch {
-			case err == nil:
+	}
+	for _, err := range planted.Check(all) {
+		t.Error(err)
+	}
+	builds, err := planted.Builds(t.TempDir(), chosen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, b := range chosen {
+		t.Run(b.Name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), builds[i].Binary, "-test.timeout", "60s", "-rapid.nofailfile", "-test.skip", "Planted|Compare|Curve", "-shards.seed", "1")
+			cmd.Env = append(os.Environ(), builds[i].Env...)
+			out, err := cmd.CombinedOutput()
+			if err == nil {
 				t.Error("not found")
-			case strings.Contains(string(out), "[build failed]"):
-				t.Errorf("does not compile: %s", out)
-			default:
-				t.Log(regexp.MustCompile(`--- FAIL: \w+`).FindString(string(out)))
 			}
+			t.Log(regexp.MustCompile(`--- FAIL: \w+|panic: test timed out`).FindString(string(out)))
 		})
 	}
 }
