@@ -1,6 +1,7 @@
 package pglease_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -51,5 +52,58 @@ func TestRenewalIsExact(t *testing.T) {
 	}
 	if n := renewals.Load(); n < 100 {
 		t.Errorf("%d renewals in one exchange prove nothing", n)
+	}
+}
+
+// A renewal whose answer was lost is repeated in one exchange: it does not matter that the row has another
+// version and another end. A row that differs in anything else is not renewed.
+func TestRenewalAfterALostAnswer(t *testing.T) {
+	p := pool(t, shared.URL(shared.Database(t)))
+	s := store(t, p, nil)
+	a, other, ctx := s.Authority(), store(t, p, nil).Authority(), t.Context()
+	var renewals lease.Store
+	s.Renewing(func(r lease.Store) lease.Store { renewals = r; return r })
+	for _, c := range []struct {
+		what   string
+		change string // of the row, by hand
+		req    lease.Request
+		want   error
+	}{
+		{what: "renewed", req: renew(idA)},
+		{what: "handed over", req: lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}, want: lease.ErrConflict},
+		{what: "breaking", req: lease.Request{Action: lease.ActionBreak, Period: lease.Grace(time.Second)}, want: lease.ErrConflict},
+		{what: "released", req: release(idA), want: lease.ErrConflict},
+		{what: "acquired again", req: acquire(idA, time.Hour), want: lease.ErrConflict},
+		{what: "another owner", change: "owner = 'another'", want: lease.ErrConflict},
+		{what: "another ID", change: "id = gen_random_uuid()", want: lease.ErrConflict},
+		{what: "another duration", change: "duration = '2h0m0s'", want: lease.ErrConflict},
+		{what: "another token", change: "epoch = epoch + 1", want: lease.ErrConflict},
+		{what: "less than a microsecond", change: "nanos = 1", want: lease.ErrConflict},
+		{what: "over", change: "until = clock_timestamp()", want: lease.ErrConflict},
+	} {
+		do(t, a, c.what, acquire(idA, time.Hour), 0)
+		old, err := s.Load(ctx, c.what)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.change != "" {
+			_, err = p.Exec(ctx, "update lease set "+c.change+" where name = $1", c.what)
+		} else {
+			_, err = other.Do(ctx, c.what, c.req)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		next, refusal := lease.Step(old.Record, renew(idA), old.Now)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		snap, err := renewals.Swap(ctx, c.what, old, next)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.what, err, c.want)
+		}
+		if row, loadErr := s.Load(ctx, c.what); loadErr != nil || err == nil && (row.Record != snap.Record || row.Version != snap.Version) {
+			t.Errorf("%s: the row has %v, %v, and the answer was %v", c.what, row, loadErr, snap)
+		}
 	}
 }

@@ -15,16 +15,22 @@ import (
 // all rows. It skips a row that another transaction has locked, whose lease the store renews with
 // [Store.Load] and [Store.Swap]. It makes the versions itself, so that no trigger runs.
 //
+// It renews a row that differs from the remembered record only in its end and its version, because then an
+// earlier renewal was carried out whose answer was lost. The renewals that time out while the server is slow
+// are repeated, and each would otherwise cost a load and a commit of its own, which keeps the server slow.
+//
 // The planner does not know how many leases it renews, and could choose a plan that reads the whole table.
 // The statement is written so that every possible plan looks up one row at a time: it finds and locks a
 // row through the index, and updates it through its ctid, which does not change while the row is locked.
 const renewManySQL = `
 with wanted as (
-	select * from json_to_recordset($1::json) w(i integer, name text, version bigint, micros bigint)
+	select * from json_to_recordset($1::json) w(i integer, name text, id uuid, epoch bigint, owner text, duration text, micros bigint)
 ), locked as materialized (
 	select w.i, l.place, w.micros from wanted w cross join lateral (
 		select l.ctid as place from {row} l
-		where l.name = w.name and l.version = w.version for update skip locked
+		where l.name = w.name and l.state = 'leased' and l.id = w.id and l.epoch = w.epoch
+			and l.owner = w.owner and l.duration = w.duration and l.nanos = 0
+		for update skip locked
 	) l
 ), at as materialized (
 	select clock_timestamp() as now from (select count(*) from locked) all_locked
@@ -35,25 +41,35 @@ with wanted as (
 		version = l.version + 1
 	from locked, at
 	where l.ctid = any (array(select place from locked)) and l.ctid = locked.place and greatest(at.now, l.changed) < l.until
-	returning locked.i, l.changed
+	returning locked.i, l.version, l.changed
 )
-select coalesce(json_agg(json_build_array(i, (extract(epoch from changed) * 1000000)::bigint)), '[]')::text from renewed`
+select coalesce(json_agg(json_build_array(i, version, (extract(epoch from changed) * 1000000)::bigint)), '[]')::text from renewed`
 
 const (
 	defaultRenewals = 4   // concurrent statements, if the size of the pool is unknown
 	mostRenewals    = 500 // leases in one statement
 )
 
+// A renewal is what the row must have, and the duration.
 type renewal struct {
-	Name    string `json:"name"`
-	Version int64  `json:"version"`
-	Micros  int64  `json:"micros"` // the duration
+	Name     string `json:"name"`
+	ID       string `json:"id"`
+	Epoch    uint64 `json:"epoch"`
+	Owner    string `json:"owner"`
+	Duration string `json:"duration"`
+	Micros   int64  `json:"micros"` // the duration in microseconds
+}
+
+// A renewed lease has a new version, since a time of the server. The zero renewed is a lease that was not.
+type renewed struct {
+	version int64
+	at      time.Time
 }
 
 // A renewalSender sends each renewal in a statement of its own, as long as few statements are under way.
 // Otherwise it collects renewals for the next statement, so that connections are left for other requests.
 type renewalSender struct {
-	many  func(context.Context, []renewal) ([]time.Time, error)
+	many  func(context.Context, []renewal) ([]renewed, error)
 	size  int // connections of the pool; 0 if unknown
 	most  int // the maximum of the field running
 	tasks *tasks.Group
@@ -71,13 +87,12 @@ type waitingRenewal struct {
 }
 
 type renewalAnswer struct {
-	now time.Time
+	renewed
 	err error
 }
 
-// submit sends a renewal, and returns the time at which the server renewed the lease. If ctx is done first,
-// it returns an error, but the server can still grant the renewal, unless [wasNotSent] is true for the error.
-func (r *renewalSender) submit(ctx context.Context, one renewal) (time.Time, error) {
+// submit sends a renewal. If ctx is done before the server has answered, it returns an error, but the server can still grant the renewal, unless [wasNotSent] is true for the error.
+func (r *renewalSender) submit(ctx context.Context, one renewal) (renewed, error) {
 	w := &waitingRenewal{one, ctx, make(chan renewalAnswer, 1)}
 	r.mu.Lock()
 	if r.running < r.most {
@@ -86,22 +101,22 @@ func (r *renewalSender) submit(ctx context.Context, one renewal) (time.Time, err
 		defer r.sent()
 		r.send(ctx, w)
 		a := <-w.answer
-		return a.now, a.err
+		return a.renewed, a.err
 	}
 	r.waiting = append(r.waiting, w)
 	r.mu.Unlock()
 	select {
 	case a := <-w.answer:
-		return a.now, a.err
+		return a.renewed, a.err
 	case <-ctx.Done():
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if i := slices.Index(r.waiting, w); i >= 0 {
 		r.waiting = slices.Delete(r.waiting, i, i+1)
-		return time.Time{}, &busyError{size: r.size, renewals: r.most, err: ctx.Err()}
+		return renewed{}, &busyError{size: r.size, renewals: r.most, err: ctx.Err()}
 	}
-	return time.Time{}, ctx.Err()
+	return renewed{}, ctx.Err()
 }
 
 // sent must be called after a statement has ended. It starts the next one if renewals are waiting.
@@ -153,15 +168,15 @@ func (r *renewalSender) send(ctx context.Context, all ...*waitingRenewal) {
 	for i, w := range all {
 		batch[i] = w.renewal
 	}
-	times, err := r.many(ctx, batch)
+	results, err := r.many(ctx, batch)
 	for i, w := range all {
 		answer := renewalAnswer{err: err}
 		switch {
 		case err != nil:
-		case times[i].IsZero():
+		case results[i].at.IsZero():
 			answer.err = lease.ErrConflict
 		default:
-			answer.now = times[i]
+			answer.renewed = results[i]
 		}
 		w.answer <- answer
 	}
@@ -184,9 +199,9 @@ func lastDeadline(all []*waitingRenewal) time.Time {
 	return last
 }
 
-// renewMany sends renewals in one statement, and returns the time of each, or zero if the lease was not
-// renewed, because its row has changed or is locked, or because the lease has ended.
-func (s *rows) renewMany(ctx context.Context, all []renewal) ([]time.Time, error) {
+// renewMany sends renewals in one statement. A lease is not renewed if its row has changed or is locked, or if it
+// has ended.
+func (s *rows) renewMany(ctx context.Context, all []renewal) ([]renewed, error) {
 	type numbered struct {
 		I int `json:"i"`
 		renewal
@@ -199,17 +214,17 @@ func (s *rows) renewMany(ctx context.Context, all []renewal) ([]time.Time, error
 	if err != nil {
 		return nil, err
 	}
-	var renewed string
-	if err := s.write(urgently(ctx), s.sql.renewMany, []any{string(text)}, []any{&renewed}); err != nil {
+	var answer string
+	if err := s.write(urgently(ctx), s.sql.renewMany, []any{string(text)}, []any{&answer}); err != nil {
 		return nil, err
 	}
-	var pairs [][2]int64 // the index of a renewal, and its time in microseconds
-	if err := json.Unmarshal([]byte(renewed), &pairs); err != nil {
+	var triples [][3]int64 // the index of a renewal, the version, and the time in microseconds
+	if err := json.Unmarshal([]byte(answer), &triples); err != nil {
 		return nil, err
 	}
-	times := make([]time.Time, len(all))
-	for _, p := range pairs {
-		times[p[0]] = time.UnixMicro(p[1])
+	results := make([]renewed, len(all))
+	for _, t := range triples {
+		results[t[0]] = renewed{t[1], time.UnixMicro(t[2])}
 	}
-	return times, nil
+	return results, nil
 }

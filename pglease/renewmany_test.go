@@ -17,10 +17,10 @@ func TestRenewalsAreGathered(t *testing.T) {
 		going, together := make(chan struct{}), make(chan []string, 10)
 		at := time.Now()
 		r := &renewalSender{size: 4, most: 1, tasks: new(tasks.Group),
-			many: func(_ context.Context, all []renewal) (times []time.Time, err error) {
+			many: func(_ context.Context, all []renewal) (times []renewed, err error) {
 				var names []string
 				for _, one := range all {
-					names, times = append(names, one.Name), append(times, at)
+					names, times = append(names, one.Name), append(times, renewed{1, at})
 				}
 				together <- names
 				<-going

@@ -28,7 +28,7 @@ type Options struct {
 
 	// Names is the maximum number of names for which the store remembers the last committed record, which
 	// takes about 300 bytes. The first request for a forgotten name can take one more exchange with the
-	// server. Default: 65,536.
+	// server. Default: 1,048,576.
 	Names int
 
 	// Floor is older than every token that this Store grants from now on, even for a name that has a

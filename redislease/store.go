@@ -36,7 +36,7 @@ type Options struct {
 
 	// Names is the maximum number of names for which the store remembers the last committed record, which
 	// takes about 300 bytes. The first request for a forgotten name can take one more exchange with the
-	// server. Default: 65,536.
+	// server. Default: 1,048,576.
 	Names int
 
 	// Keep is how long the server keeps a record after the lease is no longer locked. While the record

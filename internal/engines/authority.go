@@ -70,7 +70,7 @@ func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Re
 		return a.store.Swap(ctx, name, old, next)
 	}
 	snap, err := a.renews(ctx, name, old, next)
-	a.store.memory.Note(name, snap, err)
+	a.store.memory.noteRenewal(name, snap, err)
 	return snap, err
 }
 

@@ -51,6 +51,34 @@ func (c *counted) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return c.Store.Swap(ctx, name, old, next)
 }
 
+// A renewal that has failed is repeated in one request. Otherwise a server that was slow for a moment, so that
+// renewals timed out, would get more requests than before.
+func TestFailedRenewalIsRepeatedInOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, sent, fail := &counted{Store: memory.New(nil)}, 0, true
+		inner := renewal(c.Store, &sent)
+		a := engines.NewAuthority(c, func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+			if fail {
+				return lease.Snapshot{}, context.DeadlineExceeded
+			}
+			return inner(ctx, name, old, next)
+		}, engines.NewMemory(2, nil))
+		do := func(req lease.Request, want error) {
+			t.Helper()
+			if _, err := a.Do(t.Context(), "x", req); !errors.Is(err, want) {
+				t.Errorf("%v: %v, want %v", req.Action, err, want)
+			}
+		}
+		do(lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{1}, Duration: time.Minute}, nil)
+		do(lease.Request{Action: lease.ActionRenew, ID: lease.ID{1}}, context.DeadlineExceeded)
+		c.loads, c.swaps, fail = 0, 0, false
+		do(lease.Request{Action: lease.ActionRenew, ID: lease.ID{1}}, nil)
+		if c.loads != 0 || c.swaps != 0 || sent != 1 {
+			t.Errorf("%d loads, %d swaps, %d renewals; want one renewal", c.loads, c.swaps, sent)
+		}
+	})
+}
+
 var errUnsent = errors.New("not sent")
 
 // A renewal, a change and a release of a lease whose record is remembered take one request. After an error

@@ -1,13 +1,15 @@
 package engines
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/fencedlease/lease"
 )
 
-// DefaultNames is the number of names for which a store remembers a record by default.
-const DefaultNames = 1 << 16
+// DefaultNames is the number of names for which a store remembers a record by default. It is above the number
+// of leases that a process is likely to hold, because the renewal of a forgotten name takes another request.
+const DefaultNames = 1 << 20
 
 // A Memory stores the last committed record of each lease name, if it is Leased, up to a maximum number of
 // names. The record may be out of date, so the server must check every write that was computed from it. A
@@ -56,6 +58,15 @@ func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
 		}
 	}
 	m.byName[name] = snap
+}
+
+// noteRenewal is like Note, but it keeps the record of a renewal that failed. A renewal changes only the end of
+// the lease, so the record still tells what the next renewal must write. Without it, each of the renewals that
+// time out while a server is slow would be followed by two requests, which would keep the server slow.
+func (m *Memory) noteRenewal(name string, snap lease.Snapshot, err error) {
+	if err == nil || errors.Is(err, lease.ErrConflict) {
+		m.Note(name, snap, err)
+	}
 }
 
 func (m *Memory) recall(name string) (snap lease.Snapshot, known bool) {
