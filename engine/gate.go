@@ -1,0 +1,163 @@
+// Package engine has what the author of a store needs besides the queries to the server.
+//
+// A [Gate] decides which request of a store is sent next, so that a server that cannot do all that a process
+// asks for still renews the leases that the process holds.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// ErrTooLate is the error of a request that has waited so long that the server could not have answered it
+// before the deadline of its context. The request was not sent.
+var ErrTooLate = errors.New("too late to be answered in time")
+
+// A Gate stands between a store and its server. All requests of the store pass through it:
+//
+//   - It limits how many requests are under way, and sends fewer of them to a server that is silent.
+//   - Requests that are urgent overtake all others. A part of the limit is reserved for them.
+//   - It does not send a request that could not be answered before its deadline.
+//   - It refuses another lease while the server cannot renew more than those that the store holds.
+//
+// A Gate is safe for use by several goroutines at once.
+type Gate struct {
+	mu   sync.Mutex
+	flow flow
+	room room
+}
+
+// NewGate returns a Gate that lets at most the given number of requests be under way at a time. It panics if
+// that number is not positive.
+func NewGate(most int) *Gate {
+	if most <= 0 {
+		panic("engine: NewGate: the number of requests must be positive")
+	}
+	return &Gate{flow: newFlow(most)}
+}
+
+// Spare returns how many of the requests under way can only be urgent ones while the server answers.
+func (g *Gate) Spare() int { return spare(g.flow.most) }
+
+// A Request says how a Gate treats a request.
+type Request struct {
+	// Urgent lets the request overtake all that are not urgent. Renewals are urgent because a lease is lost if
+	// they are late, and so are releases, after which there is less to renew.
+	Urgent bool
+
+	// Name is that of the lease to renew. Of the renewals that wait, the one whose lease ends first, as far as
+	// Note knows, goes first. Requests without a name go in the order of their deadlines.
+	Name string
+
+	// Renewals is the number of leases that the request renews. The Gate counts how many the server renews
+	// a second.
+	Renewals int
+}
+
+// Enter blocks until the request may be sent. The caller must then send it, and call [Pass.Leave] at its end.
+// If ctx ends before the request may be sent, or if it is too late for it, Enter returns an error, and the
+// request must not be sent. The error wraps ctx.Err() or [ErrTooLate]. It is a [*FullError] if the request is not
+// urgent, and renewals are at least half of what the server does.
+func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
+	if err := ctx.Err(); err != nil {
+		return Pass{}, err
+	}
+	now := time.Now()
+	w := &waiter{urgent: r.Urgent, needed: now}
+	if deadline, ok := ctx.Deadline(); ok {
+		w.deadline, w.needed = deadline, deadline
+	}
+	g.mu.Lock()
+	if h, ok := g.room.held[r.Name]; ok {
+		w.needed = h.until
+	}
+	if g.flow.arrive(now, w) {
+		g.mu.Unlock()
+		return Pass{g, r, now}, nil
+	}
+	w.turn = make(chan bool, 1)
+	g.mu.Unlock()
+	var err error
+	select {
+	case sent := <-w.turn:
+		if now = time.Now(); sent {
+			return Pass{g, r, now}, nil
+		}
+		err = ErrTooLate
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err != ErrTooLate && !g.flow.giveUp(w) && <-w.turn { // its turn came at the same moment
+		g.flow.underWay--
+		g.flow.pass(time.Now())
+	}
+	if r.Urgent || g.room.load < g.room.does/2 || g.room.load == 0 {
+		return Pass{}, err
+	}
+	return Pass{}, g.room.full(0, err)
+}
+
+// A Pass is a request that a Gate has let through.
+type Pass struct {
+	gate    *Gate
+	request Request
+	sent    time.Time
+}
+
+// Leave says that the request is no longer under way. The parameter answered says whether the server has
+// answered it, with a result or with an error. The zero Pass may leave, too.
+func (p Pass) Leave(answered bool) {
+	if p.gate == nil {
+		return
+	}
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	now := time.Now()
+	if answered {
+		p.gate.room.answered(now, p.request.Renewals, p.gate.flow.waiting())
+	}
+	p.gate.flow.leave(now, p.sent, answered)
+}
+
+// Admit returns a [*FullError] if the server cannot be expected to renew one more lease, of the given duration,
+// beside those that the store holds. It must be called before a lease is granted, and not for a renewal.
+func (g *Gate) Admit(name string, d time.Duration) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.room.admit(time.Now(), name, d)
+}
+
+// Note records what the store has written under a name: a lease that it holds, or the end of one. A record
+// that another client has written is the zero Record.
+func (g *Gate) Note(name string, r lease.Record) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.room.note(time.Now(), name, r)
+}
+
+// A FullError reports that a lease was not acquired, or a record not read, because the renewals of the leases that
+// the store holds go first. It wraps ErrTooLate or the error of the context if the request has waited in vain.
+type FullError struct {
+	Asked  float64 // renewals a second of the leases that are held, and of the one that is refused
+	Does   float64 // requests a second that the server did lately, where each renewal counts as one
+	Leases int     // held
+	err    error
+}
+
+func (e *FullError) Error() string {
+	text := fmt.Sprintf("%d leases are held, and the store is asked for %.0f renewals a second and does %.0f: use longer Durations, or another server", e.Leases, e.Asked, e.Does)
+	if e.err != nil {
+		return e.err.Error() + "; not sent, because renewals go first: " + text
+	}
+	return "no room for another lease: " + text
+}
+
+// Unwrap returns why the request was not sent, or nil if it was refused before that.
+func (e *FullError) Unwrap() error { return e.err }

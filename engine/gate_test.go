@@ -1,0 +1,344 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// Renewals overtake all other requests, each kind keeps its order, and a request whose context ends while it
+// waits keeps no place.
+func TestGateSendsUrgentRequestsFirst(t *testing.T) {
+	for _, most := range []int{1, 2, 4, 7, 16} {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewGate(most)
+			var mu sync.Mutex
+			var order []string
+			var passes []Pass
+			enter := func(ctx context.Context, what string, urgent bool) {
+				go func() {
+					p, err := g.Enter(ctx, Request{Urgent: urgent})
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						what += ": canceled"
+						if err != context.Canceled {
+							t.Errorf("%s: %v", what, err)
+						}
+					} else {
+						passes = append(passes, p)
+					}
+					order = append(order, what)
+				}()
+				synctest.Wait()
+			}
+			for range most - g.Spare() {
+				enter(t.Context(), "first", false)
+			}
+			enter(t.Context(), "other 1", false)
+			short, cancel := context.WithCancel(t.Context())
+			enter(short, "other 2", false)
+			enter(t.Context(), "other 3", false)
+			for range g.Spare() {
+				enter(t.Context(), "spare", true)
+			}
+			if len(order) != most || order[most-1] == "other 1" {
+				t.Fatalf("at most %d: %q", most, order)
+			}
+			enter(t.Context(), "urgent 1", true)
+			enter(t.Context(), "urgent 2", true)
+			order = nil
+			cancel()
+			synctest.Wait()
+			for len(passes) > 0 {
+				p := passes[0]
+				passes = passes[1:]
+				p.Leave(true)
+				synctest.Wait()
+			}
+			if want := []string{"other 2: canceled", "urgent 1", "urgent 2", "other 1", "other 3"}; !slices.Equal(order, want) {
+				t.Errorf("at most %d: %q, want %q", most, order, want)
+			}
+			if g.flow.underWay != 0 {
+				t.Errorf("%d are under way at the end", g.flow.underWay)
+			}
+			if _, err := g.Enter(short, Request{}); !errors.Is(err, context.Canceled) {
+				t.Errorf("entered after the end of its context: %v", err)
+			}
+		})
+	}
+}
+
+// A request that would be answered too late is not sent, and its caller learns this before its deadline.
+func TestGateDropsWhatIsTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(2)
+		first, _ := g.Enter(t.Context(), Request{Urgent: true})
+		second, _ := g.Enter(t.Context(), Request{Urgent: true})
+		ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
+		defer cancel()
+		refused := make(chan error)
+		go func() {
+			_, err := g.Enter(ctx, Request{Urgent: true})
+			refused <- err
+		}()
+		time.Sleep(time.Second)
+		first.Leave(true) // the usual time is a second now, and 200 ms are left
+		if err := <-refused; err != ErrTooLate {
+			t.Errorf("%v, want %v", err, ErrTooLate)
+		}
+		second.Leave(true)
+		if p, err := g.Enter(ctx, Request{Urgent: true}); err != nil {
+			t.Errorf("nothing is under way, so that a request must be sent: %v", err)
+		} else {
+			p.Leave(true)
+		}
+	})
+}
+
+// A model of a server carries out one request after the other, also those that nobody waits for any more.
+type model struct {
+	mu    sync.Mutex
+	each  time.Duration // for one request
+	free  time.Time     // when it has done all that it has got
+	count int
+}
+
+// do reports whether the server answers before ctx ends.
+func (m *model) do(ctx context.Context) error {
+	m.mu.Lock()
+	now := time.Now()
+	if m.free.Before(now) {
+		m.free = now
+	}
+	m.free = m.free.Add(m.each)
+	m.count++
+	answer := time.NewTimer(m.free.Sub(now))
+	m.mu.Unlock()
+	defer answer.Stop()
+	select {
+	case <-answer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *model) set(each, pause time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.each = each
+	if now := time.Now(); m.free.Before(now) {
+		m.free = now
+	}
+	m.free = m.free.Add(pause)
+}
+
+// sent returns how many requests were sent since the last call.
+func (m *model) sent() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.count
+	m.count = 0
+	return n
+}
+
+// A crowd asks for leases through a Gate, and renews what it gets as a session.Session with default options
+// does.
+type crowd struct {
+	t        *testing.T
+	g        *Gate
+	server   *model
+	duration time.Duration
+
+	mu      sync.Mutex
+	held    map[string]bool
+	lost    int
+	refused *FullError // the last
+}
+
+// request sends one request, with the time limit of a Session.
+func (c *crowd) request(ctx context.Context, r Request) error {
+	ctx, cancel := context.WithTimeout(ctx, c.duration/6)
+	defer cancel()
+	p, err := c.g.Enter(ctx, r)
+	if err != nil {
+		c.note(err)
+		return err
+	}
+	err = c.server.do(ctx)
+	p.Leave(err == nil)
+	return err
+}
+
+// note keeps the last error that says both figures, but none of the end of the test.
+func (c *crowd) note(err error) {
+	if full := (*FullError)(nil); errors.As(err, &full) && !errors.Is(err, context.Canceled) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.refused = full
+	}
+}
+
+// ask tries to acquire the named leases, with the given number of tries at a time, until ctx ends.
+func (c *crowd) ask(ctx context.Context, all *sync.WaitGroup, names, workers int) {
+	queue := make(chan string, names)
+	for i := range names {
+		queue <- fmt.Sprint(i)
+	}
+	for range workers {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				select {
+				case name := <-queue:
+					if c.acquire(ctx, name) {
+						all.Go(func() { c.hold(ctx, name) })
+					} else {
+						queue <- name
+						time.Sleep(c.duration / 12)
+					}
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+}
+
+// acquire reads the record, and then writes it.
+func (c *crowd) acquire(ctx context.Context, name string) bool {
+	if c.request(ctx, Request{}) != nil {
+		return false
+	}
+	if err := c.g.Admit(name, c.duration); err != nil {
+		c.note(err)
+		return false
+	}
+	if c.request(ctx, Request{}) != nil {
+		return false
+	}
+	c.g.Note(name, lease.Record{State: lease.Leased, Duration: c.duration})
+	c.mu.Lock()
+	c.held[name] = true
+	c.mu.Unlock()
+	return true
+}
+
+func (c *crowd) hold(ctx context.Context, name string) {
+	until := time.Now().Add(c.duration)
+	wait := time.Duration((0.1 + 0.9*rand.Float64()) * float64(c.duration/3))
+	for {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+		sent := time.Now()
+		switch err := c.request(ctx, Request{Urgent: true, Name: name, Renewals: 1}); {
+		case err == nil && time.Now().Before(until):
+			c.g.Note(name, lease.Record{State: lease.Leased, Duration: c.duration})
+			until = sent.Add(c.duration)
+			wait = time.Until(sent.Add(time.Duration((0.9 + 0.1*rand.Float64()) * float64(c.duration/3))))
+		case ctx.Err() != nil:
+			return
+		case time.Now().After(until):
+			c.mu.Lock()
+			c.lost++
+			c.mu.Unlock()
+			return
+		default:
+			wait = time.Duration((0.5 + 0.5*rand.Float64()) * float64(c.duration/12))
+		}
+	}
+}
+
+func (c *crowd) state() (held, lost int, refused *FullError) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.held), c.lost, c.refused
+}
+
+// crowded calls f while a crowd asks for the given number of leases of 15 s, at a server that carries 300
+// renewals a second, which is enough for 1,500 leases.
+func crowded(t *testing.T, names int, f func(c *crowd)) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &crowd{t: t, g: NewGate(32), server: &model{each: time.Second / 300}, duration: 15 * time.Second, held: map[string]bool{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		c.ask(ctx, &all, names, 64)
+		defer all.Wait()
+		defer cancel()
+		f(c)
+	})
+}
+
+const fits = 1500
+
+// Asked for three times what a server can carry, a store holds at least four fifths of that, loses none, and
+// says both figures when it refuses one.
+func TestGateUnderThreeTimesTheLoad(t *testing.T) {
+	crowded(t, 3*fits, func(c *crowd) {
+		time.Sleep(2 * time.Minute)
+		held, lost, refused := c.state()
+		t.Logf("%d of %d that fit are held, %d are lost", held, fits, lost)
+		if held < fits*8/10 || held > fits*9/10 || lost > 0 {
+			t.Errorf("%d of %d that fit are held, and %d are lost", held, fits, lost)
+		}
+		if refused == nil {
+			t.Fatal("none was refused")
+		}
+		if refused.Does < 270 || refused.Does > 320 || refused.Asked < 0.7*300 || refused.Asked > 320 {
+			t.Errorf("refused with %+v", refused)
+		}
+		if text := refused.Error(); !strings.Contains(text, fmt.Sprintf("%.0f", refused.Asked)) || !strings.Contains(text, fmt.Sprintf("%.0f", refused.Does)) {
+			t.Errorf("%q does not say both figures", text)
+		}
+	})
+}
+
+// A pause of the server costs no lease whose duration is longer than three times the pause, and after it the
+// server does not get more requests a second than it can do. A server that is slower for a while keeps its
+// leases, too, if it still carries them, and later holds as many as before.
+func TestGateWhenTheServerSlowsDown(t *testing.T) {
+	crowded(t, 3*fits, func(c *crowd) {
+		time.Sleep(time.Minute)
+		for _, pause := range []time.Duration{2 * time.Second, 4 * time.Second} {
+			c.server.set(time.Second/300, pause)
+			time.Sleep(pause)
+			c.server.sent()
+			for range 10 {
+				time.Sleep(time.Second)
+				if n := c.server.sent(); n > 300+32 {
+					t.Errorf("%d requests in a second after a pause of %v", n, pause)
+				}
+			}
+			time.Sleep(30 * time.Second)
+			if held, lost, _ := c.state(); lost > 0 {
+				t.Errorf("%d of %d are lost after a pause of %v", lost, held, pause)
+			}
+		}
+	})
+	crowded(t, 3*fits, func(c *crowd) { // half as fast at the beginning
+		c.server.set(time.Second/150, 0)
+		time.Sleep(time.Minute)
+		before, lost, _ := c.state()
+		if before > fits*6/10 || lost > 0 {
+			t.Errorf("%d are held and %d lost at a server for %d", before, lost, fits/2)
+		}
+		c.server.set(time.Second/300, 0)
+		time.Sleep(3 * time.Minute)
+		held, lost, _ := c.state()
+		t.Logf("%d are held while the server is slow, and %d after that", before, held)
+		if held < fits*8/10 || lost > 0 {
+			t.Errorf("%d are held and %d lost at a server for %d that was slow once", held, lost, fits)
+		}
+	})
+}

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+const (
+	window = 500 * time.Millisecond // how long one measurement takes
+	given  = 0.8                    // the part of what a server does that is given to renewals
+	growth = 1.2                    // of the bound, each RenewInterval in which no renewal waits
+
+	renewalsPerDuration = 3                // of a session.Session with the default RenewInterval
+	infiniteCounts      = 30 * time.Second // an infinite lease is renewed as one of this duration
+)
+
+// A room knows how many renewals a second the leases that are held need, and how many the server does. The latter
+// is known only while requests queue up, and only if most of them are renewals, because a server may do many more
+// renewals than other requests. After that, the server may be able to do more: it may have been busy with something
+// else. The bound therefore grows, until the server shows again what it does. It grows no faster than the renewals
+// of the leases that were let in begin. The caller holds a lock.
+type room struct {
+	held  map[string]holding // by name
+	load  float64            // renewals a second of all held
+	swept time.Time
+
+	bound float64   // renewals a second that may be asked for; 0: unknown
+	grown time.Time // when the bound was set or grew
+	does  float64   // requests a second in the last measurement
+
+	began    time.Time // of the measurement under way
+	requests int       // in it; a renewal counts as one
+	renewals int       // among them
+	idle     bool      // at some time, no request has waited
+}
+
+// A holding is a lease that was granted or renewed through the Gate.
+type holding struct {
+	load  float64   // its renewals a second
+	until time.Time // without a renewal it is lost by then
+}
+
+// answered counts a request that the server has carried out. It renewed the given number of leases. The parameter
+// waiting says whether other requests wait.
+func (r *room) answered(now time.Time, renewals int, waiting bool) {
+	r.requests += max(1, renewals)
+	r.renewals += renewals
+	r.idle = r.idle || !waiting
+	took := now.Sub(r.began)
+	if took < window {
+		return
+	}
+	if took < 2*window { // otherwise it is the first request, or the server or this process was paused
+		r.does = float64(r.requests) / took.Seconds()
+		if !r.idle && float64(r.renewals) >= given*float64(r.requests) {
+			r.bound, r.grown = given*r.does, now
+		}
+	}
+	r.began, r.requests, r.renewals, r.idle = now, 0, 0, false
+}
+
+// grow raises the bound if nothing has queued up for a while.
+func (r *room) grow(now time.Time) {
+	if r.bound == 0 || len(r.held) == 0 {
+		r.bound = 0
+		return
+	}
+	interval := time.Duration(float64(len(r.held)) / r.load * float64(time.Second)) // the mean of all held
+	for now.Sub(r.grown) >= interval && r.bound < 2*r.load {
+		r.bound, r.grown = r.bound*growth, r.grown.Add(interval)
+	}
+}
+
+// admit returns a [*FullError] if the renewals of one more lease do not fit.
+func (r *room) admit(now time.Time, name string, d time.Duration) error {
+	if _, ok := r.held[name]; ok || r.bound == 0 {
+		return nil
+	}
+	r.sweep(now)
+	r.grow(now)
+	if r.bound > 0 && r.load+loadOf(d) > r.bound {
+		return r.full(loadOf(d), nil)
+	}
+	return nil
+}
+
+// full returns the error of a request for which there is no room, with the load of the lease that it asks for.
+func (r *room) full(more float64, err error) error {
+	return &FullError{r.load + more, r.does, len(r.held), err}
+}
+
+// sweep forgets the leases that were not renewed, at most once a second.
+func (r *room) sweep(now time.Time) {
+	if now.Sub(r.swept) < time.Second {
+		return
+	}
+	r.swept = now
+	for name, h := range r.held {
+		if now.After(h.until) {
+			r.forget(name)
+		}
+	}
+}
+
+// note records what was written under a name.
+func (r *room) note(now time.Time, name string, rec lease.Record) {
+	r.forget(name)
+	if rec.State != lease.Leased {
+		return
+	}
+	if r.held == nil {
+		r.held = map[string]holding{}
+	}
+	r.held[name] = holding{loadOf(rec.Duration), now.Add(counted(rec.Duration))}
+	r.load += loadOf(rec.Duration)
+}
+
+func (r *room) forget(name string) {
+	if h, ok := r.held[name]; ok {
+		delete(r.held, name)
+		if r.load -= h.load; len(r.held) == 0 {
+			r.load = 0 // without what rounding has left
+		}
+	}
+}
+
+func counted(d time.Duration) time.Duration {
+	if d == lease.Infinite {
+		return infiniteCounts
+	}
+	return d
+}
+
+func loadOf(d time.Duration) float64 { return renewalsPerDuration / counted(d).Seconds() }
