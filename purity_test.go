@@ -111,15 +111,16 @@ func impure(t *testing.T, name, source string) (found []string) {
 	return found
 }
 
-// TestDependencies checks what a package imports. The root package, fencing and observe import only the
-// standard library and packages of this module: the root package none, and fencing only the root package
-// and the package with ErrStale. The packages that generate lease IDs also import uuid.
+// TestDependencies checks what a package imports. The root package, fencing, observe and engine import only
+// the standard library and packages of this module: the root package none, engine only the root package, and
+// fencing also the package with ErrStale. The packages that generate lease IDs also import uuid.
 func TestDependencies(t *testing.T) {
 	const module, own, uuid = "github.com/fencedlease/lease", "github.com/fencedlease/lease/", "github.com/google/uuid"
 	allowed := map[string][]string{
 		module:           nil,
 		own + "fencing":  {module, own + "internal/stale"},
 		own + "observe":  {module, own},
+		own + "engine":   {module},
 		own + "session":  {module, own, uuid},
 		own + "memory":   {module, own, uuid},
 		own + "provider": {module, own, uuid},

@@ -57,12 +57,16 @@ type Request struct {
 	// Renewals is the number of leases that the request renews. The Gate counts how many the server renews
 	// a second.
 	Renewals int
+
+	// Partial says that the request could have renewed more leases, if more had waited. While there are such
+	// requests, what the server does is not the most that it can do.
+	Partial bool
 }
 
 // Enter blocks until the request may be sent. The caller must then send it, and call [Pass.Leave] at its end.
 // If ctx ends before the request may be sent, or if it is too late for it, Enter returns an error, and the
 // request must not be sent. The error wraps ctx.Err() or [ErrTooLate]. It is a [*FullError] if the request is not
-// urgent, and renewals are at least half of what the server does.
+// urgent, and the renewals of the leases that are held are at least half of what fits, as far as that is known.
 func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	if err := ctx.Err(); err != nil {
 		return Pass{}, err
@@ -98,7 +102,7 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 		g.flow.underWay--
 		g.flow.pass(time.Now())
 	}
-	if r.Urgent || g.room.load < g.room.does/2 || g.room.load == 0 {
+	if r.Urgent || !g.room.nearlyFull() {
 		return Pass{}, err
 	}
 	return Pass{}, g.room.full(0, err)
@@ -121,7 +125,7 @@ func (p Pass) Leave(answered bool) {
 	defer p.gate.mu.Unlock()
 	now := time.Now()
 	if answered {
-		p.gate.room.answered(now, p.request.Renewals, p.gate.flow.waiting())
+		p.gate.room.answered(now, p.request.Renewals, p.gate.flow.waiting() && !p.request.Partial)
 	}
 	p.gate.flow.leave(now, p.sent, answered)
 }
@@ -151,6 +155,7 @@ type FullError struct {
 	err    error
 }
 
+// Error says both figures.
 func (e *FullError) Error() string {
 	text := fmt.Sprintf("%d leases are held, and the store is asked for %.0f renewals a second and does %.0f: use longer Durations, or another server", e.Leases, e.Asked, e.Does)
 	if e.err != nil {

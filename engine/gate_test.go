@@ -105,6 +105,78 @@ func TestGateDropsWhatIsTooLate(t *testing.T) {
 	})
 }
 
+// What a server does says how much it can do only while requests wait, most of them are renewals, and none could
+// have renewed more leases. What it did around a pause says nothing. The bound counts for one store: leases that are
+// held, released or not renewed any more make room.
+func TestGateMeasuresAtTheWall(t *testing.T) {
+	for _, c := range []struct {
+		what            string
+		renewals, reads int // answered in each tenth of a second
+		partial, idle   bool
+		each            time.Duration
+		full            bool
+	}{
+		{what: "renewals at the wall", renewals: 10, reads: 1, each: 100 * time.Millisecond, full: true},
+		{what: "nothing waits", renewals: 10, reads: 1, idle: true, each: 100 * time.Millisecond},
+		{what: "many reads", renewals: 10, reads: 5, each: 100 * time.Millisecond},
+		{what: "larger batches are possible", renewals: 10, reads: 1, partial: true, each: 100 * time.Millisecond},
+		{what: "pauses", renewals: 10, reads: 1, each: 1500 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewGate(8)
+			record := lease.Record{State: lease.Leased, Duration: 30 * time.Second}
+			for i := range 900 { // 90 renewals a second
+				g.Note(fmt.Sprint(i), record)
+			}
+			var waits sync.WaitGroup
+			ctx, cancel := context.WithCancel(t.Context())
+			if !c.idle {
+				for range 8 {
+					waits.Go(func() { _, _ = g.Enter(ctx, Request{}) })
+				}
+				synctest.Wait()
+			}
+			for range 12 {
+				time.Sleep(c.each)
+				for range c.renewals {
+					Pass{g, Request{Urgent: true, Renewals: 1, Partial: c.partial}, time.Now()}.answer()
+				}
+				for range c.reads {
+					Pass{g, Request{}, time.Now()}.answer()
+				}
+			}
+			if err := g.Admit("another", 30*time.Second); (err != nil) != c.full {
+				t.Errorf("%s: %v", c.what, err)
+			}
+			if c.full {
+				if err := g.Admit("7", 30*time.Second); err != nil {
+					t.Errorf("a lease that is held is refused: %v", err)
+				}
+				for i := range 100 {
+					g.Note(fmt.Sprint(i), lease.Record{})
+				}
+				if err := g.Admit("another", 30*time.Second); err != nil {
+					t.Errorf("refused after leases were released: %v", err)
+				}
+				time.Sleep(31 * time.Second)
+				if err := g.Admit("another", time.Second/25); err != nil {
+					t.Errorf("refused after no lease was renewed: %v", err)
+				}
+			}
+			cancel()
+			waits.Wait()
+		})
+	}
+}
+
+// answer is Leave for a request that did not enter.
+func (p Pass) answer() {
+	p.gate.mu.Lock()
+	p.gate.flow.underWay++
+	p.gate.mu.Unlock()
+	p.Leave(true)
+}
+
 // A model of a server carries out one request after the other, also those that nobody waits for any more.
 type model struct {
 	mu    sync.Mutex

@@ -32,7 +32,7 @@ type room struct {
 	began    time.Time // of the measurement under way
 	requests int       // in it; a renewal counts as one
 	renewals int       // among them
-	idle     bool      // at some time, no request has waited
+	idle     bool      // the server could have done more at some time
 }
 
 // A holding is a lease that was granted or renewed through the Gate.
@@ -42,11 +42,11 @@ type holding struct {
 }
 
 // answered counts a request that the server has carried out. It renewed the given number of leases. The parameter
-// waiting says whether other requests wait.
-func (r *room) answered(now time.Time, renewals int, waiting bool) {
+// most says whether the server seems to do all that it can: other requests wait.
+func (r *room) answered(now time.Time, renewals int, most bool) {
 	r.requests += max(1, renewals)
 	r.renewals += renewals
-	r.idle = r.idle || !waiting
+	r.idle = r.idle || !most
 	took := now.Sub(r.began)
 	if took < window {
 		return
@@ -84,6 +84,9 @@ func (r *room) admit(now time.Time, name string, d time.Duration) error {
 	}
 	return nil
 }
+
+// nearlyFull reports whether at least half of what fits is held.
+func (r *room) nearlyFull() bool { return r.bound > 0 && r.load >= r.bound/2 }
 
 // full returns the error of a request for which there is no room, with the load of the lease that it asks for.
 func (r *room) full(more float64, err error) error {

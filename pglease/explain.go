@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // The package handles the following SQLSTATEs.
@@ -116,7 +117,7 @@ func adviseSilence(err error) (advice string, permanent bool) {
 		return poolerAdvice, false
 	case errors.Is(err, sql.ErrNoRows):
 		return "lease_floor has no row: call pglease.Migrate, or run tables.sql", true
-	case errors.Is(err, lease.ErrClosed), errors.Is(err, context.Canceled):
+	case errors.Is(err, lease.ErrClosed), errors.Is(err, context.Canceled), errors.As(err, new(*engine.FullError)):
 		return "", false
 	case errors.As(err, &busy):
 		return "give leases a pool of their own, or a larger one", false

@@ -1,96 +1,53 @@
 package pglease
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
-// A gate decides which request gets the next connection of a pool. Urgent requests go first, and some
-// connections are reserved for them: renewals, because a lease is lost if they are late, and requests
-// that send notifications. A nil gate lets every request through at once.
-type gate struct {
-	size, spare int // all connections, and those that are reserved for urgent requests
-
-	mu            sync.Mutex
-	free          int
-	urgent, other list.List // waiting requests, each a chan struct{}, in order of arrival
-}
-
-// newGate returns a gate for a pool of size connections, or nil if size is not positive, which means no
-// limit.
-func newGate(size int) *gate {
+// newGate returns a gate for a pool of size connections, or nil if size is not positive, which means no limit.
+func newGate(size int) *engine.Gate {
 	if size <= 0 {
 		return nil
 	}
-	spare := max(1, size/4)
-	if size == 1 {
-		spare = 0
-	}
-	return &gate{size: size, spare: spare, free: size}
+	return engine.NewGate(size)
 }
 
-// enter blocks until the request may use a connection. If ctx is done first, it returns a [*busyError].
-func (g *gate) enter(ctx context.Context, urgent bool) error {
-	if g == nil {
+// enter blocks until a statement may use a connection. The caller must call done when the statement no longer uses
+// it. A statement whose context has ended by then counts as not answered.
+func (s *rows) enter(ctx context.Context) (done func(), err error) {
+	if s.gate == nil {
+		return func() {}, nil
+	}
+	renewals, urgent := ctx.Value(urgentKey{}).(int)
+	pass, err := s.gate.Enter(ctx, engine.Request{Urgent: urgent, Renewals: renewals, Partial: renewals < mostRenewals && renewals > 0})
+	if err != nil {
+		return nil, &busyError{size: s.size, err: err}
+	}
+	return func() { pass.Leave(ctx.Err() == nil) }, nil
+}
+
+// admit returns an error if next is a grant for which the gate has no room.
+func (s *rows) admit(name string, old, next lease.Record) error {
+	if s.gate == nil || next.State != lease.Leased || next.Epoch == old.Epoch {
 		return nil
 	}
-	g.mu.Lock()
-	queue, spare := &g.other, g.spare
-	if urgent {
-		queue, spare = &g.urgent, 0
-	}
-	if g.free > spare && queue.Len() == 0 {
-		g.free--
-		g.mu.Unlock()
-		return nil
-	}
-	turn := make(chan struct{})
-	place := queue.PushBack(turn)
-	g.mu.Unlock()
-	select {
-	case <-turn:
-		return nil
-	case <-ctx.Done():
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	select {
-	case <-turn: // ctx ended just as the request got a connection: return the connection
-		g.free++
-		g.next()
-	default:
-		queue.Remove(place)
-	}
-	return &busyError{size: g.size, err: ctx.Err()}
+	return s.gate.Admit(name, next.Duration)
 }
 
-// leave returns a connection to the gate.
-func (g *gate) leave() {
-	if g == nil {
-		return
+// note tells the gate what a write of a record has returned.
+func (s *rows) note(name string, next lease.Record, err error) {
+	switch {
+	case s.gate == nil:
+	case err == nil:
+		s.gate.Note(name, next)
+	case errors.Is(err, lease.ErrConflict):
+		s.gate.Note(name, lease.Record{})
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.free++
-	g.next()
-}
-
-// next gives the free connections to waiting requests. The caller holds g.mu.
-func (g *gate) next() {
-	for g.free > 0 && g.urgent.Len() > 0 {
-		g.pass(&g.urgent)
-	}
-	for g.free > g.spare && g.other.Len() > 0 {
-		g.pass(&g.other)
-	}
-}
-
-func (g *gate) pass(queue *list.List) {
-	g.free--
-	close(queue.Remove(queue.Front()).(chan struct{}))
 }
 
 // A busyError reports that a request got no connection in time.
@@ -119,11 +76,9 @@ func wasNotSent(err error) bool {
 	return errors.As(err, &busy) && !busy.sent
 }
 
-// urgentKey is the context key that marks a request as urgent.
+// urgentKey is the context key that marks a request as urgent. The value is the number of leases that it renews.
 type urgentKey struct{}
 
-func urgently(ctx context.Context) context.Context {
-	return context.WithValue(ctx, urgentKey{}, true)
+func urgently(ctx context.Context, renewals int) context.Context {
+	return context.WithValue(ctx, urgentKey{}, renewals)
 }
-
-func isUrgent(ctx context.Context) bool { return ctx.Value(urgentKey{}) != nil }

@@ -4,83 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease/internal/tasks"
 )
-
-func TestGate(t *testing.T) {
-	for _, s := range []struct{ size, spare int }{{1, 0}, {2, 1}, {4, 1}, {7, 1}, {16, 4}} {
-		synctest.Test(t, func(t *testing.T) {
-			g, ctx := newGate(s.size), t.Context()
-			for range s.size - s.spare {
-				if err := g.enter(ctx, false); err != nil {
-					t.Fatal(err)
-				}
-			}
-			var mu sync.Mutex
-			var order []string
-			enter := func(what string, urgent bool) {
-				go func() {
-					if err := g.enter(ctx, urgent); err != nil {
-						t.Error(err)
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					order = append(order, what)
-				}()
-				synctest.Wait()
-			}
-			enter("other 1", false)
-			enter("other 2", false)
-			for range s.spare {
-				enter("spare", true)
-			}
-			if want := slices.Repeat([]string{"spare"}, s.spare); !slices.Equal(order, want) {
-				t.Fatalf("size %d: %v got in, want %v", s.size, order, want)
-			}
-			enter("urgent 1", true)
-			enter("urgent 2", true)
-			order = nil
-			for range s.size + 3 { // every request that has entered the gate leaves it again
-				g.leave()
-				synctest.Wait()
-			}
-			if want := []string{"urgent 1", "urgent 2", "other 1", "other 2"}; !slices.Equal(order, want) {
-				t.Errorf("size %d: %v got in, want %v", s.size, order, want)
-			}
-		})
-	}
-}
-
-// If a request gives up, its place goes to the next one, and its error says what it waited for.
-func TestGateIsLeftByContexts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGate(1)
-		if err := g.enter(t.Context(), false); err != nil {
-			t.Fatal(err)
-		}
-		for _, urgent := range []bool{false, true} {
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- g.enter(ctx, urgent) }()
-			synctest.Wait()
-			cancel()
-			if err := <-ended; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "all 1 connections of the pool") {
-				t.Errorf("urgent %v: %v", urgent, err)
-			}
-		}
-		g.leave()
-		if err := g.enter(t.Context(), false); err != nil {
-			t.Error(err)
-		}
-	})
-}
 
 // While a notifier sends a batch, it collects new names. It then sends them together, each once.
 func TestNotificationsShareOne(t *testing.T) {

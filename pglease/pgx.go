@@ -38,7 +38,7 @@ func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	s := &Store{turn: make(chan struct{}, 1)}
 	config := pool.Config()
 	s.outside = newOutside(config)
-	s.db, s.gate = pgxDatabase{pool, s.outside}, newGate(int(config.MaxConns))
+	s.db, s.size = pgxDatabase{pool, s.outside}, int(config.MaxConns)
 	if err := s.init(o); err != nil {
 		return nil, err
 	}
@@ -69,13 +69,13 @@ func newAuthority(s lease.Store, r *rows) lease.Authority {
 	return passon.Authority(urgentAuthority{inner}, inner)
 }
 
-// An urgentAuthority marks the requests of a renewal as urgent: see [gate].
+// An urgentAuthority marks the requests of renewals and releases as urgent: see [engine.Gate].
 type urgentAuthority struct{ lease.Authority }
 
 // Do carries out one request.
 func (a urgentAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.ActionRenew {
-		ctx = urgently(ctx)
+	if req.Action == lease.ActionRenew || req.Action == lease.ActionRelease {
+		ctx = urgently(ctx, 0)
 	}
 	return a.Authority.Do(ctx, name, req)
 }

@@ -27,5 +27,6 @@ func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next 
 	}
 	now := r.at.UTC()
 	next.Until = now.Add(next.Duration)
+	s.note(name, next, nil)
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(r.version, 10), Now: now}, nil
 }

@@ -215,7 +215,7 @@ func (s *rows) renewMany(ctx context.Context, all []renewal) ([]renewed, error) 
 		return nil, err
 	}
 	var answer string
-	if err := s.write(urgently(ctx), s.sql.renewMany, []any{string(text)}, []any{&answer}); err != nil {
+	if err := s.write(urgently(ctx, len(all)), s.sql.renewMany, []any{string(text)}, []any{&answer}); err != nil {
 		return nil, err
 	}
 	var triples [][3]int64 // the index of a renewal, the version, and the time in microseconds

@@ -31,7 +31,7 @@ func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 		return nil, lease.Missing("NewSQL.db")
 	}
 	s := new(SQLStore)
-	s.db, s.gate = sqlDatabase{db}, newGate(db.Stats().MaxOpenConnections)
+	s.db, s.size = sqlDatabase{db}, db.Stats().MaxOpenConnections
 	if err := s.init(o); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/internal/tasks"
 )
@@ -68,8 +69,9 @@ type database interface {
 // rows implements [lease.Store] over a database.
 type rows struct {
 	db        database
-	connected atomic.Bool // whether there has been a connection
-	gate      *gate
+	connected atomic.Bool  // whether there has been a connection
+	size      int          // connections of the pool; 0 means no limit
+	gate      *engine.Gate // nil without a limit
 	limits    lease.Limits
 	floor     uint64 // the epoch of Options.Floor
 	clock     engines.LateClock
@@ -93,10 +95,11 @@ func (s *rows) queryRow(ctx context.Context, sql string, args, dest []any) error
 // queryOnce runs one statement as soon as the gate lets the request through. If it cannot get a
 // connection, it returns a [*connectError] that says whether an earlier request had one.
 func (s *rows) queryOnce(ctx context.Context, sql string, args, dest []any) error {
-	if err := s.gate.enter(ctx, isUrgent(ctx)); err != nil {
+	done, err := s.enter(ctx)
+	if err != nil {
 		return err
 	}
-	err := s.db.queryRow(ctx, s.gate.leave, sql, args, dest)
+	err = s.db.queryRow(ctx, done, sql, args, dest)
 	var connect *connectError
 	if errors.As(err, &connect) {
 		connect.before = s.connected.Load()
@@ -153,12 +156,12 @@ func (s *rows) init(o *Options) error {
 	s.clock.Server, s.clock.Logger, s.clock.Most = "PostgreSQL", o.Logger, names
 	s.notifier.tasks, s.renewals.tasks = &s.tasks, &s.tasks
 	s.renewals.many, s.renewals.most = s.renewMany, defaultRenewals
-	if s.gate != nil {
-		s.renewals.size, s.renewals.most = s.gate.size, max(1, s.gate.spare)
+	if s.gate = newGate(s.size); s.gate != nil {
+		s.renewals.size, s.renewals.most = s.size, max(1, s.gate.Spare())
 	}
 	s.notifier.send = func(ctx context.Context, payloads string) error {
 		var n int
-		return s.retryQueryRow(urgently(ctx), notifySQL, []any{payloads}, []any{&n})
+		return s.retryQueryRow(urgently(ctx, 0), notifySQL, []any{payloads}, []any{&n})
 	}
 	in := ""
 	if o.Schema != "" {

@@ -62,10 +62,16 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	if !wasAbsent {
 		query, args = s.sql.put, append(args, swapDeadline(old), signal)
 	}
+	if err := s.admit(name, old.Record, next); err != nil {
+		return lease.Snapshot{}, explain("swap", name, err)
+	}
 	var now time.Time
 	if err := s.write(ctx, query, args, []any{&version, &now}); err != nil {
-		return lease.Snapshot{}, swapError("swap", name, err)
+		err = swapError("swap", name, err)
+		s.note(name, lease.Record{}, err)
+		return lease.Snapshot{}, err
 	}
+	s.note(name, next, nil)
 	if signal {
 		s.notifier.notify(ctx, name, now)
 	}
