@@ -113,7 +113,7 @@
 // Give leases a pool of their own, of 4 connections or more, because a lease is lost if other queries
 // delay its renewal for too long. If the number of connections is limited, a Store sends renewals, releases
 // and notifications first, and reserves a quarter of the connections for them: one of two or three, and none
-// of one. While these are busy, it collects renewals and sends them in one statement. If the server cannot do
-// more, the Store refuses new leases with an [engine.FullError]. [NewSQL] says how to set
+// of one. While these are busy, it collects renewals and sends them in one statement. While requests
+// wait and all these statements are full, the Store refuses new leases with an [engine.FullError]. [NewSQL] says how to set
 // the limit with each driver.
 package pglease
