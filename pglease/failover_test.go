@@ -12,9 +12,6 @@ import (
 // A failover to a standby that has not received the last grant gives the lease and its token a second
 // time, unless the commit of the grant waits for the standby. The table in README.md says so.
 func TestFailover(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts 26 servers")
-	}
 	for _, c := range []struct {
 		commit, names string
 		loses         bool
