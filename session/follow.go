@@ -77,7 +77,9 @@ func followAll(ctx context.Context, f *follow.Follower, yield func(lease.Result,
 	defer f.Unwatch()
 	var last lease.Record
 	for first, passed := true, true; ; {
-		f.Watch(ctx)
+		if !first { // a watch that does not begin must not delay the first state
+			f.Watch(ctx)
+		}
 		res, known := f.Look(ctx)
 		if ctx.Err() != nil {
 			return
@@ -88,6 +90,9 @@ func followAll(ctx context.Context, f *follow.Follower, yield func(lease.Result,
 		}
 		left := f.Interval
 		if known {
+			if _, watches := f.Authority.(lease.Watcher); watches && first {
+				left = 0 // the record may change before the watch begins
+			}
 			first, last = false, res.Record
 			if res.Record.State.Locked() {
 				left = min(left, res.MaxRemaining())

@@ -92,20 +92,38 @@ func TestFollowWithBadWatches(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if reads := n.count(lease.ActionRead); reads < 20 || reads > 62 {
+			if reads := n.count(lease.ActionRead); reads < 20 || reads > 63 {
 				t.Errorf("%s: %d reads in a minute", what, reads)
 			}
 		})
 	}
 }
 
-// A noisy authority signals what a test wants.
+// A noisy authority signals what a test wants. Without a channel, its watches never begin.
 type noisy struct {
 	lease.Authority
 	signals chan struct{}
 }
 
-func (n noisy) Watch(context.Context, string) (<-chan struct{}, error) { return n.signals, nil }
+func (n noisy) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
+	if n.signals == nil {
+		<-ctx.Done()
+	}
+	return n.signals, ctx.Err()
+}
+
+// The first state comes at once, even if the watch never begins.
+func TestFollowWithoutAnswerToWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		for res, err := range session.Follow(t.Context(), noisy{overMemory(), nil}, name, nil) {
+			if took := time.Since(began); err != nil || took > 0 {
+				t.Errorf("%+v, %v after %v", res, err, took)
+			}
+			break
+		}
+	})
+}
 
 func TestFollowIsRefused(t *testing.T) {
 	a, fast := overMemory(), &session.FollowOptions{Interval: 5}

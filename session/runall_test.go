@@ -196,6 +196,25 @@ func (i impossible) AcquireWithToken(context.Context) (lease.Token, bool, error)
 	return "", false, &lease.OpError{Op: "acquire", Name: i.Name(), Err: lease.ErrOwner}
 }
 
+// Work without progress loses all of its leases at once, even if it ignores its context.
+func TestRunAllStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ls := newLedger().all(t, "a", "b", "c")
+		err := session.RunAll(t.Context(), ls, func(context.Context, []lease.Token) error {
+			time.Sleep(time.Minute + time.Second)
+			for i, l := range ls {
+				if l.CheckAlive() {
+					t.Errorf("lease %d is held although its work has made no progress", i)
+				}
+			}
+			return nil
+		}, &session.RunOptions{ProgressTimeout: time.Minute})
+		if !errors.Is(err, lease.ErrNoProgress) {
+			t.Errorf("RunAll returns %v", err)
+		}
+	})
+}
+
 // After a loss, RunAll contends for all leases again. After a take-over of any of them it does not.
 func TestRunAllAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
