@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/holder"
 )
 
 // A replyTo says where the outcome of a call goes.
@@ -16,10 +17,10 @@ type replyTo struct {
 }
 
 // A receiver gets an outcome. Its method is called once, and must not block.
-type receiver interface{ answer(outcome) }
+type receiver interface{ answer(holder.Outcome) }
 
 // An input passes the call with number n to the machine.
-type input func(m *machine, n uint64)
+type input func(m *holder.Machine, n uint64)
 
 // needContext panics if ctx is nil. A method calls it before it changes anything.
 func needContext(ctx context.Context, call string) {
@@ -30,7 +31,7 @@ func needContext(ctx context.Context, call string) {
 
 // begin passes a new call to the machine, and returns its number.
 func (s *Session) begin(c replyTo, input input) (n uint64) {
-	s.step(func(m *machine, _ time.Time) {
+	s.step(func(m *holder.Machine, _ time.Time) {
 		s.lastCall++
 		n, c.number = s.lastCall, s.lastCall
 		s.calls = append(s.calls, c)
@@ -46,7 +47,7 @@ func (s *Session) callAt(n uint64) int {
 
 // cancel ends the call with the number n with the outcome err, unless it already has an outcome.
 func (s *Session) cancel(n uint64, err error) {
-	s.step(func(m *machine, _ time.Time) { m.cancel(n, err) })
+	s.step(func(m *holder.Machine, _ time.Time) { m.Cancel(n, err) })
 }
 
 // call begins a call.
@@ -60,17 +61,17 @@ func (s *Session) call(ctx context.Context, input input) *begun {
 type begun struct {
 	s       *Session
 	number  uint64
-	outcome outcome // once done is closed
+	outcome holder.Outcome // once done is closed
 	done    chan struct{}
 }
 
-func (c *begun) answer(o outcome) {
+func (c *begun) answer(o holder.Outcome) {
 	c.outcome = o
 	close(c.done)
 }
 
 // await waits for the outcome. If ctx ends first, it cancels the call.
-func (c *begun) await(ctx context.Context) outcome {
+func (c *begun) await(ctx context.Context) holder.Outcome {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
@@ -114,26 +115,26 @@ func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, erro
 	return s.acquired(s.acquire(ctx))
 }
 
-func (s *Session) acquire(ctx context.Context) outcome {
+func (s *Session) acquire(ctx context.Context) holder.Outcome {
 	needContext(ctx, "acquire")
 	if b, held := s.current(); held {
-		return outcome{token: b.token}
+		return holder.Outcome{Token: b.Token}
 	}
 	if err := ctx.Err(); err != nil {
-		return outcome{err: err}
+		return holder.Outcome{Err: err}
 	}
-	return s.call(ctx, (*machine).acquire).await(ctx)
+	return s.call(ctx, (*holder.Machine).Acquire).await(ctx)
 }
 
 // acquired converts the outcome of an Acquire into the results of AcquireWithToken and AcquireUnlessHeld.
-func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
-	switch o.err {
+func (s *Session) acquired(o holder.Outcome) (lease.Token, bool, error) {
+	switch o.Err {
 	case nil:
-		return o.token, true, nil
-	case errNotGranted, errPerhapsFree:
+		return o.Token, true, nil
+	case holder.ErrNotGranted, holder.ErrPerhapsFree:
 		return "", false, nil
 	}
-	return "", false, s.opError("acquire", o.err)
+	return "", false, s.opError("acquire", o.Err)
 }
 
 // AcquireUnlessHeld is like [Session.AcquireWithToken], but it returns (false, nil) only if another
@@ -147,14 +148,14 @@ func (s *Session) acquired(o outcome) (lease.Token, bool, error) {
 func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error) {
 	for {
 		o := s.acquire(ctx)
-		if o.err != errPerhapsFree {
+		if o.Err != holder.ErrPerhapsFree {
 			return s.acquired(o)
 		}
 		isHeld := func(res lease.Result) bool { return res.MinRemaining > 0 }
 		locked, err := s.wait(ctx, nil, isHeld)
 		switch {
 		case err == error(lease.ErrReleased): // treat it like an Acquire that is in flight
-			return s.acquired(outcome{err: err})
+			return s.acquired(holder.Outcome{Err: err})
 		case locked || err != nil:
 			return "", false, err
 		}
@@ -183,7 +184,7 @@ func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, err
 // infinite lease that it acquires stays locked until it is released again. A finite lease ends by
 // itself.
 func (s *Session) Release(ctx context.Context) error {
-	return s.relinquish(ctx, "release", (*machine).release)
+	return s.relinquish(ctx, "release", (*holder.Machine).Release)
 }
 
 // Settle releases the lease that an Acquire with an unknown outcome might have acquired. Unlike
@@ -192,7 +193,7 @@ func (s *Session) Release(ctx context.Context) error {
 // no program uses it. [Run], [TryRun] and [AcquireWait] call it themselves. It uses ctx as Release
 // does.
 func (s *Session) Settle(ctx context.Context) error {
-	return s.relinquish(ctx, "settle", (*machine).settle)
+	return s.relinquish(ctx, "settle", (*holder.Machine).Settle)
 }
 
 // HandOver gives the lease to another Session, the receiver. The parameter to is the [Session.ID] of
@@ -225,7 +226,7 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	if err := ctx.Err(); err != nil {
 		return s.opError("hand over", err)
 	}
-	return s.relinquish(ctx, "hand over", func(m *machine, n uint64) { m.handOver(n, to) })
+	return s.relinquish(ctx, "hand over", func(m *holder.Machine, n uint64) { m.HandOver(n, to) })
 }
 
 // relinquish makes a call that may end the incarnation. It waits for the answer even if ctx is a
@@ -237,8 +238,8 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 	if !over && context.Cause(ctx) == error(lease.ErrReleased) {
 		ctx = context.WithoutCancel(ctx)
 	}
-	if o := c.await(ctx); o.err != nil {
-		return s.opError(op, o.err)
+	if o := c.await(ctx); o.Err != nil {
+		return s.opError(op, o.Err)
 	}
 	return nil
 }
@@ -253,7 +254,7 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 // Session is refused because of it. The Session then releases the lease. After Close, ID returns the
 // zero ID, which HandOver does not accept.
 func (s *Session) ID() (id lease.ID) {
-	s.step(func(m *machine, _ time.Time) { id = m.disclose() })
+	s.step(func(m *holder.Machine, _ time.Time) { id = m.Disclose() })
 	return id
 }
 
@@ -282,7 +283,7 @@ func (s *Session) ID() (id lease.ID) {
 func (s *Session) Close(ctx context.Context) error {
 	s.onLost.Close()
 	s.onBreak.Close()
-	err := s.relinquish(ctx, "close", (*machine).close)
+	err := s.relinquish(ctx, "close", (*holder.Machine).Close)
 	if left := s.tasks.Close(ctx); left != nil && err == nil {
 		err = s.opError("close", left)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/timing"
 )
 
@@ -186,7 +187,7 @@ func (c *contention) stopped(ctx context.Context) error {
 // mayBeGranted reports whether an attempt that failed with err may have been granted. After ErrExpired
 // it was, but too late.
 func mayBeGranted(err error) bool {
-	return !provesNoChange(err) || lease.CodeOf(err) == lease.ErrExpired
+	return !holder.ProvesNoChange(err) || lease.CodeOf(err) == lease.ErrExpired
 }
 
 // hopeless reports whether it is useless to retry a call that has returned err.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/notify"
 )
 
@@ -38,8 +39,8 @@ func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.Cance
 		refused error
 		back    bool // the returned function was called
 	)
-	s.step(func(m *machine, _ time.Time) {
-		if id, refused = m.bind(); refused == nil {
+	s.step(func(m *holder.Machine, _ time.Time) {
+		if id, refused = m.WorkBegins(); refused == nil {
 			s.contexts.Add(c)
 		}
 	})
@@ -50,10 +51,10 @@ func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.Cance
 	return c.Context, func() {
 		// The call of step detects a loss that the Session has not noticed yet. If there is such a
 		// loss, the context ends with the loss as its cause.
-		s.step(func(m *machine, _ time.Time) {
+		s.step(func(m *holder.Machine, _ time.Time) {
 			if !back {
 				back = true
-				m.unbind(id)
+				m.WorkEnds(id)
 			}
 		})
 		s.contexts.Remove(c)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/timing"
 )
 
@@ -253,11 +254,12 @@ func (o *Options) leaveTime(given *Options) error {
 	if timeLeft >= 0 {
 		return nil
 	}
+	machine := o.machine()
 	window := o.window().String()
 	if given.StopWindow == 0 {
 		window += " (the shortest default; set StopWindow to allow less)"
 	}
-	grant := o.budget(o.Duration)
+	grant := machine.Budget(o.Duration)
 	why := fmt.Sprintf("so that a failed renewal can be tried again: RenewInterval %v, twice RequestTimeout %v, RetryDelay %v and StopWindow %s are together %v, but a grant gives %v (Duration %v less MaxClockDrift %v and Margin %v)",
 		o.RenewInterval, o.RequestTimeout, o.RetryDelay, window, grant-timeLeft, max(0, grant), o.Duration, o.MaxClockDrift, o.Margin)
 	timeout := (timeLeft + 2*o.RequestTimeout) / 2
@@ -329,8 +331,15 @@ func (o *Options) leastDuration(below time.Duration) time.Duration {
 // timeLeft returns the time from the end of a retry to U, if a renewal has timed out and its retry has
 // timed out too. The StopWindow must fit into it.
 func (o *Options) timeLeft() time.Duration {
-	return o.budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay
+	machine := o.machine()
+	return machine.Budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay
 }
 
 // window returns the StopWindow, or 0 if there is no stop window.
 func (o *Options) window() time.Duration { return max(0, o.StopWindow) }
+
+// machine returns the options of the machine.
+func (o *Options) machine() holder.Options {
+	return holder.Options{Owner: o.Owner, TakeOver: o.TakeOver, Duration: o.Duration, RenewInterval: o.RenewInterval, RequestTimeout: o.RequestTimeout,
+		RetryDelay: o.RetryDelay, StopWindow: o.StopWindow, MaxClockDrift: o.MaxClockDrift, Margin: o.Margin, MaxClockJump: o.MaxClockJump}
+}

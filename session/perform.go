@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/internal/timing"
 )
@@ -28,10 +29,14 @@ type plan struct {
 // An answer is an outcome and where it goes.
 type answer struct {
 	to receiver
-	o  outcome
+	o  holder.Outcome
 }
 
-var plans = sync.Pool{New: func() any { return new(plan) }}
+// plans and spare have structs that nothing uses any more.
+var (
+	plans = sync.Pool{New: func() any { return new(plan) }}
+	spare = sync.Pool{New: func() any { return new(holder.Effects) }}
+)
 
 func (p *plan) do(f func()) { p.acts = append(p.acts, f) }
 
@@ -99,53 +104,56 @@ func (s *Session) onSystemClock() bool {
 // performs the plan.
 func (s *Session) take(now time.Time) *plan {
 	p := plans.Get().(*plan)
-	out := s.machine.take()
-	defer out.done()
-	s.belief.Store(s.machine.term.belief)
-	s.last = cmp.Or(s.machine.term.belief, s.last)
-	if errors.Is(out.ended, lease.ErrTakenOver) {
-		errors.As(out.ended, &s.takenOver)
+	out := s.machine.Take()
+	defer func() { // it has no more users
+		out.Clear()
+		spare.Put(out)
+	}()
+	s.belief.Store(s.machine.Belief())
+	s.last = cmp.Or(s.machine.Belief(), s.last)
+	if errors.Is(out.Ended, lease.ErrTakenOver) {
+		errors.As(out.Ended, &s.takenOver)
 	}
 	switch {
-	case out.ended != nil:
-		p.do(s.contexts.End(out.ended))
-	case out.stop != nil:
-		p.do(s.contexts.End(out.stop))
-		p.hook(s.reportStop(out.stop))
+	case out.Ended != nil:
+		p.do(s.contexts.End(out.Ended))
+	case out.Stop != nil:
+		p.do(s.contexts.End(out.Stop))
+		p.hook(s.reportStop(out.Stop))
 	}
-	if out.ended != nil && s.watching != nil {
+	if out.Ended != nil && s.watching != nil {
 		p.do(s.watching)
 		s.watching = nil
 	}
-	for _, r := range out.send {
+	for _, r := range out.Send {
 		ctx := context.Background()
-		if r.aim == aimRenew {
+		if r.Aim == holder.AimRenew {
 			ctx = renewing
-		} else if i := s.callAt(r.call); i >= 0 {
+		} else if i := s.callAt(r.Call); i >= 0 {
 			ctx = s.calls[i].ctx
 		}
 		s.tasks.Begin()
 		p.sends = append(p.sends, &sending{s, ctx, r})
 	}
-	if _, ok := s.authority.(lease.Watcher); ok && s.o.Watch && out.began {
+	if _, ok := s.authority.(lease.Watcher); ok && s.o.Watch && out.Began {
 		ctx, cancel := context.WithCancel(context.Background())
 		s.watching = cancel
-		id := s.machine.term.belief.id
+		id := s.machine.Belief().ID
 		p.do(s.tasks.Start(func() { s.watchHeld(ctx, id) }))
 	}
-	p.later = append(p.later, s.alarm.Set(s.o.Clock, now, s.machine.sleep(now)))
-	for _, event := range out.report {
+	p.later = append(p.later, s.alarm.Set(s.o.Clock, now, s.machine.Sleep(now)))
+	for _, event := range out.Report {
 		handlers, hook := s.report(event)
 		for _, call := range handlers {
 			p.later = append(p.later, func() { go call() })
 		}
 		p.hook(hook)
 	}
-	if out.ended != nil {
-		p.hook(s.reportEnd(out.ended))
+	if out.Ended != nil {
+		p.hook(s.reportEnd(out.Ended))
 	}
-	for _, o := range out.answers {
-		i := s.callAt(o.call)
+	for _, o := range out.Answers {
+		i := s.callAt(o.Call)
 		p.answers = append(p.answers, answer{s.calls[i].to, o})
 		if s.calls = slices.Delete(s.calls, i, i+1); len(s.calls) == 0 {
 			s.calls = nil // most Sessions have none most of the time
@@ -160,7 +168,7 @@ var renewing = engines.MarkUrgent(context.Background()) // the context of every 
 type sending struct {
 	s   *Session
 	ctx context.Context // has the values of that of the call; may have ended
-	r   request
+	r   holder.Request
 }
 
 // send sends the request, as a task that has begun, and passes the answer to the machine. The time limit of
@@ -180,16 +188,16 @@ func (w *sending) Answer(res lease.Result, err error, stuck bool) {
 	if stuck {
 		err = &timeoutError{"RequestTimeout", w.s.o.RequestTimeout, err}
 	}
-	w.s.step(func(m *machine, now time.Time) {
-		if w.r.aim == aimAcquire && err != nil {
+	w.s.step(func(m *holder.Machine, now time.Time) {
+		if w.r.Aim == holder.AimAcquire && err != nil {
 			w.s.lockedBy = res.Record.Owner
 		}
-		m.answered(w.r, now, res, err, stuck)
+		m.Answered(w.r, now, res, err, stuck)
 	})
 }
 
 func (w *sending) Returned(res lease.Result, err error) {
-	w.s.step(func(m *machine, now time.Time) { m.noteReturn(now, w.r, res, err) })
+	w.s.step(func(m *holder.Machine, now time.Time) { m.Returned(now, w.r, res, err) })
 }
 
 // growStack makes the stack of a new goroutine large enough for a request. A stack that grows later costs

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/holder"
 )
 
 // A said notes what is done. As an authority, it grants everything.
 type said func(what string)
 
-func (say said) answer(o outcome) {
-	say([]string{opWait: "Wait returns", opRelease: "Release returns", opHandOver: "HandOver returns"}[o.op])
+func (say said) answer(o holder.Outcome) {
+	say([]string{holder.OpWait: "Wait returns", holder.OpRelease: "Release returns", holder.OpHandOver: "HandOver returns"}[o.Op])
 }
 
 func (say said) Do(_ context.Context, _ string, req lease.Request) (lease.Result, error) {
@@ -28,9 +29,9 @@ func (say said) Do(_ context.Context, _ string, req lease.Request) (lease.Result
 // test lets all other goroutines run, so the answer to a release can come before the hook.
 func TestOrderOfEffects(t *testing.T) {
 	for want, input := range map[string]input{
-		"context canceled; release; Release returns; Ended; Wait returns": (*machine).release,
-		"context canceled; change; HandOver returns; Ended; Wait returns": func(m *machine, n uint64) { m.handOver(n, lease.ID{9}) },
-		"context canceled; release; Ended":                                func(m *machine, _ uint64) { m.unbind(m.term.belief.id); m.stall(m.term.belief.token, nil) },
+		"context canceled; release; Release returns; Ended; Wait returns": (*holder.Machine).Release,
+		"context canceled; change; HandOver returns; Ended; Wait returns": func(m *holder.Machine, n uint64) { m.HandOver(n, lease.ID{9}) },
+		"context canceled; release; Ended":                                func(m *holder.Machine, _ uint64) { m.WorkEnds(m.Belief().ID); m.Stall(m.Belief().Token, nil) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log []string
@@ -38,9 +39,9 @@ func TestOrderOfEffects(t *testing.T) {
 			s, _ := New(say, "x", &Options{Trace: &Trace{Ended: func(EndInfo) { synctest.Wait(); say("Ended") }}})
 			_, _ = s.Acquire(t.Context())
 			held, _ := s.WhileHeld(t.Context())
-			s.begin(replyTo{t.Context(), say, 0}, (*machine).await)
+			s.begin(replyTo{t.Context(), say, 0}, (*holder.Machine).Await)
 			log = nil
-			p := s.plan(func(m *machine, _ time.Time) {
+			p := s.plan(func(m *holder.Machine, _ time.Time) {
 				s.lastCall++
 				s.calls = append(s.calls, replyTo{t.Context(), say, s.lastCall})
 				input(m, s.lastCall)

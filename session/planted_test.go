@@ -1,117 +1,73 @@
-package session
+package session_test
 
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease/internal/check/planted"
 )
 
-// A plant is a bug that replaces one piece of the source code by another. TestExplore must find the
-// bug in one of the configurations of the plant, or the test that is named instead of them.
-type plant struct {
-	name     string
-	file     string
-	old, new string
-	configs  string // a pattern of the configurations that are explored
-	property string // a pattern of the property that fails first; a new check can make another property fail first
-	quick    bool   // -explore.quick plants the bug too, because TestExplore finds it soon
+var plantedNames = flag.String("planted", "", "plant the bugs whose names match")
+
+// plants are bugs outside the machine, each with the test that must find it.
+var plants = []struct{ name, file, old, new, test string }{
+	{"progress counts for the innermost Run only", "progress.go", "p != nil; p = p.outer", "p != nil; p = nil", "TestProgressOfRuns"},
+	{"a late Progress gives more than one limit of time", "progress.go", "left := time.Duration(p.last.Load()) + limit - p.elapsed()", "left := 2*time.Duration(p.last.Load()) + limit - p.elapsed()", "TestProgressTimeout"},
+	{"TryRun has no limit for progress", "run.go", "_, err = r.term(ctx, tok, r.watched(f))\n\t\treturn true", "_, err = r.term(ctx, tok, f)\n\t\treturn true", "TestProgressTimeoutOfWorkThatStops"},
+	{"Close releases a kept lease", "../internal/holder/machine.go", "c != nil; c = m.ledger.newest(kept) {", "false; {", "TestMinHoldEnds"},
+	{"an Acquire releases the kept lease", "../internal/holder/command.go", "case c.phase == kept:\n\t\treturn notGranted(res)\n", "", "TestMinHold"},
+	{"Wait does not wait for a kept lease", "../internal/holder/machine.go", "return c.phase != deferred && c.phase != kept", "return c.phase != deferred", "TestMinHoldAgain"},
+	{"the shortest hold forgets the drift of the clocks", "session.go", "granted.Add(s.machineOptions.MaxElsewhere(hold))", "granted.Add(hold)", "TestMinHoldWithDrift"},
+	{"RunAll acquires in the order of the arguments", "runall.go", "slices.SortStableFunc(rs, func(a, b member) int { return cmp.Compare(a.name(), b.name()) })", "_ = cmp.Compare[int]", "TestRunAll"},
+	{"RunAll mixes up the tokens", "runall.go", "a.toks[m.at] = tok", "a.toks[i] = tok", "TestRunAll"},
+	{"RunAll contends again after a take-over", "runall.go", "return !a.failed, a.takenOver, err", "return !a.failed, false, err", "TestRunAllAgain"},
+	{"RunAll releases one lease after the other", "runall.go", "a.releases.Go(func() { a.errs[i] = release() })", "a.errs[i] = release()", "TestRunAll"},
+	{"RunAll forgets that a release has failed", "runall.go", "err = holder.Join(err, failed)", "_ = failed", "TestRunAll"},
+	{"RunAll asks Again about a lease that it cannot acquire", "runall.go", "a.failed = true", "a.failed = false", "TestRunAllOrNone"},
+	{"Follow sees only what a watch signals", "follow.go", "left := f.Interval", "left := lease.Infinite", "TestFollow"},
+	{"Follow hides errors", "follow.go", "(changed || !known) && !yield", "changed && !yield", "TestFollow"},
+	{"Follow reads at every signal", "follow.go", "if !changed && !passed {", "if false && !passed {", "TestFollowWithBadWatches"},
+	{"hooks are called before the contexts end", "perform.go", "p.do(s.contexts.End(out.Ended))\n", "defer func(end func()) { p.hooks = append(p.hooks, end) }(s.contexts.End(out.Ended))\n", "TestEnds"},
+	{"CheckAlive is true in a hook", "perform.go", "\ts.belief.Store(s.machine.Belief())\n\ts.last", "\tif b := s.machine.Belief(); b != nil {\n\t\ts.belief.Store(b)\n\t} else {\n\t\tdefer func() { p.hooks = append(p.hooks, func() { s.belief.Store(nil) }) }()\n\t}\n\ts.last", "TestEnds"},
+	{"requests are no tasks", "perform.go", "\t\ts.tasks.Begin()\n", "\t\ts.tasks.Begin()\n\t\ts.tasks.End()\n", "TestCloseWaitsForTheTimer"},
+	{"the watch of an earlier incarnation goes on", "perform.go", "p.do(s.watching)\n", "", "TestEnds"},
 }
 
-var (
-	plantedNames = flag.String("explore.planted", "", "plant only the bugs whose names match")
-	quick        = flag.Bool("explore.quick", false, "plant the bugs that are found soon")
-)
-
-// TestPlantedBugs builds the tests with each bug in turn, and explores the configurations that show
-// the bug. An ordinary run plants no bug, because the package must be compiled with them. To plant the
-// bugs, run one of these commands:
+// TestPlantedBugs builds the tests with each bug in turn, which must fail the test that is named. An ordinary
+// run only checks that each bug can still be planted. To plant all, run
 //
-//	go test -run TestPlantedBugs ./session -explore.quick
-//	go test -run TestPlantedBugs ./session -explore.deep
+//	go test -run TestPlantedBugs ./session -planted .
 func TestPlantedBugs(t *testing.T) {
-	if os.Getenv("EXPLORE_PLANTED") != "" {
-		t.Skip("this is a planted bug")
-	}
-	only := regexp.MustCompile(*plantedNames)
 	var all, bugs []planted.Bug
-	var wanted []plant
+	var tests []string
 	for _, p := range plants {
 		b := planted.Bug{Name: p.name, File: p.file, Old: p.old, New: p.new}
-		all = append(all, b)
-		if (*deep || *plantedNames != "" || *quick && p.quick) && only.MatchString(p.name) {
-			wanted, bugs = append(wanted, p), append(bugs, b)
+		if all = append(all, b); *plantedNames != "" && regexp.MustCompile(*plantedNames).MatchString(p.name) {
+			bugs, tests = append(bugs, b), append(tests, p.test)
 		}
 	}
-	for _, err := range planted.Check(all) { // an ordinary run checks only that each bug can still be planted
+	for _, err := range planted.Check(all) {
 		t.Error(err)
 	}
 	builds, err := planted.Builds(t.TempDir(), bugs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens := make(chan struct{}, 2)
-	var group sync.WaitGroup
-	found := make([]string, len(wanted))
-	for i, p := range wanted {
-		tokens <- struct{}{}
-		group.Go(func() {
-			defer func() { <-tokens }()
-			property, states, err := runPlanted(p, builds[i])
-			switch {
-			case err != nil:
-				t.Errorf("%s: %v", p.name, err)
-			case property == "":
-				t.Errorf("%s: not found in %s", p.name, states)
-			case !regexp.MustCompile("^(" + p.property + ")$").MatchString(property):
-				t.Errorf("%s: found by property %s, and %s was expected", p.name, property, p.property)
-			default:
-				found[i] = fmt.Sprintf("%s: %s in %s", p.name, property, states)
-			}
-		})
-	}
-	group.Wait()
-	found = slices.DeleteFunc(found, func(s string) bool { return s == "" })
-	t.Logf("%d of %d bugs were planted and found\n%s", len(found), len(plants), strings.Join(found, "\n"))
-}
-
-var (
-	brokenProperty = regexp.MustCompile(`property ([a-z-]+): `)
-	exploredStates = regexp.MustCompile(`\d+ states, \d+ transitions, depth \d+`)
-)
-
-// runPlanted explores the machine with a bug, for at most two minutes, and returns the property that fails
-// first.
-func runPlanted(p plant, b planted.Build) (property, states string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	run := func(args ...string) string {
-		cmd := exec.CommandContext(ctx, b.Binary, args...)
-		cmd.Env = append(append(os.Environ(), b.Env...), "EXPLORE_PLANTED=1", "EXPLORE_DEEP=")
+	for i, b := range bugs {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		cmd := exec.CommandContext(ctx, builds[i].Binary, "-test.run=^"+tests[i]+"$")
+		cmd.Env = append(os.Environ(), builds[i].Env...)
 		out, _ := cmd.CombinedOutput()
-		return string(out)
-	}
-	if strings.HasPrefix(p.configs, "Test") {
-		if out := run("-test.run=^" + p.configs + "$"); strings.Contains(out, "--- FAIL: "+p.configs) || ctx.Err() != nil {
-			property = "ends"
+		if !strings.Contains(string(out), "--- FAIL: "+tests[i]) && ctx.Err() == nil {
+			t.Errorf("%s: not found by %s", b.Name, tests[i])
 		}
-		return property, p.configs, nil
+		cancel()
 	}
-	out := run("-test.run=TestExplore/^("+p.configs+")$", "-test.v")
-	if m := brokenProperty.FindStringSubmatch(out); m != nil {
-		property = m[1]
-	}
-	if states = exploredStates.FindString(out); states == "" {
-		return "", "", fmt.Errorf("explored nothing: %.2000s", out)
-	}
-	return property, states, nil
+	t.Logf("%d of %d bugs were planted", len(bugs), len(plants))
 }

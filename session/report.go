@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/holder"
 )
 
 // A Trace is a set of hooks for the events of a [Session], for metrics and tests. Any hook may be nil.
@@ -112,20 +113,6 @@ type ContendInfo struct {
 	Attempts int           // how often Acquire was called
 }
 
-// A machine reports events of the following types: AcquireInfo, RenewInfo, ReleaseInfo,
-// *lease.LostError, BreakInfo, failure and recovery. The Session adds the Name, and the Token of a
-// ReleaseInfo.
-
-// A failure reports a failed request, and how many have failed in a row.
-type failure struct {
-	what  string
-	err   error
-	count int
-}
-
-// A recovery reports the first request that was answered after failed requests, and their number.
-type recovery struct{ count int }
-
 // OnLost registers f to be called when the lease is lost, as [lease.Lease] describes. If the work in
 // [Run] stops within the stop window, Run releases the lease before it is lost, and f is not called.
 // If f panics, the Session logs the panic and continues. If f is nil, OnLost panics.
@@ -171,24 +158,22 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 		t = &Trace{}
 	}
 	switch e := event.(type) {
-	case AcquireInfo:
+	case holder.Acquired:
 		if e.Token != "" && s.log.Enabled(slog.LevelDebug) {
 			s.record(slog.LevelDebug, "acquired", "token", e.Token)
 		}
-		e.Name = s.Name()
-		hook = bind(t.Acquire, e)
-	case RenewInfo:
-		e.Name, e.Duration = s.Name(), s.o.Duration
-		hook = bind(t.Renew, e)
-	case ReleaseInfo:
-		e.Name = s.Name()
-		if s.last != nil && s.last.id == e.ID {
-			e.Token = s.last.token
+		hook = bind(t.Acquire, AcquireInfo{s.name, e.Token, e.Err, e.Took, e.Abandoned})
+	case holder.Renewed:
+		hook = bind(t.Renew, RenewInfo{Name: s.name, Token: e.Token, Err: e.Err, Took: e.Took, Duration: s.o.Duration, Left: e.Left})
+	case holder.Released:
+		info := ReleaseInfo{Name: s.name, ID: e.ID, To: e.To, Err: e.Err}
+		if s.last != nil && s.last.ID == e.ID {
+			info.Token = s.last.Token
 		}
 		if e.Err == nil && s.log.Enabled(slog.LevelDebug) {
 			args := []any{"id", e.ID}
-			if e.Token != "" {
-				args = append(args, "token", e.Token)
+			if info.Token != "" {
+				args = append(args, "token", info.Token)
 			}
 			text := "released"
 			if !e.To.IsZero() {
@@ -196,16 +181,15 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 			}
 			s.record(slog.LevelDebug, text, args...)
 		}
-		hook = bind(t.Released, e)
-	case BreakInfo:
-		e.Name = s.Name()
+		hook = bind(t.Released, info)
+	case holder.Breaking:
 		s.record(slog.LevelWarn, "breaking", "token", e.Token, "until", e.Until)
 		calls = s.onBreak.Calls(e.Until, s.logPanic)
-		hook = bind(t.Breaking, e)
-	case failure:
-		s.record(slog.LevelWarn, e.what+" failed", "failures", e.count, "err", e.err)
-	case recovery:
-		s.record(slog.LevelInfo, "the authority answers again", "failures", e.count)
+		hook = bind(t.Breaking, BreakInfo{s.name, e.Token, e.Until})
+	case holder.Failure:
+		s.record(slog.LevelWarn, e.What+" failed", "failures", e.Count, "err", e.Err)
+	case holder.Recovery:
+		s.record(slog.LevelInfo, "the authority answers again", "failures", e.Count)
 	case *lease.LostError:
 		s.record(slog.LevelError, "lost", "token", e.Token, "reason", e.Reason.String(), "err", e.Err)
 		calls = s.onLost.Calls(e, s.logPanic)
@@ -219,7 +203,7 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 // reportEnd returns a function that calls the hook for the end of an incarnation, or
 // nil if the Trace has no such hook.
 func (s *Session) reportEnd(cause error) (hook func()) {
-	info := EndInfo{Name: s.Name(), Token: s.last.token, Reason: lease.ErrReleased}
+	info := EndInfo{Name: s.Name(), Token: s.last.Token, Reason: lease.ErrReleased}
 	if lost := (*lease.LostError)(nil); errors.As(cause, &lost) {
 		info.Reason, info.Err = lost.Reason, lost
 	} else if s.stopping != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/logqueue"
 	"github.com/fencedlease/lease/internal/timing"
 )
@@ -391,10 +392,10 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 		}
 		takenOver = errors.Is(cause, lease.ErrTakenOver)
 		if mustReport(ctx, cause, ended) && !errors.Is(err, cause) {
-			err = joinErrors(err, cause)
+			err = holder.Join(err, cause)
 		}
 		if r.MinHold == 0 || !r.session.keep(tok, granted, r.MinHold) {
-			err = joinErrors(err, r.release(ctx))
+			err = holder.Join(err, r.release(ctx))
 		}
 		level := slog.LevelInfo
 		if errors.Is(err, lease.ErrLost) || err != nil && ctx.Err() == nil {
@@ -496,24 +497,13 @@ func stopped(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// joinErrors joins two errors as errors.Join does, but with their texts on one line.
-func joinErrors(err, more error) error {
-	switch {
-	case err == nil:
-		return more
-	case more == nil:
-		return err
-	}
-	return fmt.Errorf("%w; %w", err, more)
-}
-
-// joinUnlessSame is like joinErrors, but drops the second error if both have the same cause. For
+// joinUnlessSame is like holder.Join, but drops the second error if both have the same cause. For
 // example, an acquire and the release after it can fail with the same error of the store.
 func joinUnlessSame(err, more error) error {
 	if err != nil && more != nil && cause(err) == cause(more) {
 		return err
 	}
-	return joinErrors(err, more)
+	return holder.Join(err, more)
 }
 
 // cause returns the text of err without the operation and the name of the lease.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/holder"
 )
 
 // RunAll is like [Run], but f needs all of the leases at once. It is called with their tokens, in the
@@ -42,7 +43,7 @@ func RunAll(ctx context.Context, ls []lease.Lease, f func(ctx context.Context, t
 		defer func() { // runs even if f panics or ends its goroutine
 			a.releases.Wait()
 			for _, failed := range a.errs {
-				err = joinErrors(err, failed)
+				err = holder.Join(err, failed)
 			}
 		}()
 		err = a.take(ctx, 0)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/logqueue"
 	"github.com/fencedlease/lease/internal/notify"
 	"github.com/fencedlease/lease/internal/tasks"
@@ -31,14 +32,18 @@ type Session struct {
 
 	o         *Options // with the defaults filled in; a nil Logger stays nil, because its default is read at each record
 	authority lease.Authority
-	belief    atomic.Pointer[belief] // a copy of the belief of the machine, which is read without mu
+	name      string                        // of the lease
+	belief    atomic.Pointer[holder.Belief] // a copy of the belief of the machine, which is read without mu
+
+	machineOptions holder.Options // never changed
 
 	mu       sync.Mutex // held for one input of the machine; guards the fields of this block
-	machine  machine
+	machine  holder.Machine
+	random   dice.Random
 	calls    []replyTo          // the calls that have no answer yet
 	lastCall uint64             // the number of the last call
 	watching context.CancelFunc // stops the watch of the held record; nil if no record is watched
-	last     *belief            // the newest belief, from which the log takes the token of a release; nil if there was none
+	last     *holder.Belief     // the newest belief, from which the log takes the token of a release; nil if there was none
 	lockedBy string             // the owner in the answer to the last Acquire that was not granted; empty if the answer had none
 
 	stopping  *lease.LostError // the last stop window of the held incarnation; nil if it had none
@@ -73,11 +78,14 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{o: o, authority: authority}
-	s.machine = machine{o: o, name: name, random: dice.Dice{Reader: &o.Rand}}
-	if o.Owner == "" {
-		s.machine.unique, o.Owner = true, defaultOwner(s.machine.random.ID())
+	s := &Session{o: o, authority: authority, name: name}
+	s.random = dice.Dice{Reader: &o.Rand}
+	unique := o.Owner == ""
+	if unique {
+		o.Owner = defaultOwner(s.random.ID())
 	}
+	s.machineOptions = o.machine()
+	s.machine = holder.New(&s.machineOptions, name, s.random, unique)
 	s.alarm.Ring = func() {
 		growStack(0)
 		s.tasks.Run(func() { s.plan(nil).performHere() }) // as a task, so that Close waits for the hooks that the alarm calls
@@ -87,7 +95,7 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 }
 
 // Name returns the name of the lease.
-func (s *Session) Name() string { return s.machine.name }
+func (s *Session) Name() string { return s.name }
 
 // Owner returns the owner that the record of the lease shows while the Session holds it.
 func (s *Session) Owner() string { return s.checkedOptions().Owner }
@@ -112,14 +120,14 @@ func (s *Session) CheckAlive() bool {
 // Token returns the fencing token of the held incarnation, and the empty Token if nothing is held.
 func (s *Session) Token() lease.Token {
 	b, _ := s.current()
-	return b.token
+	return b.Token
 }
 
 // Until returns U, the time on the Session's clock at which CheckAlive turns false, and false if
 // nothing is held. For an infinite lease, the time is zero until the Session learns of a break.
 func (s *Session) Until() (time.Time, bool) {
 	b, held := s.current()
-	return b.until(), held
+	return b.Until(), held
 }
 
 // LastConfirmed returns the time at which the last request was sent whose answer says that the Session
@@ -128,13 +136,13 @@ func (s *Session) Until() (time.Time, bool) {
 // a break, it is the time of the request from whose answer the time U follows.
 func (s *Session) LastConfirmed() (time.Time, bool) {
 	b, held := s.current()
-	return b.sent, held
+	return b.Sent, held
 }
 
 // current returns the belief if it has not ended, and otherwise the zero belief.
-func (s *Session) current() (b belief, held bool) {
+func (s *Session) current() (b holder.Belief, held bool) {
 	p := s.belief.Load()
-	if p == nil || p.left(s.o, s.o.Clock.Now()) <= 0 {
+	if p == nil || p.Left(&s.machineOptions, s.o.Clock.Now()) <= 0 {
 		return b, false
 	}
 	return *p, true
@@ -142,14 +150,15 @@ func (s *Session) current() (b belief, held bool) {
 
 // step gives the machine one input and performs the effects. Every change of the machine goes through
 // it. The caller must hold no lock.
-func (s *Session) step(input func(m *machine, now time.Time)) { s.plan(input).perform() }
+func (s *Session) step(input func(m *holder.Machine, now time.Time)) { s.plan(input).perform() }
 
 // plan gives the machine one input and returns the plan of its effects.
-func (s *Session) plan(input func(m *machine, now time.Time)) *plan {
+func (s *Session) plan(input func(m *holder.Machine, now time.Time)) *plan {
 	s.checkedOptions()
 	s.mu.Lock()
 	now := s.o.Clock.Now()
-	s.machine.handle(now, input)
+	s.machine.Lend(spare.Get().(*holder.Effects))
+	s.machine.Handle(now, input)
 	p := s.take(now)
 	s.mu.Unlock()
 	return p
@@ -160,7 +169,7 @@ func (s *Session) plan(input func(m *machine, now time.Time)) *plan {
 func (s *Session) jitter(d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.machine.random.Shorten(d, 0.5)
+	return s.random.Shorten(d, 0.5)
 }
 
 // self lets sessionOf find a Session that another type embeds.
@@ -187,21 +196,21 @@ func (s *Session) takeOverOf(tok lease.Token) error {
 // keep ends the incarnation with the given token, but keeps the lease locked until hold has passed
 // since the time granted. If hold has passed, or the incarnation has ended, keep returns false.
 func (s *Session) keep(tok lease.Token, granted time.Time, hold time.Duration) (keeps bool) {
-	due := granted.Add(s.o.maxElsewhere(hold))
-	s.step(func(m *machine, now time.Time) { keeps = m.keep(now, tok, due) })
+	due := granted.Add(s.machineOptions.MaxElsewhere(hold))
+	s.step(func(m *holder.Machine, now time.Time) { keeps = m.HoldUntil(now, tok, due) })
 	return keeps
 }
 
 // stall lets the incarnation with the given token end, because its work makes no progress.
 func (s *Session) stall(tok lease.Token, why error) {
-	s.step(func(m *machine, _ time.Time) { m.stall(tok, why) })
+	s.step(func(m *holder.Machine, _ time.Time) { m.Stall(tok, why) })
 }
 
 // forgetLoss makes the next Release return nil, although the lease was lost.
 func (s *Session) forgetLoss() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.machine.lost = nil
+	s.machine.ForgetLoss()
 }
 
 // opError wraps err in a [lease.OpError] with the operation and the name of the lease, unless it

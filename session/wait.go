@@ -7,6 +7,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/follow"
+	"github.com/fencedlease/lease/internal/holder"
 )
 
 // Wait blocks until it may be worth calling Acquire. It does not acquire the lease, so another holder
@@ -44,14 +45,14 @@ var errAnswered = errors.New("the lease was given up")
 // An ender ends the context of a call of Wait.
 type ender context.CancelCauseFunc
 
-func (end ender) answer(outcome) { end(errAnswered) }
+func (end ender) answer(holder.Outcome) { end(errAnswered) }
 
 // wait is like waitSpread, but returns ErrReleased if Release, HandOver or Close was called. While the
 // lease is locked and the Session cannot acquire it, wait returns true as soon as isEnough does for an
 // answer.
 func (s *Session) wait(ctx context.Context, spread func() time.Duration, isEnough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
-	n := s.begin(replyTo{ctx: ctx, to: ender(end)}, (*machine).await)
+	n := s.begin(replyTo{ctx: ctx, to: ender(end)}, (*holder.Machine).Await)
 	defer s.cancel(n, nil)
 	f := s.follower()
 	f.Spread = spread
@@ -60,7 +61,7 @@ func (s *Session) wait(ctx context.Context, spread func() time.Duration, isEnoug
 		f.Watch(ctx)
 		res, known := f.Look(ctx)
 		s.mu.Lock()
-		ours := s.machine.canAcquire(res.Record)
+		ours := s.machine.CanAcquire(res.Record)
 		s.mu.Unlock()
 		left := res.MaxRemaining()
 		switch {
@@ -93,7 +94,7 @@ func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 		pause := lease.Infinite
 		if f.Watch(ctx) {
 			if res, known := f.Look(ctx); known {
-				s.step(func(m *machine, now time.Time) { m.looked(now, id, res.Record) })
+				s.step(func(m *holder.Machine, now time.Time) { m.Read(now, id, res.Record) })
 			} else if f.Err != follow.ErrNoTime {
 				pause = s.jitter(s.o.RetryDelay)
 			}

@@ -17,7 +17,8 @@ import (
 	"strings"
 )
 
-// A Bug replaces the piece Old of a file by New. Old must occur exactly once in the file.
+// A Bug replaces the piece Old of a file by New. Old must occur exactly once in the file. The file is of the
+// package in the current folder, or of one that it imports, with a path such as "../other/file.go".
 type Bug struct{ Name, File, Old, New string }
 
 // Check returns an error for each bug that does not fit the sources in the current folder.
@@ -62,15 +63,18 @@ func Builds(dir string, bugs []Bug) ([]Build, error) {
 	}
 	if len(alone) < len(bugs) {
 		changed := map[string]string{}
-		var name string
 		for path, f := range files {
+			if len(f.bugs) == 0 {
+				continue
+			}
 			text, err := f.text()
 			if err != nil {
 				return nil, err
 			}
-			changed[path], name = text, f.syntax.Name.Name
+			changed[path] = text
+			changed[filepath.Join(filepath.Dir(path), "planted_bug.go")] = "package " + f.syntax.Name.Name +
+				"\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar plantedBug, _ = strconv.Atoi(os.Getenv(\"PLANTED_BUG\"))\n"
 		}
-		changed["planted_bug.go"] = "package " + name + "\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar plantedBug, _ = strconv.Atoi(os.Getenv(\"PLANTED_BUG\"))\n"
 		binary, err := build(filepath.Join(dir, "all"), changed)
 		if err != nil {
 			return nil, err
@@ -101,7 +105,7 @@ func build(dir string, changed map[string]string) (binary string, err error) {
 	}
 	replace := map[string]string{}
 	for name, text := range changed {
-		path := filepath.Join(dir, name)
+		path := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return "", err
 		}

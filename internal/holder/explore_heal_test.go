@@ -1,4 +1,4 @@
-package session
+package holder
 
 import "github.com/fencedlease/lease"
 
@@ -107,7 +107,7 @@ func (w *world) waits(ticks int) {
 func (s *search) ending(w *world) {
 	for i := range w.cfg.holders {
 		for _, c := range w.h[i].calls.slice() {
-			if c.op != opWait {
+			if c.op != OpWait {
 				w.fail("heal-calls", "call %d is never answered", c.number)
 			}
 		}
@@ -223,7 +223,7 @@ func (w *world) endsReleased() {
 		w.fail("heal-rival", "another cannot acquire: the record is %s", w.recordText(w.rec))
 	}
 	for i := range w.cfg.holders {
-		if w.h[i].m.sleep(w.now(i)) != lease.Infinite {
+		if w.h[i].m.Sleep(w.now(i)) != lease.Infinite {
 			w.fail("closed", "%s still has a timer after Close", name(i))
 		}
 	}

@@ -1,4 +1,4 @@
-package session
+package holder
 
 import (
 	"slices"
@@ -22,7 +22,7 @@ type claim struct {
 	disclosed bool
 
 	// probed is true once the authority has granted a probe with this ID, or refused it because the
-	// lease is breaking. The comment of machine.releaseAnswered explains probes.
+	// lease is breaking. The comment of Machine.releaseAnswered explains probes.
 	probed bool
 
 	// contexts is the number of WhileHeld contexts of the incarnation with the ID whose work has not

@@ -1,4 +1,4 @@
-package session
+package holder
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ func (w *world) ends(p *packet, res lease.Result) time.Time {
 	if d == lease.Infinite {
 		return time.Time{}
 	}
-	return p.sent.Add(w.certainFor(p.who, d))
+	return p.Sent.Add(w.certainFor(p.who, d))
 }
 
 func before(a, b time.Time) bool { // compares two ends of a belief; the zero time means no end
@@ -45,20 +45,20 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 		h.stuck++
 	}
 	held := h.inc.alive && (h.inc.until.IsZero() || now.Before(h.inc.until))
-	if p.aim == aimRenew && p.inc == h.inc.number && held {
+	if p.Aim == AimRenew && p.inc == h.inc.number && held {
 		w.renewalAnswered(&p, res, err, stuck)
 		return
 	}
 	code, until := lease.CodeOf(err), w.ends(&p, res)
-	serving := p.acquire != 0 && h.calls.has(waiting{p.acquire, opAcquire})
+	serving := p.acquire != 0 && h.calls.has(waiting{p.acquire, OpAcquire})
 	isWrong := res.Record.Validate() != nil || res.Record.ID != p.Proposed && serving
-	uncertain := err != nil && !provesNoChange(err)
-	if err == nil && p.aim == aimAcquire {
+	uncertain := err != nil && !ProvesNoChange(err)
+	if err == nil && p.Aim == AimAcquire {
 		uncertain = isWrong
 	}
-	granted := err == nil && !uncertain && p.aim == aimAcquire
-	switch p.aim {
-	case aimAcquire, aimTakeOver, aimProbe:
+	granted := err == nil && !uncertain && p.Aim == AimAcquire
+	switch p.Aim {
+	case AimAcquire, AimTakeOver, AimProbe:
 		f := h.flag(p.Proposed)
 		if uncertain {
 			*f |= doubt
@@ -70,27 +70,27 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	if granted && serving && !before(now, until) && !until.IsZero() {
 		*h.flag(p.Proposed) |= retired | unreleased // the grant came too late
 	}
-	if p.aim == aimRelease && !uncertain {
+	if p.Aim == AimRelease && !uncertain {
 		*h.flag(p.ID) &^= unreleased | unknown
-	} else if p.aim == aimRelease {
+	} else if p.Aim == AimRelease {
 		*h.flag(p.ID) |= unknown
 	}
-	failed := uncertain || p.aim == aimRelease && code != 0 && !code.Refusal()
-	if failed && (p.aim == aimRelease || p.aim == aimProbe) {
+	failed := uncertain || p.Aim == AimRelease && code != 0 && !code.Refusal()
+	if failed && (p.Aim == AimRelease || p.Aim == AimProbe) {
 		for i := range h.flags {
 			if p.due>>i&1 != 0 {
 				h.flags[i] &^= unreleased // the next call begins again
 			}
 		}
 	}
-	if p.aim == aimRelease && err == nil && ours(res.Record.ID, who) {
+	if p.Aim == AimRelease && err == nil && ours(res.Record.ID, who) {
 		*h.flag(p.ID) &^= unreleased
 	}
-	if p.aim == aimProbe && !uncertain && (code == 0 || code == lease.ErrBreaking) {
+	if p.Aim == AimProbe && !uncertain && (code == 0 || code == lease.ErrBreaking) {
 		*h.flag(p.Proposed) |= unreleased // the ID is in force
 	}
 	inForce := until.IsZero() || now.Before(until)
-	if p.aim == aimAcquire && granted && serving && inForce {
+	if p.Aim == AimAcquire && granted && serving && inForce {
 		h.inc.until = until // the end of the belief that follows
 	}
 	aboutToHold, rec := h.inc.until, res.Record
@@ -99,51 +99,51 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	isPast := *f&(retired|used) != 0 && *f&(doubt|disclosed) != 0 && *f&handed == 0
 	isInUse := held && rec.ID == h.inc.id || h.isGuarded(rec.ID)
 	switch {
-	case p.aim == aimRenew:
+	case p.Aim == AimRenew:
 	case shows && rec.State.Locked() && isPast && !isInUse:
 		*f |= unreleased // the ID has come into force late
-	case shows && code == lease.ErrBreaking && p.aim == aimAcquire:
+	case shows && code == lease.ErrBreaking && p.Aim == AimAcquire:
 		*f |= unreleased
 	}
 	isProbed := *h.flag(p.ID)&probed != 0
-	if p.aim == aimProbe && !uncertain && (code == 0 || code == lease.ErrBreaking) {
+	if p.Aim == AimProbe && !uncertain && (code == 0 || code == lease.ErrBreaking) {
 		*h.flag(p.Proposed) |= probed
 	}
 	h.seen = rec
-	w.input(who, func(m *machine, now time.Time) { m.answered(p.request, now, res, err, stuck) })
-	out := w.afterAnswer(who, p.aim)
+	w.input(who, func(m *Machine, now time.Time) { m.Answered(p.Request, now, res, err, stuck) })
+	out := w.afterAnswer(who, p.Aim)
 	h.seen = lease.Record{}
 	if held && !h.inc.alive {
 		w.fail("stale", "the answer to another request has ended what is held")
 	}
-	if p.aim == aimRelease {
+	if p.Aim == AimRelease {
 		w.checkRepeated(&p, out, uncertain, code.Refusal() && !rec.State.Locked() && !isProbed)
 	}
-	if p.aim == aimTakeOver && serving && code.Refusal() && h.stuck < mostStuck {
-		if len(out.send) == 0 || out.send[len(out.send)-1].aim != aimAcquire {
+	if p.Aim == AimTakeOver && serving && code.Refusal() && h.stuck < mostStuck {
+		if len(out.Send) == 0 || out.Send[len(out.Send)-1].Aim != AimAcquire {
 			w.fail("take-over-goes-on", "a take-over was refused, and the lease is not acquired, which may be free")
 		}
 	}
-	if p.aim != aimAcquire || !serving {
+	if p.Aim != AimAcquire || !serving {
 		return
 	}
 	a := answerTo(out, p.acquire)
 	switch {
 	case granted && (until.IsZero() || now.Before(until)):
-		if a == nil || a.err != nil || !h.inc.alive {
+		if a == nil || a.Err != nil || !h.inc.alive {
 			w.fail("acquire-granted", "a grant of %s is not held", idName(p.Proposed))
 			return
 		}
 		h.inc.until, h.inc.excused = aboutToHold, p.outdated
 	case granted:
-		if a == nil || a.err == nil {
+		if a == nil || a.Err == nil {
 			w.fail("acquire-late", "a grant that was answered too late is no error")
 		}
 	case uncertain:
-		if a == nil || a.err == nil || a.err == errNotGranted {
+		if a == nil || a.Err == nil || a.Err == ErrNotGranted {
 			w.fail("acquire-unknown", "an Acquire of unknown outcome is no error")
 		}
-	case a != nil && a.err == errNotGranted:
+	case a != nil && a.Err == ErrNotGranted:
 		switch {
 		case w.cfg.hides && ours(p.decided, who) && (*h.flag(p.decided)&unknown != 0 || h.isGuarded(p.decided)):
 			w.fail("acquire-false", "an Acquire returns false, and %s is in force, which is not settled", idName(p.decided))
@@ -167,17 +167,17 @@ func (h *holder) isGuarded(id lease.ID) bool {
 // machine must not repeat it by itself, unless a stuck Acquire of its ID has returned in the
 // meantime. If the release of an infinite lease was refused and its ID is in doubt, the machine
 // must send an Acquire.
-func (w *world) checkRepeated(p *packet, out effects, uncertain, refused bool) {
+func (w *world) checkRepeated(p *packet, out Effects, uncertain, refused bool) {
 	h := &w.h[p.who]
 	repeated, isProbed := false, false
-	for _, r := range out.send {
-		repeated = repeated || r.aim == aimRelease && r.ID == p.ID
-		isProbed = isProbed || r.aim == aimProbe && r.Proposed == p.ID
+	for _, r := range out.Send {
+		repeated = repeated || r.Aim == AimRelease && r.ID == p.ID
+		isProbed = isProbed || r.Aim == AimProbe && r.Proposed == p.ID
 	}
-	for _, a := range out.answers {
-		isLater := a.op == opRelease && a.call > p.lastCall
-		if uncertain && h.stuck < mostStuck && isLater && a.err != nil {
-			w.fail("later-call", "call %d fails with a release that was sent before it", a.call)
+	for _, a := range out.Answers {
+		isLater := a.Op == OpRelease && a.Call > p.lastCall
+		if uncertain && h.stuck < mostStuck && isLater && a.Err != nil {
+			w.fail("later-call", "call %d fails with a release that was sent before it", a.Call)
 		}
 	}
 	if uncertain && repeated && !w.releaseCalledSince(p) && !p.crossed {
@@ -241,20 +241,20 @@ func (w *world) renewalAnswered(p *packet, res lease.Result, err error, stuck bo
 	}
 	expected := h.inc.until
 	h.prior = was.until
-	w.input(who, func(m *machine, now time.Time) { m.answered(p.request, now, res, err, stuck) })
+	w.input(who, func(m *Machine, now time.Time) { m.Answered(p.Request, now, res, err, stuck) })
 	out := w.after(who)
 	h.prior = time.Time{}
-	lost, _ := out.ended.(*lease.LostError)
+	lost, _ := out.Ended.(*lease.LostError)
 	switch {
 	case reason != 0 && (lost == nil || lost.Reason != reason):
-		w.fail("renewal-refused", "after a refused renewal (%v, %s) the incarnation ends with %v, not %v", err, w.recordText(rec), out.ended, reason)
+		w.fail("renewal-refused", "after a refused renewal (%v, %s) the incarnation ends with %v, not %v", err, w.recordText(rec), out.Ended, reason)
 	case reason != 0:
 		return
 	case lost != nil || !h.inc.alive:
 		w.fail("renewal-kept", "after a renewal (%v, %s) the incarnation is lost", err, w.recordText(rec))
 		return
 	}
-	if b := h.m.term.belief; b == nil || !near(b.until(), expected) {
+	if b := h.m.term.belief; b == nil || !near(b.Until(), expected) {
 		w.fail("until", "U should be %s", w.timeText(expected))
 	}
 	if was.again && err != nil && !code.Refusal() {
@@ -306,19 +306,19 @@ func (w *world) renewalReturned(p *packet, res lease.Result, err error) {
 	}
 	expected := h.inc.until
 	h.prior = was.until
-	w.input(p.who, func(m *machine, now time.Time) { m.noteReturn(now, p.request, res, err) })
+	w.input(p.who, func(m *Machine, now time.Time) { m.Returned(now, p.Request, res, err) })
 	out := w.after(who)
 	h.prior = time.Time{}
-	lost, _ := out.ended.(*lease.LostError)
+	lost, _ := out.Ended.(*lease.LostError)
 	switch b := h.m.term.belief; {
 	case reason != 0 && (lost == nil || lost.Reason != reason):
-		w.fail("late-renewal", "after a late answer to a renewal (%v, %s) the incarnation ends with %v, not %v", err, w.recordText(rec), out.ended, reason)
+		w.fail("late-renewal", "after a late answer to a renewal (%v, %s) the incarnation ends with %v, not %v", err, w.recordText(rec), out.Ended, reason)
 	case lost != nil || !h.inc.alive:
-	case b == nil || !near(b.until(), expected):
+	case b == nil || !near(b.Until(), expected):
 		w.fail("until", "U should be %s", w.timeText(expected))
 	}
-	for _, r := range out.report {
-		if b, ok := r.(BreakInfo); ok {
+	for _, r := range out.Report {
+		if b, ok := r.(Breaking); ok {
 			h.inc.notified = telling{at: now, until: h.inc.until, end: rec.Until}
 			if !near(b.Until, h.inc.until) {
 				w.fail("breaking", "OnBreaking gets %s, and U is %s", w.timeText(b.Until), w.timeText(h.inc.until))
@@ -346,12 +346,12 @@ type telling struct {
 
 // checkNotified checks the calls of OnBreaking: at the first answer that shows a break, and again only
 // if the end has moved by more than Margin.
-func (w *world) checkNotified(who int, was *incarnation, rec lease.Record, breaking bool, out effects) {
+func (w *world) checkNotified(who int, was *incarnation, rec lease.Record, breaking bool, out Effects) {
 	h, now := &w.h[who], w.now(who)
 	margin := w.cfg.options[who].Margin
 	notified := false
-	for _, r := range out.report {
-		if b, ok := r.(BreakInfo); ok {
+	for _, r := range out.Report {
+		if b, ok := r.(Breaking); ok {
 			notified = true
 			if !near(b.Until, h.inc.until) || b.Token.Compare(lease.TokenOf(was.token)) != 0 {
 				w.fail("breaking", "OnBreaking gets %s, and U is %s", w.timeText(b.Until), w.timeText(h.inc.until))
@@ -388,7 +388,7 @@ func (w *world) returns(i int) {
 		w.packets[i].stuck = false
 	}
 	for j := range w.packets {
-		if other := &w.packets[j]; other.aim == aimRelease && (!other.answered || other.stuck) && other.ID == p.Proposed {
+		if other := &w.packets[j]; other.Aim == AimRelease && (!other.answered || other.stuck) && other.ID == p.Proposed {
 			other.crossed = true
 		}
 	}
@@ -397,59 +397,59 @@ func (w *world) returns(i int) {
 		res, err = lease.Result{}, w.cfg.unknown
 	}
 	h.stuck--
-	if p.aim == aimRelease && (err == nil || lease.CodeOf(err).Refusal()) {
+	if p.Aim == AimRelease && (err == nil || lease.CodeOf(err).Refusal()) {
 		*h.flag(p.ID) &^= unknown
 	}
 	isUnknown := err != nil && !lease.CodeOf(err).Refusal()
-	h.returning, h.excused = p.aim, p.crossed || w.calls > p.lastCall || isUnknown
+	h.returning, h.excused = p.Aim, p.crossed || w.calls > p.lastCall || isUnknown
 	held := h.inc.alive && (h.inc.until.IsZero() || now.Before(h.inc.until))
-	if p.aim == aimRenew && p.inc == h.inc.number && held {
+	if p.Aim == AimRenew && p.inc == h.inc.number && held {
 		w.renewalReturned(&p, res, err)
 	} else {
-		w.input(p.who, func(m *machine, now time.Time) { m.noteReturn(now, p.request, res, err) })
+		w.input(p.who, func(m *Machine, now time.Time) { m.Returned(now, p.Request, res, err) })
 		w.after(p.who)
 	}
 	h.returning = 0
 }
 
-func (w *world) after(who int) effects { return w.afterAnswer(who, 0) }
+func (w *world) after(who int) Effects { return w.afterAnswer(who, 0) }
 
 // afterAnswer takes the effects of an input, and checks them. After the answer to a command, the
 // machine may send another command for the same call.
-func (w *world) afterAnswer(who int, after aim) effects {
+func (w *world) afterAnswer(who int, after Aim) Effects {
 	h, now := &w.h[who], w.now(who)
-	out := *h.m.take()
+	out := *h.m.Take()
 	w.noteEffects(who, out)
-	if out.stop != nil && !out.began {
-		w.checkStop(who, out.stop, now)
+	if out.Stop != nil && !out.Began {
+		w.checkStop(who, out.Stop, now)
 	}
 	w.checkEnd(who, out)
-	if out.began {
+	if out.Began {
 		w.begin(who, out)
-		if out.stop != nil {
-			w.checkStop(who, out.stop, now)
+		if out.Stop != nil {
+			w.checkStop(who, out.Stop, now)
 		}
 	}
 	w.checkBelief(who)
-	for _, r := range out.send {
-		w.checkSend(who, r, out, after, out.ended != nil)
+	for _, r := range out.Send {
+		w.checkSend(who, r, out, after, out.Ended != nil)
 		w.send(who, r, out)
 	}
-	for _, a := range out.answers {
-		i := h.calls.index(waiting{a.call, a.op})
+	for _, a := range out.Answers {
+		i := h.calls.index(waiting{a.Call, a.Op})
 		if i < 0 {
-			w.fail("answered-once", "call %d is answered, and does not wait", a.call)
+			w.fail("answered-once", "call %d is answered, and does not wait", a.Call)
 			continue
 		}
 		h.calls.remove(i)
 		switch {
-		case a.op == opAcquire && a.err == nil && (!h.inc.alive || a.token != lease.TokenOf(h.inc.token)):
-			w.fail("acquire-true", "an Acquire returns true with token %q", a.token)
-		case a.err != nil && a.token != "":
+		case a.Op == OpAcquire && a.Err == nil && (!h.inc.alive || a.Token != lease.TokenOf(h.inc.token)):
+			w.fail("acquire-true", "an Acquire returns true with token %q", a.Token)
+		case a.Err != nil && a.Token != "":
 			w.fail("acquire-true", "an error comes with a token")
-		case a.op == opRelease:
+		case a.Op == OpRelease:
 			w.checkLoss(who, a)
-		case a.op == opSettle && a.err == nil:
+		case a.Op == OpSettle && a.Err == nil:
 			w.checkSettled(who)
 		}
 	}
@@ -459,22 +459,22 @@ func (w *world) afterAnswer(who int, after aim) effects {
 }
 
 // checkLoss checks that the first Release after a loss reports it, and that no other one does.
-func (w *world) checkLoss(who int, a outcome) {
+func (w *world) checkLoss(who int, a Outcome) {
 	h := &w.h[who]
 	want := uint64(0)
 	for i, r := range h.reports.slice() {
-		if r.call == a.call {
+		if r.call == a.Call {
 			want = r.token
 			h.reports.remove(i)
 			break
 		}
 	}
 	var lost *lease.LostError
-	isLoss := errors.As(a.err, &lost)
+	isLoss := errors.As(a.Err, &lost)
 	if isLoss != (want != 0) || isLoss && lost.Token != lease.TokenOf(want) {
-		w.fail("loss-reported", "a Release returns %v, and the token of the loss is %d", a.err, want)
+		w.fail("loss-reported", "a Release returns %v, and the token of the loss is %d", a.Err, want)
 	}
-	if a.err == nil || a.err == error(lost) {
+	if a.Err == nil || a.Err == error(lost) {
 		w.checkReleased(who)
 	}
 }
@@ -500,33 +500,33 @@ func (w *world) checkStop(who int, cause error, now time.Time) {
 }
 
 // checkEnd checks that an incarnation ends once, and that the machine reports the end correctly.
-func (w *world) checkEnd(who int, out effects) {
+func (w *world) checkEnd(who int, out Effects) {
 	h := &w.h[who]
 	was := h.inc
 	losses := 0
-	for _, r := range out.report {
+	for _, r := range out.Report {
 		if lost, ok := r.(*lease.LostError); ok {
 			losses++
-			if lost != out.ended || lost.Token != lease.TokenOf(was.token) {
-				w.fail("lost-once", "%v is reported, and the incarnation ended with %v", lost, out.ended)
+			if lost != out.Ended || lost.Token != lease.TokenOf(was.token) {
+				w.fail("lost-once", "%v is reported, and the incarnation ended with %v", lost, out.Ended)
 			}
 		}
 	}
-	if out.ended == nil {
+	if out.Ended == nil {
 		if losses > 0 {
 			w.fail("lost-once", "a loss is reported, and nothing has ended")
 		}
 		return
 	}
 	if !was.alive {
-		w.fail("lost-once", "an incarnation ends that is not alive: %v", out.ended)
+		w.fail("lost-once", "an incarnation ends that is not alive: %v", out.Ended)
 	}
-	lost, isLoss := out.ended.(*lease.LostError)
+	lost, isLoss := out.Ended.(*lease.LostError)
 	switch {
 	case isLoss && losses != 1:
 		w.fail("lost-once", "a loss is reported %d times", losses)
-	case !isLoss && (out.ended != lease.ErrReleased || losses > 0):
-		w.fail("lost-once", "a release ends with %v and %d reports", out.ended, losses)
+	case !isLoss && (out.Ended != lease.ErrReleased || losses > 0):
+		w.fail("lost-once", "a release ends with %v and %d reports", out.Ended, losses)
 	}
 	h.inc.alive = false
 	*h.flag(was.id) |= retired
@@ -575,38 +575,38 @@ func (w *world) endContexts(who int, id lease.ID) {
 }
 
 // begin checks the beginning of an incarnation.
-func (w *world) begin(who int, out effects) {
+func (w *world) begin(who int, out Effects) {
 	h := &w.h[who]
 	b := h.m.term.belief
 	if b == nil || h.inc.alive {
 		w.fail("began", "an incarnation begins")
 		return
 	}
-	epoch, err := b.token.Epoch()
+	epoch, err := b.Token.Epoch()
 	granted := false
-	for _, a := range out.answers {
-		granted = granted || a.op == opAcquire && a.err == nil
+	for _, a := range out.Answers {
+		granted = granted || a.Op == OpAcquire && a.Err == nil
 	}
 	switch {
 	case err != nil || epoch <= h.newest:
-		w.fail("tokens", "a token %q is believed after %d", b.token, h.newest)
+		w.fail("tokens", "a token %q is believed after %d", b.Token, h.newest)
 	case !granted:
 		w.fail("late-grant", "a grant is believed that no Acquire returns")
-	case *h.flag(b.id)&(retired|used) != 0:
-		w.fail("retired", "%s is held again", idName(b.id))
+	case *h.flag(b.ID)&(retired|used) != 0:
+		w.fail("retired", "%s is held again", idName(b.ID))
 	case h.closed:
 		w.fail("closed", "a closed holder begins to hold")
 	}
 	h.newest, h.lost = epoch, 0
 	h.begun++
-	*h.flag(b.id) |= used
+	*h.flag(b.ID) |= used
 	for i := range h.flags {
 		h.flags[i] &^= unreleased | unknown // no other ID of the holder is in force
 	}
 	h.guarded = list[guarded]{}
-	h.inc = incarnation{alive: true, id: b.id, token: epoch, number: h.begun, until: h.inc.until, renewed: b.sent}
-	if !near(b.until(), h.inc.until) {
-		w.fail("until", "U is %s, and should be %s", w.timeText(b.until()), w.timeText(h.inc.until))
+	h.inc = incarnation{alive: true, id: b.ID, token: epoch, number: h.begun, until: h.inc.until, renewed: b.Sent}
+	if !near(b.Until(), h.inc.until) {
+		w.fail("until", "U is %s, and should be %s", w.timeText(b.Until()), w.timeText(h.inc.until))
 	}
 }
 
@@ -616,28 +616,28 @@ func (w *world) checkBelief(who int) {
 	switch {
 	case (b != nil) != h.inc.alive:
 		w.fail("lost-once", "a belief ends or begins without a word")
-	case b != nil && (b.id != h.inc.id || b.token != lease.TokenOf(h.inc.token)):
-		w.fail("belief", "the belief is in %s, and %s was granted", idName(b.id), idName(h.inc.id))
+	case b != nil && (b.ID != h.inc.id || b.Token != lease.TokenOf(h.inc.token)):
+		w.fail("belief", "the belief is in %s, and %s was granted", idName(b.ID), idName(h.inc.id))
 	case b != nil && !h.inc.until.IsZero() && !w.now(who).Before(h.inc.until):
 		w.fail("until", "it is believed at U")
-	case b != nil && !h.inc.until.IsZero() && (b.until().IsZero() || b.until().After(h.inc.until)):
-		w.fail("until", "U is %s, and should be %s", w.timeText(b.until()), w.timeText(h.inc.until))
+	case b != nil && !h.inc.until.IsZero() && (b.Until().IsZero() || b.Until().After(h.inc.until)):
+		w.fail("until", "U is %s, and should be %s", w.timeText(b.Until()), w.timeText(h.inc.until))
 	}
 }
 
 // checkSend checks a request that is about to be sent.
-func (w *world) checkSend(who int, r request, out effects, after aim, ended bool) {
+func (w *world) checkSend(who int, r Request, out Effects, after Aim, ended bool) {
 	h := &w.h[who]
-	if !r.sent.Equal(w.now(who)) {
+	if !r.Sent.Equal(w.now(who)) {
 		w.fail("sent", "a request is sent at another time")
 	}
 	if h.stuck >= mostStuck {
 		w.fail("stuck-bound", "a request is sent, though %d have not returned", h.stuck)
 	}
-	if h.closed && r.aim != aimRelease && r.aim != aimProbe {
+	if h.closed && r.Aim != AimRelease && r.Aim != AimProbe {
 		w.fail("closed", "a closed holder sends %s", w.requestText(r.Request))
 	}
-	if r.aim == aimRenew {
+	if r.Aim == AimRenew {
 		switch {
 		case !h.inc.alive && !ended || r.ID != h.inc.id: // a late renewal may be sent together with the release
 			w.fail("renewal", "%s is renewed, which is not held", idName(r.ID))
@@ -646,19 +646,19 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 		case w.allRenewals(who) >= mostStuck:
 			w.fail("renewal-bound", "%d renewals are in flight", w.allRenewals(who)+1)
 		}
-		h.inc.renewed = r.sent
+		h.inc.renewed = r.Sent
 		return
 	}
 	if w.commands(who) > 0 {
 		w.fail("one-command", "two commands are in flight")
 	}
 	served := false // whether an Acquire ended in this step
-	for _, a := range out.answers {
-		served = served || a.op == opAcquire
+	for _, a := range out.Answers {
+		served = served || a.Op == OpAcquire
 	}
-	goesOn := (after == aimAcquire || after == aimTakeOver) && !served
-	switch r.aim {
-	case aimAcquire, aimTakeOver:
+	goesOn := (after == AimAcquire || after == AimTakeOver) && !served
+	switch r.Aim {
+	case AimAcquire, AimTakeOver:
 		f := *h.flag(r.Proposed)
 		if f&retired != 0 {
 			w.fail("retired", "%s is proposed, which is retired", idName(r.Proposed))
@@ -666,10 +666,10 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 		if h.inc.alive {
 			w.fail("acquire-held", "an Acquire is sent while holding")
 		}
-		if !w.hasCall(who, opAcquire) {
+		if !w.hasCall(who, OpAcquire) {
 			w.fail("late-grant", "an Acquire is sent for which no call waits")
 		}
-		if r.aim == aimTakeOver {
+		if r.Aim == AimTakeOver {
 			if h.seen.State != lease.Leased || h.seen.ID != r.ID {
 				w.fail("take-over", "%s is taken over, and the record was %s", idName(r.ID), w.recordText(h.seen))
 			}
@@ -685,8 +685,8 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 			w.checkOrder(who, out)
 			*h.flag(r.Proposed) &^= taking
 		}
-	case aimRelease:
-		if h.returning == aimRelease && !h.excused && *h.flag(r.ID)&unknown != 0 && !slices.ContainsFunc(h.m.commands.waiting, call.isCleanup) {
+	case AimRelease:
+		if h.returning == AimRelease && !h.excused && *h.flag(r.ID)&unknown != 0 && !slices.ContainsFunc(h.m.commands.waiting, call.isCleanup) {
 			w.fail("late-release", "%s is released again because a release has returned late", idName(r.ID))
 		}
 		if h.inc.alive && r.ID == h.inc.id {
@@ -700,12 +700,12 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 		newer := false
 		for i := range h.m.ledger {
 			c := &h.m.ledger[i]
-			if newer && c.phase == pending && after != aimProbe {
+			if newer && c.phase == pending && after != AimProbe {
 				w.fail("order", "an older ID is released first")
 			}
 			newer = newer || c.id == r.ID
 		}
-		if after != aimProbe && slices.ContainsFunc(h.m.commands.waiting, func(c call) bool { return c.op == opHandOver && c.refused == nil }) {
+		if after != AimProbe && slices.ContainsFunc(h.m.commands.waiting, func(c call) bool { return c.op == OpHandOver && c.refused == nil }) {
 			w.fail("order", "a release overtakes a hand-over")
 		}
 		*h.flag(r.ID) |= retired
@@ -716,7 +716,7 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 				break
 			}
 		}
-	case aimProbe:
+	case AimProbe:
 		if w.cfg.options[who].Duration != lease.Infinite {
 			w.fail("probe", "a finite lease is acquired to release it")
 		}
@@ -726,8 +726,8 @@ func (w *world) checkSend(who int, r request, out effects, after aim, ended bool
 		if *h.flag(r.Proposed)&probed != 0 {
 			w.fail("probe", "%s is acquired a second time to release it", idName(r.Proposed))
 		}
-	case aimHandOver:
-		if !w.hasCall(who, opHandOver) && !w.cfg.cancels {
+	case AimHandOver:
+		if !w.hasCall(who, OpHandOver) && !w.cfg.cancels {
 			w.fail("hand-over", "a hand-over is sent without a call of HandOver")
 		}
 		*h.flag(r.ID) |= handed
@@ -752,9 +752,9 @@ func (w *world) rivalOwner(id lease.ID, who int) string {
 }
 
 // checkOrder checks that an Acquire is not sent before a command that must come first.
-func (w *world) checkOrder(who int, out effects) {
+func (w *world) checkOrder(who int, out Effects) {
 	h := &w.h[who]
-	for _, o := range []op{opHandOver, opRelease, opSettle} {
+	for _, o := range []Op{OpHandOver, OpRelease, OpSettle} {
 		if w.hasCallBut(who, o, out) {
 			w.fail("order", "an Acquire overtakes another call")
 		}
@@ -766,10 +766,10 @@ func (w *world) checkOrder(who int, out effects) {
 	}
 }
 
-func (w *world) hasCall(who int, o op) bool { return w.hasCallBut(who, o, effects{}) }
+func (w *world) hasCall(who int, o Op) bool { return w.hasCallBut(who, o, Effects{}) }
 
 // hasCallBut reports whether a call with the operation o waits and is not answered in this step.
-func (w *world) hasCallBut(who int, o op, out effects) bool {
+func (w *world) hasCallBut(who int, o Op, out Effects) bool {
 	for _, c := range w.h[who].calls.slice() {
 		if c.op == o && answerTo(out, c.number) == nil {
 			return true
@@ -786,7 +786,7 @@ func (w *world) checkWaiting(who int) {
 		return
 	}
 	for _, c := range h.calls.slice() {
-		if c.op != opWait {
+		if c.op != OpWait {
 			w.fail("calls-wait", "call %d waits, and nothing is in flight", c.number)
 		}
 	}
@@ -823,7 +823,7 @@ func (w *world) justBroken(rec lease.Record) bool {
 // checkSettled checks that the proposed ID cannot be in force.
 func (w *world) checkSettled(who int) {
 	h := &w.h[who]
-	if w.commands(who) > 0 || w.hasCall(who, opAcquire) {
+	if w.commands(who) > 0 || w.hasCall(who, OpAcquire) {
 		return
 	}
 	for i := range h.flags {
@@ -855,7 +855,7 @@ func (w *world) checkTime(who int) {
 	if h.inc.alive && !w.inWindow(who) {
 		h.inc.stopped = false
 	}
-	sleep := h.m.sleep(now)
+	sleep := h.m.Sleep(now)
 	if sleep <= 0 {
 		w.fail("sleep", "the machine does not sleep")
 	}
@@ -886,11 +886,11 @@ func (w *world) checkSafe() {
 	for i := range w.cfg.holders {
 		h := &w.h[i]
 		b := h.m.term.belief
-		if b == nil || b.left(&w.cfg.options[i], w.now(i)) <= 0 || h.inc.excused {
+		if b == nil || b.Left(&w.cfg.options[i], w.now(i)) <= 0 || h.inc.excused {
 			continue
 		}
-		if !rec.State.Locked() || rec.ID != b.id {
-			w.fail("belief", "%s believes in %s, and the record is %s", name(i), idName(b.id), w.recordText(rec))
+		if !rec.State.Locked() || rec.ID != b.ID {
+			w.fail("belief", "%s believes in %s, and the record is %s", name(i), idName(b.ID), w.recordText(rec))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package session
+package holder
 
 import (
 	"errors"
@@ -133,56 +133,56 @@ func (w *world) requestText(r lease.Request) string {
 	return r.Action.String() + " " + idName(r.ID)
 }
 
-var aims = map[aim]string{aimTakeOver: " (a take-over)", aimProbe: " (to release it)", aimHandOver: " (a hand-over)"}
+var aims = map[Aim]string{AimTakeOver: " (a take-over)", AimProbe: " (to release it)", AimHandOver: " (a hand-over)"}
 
-var ops = map[op]string{opAcquire: "acquire", opRelease: "release", opHandOver: "hand-over", opSettle: "settle", opWait: "wait"}
+var ops = map[Op]string{OpAcquire: "acquire", OpRelease: "release", OpHandOver: "hand-over", OpSettle: "settle", OpWait: "wait"}
 
 // noteEffects writes down what the machine of a holder asks its shell to do.
-func (w *world) noteEffects(who int, out effects) {
+func (w *world) noteEffects(who int, out Effects) {
 	if w.script == nil {
 		return
 	}
 	h := &w.h[who]
-	if out.stop != nil {
-		w.note("%s: contexts end: %s", name(who), errorText(out.stop))
+	if out.Stop != nil {
+		w.note("%s: contexts end: %s", name(who), errorText(out.Stop))
 	}
-	if out.ended != nil {
-		w.note("%s: no longer holds: %s", name(who), errorText(out.ended))
+	if out.Ended != nil {
+		w.note("%s: no longer holds: %s", name(who), errorText(out.Ended))
 	}
-	if b := h.m.term.belief; out.began && b != nil {
-		w.note("%s: holds %s until %s, with token %s", name(who), idName(b.id), w.timeText(b.until()), tokenText(b.token))
-	} else if b != nil && !b.until().Equal(w.script.until[who]) {
-		w.note("%s: holds until %s", name(who), w.timeText(b.until()))
+	if b := h.m.term.belief; out.Began && b != nil {
+		w.note("%s: holds %s until %s, with token %s", name(who), idName(b.ID), w.timeText(b.Until()), tokenText(b.Token))
+	} else if b != nil && !b.Until().Equal(w.script.until[who]) {
+		w.note("%s: holds until %s", name(who), w.timeText(b.Until()))
 	}
 	if b := h.m.term.belief; b != nil {
-		w.script.until[who] = b.until()
+		w.script.until[who] = b.Until()
 	}
-	for _, r := range out.report {
+	for _, r := range out.Report {
 		switch r := r.(type) {
 		case *lease.LostError:
 			w.note("%s: OnLost: %s", name(who), errorText(r))
-		case BreakInfo:
+		case Breaking:
 			w.note("%s: OnBreaking: until %s", name(who), w.timeText(r.Until))
-		case ReleaseInfo:
+		case Released:
 			w.note("%s: reports a release of %s: %s", name(who), idName(r.ID), orError("done", r.Err))
-		case failure:
-			w.note("%s: %s failed %d times: %s", name(who), r.what, r.count, errorText(r.err))
+		case Failure:
+			w.note("%s: %s failed %d times: %s", name(who), r.What, r.Count, errorText(r.Err))
 		}
 	}
-	for i, r := range out.send {
-		w.note("%s: sends #%d: %s%s", name(who), int(w.serial)+1+i, w.requestText(r.Request), aims[r.aim])
+	for i, r := range out.Send {
+		w.note("%s: sends #%d: %s%s", name(who), int(w.serial)+1+i, w.requestText(r.Request), aims[r.Aim])
 	}
-	for _, a := range out.answers {
+	for _, a := range out.Answers {
 		result := "done"
 		switch {
-		case a.err == errNotGranted:
+		case a.Err == ErrNotGranted:
 			result = "false"
-		case a.err != nil:
-			result = "error: " + errorText(a.err)
-		case a.op == opAcquire:
-			result = "true, with token " + tokenText(a.token)
+		case a.Err != nil:
+			result = "error: " + errorText(a.Err)
+		case a.Op == OpAcquire:
+			result = "true, with token " + tokenText(a.Token)
 		}
-		w.note("%s: call %d (%s): %s", name(who), a.call, ops[a.op], result)
+		w.note("%s: call %d (%s): %s", name(who), a.Call, ops[a.Op], result)
 	}
 }
 

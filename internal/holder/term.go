@@ -1,4 +1,4 @@
-package session
+package holder
 
 import (
 	"time"
@@ -9,7 +9,7 @@ import (
 // A term is the state of one incarnation, from a granted Acquire to its release or loss.
 type term struct {
 	number  uint64  // counts the incarnations, so that the machine detects an answer for an earlier incarnation
-	belief  *belief // nil if nothing is held
+	belief  *Belief // nil if nothing is held
 	renewal renewal
 	notice  *notice // of the last answer that reported a break; nil if the newest answer shows no break
 	failed  error   // error of the last answered renewal if that renewal has failed
@@ -23,7 +23,7 @@ type renewal struct {
 	again    bool // another renewal is due at the answer to the renewal in flight, unless the renewal in flight fails
 
 	// The field at is the time at which the next renewal is due. After a granted request or the
-	// report of a break, the method machine.pace computes this due time. After a failed renewal,
+	// report of a break, the method Machine.pace computes this due time. After a failed renewal,
 	// the method retry sets the due time. After a signal of a watch, the method hasten sets the due
 	// time.
 	at time.Time
@@ -47,23 +47,23 @@ type notice struct {
 }
 
 // begin begins an incarnation, during which no other ID of this holder is in force.
-func (m *machine) begin(b *belief) {
-	m.ledger.find(b.id).phase = held
-	m.ledger.clearAllBut(b.id)
+func (m *Machine) begin(b *Belief) {
+	m.ledger.find(b.ID).phase = held
+	m.ledger.clearAllBut(b.ID)
 	m.term = term{number: m.term.number + 1, belief: b}
-	m.term.renewal = renewal{at: m.pace(b.sent, 0.9), sent: b.sent}
+	m.term.renewal = renewal{at: m.pace(b.Sent, 0.9), sent: b.Sent}
 	m.lost = nil
-	m.effects().began = true
+	m.effects().Began = true
 }
 
 // tickTerm ends the incarnation if the belief has ended, and otherwise begins the stop window and sends
 // a renewal if they are due.
-func (m *machine) tickTerm(now time.Time) {
+func (m *Machine) tickTerm(now time.Time) {
 	t := &m.term
 	if t.belief == nil {
 		return
 	}
-	left := t.belief.left(m.o, now)
+	left := t.belief.Left(m.o, now)
 	switch {
 	case left <= 0 && t.notice == nil:
 		m.lose(lease.ErrExpired, t.failed)
@@ -71,28 +71,28 @@ func (m *machine) tickTerm(now time.Time) {
 	case left <= 0:
 		m.lose(lease.ErrBroken, t.failed)
 		return
-	case left <= m.o.window() && !t.stopped:
+	case left <= m.o.Window() && !t.stopped:
 		t.stopped = true
-		m.effects().stop = m.stopReason()
+		m.effects().Stop = m.stopReason()
 	}
 	if m.canRenew() && !now.Before(t.renewal.at) {
 		t.renewal.inFlight, t.renewal.sent = true, now
 		m.renewals++
-		m.effects().send = append(m.effects().send, request{
-			Request: lease.Request{Action: lease.ActionRenew, ID: t.belief.id}, aim: aimRenew, term: t.number, sent: now})
+		m.effects().Send = append(m.effects().Send, Request{
+			Request: lease.Request{Action: lease.ActionRenew, ID: t.belief.ID}, Aim: AimRenew, Term: t.number, Sent: now})
 	}
 }
 
 // sleepTerm returns the time after which tickTerm must be called at the latest, or lease.Infinite if
 // never.
-func (m *machine) sleepTerm(now time.Time) time.Duration {
+func (m *Machine) sleepTerm(now time.Time) time.Duration {
 	t := &m.term
 	if t.belief == nil {
 		return lease.Infinite
 	}
-	wait := t.belief.left(m.o, now)
+	wait := t.belief.Left(m.o, now)
 	if wait != lease.Infinite && !t.stopped {
-		wait -= m.o.window()
+		wait -= m.o.Window()
 	}
 	if m.canRenew() {
 		wait = min(wait, t.renewal.at.Sub(now))
@@ -102,7 +102,7 @@ func (m *machine) sleepTerm(now time.Time) time.Duration {
 
 // canRenew reports whether a renewal can be sent when it is due. Renewals of earlier incarnations can
 // still be in flight, and their number has a bound too.
-func (m *machine) canRenew() bool {
+func (m *Machine) canRenew() bool {
 	return !m.term.renewal.inFlight && m.renewals < mostStuck && !m.commands.tooManyStuck()
 }
 
@@ -116,8 +116,8 @@ func (m *machine) canRenew() bool {
 //
 // The time is rounded down by less than 1/500 of the delay, so that a process with thousands of leases
 // wakes up once for several renewals.
-func (m *machine) pace(sentAt time.Time, shorten float64) time.Time {
-	d := min(m.o.RenewInterval, max(m.term.belief.budget/2, m.o.Margin))
+func (m *Machine) pace(sentAt time.Time, shorten float64) time.Time {
+	d := min(m.o.RenewInterval, max(m.term.belief.Budget/2, m.o.Margin))
 	drawn := m.random.Shorten(d, shorten)
 	at := sentAt.Add(drawn)
 	if tick := d / 500; drawn < d && tick > 0 {
@@ -127,35 +127,35 @@ func (m *machine) pace(sentAt time.Time, shorten float64) time.Time {
 }
 
 // renewalAnswered handles the answer to a renewal.
-func (m *machine) renewalAnswered(r request, now time.Time, res lease.Result, err error) {
-	info := RenewInfo{Err: err, Took: now.Sub(r.sent)}
+func (m *Machine) renewalAnswered(r Request, now time.Time, res lease.Result, err error) {
+	info := Renewed{Err: err, Took: now.Sub(r.Sent)}
 	t := &m.term
 	m.renewals--
-	if t.belief == nil || r.term != t.number {
+	if t.belief == nil || r.Term != t.number {
 		m.report(info)
 		m.pastRenewal(r, err)
 		return
 	}
-	info.Token, info.Left = t.belief.token, t.belief.left(m.o, now)
+	info.Token, info.Left = t.belief.Token, t.belief.Left(m.o, now)
 	m.report(info)
 	t.renewal.inFlight = false
 
 	rec, code := res.Record, lease.CodeOf(err)
 	b := m.beliefOf(r, res)
-	own := rec.ID == b.id
+	own := rec.ID == b.ID
 	inForce := own && rec.State == lease.Leased
 	switch {
 	case inForce && (err == nil || code.Refusal()) && isNewer(rec, &b):
 		m.loseToClone(err)
 		return
-	case inForce && (err == nil || code.Refusal() && b.left(m.o, now) > t.belief.left(m.o, now)):
+	case inForce && (err == nil || code.Refusal() && b.Left(m.o, now) > t.belief.Left(m.o, now)):
 		// The renewal was granted, or it was refused with an answer that extends the belief. An
 		// answer extends the belief if it shows that our ID is in force for longer than the belief
 		// lasts. A refusal that extends the belief proves that the authority has granted an earlier
 		// renewal whose answer was lost.
 		t.belief, t.notice, t.failed = &b, nil, nil
-		t.stopped = t.stopped && b.left(m.o, now) <= m.o.window()
-		t.renewal.at = m.pace(r.sent, 0.1)
+		t.stopped = t.stopped && b.Left(m.o, now) <= m.o.Window()
+		t.renewal.at = m.pace(r.Sent, 0.1)
 	case inForce || !code.Refusal(): // the renewal has failed, and the lease may still be held
 		if err == nil {
 			err = errOther
@@ -169,7 +169,7 @@ func (m *machine) renewalAnswered(r request, now time.Time, res lease.Result, er
 		if t.belief == nil {
 			return
 		}
-		t.renewal.at = m.pace(r.sent, 0.1)
+		t.renewal.at = m.pace(r.Sent, 0.1)
 	default:
 		m.refusedRenewal(rec, code, err)
 		return
@@ -180,15 +180,15 @@ func (m *machine) renewalAnswered(r request, now time.Time, res lease.Result, er
 }
 
 // beliefOf returns the belief that the answer to a renewal of the held incarnation gives.
-func (m *machine) beliefOf(r request, res lease.Result) belief {
+func (m *Machine) beliefOf(r Request, res lease.Result) Belief {
 	b := *m.term.belief
-	b.sent, b.budget = r.sent, m.o.budget(min(m.o.Duration, res.MinRemaining))
+	b.Sent, b.Budget = r.Sent, m.o.Budget(min(m.o.Duration, res.MinRemaining))
 	return b
 }
 
 // refusedRenewal ends the incarnation after an answer that shows that the lease is not held any more.
-func (m *machine) refusedRenewal(rec lease.Record, code lease.Code, err error) {
-	own := rec.ID == m.term.belief.id
+func (m *Machine) refusedRenewal(rec lease.Record, code lease.Code, err error) {
+	own := rec.ID == m.term.belief.ID
 	switch {
 	case own && (rec.State == lease.Breaking || rec.State == lease.Broken): // the break is over, or may be over
 		m.lose(lease.ErrBroken, err)
@@ -202,10 +202,10 @@ func (m *machine) refusedRenewal(rec lease.Record, code lease.Code, err error) {
 // isNewer reports whether a record under the ID of a belief has a newer token. Then another Acquire
 // with the ID was granted: a late one of this machine, or one of a clone that was made of its process
 // before the Acquire.
-func isNewer(rec lease.Record, b *belief) bool { return rec.Token() > b.token }
+func isNewer(rec lease.Record, b *Belief) bool { return rec.Token() > b.Token }
 
 // loseToClone ends the incarnation because its token is not the newest one under its ID.
-func (m *machine) loseToClone(err error) {
+func (m *Machine) loseToClone(err error) {
 	if m.ledger.newest(held).inDoubt {
 		m.lose(lease.ErrOver, err)
 	} else {
@@ -215,15 +215,15 @@ func (m *machine) loseToClone(err error) {
 
 // renewalReturned handles the late answer to a renewal that was given up as stuck. It can end the
 // belief or shorten it, but not extend it: a newer answer may have shortened it.
-func (m *machine) renewalReturned(r request, now time.Time, res lease.Result, err error) {
+func (m *Machine) renewalReturned(r Request, now time.Time, res lease.Result, err error) {
 	t := &m.term
-	if t.belief == nil || r.term != t.number {
+	if t.belief == nil || r.Term != t.number {
 		m.pastRenewal(r, err)
 		return
 	}
 	rec, code := res.Record, lease.CodeOf(err)
 	b := m.beliefOf(r, res)
-	own := rec.ID == b.id
+	own := rec.ID == b.ID
 	switch {
 	case err != nil && !code.Refusal():
 	case own && rec.State == lease.Leased && isNewer(rec, &b):
@@ -238,7 +238,7 @@ func (m *machine) renewalReturned(r request, now time.Time, res lease.Result, er
 
 // pastRenewal handles the answer to a renewal whose incarnation has ended. If the renewal may have been
 // granted, and the outcome of the release of its ID is unknown, the ID is released again.
-func (m *machine) pastRenewal(r request, err error) {
+func (m *Machine) pastRenewal(r Request, err error) {
 	if c := m.ledger.find(r.ID); c != nil && c.phase == unsettled && !lease.CodeOf(err).Refusal() {
 		c.phase = pending // without setting again: a renewal does not put a released ID in force
 	}
@@ -247,12 +247,12 @@ func (m *machine) pastRenewal(r request, err error) {
 // noteBreak records that the lease ends when a break is over, by the earliest end that any answer
 // reports. The handlers of OnBreaking are called at the first such answer, and again if a later one
 // moves the end to an earlier time by more than Margin.
-func (m *machine) noteBreak(b *belief, now time.Time, res lease.Result) {
+func (m *Machine) noteBreak(b *Belief, now time.Time, res lease.Result) {
 	t := &m.term
-	if b.left(m.o, now) < t.belief.left(m.o, now) {
+	if b.Left(m.o, now) < t.belief.Left(m.o, now) {
 		t.belief = b
 	}
-	if t.belief.left(m.o, now) <= 0 { // the break was over before the answer came
+	if t.belief.Left(m.o, now) <= 0 { // the break was over before the answer came
 		m.lose(lease.ErrBroken, nil)
 		return
 	}
@@ -261,7 +261,7 @@ func (m *machine) noteBreak(b *belief, now time.Time, res lease.Result) {
 	}
 	news := notice{at: res.Now, end: res.Record.Until, left: res.MinRemaining}
 	if t.notice == nil || news.endsEarlier(t.notice, m.o.Margin) {
-		m.report(BreakInfo{Token: b.token, Until: t.belief.until()})
+		m.report(Breaking{Token: b.Token, Until: t.belief.Until()})
 	} else {
 		news.end = t.notice.end
 	}
@@ -276,11 +276,11 @@ func (n *notice) endsEarlier(last *notice, margin time.Duration) bool {
 	return n.end.Before(last.end.Add(-margin)) || n.left < last.left-elapsed-elapsed/8-margin
 }
 
-// looked handles a record that watchHeld has read. If it does not say that this Session holds the
+// Read handles a record that watchHeld has read. If it does not say that this Session holds the
 // lease, a renewal is due at once, whose answer decides whether the lease is lost.
-func (m *machine) looked(now time.Time, id lease.ID, rec lease.Record) {
+func (m *Machine) Read(now time.Time, id lease.ID, rec lease.Record) {
 	ours := rec.State == lease.Leased && (rec.ID == id || rec.ID.IsZero())
-	if t := &m.term; t.belief != nil && t.belief.id == id && (!ours || isNewer(rec, t.belief)) {
+	if t := &m.term; t.belief != nil && t.belief.ID == id && (!ours || isNewer(rec, t.belief)) {
 		t.renewal.hasten(now)
 	}
 }

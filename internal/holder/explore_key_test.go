@@ -1,4 +1,4 @@
-package session
+package holder
 
 import (
 	"math/bits"
@@ -107,8 +107,8 @@ func (w *world) whole(healing uint64) uint64 {
 
 func (k *key) packet(w *world, p *packet) {
 	now := w.now(p.who)
-	k.word(uint64(p.who) | uint64(p.aim)<<8 | uint64(p.Action)<<16)
-	k.bools(p.applied, p.answered, p.stuck, p.outdated, p.crossed, w.calls > p.lastCall, p.inc == w.h[p.who].inc.number, p.term == w.h[p.who].m.term.number, p.acquire != 0 && w.h[p.who].calls.has(waiting{p.acquire, opAcquire}))
+	k.word(uint64(p.who) | uint64(p.Aim)<<8 | uint64(p.Action)<<16)
+	k.bools(p.applied, p.answered, p.stuck, p.outdated, p.crossed, w.calls > p.lastCall, p.inc == w.h[p.who].inc.number, p.Term == w.h[p.who].m.term.number, p.acquire != 0 && w.h[p.who].calls.has(waiting{p.acquire, OpAcquire}))
 	k.id(p.ID)
 	k.id(p.Proposed)
 	if p.answered && !p.stuck {
@@ -119,7 +119,7 @@ func (k *key) packet(w *world, p *packet) {
 			k.id(lease.ID{uint8(p.who) + 1, uint8(i)})
 		}
 	}
-	k.time(p.sent, now)
+	k.time(p.Sent, now)
 	if p.applied {
 		k.err(p.err)
 		k.id(p.decided)
@@ -141,10 +141,10 @@ func (k *key) holder(w *world, who int) {
 		k.time(c.due, now)
 	}
 	if b := m.term.belief; b != nil {
-		k.id(b.id)
-		k.token(w, b.token)
-		k.time(b.sent, now)
-		k.word(uint64(b.budget))
+		k.id(b.ID)
+		k.token(w, b.Token)
+		k.time(b.Sent, now)
+		k.word(uint64(b.Budget))
 		t := &m.term
 		k.bools(t.renewal.inFlight, t.renewal.again, t.stopped)
 		k.time(t.renewal.at, now)
@@ -153,11 +153,11 @@ func (k *key) holder(w *world, who int) {
 		k.err(t.failed)
 	}
 	q := &m.commands
-	inFlight := request{}
+	inFlight := Request{}
 	if q.inFlight != nil {
 		inFlight = *q.inFlight
 	}
-	k.word(uint64(inFlight.aim) | uint64(q.stuck)<<8 | uint64(m.renewals)<<16)
+	k.word(uint64(inFlight.Aim) | uint64(q.stuck)<<8 | uint64(m.renewals)<<16)
 	k.loss(w, m.lost)
 	k.id(inFlight.Proposed)
 	k.id(inFlight.ID)
@@ -165,7 +165,7 @@ func (k *key) holder(w *world, who int) {
 	for _, c := range q.waiting {
 		k.call(h, c)
 		k.loss(w, c.lost)
-		k.bools(c.number > inFlight.call)
+		k.bools(c.number > inFlight.Call)
 	}
 	k.bools(q.triedTakeOver, q.tookOver, m.closed, h.closed)
 

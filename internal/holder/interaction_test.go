@@ -1,4 +1,4 @@
-package session
+package holder
 
 import (
 	"flag"
@@ -189,7 +189,7 @@ func (w *world) describe() {
 	if o.Duration == lease.Infinite {
 		w.note("a lease that never ends, renewed every %v", o.RenewInterval)
 	} else {
-		w.note("a grant of %v is believed for %v, and renewed every %v", o.Duration, o.budget(o.Duration), o.RenewInterval)
+		w.note("a grant of %v is believed for %v, and renewed every %v", o.Duration, o.Budget(o.Duration), o.RenewInterval)
 	}
 }
 

@@ -1,4 +1,4 @@
-package session
+package holder
 
 import (
 	"cmp"
@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/dice"
 )
 
 // A machine makes all decisions of a Session: which request is sent next, what follows from an answer,
 // which calls are answered and which handlers called, when a lease is released, and when it must be
 // called again. It has no clock, no lock and no goroutine.
 //
-// Each input is a method that handle calls. It sends nothing and calls no handler, but lists both in the
+// Each input is a method that Handle calls. It sends nothing and calls no handler, but lists both in the
 // struct effects, which the Session, the shell of the machine, performs afterwards.
 //
 // TestExplore tries many orders of inputs, breadth-first. TestPlantedBugs replaces pieces of the source
@@ -35,10 +34,10 @@ import (
 // a release is unknown, all IDs that were pending when it was sent become unsettled. They do not delay
 // an Acquire, and are released by the next Release, Close or Settle, or after an answer that shows them
 // in force.
-type machine struct {
+type Machine struct {
 	o        *Options // complete
 	name     string   // of the lease
-	random   dice.Random
+	random   Random
 	ledger   ledger
 	term     term // the incarnation that is held, or the last one that was held
 	commands commands
@@ -47,12 +46,23 @@ type machine struct {
 	closed   bool
 	renewals int              // number of renewals in flight, of all incarnations
 	lost     *lease.LostError // the last loss, if no Acquire and no Release has followed it
-	out      *effects         // nil if there are no effects
+	out      *Effects         // nil if there are no effects
 }
+
+// New returns the machine of a holder of the named lease. If unique is true, no other holder has the Owner of o.
+func New(o *Options, name string, random Random, unique bool) Machine {
+	return Machine{o: o, name: name, random: random, unique: unique}
+}
+
+// Belief returns what the machine believes, or nil if nothing is held.
+func (m *Machine) Belief() *Belief { return m.term.belief }
+
+// ForgetLoss makes the next Release return nil, although the lease was lost.
+func (m *Machine) ForgetLoss() { m.lost = nil }
 
 // A commands value contains the calls that have no answer yet, and the command in flight.
 type commands struct {
-	inFlight *request // nil if no command is in flight
+	inFlight *Request // nil if no command is in flight
 	serving  ticket   // the Acquire or HandOver to which inFlight belongs; zero for a release or a probe, and after an Acquire was abandoned
 	waiting  []call   // in the order of the calls
 	stuck    int      // number of stuck requests
@@ -75,9 +85,9 @@ var (
 
 // --- Calls
 
-// acquire begins an Acquire.
-func (m *machine) acquire(n uint64) {
-	waiting := call{ticket: ticket{n, opAcquire}}
+// Acquire begins an Acquire.
+func (m *Machine) Acquire(n uint64) {
+	waiting := call{ticket: ticket{n, OpAcquire}}
 	switch {
 	case m.closed:
 		m.answer(waiting.ticket, lease.ErrClosed)
@@ -88,26 +98,26 @@ func (m *machine) acquire(n uint64) {
 	}
 }
 
-// release begins a Release, which ends every unanswered Acquire and releases every ID that may be in
+// Release begins a Release, which ends every unanswered Acquire and releases every ID that may be in
 // force.
-func (m *machine) release(n uint64) {
-	m.relinquish(call{ticket: ticket{n, opRelease}, lost: m.lost})
+func (m *Machine) Release(n uint64) {
+	m.relinquish(call{ticket: ticket{n, OpRelease}, lost: m.lost})
 	m.lost = nil
 }
 
-// close is like the input release, but does not report an earlier loss. After close, Acquire and
+// Close is like the input Release, but does not report an earlier loss. After Close, Acquire and
 // HandOver fail, ID returns the zero ID, and Wait returns at once. A kept ID is not released: its lease
 // ends by itself.
-func (m *machine) close(n uint64) {
+func (m *Machine) Close(n uint64) {
 	m.closed = true
 	for c := m.ledger.newest(kept); c != nil; c = m.ledger.newest(kept) {
 		m.ledger.clear(c)
 	}
-	m.relinquish(call{ticket: ticket{n, opRelease}})
+	m.relinquish(call{ticket: ticket{n, OpRelease}})
 }
 
 // relinquish ends what is held or being acquired, and begins a call that waits for the releases.
-func (m *machine) relinquish(c call) {
+func (m *Machine) relinquish(c call) {
 	m.supersede()
 	if m.term.belief != nil {
 		m.end(endsByRelease, 0, nil)
@@ -116,17 +126,17 @@ func (m *machine) relinquish(c call) {
 	m.enqueue(c)
 }
 
-// settle begins a Settle, which releases what an Acquire with an unknown outcome may have acquired.
+// Settle begins a Settle, which releases what an Acquire with an unknown outcome may have acquired.
 // Unlike Release, it neither ends a held incarnation nor cancels an Acquire that waits for its answer.
-func (m *machine) settle(n uint64) {
+func (m *Machine) Settle(n uint64) {
 	m.ledger.retry()
-	m.enqueue(call{ticket: ticket{n, opSettle}})
+	m.enqueue(call{ticket: ticket{n, OpSettle}})
 }
 
-// handOver begins a HandOver. It ends the sender's incarnation before the request is sent, because the
+// HandOver begins a HandOver. It ends the sender's incarnation before the request is sent, because the
 // receiver may hold the lease as soon as the authority has carried it out.
-func (m *machine) handOver(n uint64, to lease.ID) {
-	waiting := call{ticket: ticket{n, opHandOver}, to: to}
+func (m *Machine) HandOver(n uint64, to lease.ID) {
+	waiting := call{ticket: ticket{n, OpHandOver}, to: to}
 	from := cmp.Or(m.ledger.newest(held), m.ledger.newest(given))
 	switch {
 	case m.closed:
@@ -144,10 +154,10 @@ func (m *machine) handOver(n uint64, to lease.ID) {
 	}
 }
 
-// await begins a Wait, during which the Session keeps reading the record. Release and Close answer it,
+// Await begins a Wait, during which the Session keeps reading the record. Release and Close answer it,
 // and so does a HandOver that ends the incarnation.
-func (m *machine) await(n uint64) {
-	waiting := call{ticket: ticket{n, opWait}}
+func (m *Machine) Await(n uint64) {
+	waiting := call{ticket: ticket{n, OpWait}}
 	if m.closed {
 		m.answer(waiting.ticket, nil)
 	} else {
@@ -155,12 +165,12 @@ func (m *machine) await(n uint64) {
 	}
 }
 
-// cancel answers a call whose caller no longer waits. The request of an Acquire is undone, and that of
+// Cancel answers a call whose caller no longer waits. The request of an Acquire is undone, and that of
 // any other call continues.
-func (m *machine) cancel(n uint64, err error) {
+func (m *Machine) Cancel(n uint64, err error) {
 	q := &m.commands
 	if q.serving.number == n && n != 0 {
-		if q.serving.op == opAcquire {
+		if q.serving.op == OpAcquire {
 			m.abandon(err)
 		} else {
 			m.answer(q.serving, err)
@@ -170,7 +180,7 @@ func (m *machine) cancel(n uint64, err error) {
 	for i, waiting := range q.waiting {
 		if waiting.number == n {
 			m.answer(waiting.ticket, waiting.withLoss(err))
-			if waiting.op == opAcquire || waiting.op == opWait {
+			if waiting.op == OpAcquire || waiting.op == OpWait {
 				q.remove(i)
 			} else {
 				q.waiting[i].number = 0
@@ -180,10 +190,10 @@ func (m *machine) cancel(n uint64, err error) {
 	}
 }
 
-// disclose returns the ID under which the lease is held, or that the next Acquire proposes, and the
+// Disclose returns the ID under which the lease is held, or that the next Acquire proposes, and the
 // zero ID for a closed machine. It marks the ID as disclosed: another holder that learns it can hand
 // the lease over to it.
-func (m *machine) disclose() lease.ID {
+func (m *Machine) Disclose() lease.ID {
 	if m.closed {
 		return lease.ID{}
 	}
@@ -194,9 +204,9 @@ func (m *machine) disclose() lease.ID {
 
 // --- Work
 
-// bind counts one more context of WhileHeld for the held incarnation, and returns its ID. If the lease
+// WorkBegins counts one more context of WhileHeld for the held incarnation, and returns its ID. If the lease
 // is not held, or the stop window has begun, it returns an error and counts nothing.
-func (m *machine) bind() (lease.ID, error) {
+func (m *Machine) WorkBegins() (lease.ID, error) {
 	switch {
 	case m.term.belief == nil:
 		return lease.ID{}, lease.ErrNotHeld
@@ -208,9 +218,9 @@ func (m *machine) bind() (lease.ID, error) {
 	return c.id, nil
 }
 
-// unbind records that the work under a context has stopped. If it was the last of its incarnation, a
+// WorkEnds records that the work under a context has stopped. If it was the last of its incarnation, a
 // deferred release of the ID is sent.
-func (m *machine) unbind(id lease.ID) {
+func (m *Machine) WorkEnds(id lease.ID) {
 	if c := m.ledger.find(id); c != nil {
 		c.contexts--
 		if c.contexts == 0 && c.phase == deferred {
@@ -219,31 +229,31 @@ func (m *machine) unbind(id lease.ID) {
 	}
 }
 
-// keep ends the incarnation with the token tok, but releases its ID only at the time due. If there is
-// no such incarnation, or due has passed, keep changes nothing and returns false.
-func (m *machine) keep(now time.Time, tok lease.Token, due time.Time) (keeps bool) {
-	if b := m.term.belief; b == nil || b.token != tok || !now.Before(due) {
+// HoldUntil ends the incarnation with the token tok, but releases its ID only at the time due. If there is
+// no such incarnation, or due has passed, HoldUntil changes nothing and returns false.
+func (m *Machine) HoldUntil(now time.Time, tok lease.Token, due time.Time) (keeps bool) {
+	if b := m.term.belief; b == nil || b.Token != tok || !now.Before(due) {
 		return false
 	}
 	m.ledger.newest(held).due = due
-	m.end(endsByKeeping, 0, nil)
+	m.end(endsByHolding, 0, nil)
 	return true
 }
 
-// stall ends the incarnation with the token tok, because its work makes no progress. The lease stays
+// Stall ends the incarnation with the token tok, because its work makes no progress. The lease stays
 // locked until the work has stopped, or until it has ended by itself.
-func (m *machine) stall(tok lease.Token, why error) {
-	if b := m.term.belief; b != nil && b.token == tok {
+func (m *Machine) Stall(tok lease.Token, why error) {
+	if b := m.term.belief; b != nil && b.Token == tok {
 		m.lose(lease.ErrNoProgress, why)
 	}
 }
 
 // --- Time
 
-// handle passes an input to the machine, handles everything that is due before and after it, and sends
+// Handle passes an input to the machine, handles everything that is due before and after it, and sends
 // the next requests. So a late answer cannot extend a belief that has ended. If input is nil, only time
 // has passed.
-func (m *machine) handle(now time.Time, input func(m *machine, now time.Time)) {
+func (m *Machine) Handle(now time.Time, input func(m *Machine, now time.Time)) {
 	if input != nil {
 		m.tick(now)
 		input(m, now)
@@ -253,7 +263,7 @@ func (m *machine) handle(now time.Time, input func(m *machine, now time.Time)) {
 }
 
 // tick handles everything that is due, and drops a belief that has ended.
-func (m *machine) tick(now time.Time) {
+func (m *Machine) tick(now time.Time) {
 	m.tickTerm(now)
 	for i := range m.ledger {
 		if c := &m.ledger[i]; c.isDue(now) {
@@ -262,8 +272,8 @@ func (m *machine) tick(now time.Time) {
 	}
 }
 
-// sleep returns the time after which handle must be called at the latest, or lease.Infinite if never.
-func (m *machine) sleep(now time.Time) time.Duration {
+// Sleep returns the time after which Handle must be called at the latest, or lease.Infinite if never.
+func (m *Machine) Sleep(now time.Time) time.Duration {
 	wait := m.sleepTerm(now)
 	for i := range m.ledger {
 		if c := &m.ledger[i]; c.waits() {
@@ -273,24 +283,28 @@ func (m *machine) sleep(now time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// take returns the effects of all inputs since its last call, and removes them from the machine.
-func (m *machine) take() *effects {
+// Lend gives the machine an empty struct to which the inputs up to the next Take add their effects. Without
+// it, the machine makes a new one.
+func (m *Machine) Lend(e *Effects) { m.out = e }
+
+// Take returns the effects of all inputs since its last call, and removes them from the machine.
+func (m *Machine) Take() *Effects {
 	out := m.effects()
 	m.out = nil
 	return out
 }
 
-// effects returns the struct to which inputs add their effects, until take empties it.
-func (m *machine) effects() *effects {
+// effects returns the struct to which inputs add their effects, until Take empties it.
+func (m *Machine) effects() *Effects {
 	if m.out == nil {
-		m.out = spare.Get().(*effects)
+		m.out = new(Effects)
 	}
 	return m.out
 }
 
-// canAcquire reports whether an Acquire of this Session can succeed although rec is locked: by a take-
+// CanAcquire reports whether an Acquire of this Session can succeed although rec is locked: by a take-
 // over, or because it is locked under an ID of this Session whose release is neither deferred nor kept.
-func (m *machine) canAcquire(rec lease.Record) bool {
+func (m *Machine) CanAcquire(rec lease.Record) bool {
 	if c := m.lockingClaim(rec); c != nil {
 		return c.phase != deferred && c.phase != kept
 	}
@@ -300,7 +314,7 @@ func (m *machine) canAcquire(rec lease.Record) bool {
 // lockingClaim returns the claim under whose ID the lease is locked, or nil if it is none of this
 // machine. If the authority does not disclose the ID, lockingClaim assumes the newest pending,
 // unsettled, deferred or kept one, in this order.
-func (m *machine) lockingClaim(rec lease.Record) *claim {
+func (m *Machine) lockingClaim(rec lease.Record) *claim {
 	if !rec.ID.IsZero() {
 		return m.ledger.find(rec.ID)
 	}
@@ -310,7 +324,7 @@ func (m *machine) lockingClaim(rec lease.Record) *claim {
 // --- The parts of decisions
 
 // proposal returns the claim that is held or proposed, and otherwise proposes a new ID.
-func (m *machine) proposal() *claim {
+func (m *Machine) proposal() *claim {
 	for _, p := range []phase{held, proposed} {
 		if c := m.ledger.newest(p); c != nil {
 			return c
@@ -320,18 +334,18 @@ func (m *machine) proposal() *claim {
 }
 
 // markPending makes an ID pending. All pending IDs are released, one after the other.
-func (m *machine) markPending(c *claim) {
+func (m *Machine) markPending(c *claim) {
 	c.phase, c.again, c.unsent = pending, true, true
 }
 
 // supersede ends every Acquire and every Wait.
-func (m *machine) supersede() {
+func (m *Machine) supersede() {
 	m.abandon(lease.ErrReleased)
-	m.answerAll(opAcquire, lease.ErrReleased)
-	m.answerAll(opWait, nil)
+	m.answerAll(OpAcquire, lease.ErrReleased)
+	m.answerAll(OpWait, nil)
 }
 
-func (m *machine) answerAll(o op, err error) {
+func (m *Machine) answerAll(o Op, err error) {
 	for waiting, ok := m.commands.pop(o); ok; waiting, ok = m.commands.pop(o) {
 		m.answer(waiting.ticket, err)
 	}
@@ -339,9 +353,9 @@ func (m *machine) answerAll(o op, err error) {
 
 // abandon ends the Acquire in service. Its ID is released only after its request was answered, because
 // an earlier release could reach the authority before the request, and would release nothing.
-func (m *machine) abandon(err error) {
+func (m *Machine) abandon(err error) {
 	asker := m.commands.serving
-	if asker.op != opAcquire {
+	if asker.op != OpAcquire {
 		return
 	}
 	m.markPending(m.ledger.find(m.commands.inFlight.Proposed))
@@ -350,26 +364,26 @@ func (m *machine) abandon(err error) {
 }
 
 // enqueue puts a call at the end of the queue.
-func (m *machine) enqueue(waiting call) { m.commands.waiting = append(m.commands.waiting, waiting) }
+func (m *Machine) enqueue(waiting call) { m.commands.waiting = append(m.commands.waiting, waiting) }
 
 // answer ends a call. The answer to an Acquire that succeeds has the token of the held incarnation.
-func (m *machine) answer(asker ticket, err error) {
+func (m *Machine) answer(asker ticket, err error) {
 	if asker.number == 0 {
 		return
 	}
-	o := outcome{call: asker.number, op: asker.op, err: err}
-	if b := m.term.belief; b != nil && asker.op == opAcquire && err == nil {
-		o.token = b.token
+	o := Outcome{Call: asker.number, Op: asker.op, Err: err}
+	if b := m.term.belief; b != nil && asker.op == OpAcquire && err == nil {
+		o.Token = b.Token
 	}
-	m.effects().answers = append(m.effects().answers, o)
+	m.effects().Answers = append(m.effects().Answers, o)
 }
 
 // report adds an event to the effects.
-func (m *machine) report(event any) { m.effects().report = append(m.effects().report, event) }
+func (m *Machine) report(event any) { m.effects().Report = append(m.effects().Report, event) }
 
 // pop removes and returns the first call with the operation o. A refused hand-over stays in the queue
 // until the lease is released.
-func (q *commands) pop(o op) (call, bool) {
+func (q *commands) pop(o Op) (call, bool) {
 	for i, waiting := range q.waiting {
 		if waiting.op == o && waiting.refused == nil {
 			q.remove(i)

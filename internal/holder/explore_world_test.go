@@ -1,4 +1,4 @@
-package session
+package holder
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func (w *world) fail(property, format string, args ...any) {
 
 // A holder is a machine, and what the world remembers of it.
 type holder struct {
-	m         machine
+	m         Machine
 	dice      numbered
 	calls     list[waiting] // the calls that have no answer
 	contexts  list[bound]   // the contexts whose work has not stopped
@@ -68,7 +68,7 @@ type holder struct {
 	begun     uint64       // the number of incarnations that have begun
 	seen      lease.Record // the record in the answer that the machine is handling
 	lifting   bool         // whether a Release was called and its effects are being checked
-	returning aim          // of the stuck request that is returning
+	returning Aim          // of the stuck request that is returning
 	excused   bool         // whether a release may follow the return of that request
 	lost      uint64       // the token of a loss that no Release has reported; 0: none
 	releaser  uint64       // the call of Release whose effects are being checked; 0: none
@@ -77,7 +77,7 @@ type holder struct {
 
 type waiting struct {
 	number uint64
-	op     op
+	op     Op
 }
 
 // A bound is a context of WhileHeld.
@@ -155,7 +155,7 @@ func (l *list[T]) index(v T) int {
 
 // A packet is a request on its way, or its answer.
 type packet struct {
-	request
+	Request
 	who      int
 	serial   uint32
 	lastCall uint64   // the last call before the request was sent
@@ -199,7 +199,7 @@ func newWorld(c *config) *world {
 	for i := range w.h {
 		h := &w.h[i]
 		h.dice.who = uint8(i)
-		h.m = machine{o: &c.options[i], name: "l", random: &h.dice}
+		h.m = Machine{o: &c.options[i], name: "l", random: &h.dice}
 	}
 	return w
 }
@@ -246,7 +246,7 @@ func (w *world) pass() {
 	}
 }
 
-func (w *world) sleepy(who int) bool { return w.h[who].m.sleep(w.now(who)) <= 0 }
+func (w *world) sleepy(who int) bool { return w.h[who].m.Sleep(w.now(who)) <= 0 }
 
 func (w *world) wake(who int) {
 	w.input(who, nil)
@@ -255,11 +255,11 @@ func (w *world) wake(who int) {
 
 // --- Calls
 
-func (w *world) input(who int, input func(m *machine, now time.Time)) {
-	w.h[who].m.handle(w.now(who), input)
+func (w *world) input(who int, input func(m *Machine, now time.Time)) {
+	w.h[who].m.Handle(w.now(who), input)
 }
 
-func (w *world) call(who int, o op) uint64 {
+func (w *world) call(who int, o Op) uint64 {
 	w.calls++
 	w.h[who].calls.add(waiting{w.calls, o})
 	return w.calls
@@ -267,23 +267,23 @@ func (w *world) call(who int, o op) uint64 {
 
 func (w *world) acquire(who int) {
 	h, now := &w.h[who], w.now(who)
-	n, commands := w.call(who, opAcquire), w.commands(who)
-	w.input(who, func(m *machine, _ time.Time) { m.acquire(n) })
+	n, commands := w.call(who, OpAcquire), w.commands(who)
+	w.input(who, func(m *Machine, _ time.Time) { m.Acquire(n) })
 	held := h.inc.alive && (h.inc.until.IsZero() || now.Before(h.inc.until))
 	out := w.after(who)
 	switch a := answerTo(out, n); {
-	case h.closed && (a == nil || a.err != lease.ErrClosed):
+	case h.closed && (a == nil || a.Err != lease.ErrClosed):
 		w.fail("closed", "an Acquire after Close is not refused")
 	case h.closed:
-	case held && (a == nil || a.err != nil || w.commands(who) > commands):
+	case held && (a == nil || a.Err != nil || w.commands(who) > commands):
 		w.fail("acquire-held", "an Acquire while holding is not answered at once")
 	}
 }
 
-func answerTo(out effects, n uint64) *outcome {
-	for i := range out.answers {
-		if out.answers[i].call == n {
-			return &out.answers[i]
+func answerTo(out Effects, n uint64) *Outcome {
+	for i := range out.Answers {
+		if out.Answers[i].Call == n {
+			return &out.Answers[i]
 		}
 	}
 	return nil
@@ -294,9 +294,9 @@ func (w *world) release(who int, shut bool) {
 	h.guarded, h.lifting = list[guarded]{}, true
 	before := h.calls
 	w.superseded(who)
-	n := w.call(who, opRelease)
+	n := w.call(who, OpRelease)
 	if shut {
-		w.input(who, func(m *machine, _ time.Time) { m.close(n) })
+		w.input(who, func(m *Machine, _ time.Time) { m.Close(n) })
 		h.closed = true
 	} else {
 		h.releaser = n
@@ -304,7 +304,7 @@ func (w *world) release(who int, shut bool) {
 			h.reports.add(loss{n, h.lost})
 			h.lost = 0
 		}
-		w.input(who, func(m *machine, _ time.Time) { m.release(n) })
+		w.input(who, func(m *Machine, _ time.Time) { m.Release(n) })
 	}
 	for i := range h.flags {
 		if h.flags[i]&doubt != 0 {
@@ -321,8 +321,8 @@ func (w *world) release(who int, shut bool) {
 	}
 	for _, c := range before.slice() {
 		a := answerTo(out, c.number)
-		want := map[op]error{opAcquire: lease.ErrReleased, opWait: nil}
-		if err, ends := want[c.op]; ends && (a == nil || a.err != err) {
+		want := map[Op]error{OpAcquire: lease.ErrReleased, OpWait: nil}
+		if err, ends := want[c.op]; ends && (a == nil || a.Err != err) {
 			w.fail("release-ends", "call %d still waits after Release", c.number)
 		}
 	}
@@ -332,7 +332,7 @@ func (w *world) release(who int, shut bool) {
 func (w *world) superseded(who int) {
 	h := &w.h[who]
 	for _, p := range w.packets {
-		if p.who == who && !p.answered && p.acquire != 0 && h.calls.has(waiting{p.acquire, opAcquire}) {
+		if p.who == who && !p.answered && p.acquire != 0 && h.calls.has(waiting{p.acquire, OpAcquire}) {
 			*h.flag(p.Proposed) |= retired | unreleased
 		}
 	}
@@ -341,8 +341,8 @@ func (w *world) superseded(who int) {
 func (w *world) settle(who int) {
 	h := &w.h[who]
 	alive := h.inc.alive && (h.inc.until.IsZero() || w.now(who).Before(h.inc.until))
-	n := w.call(who, opSettle)
-	w.input(who, func(m *machine, _ time.Time) { m.settle(n) })
+	n := w.call(who, OpSettle)
+	w.input(who, func(m *Machine, _ time.Time) { m.Settle(n) })
 	w.after(who)
 	if alive && !h.inc.alive {
 		w.fail("settle", "a settle has ended what is held")
@@ -357,14 +357,14 @@ func (w *world) handOver(who int, to lease.ID) {
 		w.superseded(who)
 		*h.flag(h.inc.id) |= handed
 	}
-	n := w.call(who, opHandOver)
-	w.input(who, func(m *machine, _ time.Time) { m.handOver(n, to) })
+	n := w.call(who, OpHandOver)
+	w.input(who, func(m *Machine, _ time.Time) { m.HandOver(n, to) })
 	out := w.after(who)
-	if a := answerTo(out, n); h.closed && (a == nil || a.err != lease.ErrClosed) {
+	if a := answerTo(out, n); h.closed && (a == nil || a.Err != lease.ErrClosed) {
 		w.fail("closed", "a HandOver after Close is not refused")
 	}
 	if alive && to == h.inc.id {
-		if a := answerTo(out, n); a == nil || a.err == nil || !h.inc.alive {
+		if a := answerTo(out, n); a == nil || a.Err == nil || !h.inc.alive {
 			w.fail("hand-over", "a hand-over to itself is not refused")
 		}
 		return
@@ -373,7 +373,7 @@ func (w *world) handOver(who int, to lease.ID) {
 		w.fail("release-ends", "what was held before HandOver is still believed")
 	}
 	for _, c := range before.slice() {
-		if a := answerTo(out, c.number); alive && a == nil && (c.op == opAcquire || c.op == opWait) {
+		if a := answerTo(out, c.number); alive && a == nil && (c.op == OpAcquire || c.op == OpWait) {
 			w.fail("release-ends", "call %d still waits after HandOver", c.number)
 		}
 	}
@@ -381,8 +381,8 @@ func (w *world) handOver(who int, to lease.ID) {
 
 func (w *world) await(who int) {
 	h := &w.h[who]
-	n := w.call(who, opWait)
-	w.input(who, func(m *machine, _ time.Time) { m.await(n) })
+	n := w.call(who, OpWait)
+	w.input(who, func(m *Machine, _ time.Time) { m.Await(n) })
 	if out := w.after(who); h.closed && answerTo(out, n) == nil {
 		w.fail("closed", "a Wait after Close waits")
 	}
@@ -395,7 +395,7 @@ func (w *world) cancel(who int, n uint64) {
 			*h.flag(p.Proposed) |= retired | unreleased
 		}
 	}
-	w.input(who, func(m *machine, _ time.Time) { m.cancel(n, context.Canceled) })
+	w.input(who, func(m *Machine, _ time.Time) { m.Cancel(n, context.Canceled) })
 	if out := w.after(who); answerTo(out, n) == nil {
 		w.fail("calls", "call %d was cancelled and is not answered", n)
 	}
@@ -404,7 +404,7 @@ func (w *world) cancel(who int, n uint64) {
 func (w *world) disclose(who int) {
 	h := &w.h[who]
 	var id lease.ID
-	w.input(who, func(m *machine, _ time.Time) { id = m.disclose() })
+	w.input(who, func(m *Machine, _ time.Time) { id = m.Disclose() })
 	w.after(who)
 	switch {
 	case h.closed && !id.IsZero():
@@ -430,7 +430,7 @@ func (w *world) bind(who int) {
 	var id lease.ID
 	var err error
 	h := &w.h[who]
-	w.input(who, func(m *machine, _ time.Time) { id, err = m.bind() })
+	w.input(who, func(m *Machine, _ time.Time) { id, err = m.WorkBegins() })
 	w.after(who)
 	may := h.inc.alive && !w.inWindow(who) && !h.inc.stopped
 	if may != (err == nil) || err == nil && id != h.inc.id {
@@ -446,7 +446,7 @@ func (w *world) unbind(who, i int) {
 	h := &w.h[who]
 	id := h.contexts.all[i].id
 	h.contexts.remove(i)
-	w.input(who, func(m *machine, _ time.Time) { m.unbind(id) })
+	w.input(who, func(m *Machine, _ time.Time) { m.WorkEnds(id) })
 	h.freed(id)
 	w.after(who)
 }
@@ -454,7 +454,7 @@ func (w *world) unbind(who, i int) {
 // stall ends the incarnation, because its work makes no progress.
 func (w *world) stall(who int) {
 	h := &w.h[who]
-	w.input(who, func(m *machine, _ time.Time) { m.stall(lease.TokenOf(h.inc.token), errors.New("no progress")) })
+	w.input(who, func(m *Machine, _ time.Time) { m.Stall(lease.TokenOf(h.inc.token), errors.New("no progress")) })
 	if w.after(who); h.inc.alive {
 		w.fail("stall", "the work makes no progress, and the lease is believed")
 	}
@@ -465,7 +465,7 @@ func (w *world) keep(who int) {
 	h, due := &w.h[who], w.now(who).Add(2*time.Second)
 	*h.flag(h.inc.id) |= keeping
 	h.guarded.add(guarded{id: h.inc.id, due: due})
-	w.input(who, func(m *machine, now time.Time) { m.keep(now, lease.TokenOf(h.inc.token), due) })
+	w.input(who, func(m *Machine, now time.Time) { m.HoldUntil(now, lease.TokenOf(h.inc.token), due) })
 	if w.after(who); h.inc.alive {
 		w.fail("keep", "the lease is kept, and still believed")
 	}
@@ -504,7 +504,7 @@ func (w *world) looked(who int) {
 		rec.ID = lease.ID{}
 	}
 	was := h.inc
-	w.input(who, func(m *machine, now time.Time) { m.looked(now, was.id, rec) })
+	w.input(who, func(m *Machine, now time.Time) { m.Read(now, was.id, rec) })
 	out := w.after(who)
 	ours := rec.State == lease.Leased && (rec.ID == h.inc.id || rec.ID.IsZero())
 	switch {
@@ -512,7 +512,7 @@ func (w *world) looked(who int) {
 	case flying:
 		h.inc.again = true
 	case h.stuck >= mostStuck || w.allRenewals(who) >= mostStuck:
-	case len(out.send) == 0 && was.renewed != w.now(who):
+	case len(out.Send) == 0 && was.renewed != w.now(who):
 		w.fail("signal", "a watch showed a change, and no renewal was sent")
 	}
 }
@@ -520,7 +520,7 @@ func (w *world) looked(who int) {
 // renewals counts the renewals of the incarnation that are in flight.
 func (w *world) renewals(who int) (n int) {
 	for i := range w.packets {
-		if p := &w.packets[i]; p.who == who && p.aim == aimRenew && !p.answered && p.inc == w.h[who].inc.number {
+		if p := &w.packets[i]; p.who == who && p.Aim == AimRenew && !p.answered && p.inc == w.h[who].inc.number {
 			n++
 		}
 	}
@@ -530,7 +530,7 @@ func (w *world) renewals(who int) (n int) {
 // allRenewals counts the renewals of all incarnations that are in flight.
 func (w *world) allRenewals(who int) (n int) {
 	for i := range w.packets {
-		if p := &w.packets[i]; p.who == who && p.aim == aimRenew && !p.answered {
+		if p := &w.packets[i]; p.who == who && p.Aim == AimRenew && !p.answered {
 			n++
 		}
 	}
@@ -540,7 +540,7 @@ func (w *world) allRenewals(who int) (n int) {
 // commands counts the commands in flight.
 func (w *world) commands(who int) (n int) {
 	for i := range w.packets {
-		if p := &w.packets[i]; p.who == who && p.aim != aimRenew && !p.answered {
+		if p := &w.packets[i]; p.who == who && p.Aim != AimRenew && !p.answered {
 			n++
 		}
 	}
@@ -549,23 +549,23 @@ func (w *world) commands(who int) (n int) {
 
 // --- The network and the authority
 
-func (w *world) send(who int, r request, out effects) {
+func (w *world) send(who int, r Request, out Effects) {
 	h := &w.h[who]
 	w.serial++
-	p := packet{request: r, who: who, serial: w.serial, lastCall: w.calls}
-	if r.aim == aimRelease || r.aim == aimProbe {
+	p := packet{Request: r, who: who, serial: w.serial, lastCall: w.calls}
+	if r.Aim == AimRelease || r.Aim == AimProbe {
 		for i, f := range h.flags {
 			if f&unreleased != 0 {
 				p.due |= 1 << i
 			}
 		}
 	}
-	switch r.aim {
-	case aimRenew:
+	switch r.Aim {
+	case AimRenew:
 		p.inc = h.inc.number
-	case aimAcquire, aimTakeOver:
+	case AimAcquire, AimTakeOver:
 		for _, c := range h.calls.slice() {
-			if c.op == opAcquire && answerTo(out, c.number) == nil {
+			if c.op == OpAcquire && answerTo(out, c.number) == nil {
 				p.acquire = c.number
 				break
 			}
@@ -583,7 +583,7 @@ func (w *world) drop(i int) { w.packets = append(w.packets[:i], w.packets[i+1:].
 func (w *world) apply(p *packet) {
 	now := w.authorityNow()
 	before := w.rec.At(now)
-	next, err := lease.Step(before, p.Request, now)
+	next, err := lease.Step(before, p.Request.Request, now)
 	w.rec = next
 	p.applied, p.err, p.outdated, p.decided = true, err, false, next.ID
 	left := next.Remaining(now)

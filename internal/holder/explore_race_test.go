@@ -1,6 +1,6 @@
 //go:build race
 
-package session
+package holder
 
 // The race detector makes TestExplore ten times slower, and cannot find a race, because a machine
 // uses no goroutines.

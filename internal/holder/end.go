@@ -1,4 +1,4 @@
-package session
+package holder
 
 import "github.com/fencedlease/lease"
 
@@ -15,10 +15,10 @@ type ending uint8
 const (
 	endsByRelease  ending = iota // Release or Close was called
 	endsByHandOver               // HandOver was called
-	endsByKeeping                // the function of Run has returned, and the lease stays locked for MinHold
+	endsByHolding                // the function of Run has returned, and the lease stays locked for MinHold
 	endsRefused                  // an answer shows that the ID is not in force
 	endsUnknown                  // the lease can still be locked under the ID
-	endsAtWork                   // the same, and work under a context of WhileHeld is still running
+	endsDeferred                 // the same, and work under a context of WhileHeld is still running
 )
 
 // The cause of a loss is a *lease.LostError, and that of every other ending is lease.ErrReleased. There
@@ -29,14 +29,14 @@ var endings = [...]struct {
 }{
 	endsByRelease:  {pending, false},
 	endsByHandOver: {given, false},
-	endsByKeeping:  {kept, false},
+	endsByHolding:  {kept, false},
 	endsRefused:    {cleared, true},
 	endsUnknown:    {pending, true},
-	endsAtWork:     {deferred, true},
+	endsDeferred:   {deferred, true},
 }
 
 // end ends the incarnation. A loss has a reason, and the error err of the last renewal or nil.
-func (m *machine) end(how ending, reason lease.Code, err error) {
+func (m *Machine) end(how ending, reason lease.Code, err error) {
 	c, cause := m.ledger.newest(held), error(lease.ErrReleased)
 	if endings[how].loss {
 		m.lost = m.lossError(reason, err)
@@ -44,7 +44,7 @@ func (m *machine) end(how ending, reason lease.Code, err error) {
 		cause = m.lost
 	}
 	m.term.belief = nil
-	m.effects().ended = cause
+	m.effects().Ended = cause
 	switch c.phase = endings[how].phase; c.phase {
 	case pending:
 		m.markPending(c)
@@ -57,31 +57,31 @@ func (m *machine) end(how ending, reason lease.Code, err error) {
 // extended the belief before its end, if the work made no progress, or if an earlier Acquire with the
 // ID is in doubt. The machine then releases the ID. While work under a context of WhileHeld is running,
 // it defers that release, at most until a finite lease has certainly expired.
-func (m *machine) lose(reason lease.Code, err error) {
+func (m *Machine) lose(reason lease.Code, err error) {
 	how, c := endsUnknown, m.ledger.newest(held)
 	switch {
 	case reason != lease.ErrExpired && reason != lease.ErrNoProgress && !c.inDoubt:
 		how = endsRefused
 	case c.contexts > 0:
-		how = endsAtWork
-		if longest := m.o.maxElsewhere(m.o.Duration); longest != lease.Infinite {
+		how = endsDeferred
+		if longest := m.o.MaxElsewhere(m.o.Duration); longest != lease.Infinite {
 			c.due = m.term.renewal.sent.Add(m.o.RequestTimeout).Add(longest)
 		}
 	}
 	m.end(how, reason, err)
 }
 
-func (m *machine) lossError(reason lease.Code, err error) *lease.LostError {
-	return &lease.LostError{Name: m.name, Token: m.term.belief.token, Reason: reason, Err: err}
+func (m *Machine) lossError(reason lease.Code, err error) *lease.LostError {
+	return &lease.LostError{Name: m.name, Token: m.term.belief.Token, Reason: reason, Err: err}
 }
 
 // stopReason returns the error that tells the work why it must stop in the stop window. It wraps
 // [lease.ErrBroken] if the lease is breaking, and the error of the last answered renewal if that has
 // failed. If neither is the case, for example because the process was suspended, it wraps nothing.
-func (m *machine) stopReason() *lease.LostError {
+func (m *Machine) stopReason() *lease.LostError {
 	err := m.term.failed
 	if m.term.notice != nil {
-		err = joinErrors(lease.ErrBroken, err)
+		err = Join(lease.ErrBroken, err)
 	}
 	return m.lossError(lease.ErrStopWindow, err)
 }

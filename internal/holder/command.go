@@ -1,4 +1,4 @@
-package session
+package holder
 
 import (
 	"errors"
@@ -9,32 +9,32 @@ import (
 )
 
 // sendNext sends the next command if none is in flight, in the order that type machine describes.
-func (m *machine) sendNext(now time.Time) {
+func (m *Machine) sendNext(now time.Time) {
 	q := &m.commands
 	for q.inFlight == nil {
-		if waiting, ok := q.pop(opHandOver); ok {
+		if waiting, ok := q.pop(OpHandOver); ok {
 			m.sendHandOver(waiting, now)
 		} else if q.hasCleanup() || m.ledger.newest(pending) != nil && !q.tooManyStuck() {
 			m.sendRelease(now)
-		} else if waiting, ok = q.pop(opAcquire); !ok {
+		} else if waiting, ok = q.pop(OpAcquire); !ok {
 			return
 		} else if m.term.belief != nil { // an earlier call has acquired
 			m.answer(waiting.ticket, nil)
 		} else {
 			q.serving, q.triedTakeOver, q.tookOver = waiting.ticket, false, false
-			m.sendCommand(now, aimAcquire, m.tryRequest())
+			m.sendCommand(now, AimAcquire, m.tryRequest())
 		}
 	}
 }
 
 // sendCommand sends a request as the command in flight. If too many requests are stuck, the command
 // fails at once instead.
-func (m *machine) sendCommand(now time.Time, a aim, req lease.Request) {
+func (m *Machine) sendCommand(now time.Time, a Aim, req lease.Request) {
 	call := m.commands.serving.number
-	if a == aimRelease || a == aimProbe {
+	if a == AimRelease || a == AimProbe {
 		call = m.commands.last()
 	}
-	r := request{Request: req, aim: a, call: call, sent: now}
+	r := Request{Request: req, Aim: a, Call: call, Sent: now}
 	if m.commands.tooManyStuck() {
 		m.conclude(r, now, lease.Result{}, errStuck)
 		return
@@ -43,16 +43,16 @@ func (m *machine) sendCommand(now time.Time, a aim, req lease.Request) {
 		c.again, c.unsent = false, false
 	}
 	m.commands.inFlight = &r
-	m.effects().send = append(m.effects().send, r)
+	m.effects().Send = append(m.effects().Send, r)
 }
 
-func (m *machine) tryRequest() lease.Request {
+func (m *Machine) tryRequest() lease.Request {
 	return lease.Request{Action: lease.ActionAcquire, Proposed: m.proposal().id, Owner: m.o.Owner, Duration: m.o.Duration}
 }
 
 // sendHandOver sends the request of a HandOver, which fails at once if an earlier call has already
 // handed the lease over or released it.
-func (m *machine) sendHandOver(waiting call, now time.Time) {
+func (m *Machine) sendHandOver(waiting call, now time.Time) {
 	from := m.ledger.newest(given)
 	if from == nil {
 		err := lease.ErrNotHeld
@@ -63,14 +63,14 @@ func (m *machine) sendHandOver(waiting call, now time.Time) {
 		return
 	}
 	m.commands.serving = waiting.ticket
-	m.sendCommand(now, aimHandOver, lease.Request{Action: lease.ActionChange, ID: from.id, Proposed: waiting.to})
+	m.sendCommand(now, AimHandOver, lease.Request{Action: lease.ActionChange, ID: from.id, Proposed: waiting.to})
 }
 
 // sendRelease releases the newest pending ID. If there is none, it answers the calls that wait for
 // releases.
-func (m *machine) sendRelease(now time.Time) {
+func (m *Machine) sendRelease(now time.Time) {
 	for _, waiting := range m.commands.waiting {
-		if c := m.ledger.newest(proposed); waiting.op == opSettle && c != nil && c.inDoubt {
+		if c := m.ledger.newest(proposed); waiting.op == OpSettle && c != nil && c.inDoubt {
 			c.phase = pending
 		}
 	}
@@ -78,14 +78,14 @@ func (m *machine) sendRelease(now time.Time) {
 		for i := range m.ledger {
 			m.ledger[i].again = false
 		}
-		m.sendCommand(now, aimRelease, lease.Request{Action: lease.ActionRelease, ID: c.id})
+		m.sendCommand(now, AimRelease, lease.Request{Action: lease.ActionRelease, ID: c.id})
 		return
 	}
 	m.answerReleases(m.commands.last(), nil)
 }
 
 // answerReleases answers the calls that wait for releases, up to the one with the number upTo.
-func (m *machine) answerReleases(upTo uint64, err error) {
+func (m *Machine) answerReleases(upTo uint64, err error) {
 	q := &m.commands
 	rest := q.waiting[:0:0]
 	for _, waiting := range q.waiting {
@@ -101,9 +101,9 @@ func (m *machine) answerReleases(upTo uint64, err error) {
 	q.waiting = rest
 }
 
-// answered handles the answer to a request. If stuck is true, the Session has given the request up with
-// an unknown outcome, and calls noteReturn when it returns.
-func (m *machine) answered(r request, now time.Time, res lease.Result, err error, stuck bool) {
+// Answered handles the answer to a request. If stuck is true, the Session has given the request up with
+// an unknown outcome, and calls Returned when it returns.
+func (m *Machine) Answered(r Request, now time.Time, res lease.Result, err error, stuck bool) {
 	if stuck {
 		m.commands.stuck++
 	}
@@ -114,7 +114,7 @@ func (m *machine) answered(r request, now time.Time, res lease.Result, err error
 		err = res.Record.Validate() // if the record is corrupt, the outcome is unknown
 	}
 	before := m.failures
-	if r.aim == aimRenew {
+	if r.Aim == AimRenew {
 		m.renewalAnswered(r, now, res, err)
 	} else {
 		m.commands.inFlight = nil
@@ -122,57 +122,57 @@ func (m *machine) answered(r request, now time.Time, res lease.Result, err error
 		m.conclude(r, now, res, err)
 	}
 	if before > 0 && m.failures == before && (err == nil || lease.CodeOf(err).Refusal()) {
-		m.report(recovery{before})
+		m.report(Recovery{before})
 		m.failures = 0
 	}
 }
 
 // conclude handles the outcome of a command.
-func (m *machine) conclude(r request, now time.Time, res lease.Result, err error) {
-	switch r.aim {
-	case aimAcquire:
+func (m *Machine) conclude(r Request, now time.Time, res lease.Result, err error) {
+	switch r.Aim {
+	case AimAcquire:
 		m.acquireAnswered(r, now, res, err)
-	case aimTakeOver:
+	case AimTakeOver:
 		m.takeOverAnswered(r, now, err)
-	case aimRelease:
+	case AimRelease:
 		m.releaseAnswered(r, now, res, err)
-	case aimProbe:
+	case AimProbe:
 		m.probeAnswered(r, now, err)
-	case aimHandOver:
+	case AimHandOver:
 		m.handOverAnswered(r, now, err)
 	}
 }
 
-// noteReturn records that a stuck request has returned. Its late answer can end the belief, and can
+// Returned records that a stuck request has returned. Its late answer can end the belief, and can
 // settle an unsettled ID. If the request may have put an ID in force after a release of it, the ID is
 // released once more, after the answer to any command in flight that clears it.
 //
 // The claim of an ID that a late answer settles is kept until the next grant: the answer to an Acquire
 // in flight may still show the ID in force.
-func (m *machine) noteReturn(now time.Time, r request, res lease.Result, err error) {
+func (m *Machine) Returned(now time.Time, r Request, res lease.Result, err error) {
 	m.commands.stuck--
 	if res.Now.IsZero() {
 		res = lease.Result{}
 	}
 	refused := lease.CodeOf(err).Refusal()
 	switch {
-	case r.aim == aimRenew:
+	case r.Aim == AimRenew:
 		m.renewalReturned(r, now, res, err)
-	case r.aim == aimRelease:
+	case r.Aim == AimRelease:
 		if c := m.ledger.find(r.ID); (err == nil || refused) && c != nil && m.settles(c) {
 			c.phase = cleared
-			m.report(ReleaseInfo{ID: r.ID})
+			m.report(Released{ID: r.ID})
 		}
-	case r.aim == aimHandOver:
+	case r.Aim == AimHandOver:
 		switch c := m.ledger.find(r.ID); {
 		case c == nil || c.phase != given:
 		case err == nil:
 			c.phase = cleared
-			m.report(ReleaseInfo{ID: r.ID, To: r.Proposed})
+			m.report(Released{ID: r.ID, To: r.Proposed})
 		case refused:
 			m.markPending(c)
 		}
-	case !provesNoChange(err):
+	case !ProvesNoChange(err):
 		c := m.ledger.find(r.Proposed)
 		if c == nil {
 			break
@@ -188,7 +188,7 @@ func (m *machine) noteReturn(now time.Time, r request, res lease.Result, err err
 
 // settles reports whether the late answer to a release of the ID of c shows that it is not in force. It
 // does not if another request may put the ID in force later.
-func (m *machine) settles(c *claim) bool {
+func (m *Machine) settles(c *claim) bool {
 	if f := m.commands.inFlight; f != nil && f.clears() == c.id || c.inDoubt && m.o.Duration == lease.Infinite {
 		return false
 	}
@@ -196,11 +196,11 @@ func (m *machine) settles(c *claim) bool {
 }
 
 // clears returns the ID that the command r puts out of force, or the zero ID.
-func (r *request) clears() lease.ID {
-	switch r.aim {
-	case aimRelease, aimHandOver:
+func (r *Request) clears() lease.ID {
+	switch r.Aim {
+	case AimRelease, AimHandOver:
 		return r.ID
-	case aimProbe:
+	case AimProbe:
 		return r.Proposed
 	}
 	return lease.ID{}
@@ -209,22 +209,22 @@ func (r *request) clears() lease.ID {
 // releaseStrayID releases an old ID of this machine under which, by an answer, the lease is locked.
 // Either a late request was carried out, or a release was lost, or another holder has handed the lease
 // over to the ID.
-func (m *machine) releaseStrayID(res lease.Result) {
+func (m *Machine) releaseStrayID(res lease.Result) {
 	if c := m.ledger.find(res.Record.ID); c != nil && (c.phase == cleared || c.phase == unsettled) && res.Record.State.Locked() {
 		m.markPending(c)
 	}
 }
 
-// provesNoChange reports whether the error of a request proves that it has changed nothing.
-func provesNoChange(err error) bool {
+// ProvesNoChange reports whether the error of a request proves that it has changed nothing.
+func ProvesNoChange(err error) bool {
 	code := lease.CodeOf(err)
 	return errors.Is(err, errStuck) || code != 0 && code != lease.ErrConflict && code != lease.ErrCorrupt
 }
 
 // countFailure counts a failed request, and reports the 1st, 2nd, 4th, 8th and so on of a series.
-func (m *machine) countFailure(what string, err error) {
+func (m *Machine) countFailure(what string, err error) {
 	if m.failures++; m.failures&(m.failures-1) == 0 { // a power of two
-		m.report(failure{what: what, err: err, count: m.failures})
+		m.report(Failure{What: what, Err: err, Count: m.failures})
 	}
 }
 
@@ -232,18 +232,18 @@ func (m *machine) countFailure(what string, err error) {
 
 // acquireAnswered handles the answer to the request of an Acquire, whose caller may have stopped
 // waiting.
-func (m *machine) acquireAnswered(r request, now time.Time, res lease.Result, err error) {
-	c, took := m.ledger.find(r.Proposed), now.Sub(r.sent)
+func (m *Machine) acquireAnswered(r Request, now time.Time, res lease.Result, err error) {
+	c, took := m.ledger.find(r.Proposed), now.Sub(r.Sent)
 	if m.commands.serving.op == 0 {
-		m.report(AcquireInfo{Err: err, Took: took, Abandoned: true})
+		m.report(Acquired{Err: err, Took: took, Abandoned: true})
 		m.abandoned(c, err)
 		return
 	}
 	rec, code := res.Record, lease.CodeOf(err)
 	switch {
 	case err == nil && rec.State == lease.Leased && rec.ID == c.id:
-		b := &belief{id: c.id, token: rec.Token(), sent: r.sent, budget: m.o.budget(min(m.o.Duration, res.MinRemaining))}
-		if b.left(m.o, now) <= 0 {
+		b := &Belief{ID: c.id, Token: rec.Token(), Sent: r.Sent, Budget: m.o.Budget(min(m.o.Duration, res.MinRemaining))}
+		if b.Left(m.o, now) <= 0 {
 			m.markPending(c)
 			err = fmt.Errorf("granted after %v, when nothing was certain any more: %w", took, lease.ErrExpired)
 			break
@@ -258,11 +258,11 @@ func (m *machine) acquireAnswered(r request, now time.Time, res lease.Result, er
 	case code == lease.ErrHeldByOther:
 		if m.takesOver(rec) {
 			m.commands.triedTakeOver = true
-			m.sendCommand(now, aimTakeOver, lease.Request{Action: lease.ActionChange, ID: rec.ID, Proposed: c.id, Owner: m.o.Owner})
+			m.sendCommand(now, AimTakeOver, lease.Request{Action: lease.ActionChange, ID: rec.ID, Proposed: c.id, Owner: m.o.Owner})
 			return
 		}
 		err = m.refused(res)
-	case !provesNoChange(err):
+	case !ProvesNoChange(err):
 		c.inDoubt = true
 	case m.commands.tookOver: // the take-over has put the ID in force, but the acquire has failed
 		m.markPending(c)
@@ -270,32 +270,32 @@ func (m *machine) acquireAnswered(r request, now time.Time, res lease.Result, er
 	m.finishAcquire(took, err)
 }
 
-// The errors errNotGranted and errPerhapsFree mean that an Acquire was certainly not granted. For
-// both errors, Session.Acquire returns (false, nil). The machine uses errPerhapsFree if the
-// authority does not know whether the lease has expired, and errNotGranted in every other case.
+// The errors ErrNotGranted and ErrPerhapsFree mean that an Acquire was certainly not granted. For
+// both errors, Session.Acquire returns (false, nil). The machine uses ErrPerhapsFree if the
+// authority does not know whether the lease has expired, and ErrNotGranted in every other case.
 // An authority without a clock does not know when the first entry that it sees was written, so the
 // lease may have expired already.
 var (
-	errNotGranted  = errors.New("the lease is locked")
-	errPerhapsFree = errors.New("the lease may be locked")
+	ErrNotGranted  = errors.New("the lease is locked")
+	ErrPerhapsFree = errors.New("the lease may be locked")
 )
 
 func notGranted(res lease.Result) error {
 	if res.MinRemaining <= 0 && !res.Now.IsZero() {
-		return errPerhapsFree
+		return ErrPerhapsFree
 	}
-	return errNotGranted
+	return ErrNotGranted
 }
 
 // finishAcquire ends the Acquire in service with the outcome err.
-func (m *machine) finishAcquire(took time.Duration, err error) {
+func (m *Machine) finishAcquire(took time.Duration, err error) {
 	asker := m.commands.serving
 	m.commands.serving = ticket{}
-	info := AcquireInfo{Took: took, Err: err}
+	info := Acquired{Took: took, Err: err}
 	switch {
 	case err == nil:
-		info.Token = m.term.belief.token
-	case err == errNotGranted || err == errPerhapsFree:
+		info.Token = m.term.belief.Token
+	case err == ErrNotGranted || err == ErrPerhapsFree:
 		info.Err = nil
 	default:
 		m.countFailure("acquire", err)
@@ -306,10 +306,10 @@ func (m *machine) finishAcquire(took time.Duration, err error) {
 
 // abandoned handles the answer to an Acquire whose caller no longer waits. If it was certainly not
 // granted, its ID need not be released.
-func (m *machine) abandoned(c *claim, err error) {
+func (m *Machine) abandoned(c *claim, err error) {
 	switch {
 	case c == nil || err == nil:
-	case !provesNoChange(err):
+	case !ProvesNoChange(err):
 		c.inDoubt = true
 	case lease.CodeOf(err) != lease.ErrBreaking && !c.inDoubt && !m.commands.tookOver:
 		m.ledger.clear(c)
@@ -318,7 +318,7 @@ func (m *machine) abandoned(c *claim, err error) {
 
 // refused returns the error of an Acquire that was refused because the lease is locked. An old ID of
 // this machine that locks it is released again, unless its release is deferred or kept.
-func (m *machine) refused(res lease.Result) error {
+func (m *Machine) refused(res lease.Result) error {
 	rec, c := res.Record, m.lockingClaim(res.Record)
 	switch {
 	case c == nil || c.phase == proposed:
@@ -338,31 +338,31 @@ func (m *machine) refused(res lease.Result) error {
 
 // takesOver reports whether the lease belongs to an earlier holder with the same owner and can be taken
 // over, which each Acquire tries at most once.
-func (m *machine) takesOver(rec lease.Record) bool {
+func (m *Machine) takesOver(rec lease.Record) bool {
 	return m.o.TakeOver && !m.commands.triedTakeOver && m.hasOwner(rec) && m.ledger.find(rec.ID) == nil
 }
 
 // hasOwner reports whether a holder with the Owner of this machine holds the lease, under an ID that
 // the record contains.
-func (m *machine) hasOwner(rec lease.Record) bool {
+func (m *Machine) hasOwner(rec lease.Record) bool {
 	return rec.State == lease.Leased && rec.Owner == m.o.Owner && !rec.ID.IsZero()
 }
 
 // takeOverAnswered handles the answer to a take-over, which is a part of an Acquire. If it was granted
 // or refused, and the caller still waits, the acquire request is sent again: after a refusal, the lease
 // has changed and may be free.
-func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
-	c, took := m.ledger.find(r.Proposed), now.Sub(r.sent)
-	if !provesNoChange(err) && err != nil && c != nil {
+func (m *Machine) takeOverAnswered(r Request, now time.Time, err error) {
+	c, took := m.ledger.find(r.Proposed), now.Sub(r.Sent)
+	if !ProvesNoChange(err) && err != nil && c != nil {
 		c.inDoubt = true
 	}
 	switch {
 	case m.commands.serving.op == 0:
-		m.report(AcquireInfo{Err: err, Took: took, Abandoned: true})
+		m.report(Acquired{Err: err, Took: took, Abandoned: true})
 		m.abandoned(c, err)
 	case err == nil || lease.CodeOf(err).Refusal():
 		m.commands.tookOver = err == nil
-		m.sendCommand(now, aimAcquire, m.tryRequest())
+		m.sendCommand(now, AimAcquire, m.tryRequest())
 	default:
 		m.finishAcquire(took, err)
 	}
@@ -378,36 +378,36 @@ func (m *machine) takeOverAnswered(r request, now time.Time, err error) {
 // it again. Both change the record, so a grant of the earlier Acquire for which the authority had read
 // the record before the probe fails at its write. A read after the probe can still lead to a grant,
 // which is released at the next Release, or when an Acquire is refused because of the old ID.
-func (m *machine) releaseAnswered(r request, now time.Time, res lease.Result, err error) {
+func (m *Machine) releaseAnswered(r Request, now time.Time, res lease.Result, err error) {
 	c, refused := m.ledger.find(r.ID), lease.CodeOf(err).Refusal()
 	mayComeIntoForce := refused && m.o.Duration == lease.Infinite && !res.Record.State.Locked()
 	switch {
 	case err != nil && !refused:
-		m.releaseFailed(r.ID, r.call, err)
+		m.releaseFailed(r.ID, r.Call, err)
 	case mayComeIntoForce && c != nil && c.inDoubt && !c.probed:
-		m.sendCommand(now, aimProbe, lease.Request{Action: lease.ActionAcquire, Proposed: r.ID, Owner: m.o.Owner, Duration: m.o.Duration})
+		m.sendCommand(now, AimProbe, lease.Request{Action: lease.ActionAcquire, Proposed: r.ID, Owner: m.o.Owner, Duration: m.o.Duration})
 	case c != nil && c.again: // it stays pending
 	default:
 		m.ledger.clear(c)
-		m.report(ReleaseInfo{ID: r.ID})
+		m.report(Released{ID: r.ID})
 	}
 }
 
 // probeAnswered handles the answer to the Acquire of a probe, which releaseAnswered explains.
-func (m *machine) probeAnswered(r request, now time.Time, err error) {
+func (m *Machine) probeAnswered(r Request, now time.Time, err error) {
 	c, code := m.ledger.find(r.Proposed), lease.CodeOf(err)
 	switch {
 	case err != nil && !code.Refusal():
-		m.releaseFailed(r.Proposed, r.call, err)
+		m.releaseFailed(r.Proposed, r.Call, err)
 	case err != nil && code != lease.ErrBreaking && c != nil && c.again: // it stays pending
 	case err != nil && code != lease.ErrBreaking: // the probe was not granted
 		m.ledger.clear(c)
-		m.report(ReleaseInfo{ID: r.Proposed})
+		m.report(Released{ID: r.Proposed})
 	default:
 		if c != nil {
 			c.probed = true
 		}
-		m.sendCommand(now, aimRelease, lease.Request{Action: lease.ActionRelease, ID: r.Proposed})
+		m.sendCommand(now, AimRelease, lease.Request{Action: lease.ActionRelease, ID: r.Proposed})
 	}
 }
 
@@ -416,13 +416,13 @@ func (m *machine) probeAnswered(r request, now time.Time, err error) {
 // the newest that began before the release was sent. The IDs that were pending then become unsettled,
 // unless a newer call waits for releases. If the release was not sent, they stay pending until a stuck
 // request returns.
-func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
+func (m *Machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 	what := "release"
 	if c := m.ledger.find(id); c != nil && c.inDoubt {
 		what = "release after an acquire with an unknown outcome"
 	}
 	m.countFailure(what, err)
-	m.report(ReleaseInfo{ID: id, Err: err})
+	m.report(Released{ID: id, Err: err})
 	m.answerReleases(upTo, err)
 	if errors.Is(err, errStuck) || m.commands.hasCleanup() {
 		return
@@ -436,10 +436,10 @@ func (m *machine) releaseFailed(id lease.ID, upTo uint64, err error) {
 
 // handOverAnswered handles the answer to a hand-over. After a refusal, for example because the lease is
 // breaking but still locked, the machine releases the lease.
-func (m *machine) handOverAnswered(r request, now time.Time, err error) {
+func (m *Machine) handOverAnswered(r Request, now time.Time, err error) {
 	from, asker := m.ledger.find(r.ID), m.commands.serving
 	m.commands.serving = ticket{}
-	m.report(ReleaseInfo{ID: r.ID, To: r.Proposed, Err: err})
+	m.report(Released{ID: r.ID, To: r.Proposed, Err: err})
 	switch {
 	case err == nil && from != nil && from.again:
 		m.markPending(from)

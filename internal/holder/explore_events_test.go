@@ -1,4 +1,4 @@
-package session
+package holder
 
 import (
 	"fmt"
@@ -115,30 +115,30 @@ func (w *world) callsOf(i int, l []event) []event {
 	h, may := &w.h[i], w.cfg.calls[i]
 	add := func(k kind, arg int) { l = append(l, event{k, uint8(i), uint8(arg)}) }
 	if w.left.calls[i] > 0 {
-		var n [opWait + 1]int
+		var n [OpWait + 1]int
 		for _, c := range h.calls.slice() {
 			n[c.op]++
 		}
 		canCall := !h.calls.full()
-		if may.has(evAcquire) && canCall && n[opAcquire] < w.cfg.together {
+		if may.has(evAcquire) && canCall && n[OpAcquire] < w.cfg.together {
 			add(evAcquire, 0)
 		}
-		if may.has(evRelease) && canCall && n[opRelease] < w.cfg.together {
+		if may.has(evRelease) && canCall && n[OpRelease] < w.cfg.together {
 			add(evRelease, 0)
 		}
 		if may.has(evClose) && canCall && !h.closed {
 			add(evClose, 0)
 		}
-		if may.has(evSettle) && canCall && n[opSettle] == 0 {
+		if may.has(evSettle) && canCall && n[OpSettle] == 0 {
 			add(evSettle, 0)
 		}
-		if may.has(evWait) && canCall && n[opWait] == 0 {
+		if may.has(evWait) && canCall && n[OpWait] == 0 {
 			add(evWait, 0)
 		}
 		if may.has(evDisclose) && !h.disclosed.full() {
 			add(evDisclose, 0)
 		}
-		if may.has(evHandOver) && canCall && n[opHandOver] < w.cfg.together {
+		if may.has(evHandOver) && canCall && n[OpHandOver] < w.cfg.together {
 			to := w.receivers(i)
 			for k := range to.n {
 				add(evHandOver, int(k))
@@ -219,14 +219,14 @@ func (w *world) fates(i int, l []event) []event {
 				add(k)
 			}
 		}
-		if p.aim == aimAcquire || p.aim == aimRenew {
+		if p.Aim == AimAcquire || p.Aim == AimRenew {
 			for _, k := range []kind{evGarble, evCorrupt} {
 				if may.has(k) {
 					add(k)
 				}
 			}
 		}
-		if p.aim == aimRenew && may.has(evRefuse) {
+		if p.Aim == AimRenew && may.has(evRefuse) {
 			add(evRefuse)
 		}
 	}
@@ -305,7 +305,7 @@ func (w *world) do(e event) {
 		p.answered = true
 		w.faulty = true
 		w.packets = append(w.packets, p)
-		w.note("%s will arrive twice", w.requestText(p.Request))
+		w.note("%s will arrive twice", w.requestText(p.Request.Request))
 	case evGarble, evCorrupt, evRefuse, evBlank:
 		w.distort(e.kind, i)
 	case evRival:

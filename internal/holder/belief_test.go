@@ -1,11 +1,8 @@
-package session
+package holder
 
 import (
-	"context"
 	"math"
 	"math/big"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -33,7 +30,7 @@ func TestBudget(t *testing.T) {
 		{lease.Infinite, 0.001, time.Millisecond, lease.Infinite},
 	} {
 		s := &Options{MaxClockDrift: c.rate, Margin: c.margin}
-		if got := s.budget(c.d); got != c.want {
+		if got := s.Budget(c.d); got != c.want {
 			t.Errorf("budget(%v) with rate %v and margin %v is %v, want %v", c.d, c.rate, c.margin, got, c.want)
 		}
 	}
@@ -48,9 +45,9 @@ func TestBudgetIsRoundedDown(t *testing.T) {
 		one, rate := big.NewRat(1, 1), new(big.Rat).SetFloat64(e)
 		exact := new(big.Rat).Quo(new(big.Rat).Sub(one, rate), new(big.Rat).Add(one, rate))
 		exact.Mul(exact, big.NewRat(int64(d), 1)).Sub(exact, one)
-		short, _ := new(big.Rat).Sub(exact, big.NewRat(int64(s.budget(d)), 1)).Float64()
+		short, _ := new(big.Rat).Sub(exact, big.NewRat(int64(s.Budget(d)), 1)).Float64()
 		if short < 0 || short > 2+1e-14*float64(d) {
-			t.Fatalf("budget(%d) at rate %v is %d ns, which is %v too short", d, e, s.budget(d), short)
+			t.Fatalf("budget(%d) at rate %v is %d ns, which is %v too short", d, e, s.Budget(d), short)
 		}
 	})
 }
@@ -70,7 +67,7 @@ func asleep(t *testing.T, from time.Time, d, slept time.Duration) time.Time {
 	return to
 }
 
-// If the computer was suspended, the method elapsed returns the time on the wall clock, not the
+// If the computer was suspended, the method Elapsed returns the time on the wall clock, not the
 // shorter time on the monotonic clock. SPEC H10.
 func TestElapsed(t *testing.T) {
 	s := &Options{MaxClockJump: time.Second}
@@ -85,68 +82,11 @@ func TestElapsed(t *testing.T) {
 		{time.Minute, -time.Hour, 61 * time.Minute},   // the wall clock was set back, which does not matter
 		{time.Minute, -time.Second, 61 * time.Second}, // the wall clock was set back a little
 	} {
-		if got := s.elapsed(now, asleep(t, now, c.passed, c.slept)); got != c.want {
+		if got := s.Elapsed(now, asleep(t, now, c.passed, c.slept)); got != c.want {
 			t.Errorf("%v on the wall and %v less elapsed count %v, want %v", c.passed, c.slept, got, c.want)
 		}
 	}
-	if got := s.elapsed(now.Round(0), now.Round(0).Add(time.Minute)); got != time.Minute {
+	if got := s.Elapsed(now.Round(0), now.Round(0).Add(time.Minute)); got != time.Minute {
 		t.Errorf("without a monotonic reading a minute counts %v", got)
-	}
-}
-
-// A suspended clock stands still until the test sets it, and wakes no goroutine.
-type suspended struct{ now atomic.Pointer[time.Time] }
-
-func (c *suspended) Now() time.Time                       { return *c.now.Load() }
-func (c *suspended) After(time.Duration) <-chan time.Time { return nil }
-
-// A recordAuthority keeps the record of one lease, and has the time of its clock.
-type recordAuthority struct {
-	*suspended
-	mu     sync.Mutex
-	record lease.Record
-}
-
-func (a *recordAuthority) Do(_ context.Context, _ string, req lease.Request) (lease.Result, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := a.Now().Round(0)
-	next, err := lease.Step(a.record, req, now)
-	if err == nil {
-		a.record = next
-	}
-	return lease.Result{Record: next, Now: now, MinRemaining: next.Remaining(now)}, err
-}
-
-// After the computer was suspended, a Session counts the time on the wall clock, before any timer has
-// fired. SPEC H10.
-func TestNoMethodBelievesThroughASuspension(t *testing.T) {
-	var c suspended
-	began := time.Now()
-	c.now.Store(&began)
-	s, err := New(&recordAuthority{suspended: &c}, "jobs/nightly", &Options{Clock: &c, Duration: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, ok, err := s.AcquireWithToken(t.Context())
-	if !ok || err != nil || !s.CheckAlive() {
-		t.Fatalf("acquire: %v, %v", ok, err)
-	}
-	after := asleep(t, began, time.Minute, time.Minute)
-	c.now.Store(&after)
-	if s.CheckAlive() {
-		t.Error("CheckAlive is true after a suspension of a minute, and the lease lasts 30s")
-	}
-	if tok := s.Token(); tok != "" {
-		t.Errorf("Token returns %q", tok)
-	}
-	if until, held := s.Until(); held {
-		t.Errorf("Until returns %v, true", until)
-	}
-	if again, _, _ := s.AcquireWithToken(t.Context()); again == first {
-		t.Error("an acquire returns the token of the lease that has ended")
-	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Error(err)
 	}
 }
