@@ -260,6 +260,10 @@ func TestMisuse(t *testing.T) {
 			t.Errorf("a job with another name: %v", err)
 		}
 		shutdown(t, one)
+		var missing *lease.FieldError
+		if _, err := gocron.NewLocker(nil, "jobs/", nil); !errors.As(err, &missing) || missing.Field != "NewLocker.a" {
+			t.Errorf("without an authority: %v", err)
+		}
 		for _, o := range []*gocron.LockerOptions{{Hold: -1}, {Session: &session.Options{Duration: -1}}} {
 			if _, err := gocron.NewLocker(s.store.Authority(), "jobs/", o); !errors.Is(err, lease.ErrOption) && !errors.Is(err, lease.ErrDuration) {
 				t.Errorf("%+v: %v", o, err)

@@ -39,6 +39,9 @@ var _ gocron.Locker = (*Locker)(nil)
 
 // NewLocker returns a Locker, or a [*lease.FieldError] if an option is out of range or the Authority is nil.
 func NewLocker(a lease.Authority, prefix string, o *LockerOptions) (*Locker, error) {
+	if a == nil {
+		return nil, lease.Missing("NewLocker.a")
+	}
 	l := &Locker{authority: a, prefix: prefix, runs: map[string]*lock{}}
 	if o != nil {
 		l.o = *o
