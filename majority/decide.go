@@ -17,17 +17,30 @@ type Outcome struct {
 }
 
 // Check reads the lease, and returns an error if that fails, for example because a table or a permission is
-// missing. Call it when the program starts: the next request comes in the first split, and a store that
-// cannot be used then brings all members down. It takes at most Timeout.
+// missing. Call it when the program starts, before the member joins: the next request comes in the first
+// split, and a store that cannot be used then brings all members down. From then on, the member does not
+// follow a split that was decided before it started, so it never survives with the token of such a split.
+// Check waits for a decision that is in flight, and takes at most Timeout.
 func (d *Decider) Check(ctx context.Context) error {
-	_, err := d.read(ctx)
+	ctx, cancel := timing.WithTimeout(ctx, d.o.Clock, d.o.Timeout)
+	defer cancel()
+	select {
+	case d.busy <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("majority: a decision is in flight: %w", context.Cause(ctx))
+	}
+	defer func() { <-d.busy }()
+	res, err := d.read(ctx)
+	if _, tok, _ := readMark(res.Record.Owner); err == nil && tok.Compare(d.newest) > 0 {
+		d.newest = tok
+	}
 	return err
 }
 
 // Token reads the token of the part of the given view, which has survived. A member that survives can have
-// an older one if the same split came twice within Spread + Delay + Timeout, and the member has restarted or
-// was undecided in between. So if a guard refuses the token of the Outcome as stale, use that of Token, and go
-// down if that is refused too, or if Token returns an error. It takes at most Timeout.
+// an older one if the same split came twice within Spread + Delay + Timeout, and in between the member was
+// undecided, or restarted without [Decider.Check]. So if a guard refuses the token of the Outcome as stale, use
+// that of Token, and go down if that is refused too, or if Token returns an error. It takes at most Timeout.
 func (d *Decider) Token(ctx context.Context, v View) (lease.Token, error) {
 	v, err := v.sorted(d.self)
 	if err != nil {

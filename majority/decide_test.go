@@ -180,7 +180,7 @@ func fold(sent []string) string {
 	return b.String()
 }
 
-func must(res lease.Result, err error) lease.Result {
+func must[T any](res T, err error) T {
 	if err != nil {
 		panic(err)
 	}
@@ -270,6 +270,27 @@ func TestCheck(t *testing.T) {
 			if !c.fails && strings.Join(r.sent, " ") != "read" {
 				t.Errorf("Check sends %q", r.sent)
 			}
+		}
+	})
+}
+
+// A member that restarts and calls Check does not follow the mark of the split before, and goes down if the
+// claimant of its part does not decide again. With a claimant that does, both have the newer token.
+func TestCheckAfterSplit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, v := memory.New(nil).Authority(), View{Reachable: []string{"a", "b"}, Unreachable: []string{"c"}}
+		first := must(newDecider(t, store, "a").Decide(t.Context(), v))
+		b := newDecider(t, store, "b")
+		if err := b.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if out, _ := b.Decide(t.Context(), v); out.Decision != Down {
+			t.Errorf("b survives with token %s, and the split before had %s", out.Token, first.Token)
+		}
+		time.Sleep(time.Minute) // until the lease has ended
+		second := must(newDecider(t, store, "a").Decide(t.Context(), v))
+		if out := must(b.Decide(t.Context(), v)); out != second || out.Token.Compare(first.Token) <= 0 {
+			t.Errorf("b has %v, and a has %v", out, second)
 		}
 	})
 }

@@ -78,7 +78,7 @@ type Decider struct {
 	busy      chan struct{} // has an element while a decision or its release is in flight
 	held      lease.ID      // the ID of the last grant that was believed, guarded by busy
 	heldUntil time.Time     // when it has ended for certain, guarded by busy
-	newest    lease.Token   // with which this member has survived, guarded by busy
+	newest    lease.Token   // with which this member has survived, or that Check has read, guarded by busy
 }
 
 // New returns a Decider for the member self, and sends no request: call [Decider.Check] when the program

@@ -132,11 +132,12 @@ func (c *cluster) run(parts []int) (outcomes []Outcome, two bool) {
 				}
 			}
 			for i, out := range outcomes {
-				restarts := out.Decision == Down || c.r.IntN(4) == 0
-				if restarts {
+				if delete(unaware, i); out.Decision == Down || c.r.IntN(4) == 0 {
 					members[i] = c.member(i)
-				}
-				if restarts || out.Decision != Survive || out.Token != newest {
+					for members[i].Check(c.t.Context()) != nil {
+						time.Sleep(time.Second)
+					}
+				} else if out.Decision != Survive || out.Token != newest { // it was undecided, now or before
 					unaware[i] = time.Now()
 				}
 			}
