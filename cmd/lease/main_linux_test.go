@@ -338,6 +338,23 @@ func TestNeverAliveTogether(t *testing.T) {
 			pid, err := supervisor(h)
 			return errors.Join(err, syscall.Kill(pid, syscall.SIGKILL))
 		}, nil, 137},
+		// The pipe to the supervisor is full, as after hours of renewals.
+		{"supervisor stopped", func(h, _ *os.Process, network *enginetest.Proxy) error {
+			pid, err := supervisor(h)
+			err = errors.Join(err, syscall.Kill(pid, syscall.SIGSTOP))
+			orders, openErr := os.OpenFile(fmt.Sprintf("/proc/%d/fd/3", pid), os.O_WRONLY|syscall.O_NONBLOCK, 0)
+			if err = errors.Join(err, openErr); err != nil {
+				return err
+			}
+			defer orders.Close()
+			_ = orders.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+			if _, err := orders.Write(make([]byte, 1<<21)); !errors.Is(err, os.ErrDeadlineExceeded) {
+				return fmt.Errorf("the pipe is not full: %v", err)
+			}
+			stop := exec.Command(binary, "break", "it", "-grace", "2s", "-yes")
+			stop.Env = append(os.Environ(), "LEASE_STORE=redis://"+network.Addr())
+			return stop.Run()
+		}, nil, 76},
 		// Both are stopped first, so that neither can act when the other is dead.
 		{"killed with its supervisor", func(h, _ *os.Process, _ *enginetest.Proxy) error {
 			pid, err := supervisor(h)

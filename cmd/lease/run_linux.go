@@ -24,7 +24,8 @@ import (
 // A command under a lease has two ancestors. The holder, which the user started, talks to the store.
 // The supervisor, its child, starts the command and kills it in time. It is a process of its own
 // because the holder can be stopped or killed while the command runs on. A pipe brings the
-// supervisor the time at which to kill the command, and its end when the holder is dead.
+// supervisor the time at which to kill the command, and its end when the holder is dead. The supervisor can
+// be stopped as well, so at the same time the holder kills the supervisor and the command.
 //
 // The holder sends lines: "until TERM KILL" with two times of CLOCK_BOOTTIME in nanoseconds, "begin",
 // "stop", "signal N". The supervisor sends "pid N", "stopped N", "failed TEXT" and "exit N".
@@ -59,12 +60,13 @@ type holding struct {
 	changed <-chan struct{} // the end of the lease may have changed
 	signals chan os.Signal
 
-	orders  *os.File    // to the supervisor
-	group   int         // of the command; 0: it has not begun
-	stopped bool        // "stop" was sent
-	tty     *os.File    // nil: there is no terminal
-	first   bool        // the command has the terminal first, not only when it wants it
-	stops   []os.Signal // that a terminal sends
+	orders  *os.File      // to the supervisor
+	group   int           // of the command; 0: it has not begun
+	stopped bool          // "stop" was sent
+	kill    time.Duration // the time of CLOCK_BOOTTIME at which to kill the command
+	tty     *os.File      // nil: there is no terminal
+	first   bool          // the command has the terminal first, not only when it wants it
+	stops   []os.Signal   // that a terminal sends
 }
 
 // hold runs the command, and returns its exit code once it and everything that it started are dead.
@@ -112,7 +114,12 @@ func hold(ctx context.Context, h *holding) (int, error) {
 			lines <- in.Text()
 		}
 	}()
-	lost := ctx.Done()
+	killed := func() (int, error) {
+		killAll(os.Getpid(), h.group)
+		h.foreground(h.group, unix.Getpgrp())
+		return 128 + int(syscall.SIGKILL), nil
+	}
+	lost, tick := ctx.Done(), &time.Ticker{}
 	for {
 		select {
 		case <-h.changed:
@@ -122,6 +129,13 @@ func hold(ctx context.Context, h *holding) (int, error) {
 			h.sendUntil()
 			h.send("stop")
 			h.stopped = true
+			tick = time.NewTicker(20 * time.Millisecond) // A timer would not notice a suspension of the machine.
+			defer tick.Stop()
+		case <-tick.C:
+			if boottime() >= h.kill {
+				_ = cmd.Process.Kill() // through a file descriptor of the process, so its ID cannot be that of another
+				return killed()
+			}
 		case sig := <-h.signals:
 			h.pass(sig.(syscall.Signal))
 		case <-ended:
@@ -131,9 +145,7 @@ func hold(ctx context.Context, h *holding) (int, error) {
 			n, _ := strconv.Atoi(rest)
 			switch {
 			case !open: // The supervisor was killed.
-				killAll(os.Getpid(), h.group)
-				h.foreground(h.group, unix.Getpgrp())
-				return 128 + int(syscall.SIGKILL), nil
+				return killed()
 			case word == "pid":
 				h.group = n
 				h.resume()
@@ -150,7 +162,10 @@ func hold(ctx context.Context, h *holding) (int, error) {
 	}
 }
 
+// send gives up if the pipe is full, which happens if the supervisor is stopped for long. A line is written
+// whole or not at all.
 func (h *holding) send(format string, args ...any) {
+	_ = h.orders.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 	_, _ = fmt.Fprintf(h.orders, format+"\n", args...)
 }
 
@@ -166,7 +181,8 @@ func (h *holding) sendUntil() {
 	if !held {
 		left = 0
 	}
-	h.send("until %d %d", int64(now+left-h.window), int64(now+left-min(h.window/4, time.Second)))
+	h.kill = now + left - min(h.window/4, time.Second)
+	h.send("until %d %d", int64(now+left-h.window), int64(h.kill))
 }
 
 func (h *holding) catch() {
@@ -257,7 +273,7 @@ func reap() {
 // killAll kills a process group and all descendants of a process, until none is left.
 func killAll(pid, group int) {
 	for {
-		left := killOnce(pid, group)
+		left := killOnce(pid, &group)
 		reap()
 		if !left {
 			return
@@ -267,15 +283,19 @@ func killAll(pid, group int) {
 }
 
 // killOnce kills a process group and all descendants of a process, and reports whether there were any.
-// Without a /proc of this PID namespace, it kills the group only.
-func killOnce(pid, group int) (found bool) {
-	if group > 0 {
-		found = syscall.Kill(-group, syscall.SIGKILL) == nil
+// Without a /proc of this PID namespace, it kills the group only. It sets the group to 0 once it is empty,
+// because its ID can then become that of another.
+func killOnce(pid int, group *int) (found bool) {
+	if *group > 0 {
+		err := syscall.Kill(-*group, syscall.SIGKILL)
+		if found = err == nil; err == syscall.ESRCH {
+			*group = 0
+		}
 	}
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return found
 	}
-	children := map[int][]int{}
+	children, dead := map[int][]int{}, map[int]bool{} // A child may have been read before its parent died.
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return found
@@ -289,13 +309,14 @@ func killOnce(pid, group int) (found bool) {
 		}
 		stat, _ := os.ReadFile("/proc/" + name + "/stat")
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) > 1 && fields[0] != "Z" {
+		if len(fields) > 1 {
+			dead[p] = fields[0] == "Z"
 			parent, _ := strconv.Atoi(fields[1])
 			children[parent] = append(children[parent], p)
 		}
 	}
 	for next := children[pid]; len(next) > 0; next = next[1:] {
-		found = syscall.Kill(next[0], syscall.SIGKILL) == nil || found
+		found = !dead[next[0]] && syscall.Kill(next[0], syscall.SIGKILL) == nil || found
 		next = append(next, children[next[0]]...)
 	}
 	return found

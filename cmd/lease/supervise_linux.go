@@ -31,8 +31,9 @@ func init() {
 // A supervised is a command and what is to happen to it.
 type supervised struct {
 	reports    *os.File
-	gate       *os.File // the command begins once a byte comes through it
-	group      int
+	gate       *os.File      // the command begins once a byte comes through it
+	pid        int           // of the command
+	group      int           // of the command, too; 0: it is empty
 	term, kill time.Duration // times of CLOCK_BOOTTIME
 	stopping   bool          // SIGTERM was sent, since the lease is lost or about to end
 	killing    bool          // all is to die, since the command has ended or its time is up
@@ -78,7 +79,7 @@ func supervise(args []string) int {
 		fmt.Fprintf(reports, "failed %s\n", oneLine(err))
 		return 1
 	}
-	s.group = p.Pid
+	s.pid, s.group = p.Pid, p.Pid
 	fmt.Fprintf(reports, "pid %d\n", p.Pid)
 
 	lines, states := make(chan string), make(chan state)
@@ -104,7 +105,7 @@ func supervise(args []string) int {
 			case !open: // As a subreaper, the supervisor has a child as long as a descendant lives.
 				fmt.Fprintf(reports, "exit %d\n", code)
 				return 0
-			case st.pid != s.group:
+			case st.pid != s.pid:
 			case st.Stopped():
 				fmt.Fprintf(reports, "stopped %d\n", st.StopSignal())
 			case st.Exited():
@@ -160,7 +161,7 @@ func (s *supervised) act() {
 	}
 	if now >= s.kill || s.killing {
 		s.killing = true
-		killOnce(os.Getpid(), s.group)
+		killOnce(os.Getpid(), &s.group)
 	}
 }
 
