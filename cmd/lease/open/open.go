@@ -121,8 +121,15 @@ func Store(ctx context.Context, rawURL string) (Leases, func(), error) {
 	if rest == "" {
 		return nil, nil, &URLError{name, errors.New("incomplete; use " + s.form)}
 	}
-	return s.open(ctx, rawURL, rest)
+	leases, end, err := s.open(ctx, rawURL, rest)
+	if errors.Is(err, errMalformed) {
+		err = &URLError{name, fmt.Errorf("%w; use %s", errMalformed, s.form)}
+	}
+	return leases, end, err
 }
+
+// errMalformed stands for an error of a client, whose text can have the password.
+var errMalformed = errors.New("malformed")
 
 // Path returns the path of a URL of the form file:PATH, or the empty string if it has another form.
 func Path(url string) string {
@@ -145,7 +152,13 @@ func filePath(rest string) (string, error) {
 	}
 	path, err := url.PathUnescape(rest)
 	if err != nil || strings.ContainsAny(rest, "?#") {
-		return "", &URLError{"file", errors.New("malformed: write ?, # and % in a path as %3F, %23 and %25")}
+		return "", &URLError{"file", errors.New("malformed: parameters are not supported; write ?, # and % in a path as %3F, %23 and %25")}
+	}
+	switch {
+	case path == "" || strings.HasSuffix(path, "/"):
+		return "", &URLError{"file", errors.New("a path must be that of a file, and not of a folder")}
+	case path == ":memory:":
+		return "", &URLError{"file", errors.New("a database in memory would not be shared with another process; use file:PATH")}
 	}
 	return path, nil
 }
@@ -165,7 +178,7 @@ func file(_ context.Context, _, rest string) (Leases, func(), error) {
 func postgres(ctx context.Context, full, _ string) (Leases, func(), error) {
 	c, err := pgxpool.ParseConfig(full)
 	if err != nil {
-		return nil, nil, &URLError{"postgres", errors.New("malformed; see Forms")}
+		return nil, nil, errMalformed
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, c)
 	if err != nil {
@@ -231,7 +244,7 @@ func etcd(ctx context.Context, _, rest string) (Leases, func(), error) {
 func redisURL(_ context.Context, full, _ string) (Leases, func(), error) {
 	o, err := redis.ParseURL(full)
 	if err != nil {
-		return nil, nil, &URLError{"redis", errors.New("malformed; see Forms")}
+		return nil, nil, errMalformed
 	}
 	if o.Password == "" {
 		o.Password = os.Getenv("REDISCLI_AUTH")
