@@ -131,3 +131,25 @@ func TestForeignFile(t *testing.T) {
 		}
 	}
 }
+
+// A damaged record is a fault of the store, and not of the command line.
+func TestDamagedRecord(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "leases.db")
+	for _, command := range []string{"run x -- true", "bench -time 1ms -parallel 1"} {
+		if _, stderr, code := run(t, "file:"+file, strings.Fields(command)...); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	db, err := sql.Open("sqlite", file)
+	if err == nil {
+		_, err = db.Exec("update lease set record = '{'")
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"run x -- true", "run -wait 1s x -- true", "show x", "watch x", "break x -grace 1s -yes", "bench"} {
+		if _, stderr, code := run(t, "file:"+file, strings.Fields(command)...); code != 69 || !strings.Contains(stderr, "restore the record") {
+			t.Errorf("%s: %d, %s", command, code, stderr)
+		}
+	}
+}

@@ -253,15 +253,28 @@ func (c *call) one(what string) (string, error) {
 
 // unreachable is the failure of a request to the store. A bad argument or URL is a failure of usage.
 func (c *call) unreachable(err error) error {
-	if errors.As(err, new(*lease.FieldError)) || errors.As(err, new(*open.URLError)) {
+	var bad *lease.FieldError
+	if errors.As(err, new(*open.URLError)) || errors.As(err, &bad) && given(bad) {
 		return fail(exitUsage, "%v", err)
 	}
 	check := "its URL, its server and the credentials"
-	if strings.HasPrefix(c.store, "file:") {
+	if lease.CodeOf(err) == lease.ErrCorrupt {
+		check = "who else writes there, and restore the record"
+	} else if strings.HasPrefix(c.store, "file:") {
 		check = "its file and its folder"
 	}
 	text := fmt.Sprintf("the store cannot be used: %s; check %s", oneLine(err), check)
 	return &failure{exitUnavailable, text, errors.As(err, new(*lease.PermanentError))}
+}
+
+// given reports whether the user gave the field that is wrong, as an argument, a flag or a part of the URL. The
+// other fields are of a record or a server.
+func given(f *lease.FieldError) bool {
+	switch f.Code {
+	case lease.ErrName, lease.ErrDuration, lease.ErrPeriod:
+		return true
+	}
+	return f.Code == lease.ErrOption && strings.HasPrefix(f.Field, "Options.")
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
