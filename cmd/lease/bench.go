@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -13,7 +17,8 @@ import (
 
 // bench is lease bench: one lease is acquired, renewed and released again and again, and then many leases
 // are renewed at a time. It releases them all. Every run uses the same names, because some stores keep
-// the record of each name, so a second run at the same time is refused.
+// the record of each name, so a second run at the same time is refused. A signal ends it once its leases are
+// released, and a second signal at once.
 func bench(ctx context.Context, c *call) error {
 	switch {
 	case len(c.args) > 0 || c.rest != nil:
@@ -28,6 +33,22 @@ func bench(ctx context.Context, c *call) error {
 		return err
 	}
 	defer end()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, passedSignals()...)
+	ended, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		defer signal.Stop(signals)
+		for ended.Err() == nil {
+			select {
+			case sig := <-signals:
+				if endsWaiting(sig) {
+					cancel(errSignal(sig.(syscall.Signal)))
+				}
+			case <-ended.Done():
+			}
+		}
+	}()
 	a := store.Authority()
 	const prefix = "lease-bench/"
 	took := map[lease.Action][]time.Duration{}
@@ -44,14 +65,18 @@ func bench(ctx context.Context, c *call) error {
 		{Action: lease.ActionRenew, ID: id},
 		{Action: lease.ActionRelease, ID: id},
 	}
-	for began := time.Now(); time.Since(began) < c.time; {
+	for began := time.Now(); time.Since(began) < c.time && ended.Err() == nil; {
 		for _, r := range turn {
 			d, err := request(prefix+"one", r)
 			if err != nil {
+				_, _ = request(prefix+"one", turn[2]) // It may be locked.
 				return c.benchFailed(err)
 			}
 			took[r.Action] = append(took[r.Action], d)
 		}
+	}
+	if ended.Err() != nil {
+		return benchEnded(ended)
 	}
 	fmt.Printf("one at a time %7s %10s %10s\n", "requests", "median", "99%")
 	for _, r := range turn {
@@ -69,7 +94,7 @@ func bench(ctx context.Context, c *call) error {
 		workers.Go(func() {
 			n := 0
 			_, err := request(name, turn[0])
-			for time.Since(began) < c.time && err == nil {
+			for time.Since(began) < c.time && err == nil && ended.Err() == nil {
 				if _, err = request(name, turn[1]); err == nil {
 					n++
 				}
@@ -83,13 +108,22 @@ func bench(ctx context.Context, c *call) error {
 		})
 	}
 	workers.Wait()
-	if failed != nil {
+	switch {
+	case failed != nil:
 		return c.benchFailed(failed)
+	case ended.Err() != nil:
+		return benchEnded(ended)
 	}
 	rate := float64(renewals) / time.Since(began).Seconds()
 	fmt.Printf("\n%d leases at a time: %.0f renewals a second.\n", c.parallel, rate)
 	fmt.Printf("At half of that, %.0f leases of %v can be renewed from here every %v.\n", rate/2*(c.duration/3).Seconds(), c.duration, c.duration/3)
 	return nil
+}
+
+func benchEnded(ctx context.Context) error {
+	var sig errSignal
+	errors.As(context.Cause(ctx), &sig)
+	return fail(128+int(sig), "")
 }
 
 func (c *call) benchFailed(err error) error {

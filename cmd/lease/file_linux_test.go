@@ -153,3 +153,22 @@ func TestDamagedRecord(t *testing.T) {
 		}
 	}
 }
+
+// A signal ends lease bench, and leaves no lease locked: neither that of its first half nor those of the second.
+func TestBenchInterrupted(t *testing.T) {
+	for i, c := range []struct{ time, name string }{{"1m", "one"}, {"1m", "one"}, {"1m", "one"}, {"3s", "7"}} {
+		bench := start(t, url, "bench", "-duration", "1m", "-time", c.time)
+		eventually(t, "it runs", 9*time.Second, func() bool {
+			out, _, _ := run(t, url, "ls", "lease-bench/"+c.name)
+			return strings.Contains(out, "leased")
+		})
+		_ = bench.Process.Signal(syscall.SIGTERM)
+		_ = bench.Wait()
+		if code := bench.ProcessState.ExitCode(); code != 143 {
+			t.Errorf("%d: exit code %d", i, code)
+		}
+		if out, stderr, _ := run(t, url, "ls", "lease-bench/"); strings.Contains(out, "leased") {
+			t.Errorf("%d: %s%s", i, out, stderr)
+		}
+	}
+}
