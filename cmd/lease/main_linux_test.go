@@ -205,6 +205,7 @@ func TestSilentStore(t *testing.T) {
 			"timeout --preserve-status 1 lease run -duration 30s -wait forever x -- true": {143, 4 * time.Second},
 			"timeout --preserve-status 1 lease run -duration 30s x -- true":               {143, 4 * time.Second},
 			"timeout --preserve-status 20 lease ls":                                       {69, 14 * time.Second},
+			"timeout --preserve-status 20 lease run -duration 30s x -- true":              {69, 10 * time.Second},
 		} {
 			t.Run(store+" "+command, func(t *testing.T) {
 				t.Parallel()

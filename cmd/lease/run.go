@@ -85,7 +85,11 @@ func runCommand(ctx context.Context, c *call) error {
 	s, err := store.Lease(name, &session.Options{
 		Duration: c.duration, StopWindow: stopWindow(c.duration), Watch: true, Logger: slog.New(slog.DiscardHandler),
 		Trace: &session.Trace{
-			Acquire:  tries.note,
+			Acquire: func(i session.AcquireInfo) {
+				if tries.note(i); c.wait == 0 && i.Err != nil {
+					cancel(i.Err) // Nothing is to wait long for a release that will not be answered either.
+				}
+			},
 			Renew:    func(session.RenewInfo) { nudge() },
 			Breaking: func(session.BreakInfo) { nudge() },
 		},
