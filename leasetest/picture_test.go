@@ -47,7 +47,7 @@ func TestPicture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`class="leased"`, `class="believes"`, "is violated"} {
+	for _, want := range []string{`class="leased `, `class="believes `, "is violated"} {
 		if !strings.Contains(string(svg), want) {
 			t.Errorf("the timeline has no %s:\n%s", want, svg)
 		}

@@ -19,7 +19,7 @@ type picture struct {
 }
 
 func newPicture(file, name string) *picture {
-	return &picture{file: file, name: name, drawing: timeline.Drawing{Title: "leases " + name}, states: map[string]row{}}
+	return &picture{file: file, name: name, drawing: timeline.Drawing{Title: "leases " + name, Sorted: strings.HasSuffix(name, "/")}, states: map[string]row{}}
 }
 
 // draw adds rows that have changed, and writes the file, so that it is whole when the program is ended.
@@ -53,10 +53,12 @@ func (p *picture) add(w row, now time.Time) {
 		kind = timeline.Breaking
 	}
 	n, _ := w.Token.Epoch()
-	if text = fmt.Sprint("token ", n); strings.HasSuffix(p.name, "/") {
-		text = w.Owner + ", " + text
+	text = fmt.Sprint("token ", n)
+	if strings.HasSuffix(p.name, "/") {
+		p.drawing.SetOwned(w.Name, now, kind, w.Owner, text, time.Time{})
+	} else {
+		p.drawing.Set(w.Name, now, kind, text, time.Time{})
 	}
-	p.drawing.Set(w.Name, now, kind, text, time.Time{})
 	if !strings.HasSuffix(p.name, "/") {
 		if old.Owner != "" && old.Owner != w.Owner {
 			p.drawing.Set("holder "+old.Owner, now, timeline.None, "", time.Time{})

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -183,13 +184,14 @@ func TestWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<title>leases w/1</title>", `class="leased"`, ">holder "} {
+	for _, want := range []string{"<title>leases w/1</title>", `class="leased `, ">holder "} {
 		if !strings.Contains(string(svg), want) {
 			t.Errorf("the timeline has no %s:\n%s", want, svg)
 		}
 	}
 
-	all := watch(t, store, "w/")
+	group := filepath.Join(dir, "group.svg")
+	all := watch(t, store, "-o", group, "w/")
 	if l := all.next(); !strings.Contains(l, "  w/1  available  -  ") {
 		t.Errorf("the first line is %q", l)
 	}
@@ -198,6 +200,10 @@ func TestWatch(t *testing.T) {
 		if l := all.next(); !strings.Contains(l, "  w/2  "+state+"  ") {
 			t.Errorf("%q, want w/2 %s", l, state)
 		}
+	}
+	svg, err = os.ReadFile(group)
+	if owner := regexp.MustCompile(`<text x="36" y="\d+">1</text>\n<text x="64" y="\d+">[^<]+</text>`); err != nil || !owner.Match(svg) {
+		t.Errorf("the timeline names no owner: %v\n%s", err, svg)
 	}
 	_ = server.Kill()
 	time.Sleep(time.Second)
