@@ -355,7 +355,12 @@ func TestNeverAliveTogether(t *testing.T) {
 			stop := exec.Command(binary, "break", "it", "-grace", "2s", "-yes")
 			stop.Env = append(os.Environ(), "LEASE_STORE=redis://"+network.Addr())
 			return stop.Run()
-		}, nil, 76},
+		}, func(h, _ *os.Process) error { // for the case that it was not killed
+			if pid, err := supervisor(h); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGCONT)
+			}
+			return nil
+		}, 76},
 		// Both are stopped first, so that neither can act when the other is dead.
 		{"killed with its supervisor", func(h, _ *os.Process, _ *enginetest.Proxy) error {
 			pid, err := supervisor(h)
