@@ -377,7 +377,7 @@ func (a inPlaceAuthority) Do(_ context.Context, name string, req lease.Request) 
 // An ownClock is a store whose authority reads the clock of its process.
 type ownClock struct{ *plainStore }
 
-func (s ownClock) Authority() lease.Authority { return lease.NewAuthority(onOwnClock{s.plainStore}) }
+func (s ownClock) Authority() lease.Authority { return lease.NewAuthority(onOwnClock(s)) }
 
 type onOwnClock struct{ *plainStore }
 
