@@ -248,3 +248,18 @@ func TestOverwrittenFile(t *testing.T) {
 		}
 	}
 }
+
+// A store that has the file open writes no more once a newer release has changed the format.
+func TestFormatIsRaised(t *testing.T) {
+	path := newPath(t)
+	s := open(t, path, nil)
+	_, id := acquire(t, s, "a", time.Minute)
+	exe(t, path, "update lease_meta set schema = 2")
+	_, err := s.Authority().Do(t.Context(), "a", lease.Request{Action: lease.ActionRelease, ID: id})
+	if !errors.As(err, new(*lease.PermanentError)) || !strings.Contains(err.Error(), "format 2") {
+		t.Errorf("release: %v", err)
+	}
+	if state := query(t, path, "select record from lease where name = 'a'"); !strings.Contains(state, "leased") {
+		t.Errorf("the record is %s", state)
+	}
+}

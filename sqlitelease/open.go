@@ -301,6 +301,11 @@ func (s *Store) checkTables(ctx context.Context) error {
 	if err := s.conn.QueryRowContext(ctx, "select schema from lease_meta").Scan(&schema); err != nil {
 		return err
 	}
+	return checkFormat(schema)
+}
+
+// checkFormat returns an error if a newer release has changed the format of the tables.
+func checkFormat(schema int) error {
 	if schema > format {
 		return lease.Permanent(fmt.Errorf("the file has format %d, and this release knows formats up to %d: use the release that wrote it, or a newer one", schema, format))
 	}

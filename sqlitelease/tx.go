@@ -176,10 +176,13 @@ func (t *tx) run(ctx context.Context, batch []*call) error {
 	if err != nil {
 		return err
 	}
-	m := &t.meta
-	err = t.s.conn.QueryRowContext(ctx, `select file, boot, "offset", last, floor, newest, version, absent from lease_meta`).
-		Scan(&m.file, &m.boot, &m.offset, &m.last, &m.floor, &m.newest, &m.version, &m.absent)
+	m, schema := &t.meta, 0
+	err = t.s.conn.QueryRowContext(ctx, `select schema, file, boot, "offset", last, floor, newest, version, absent from lease_meta`).
+		Scan(&schema, &m.file, &m.boot, &m.offset, &m.last, &m.floor, &m.newest, &m.version, &m.absent)
 	if err != nil {
+		return err
+	}
+	if err := checkFormat(schema); err != nil { // a newer release may have changed the file since Open
 		return err
 	}
 	if t.began = m.version; m.file != t.s.files.identity || m.version < max(version, 1) {
