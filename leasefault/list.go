@@ -9,7 +9,7 @@ import (
 
 // listLoaded implements List of a wrapper whose Load returns other records than the inner store. The
 // names come from List of the inner store, and the records and times from Load of the wrapper. If the
-// inner store is not a [lease.Lister], passon.Store hides List of the wrapper.
+// inner store is not a [lease.Lister], wrap.Store hides List of the wrapper.
 func listLoaded(ctx context.Context, wrapper, inner lease.Store, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		for e, err := range inner.(lease.Lister).List(ctx, prefix) {

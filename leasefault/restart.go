@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 )
 
 // A Loss says which data a store loses when it restarts.
@@ -28,7 +28,7 @@ func Restartable(s lease.Store, loss Loss) (_ lease.Store, restart func()) {
 	must(s != nil, "Restartable: the store must not be nil")
 	must(loss <= ResetTerm, "Restartable: the loss is %d, and must be LoseMemory or ResetTerm", loss)
 	r := &restartable{Store: s, loss: loss}
-	return passon.Store(r, s), r.restart
+	return wrap.Store(r, s), r.restart
 }
 
 type restartable struct {

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 )
 
 // A StoreOp is an operation of a [lease.Store]. A [Line] applies a fault to calls of one operation.
@@ -88,13 +88,13 @@ func (l Line[Op]) validate(constructor string, n int) Line[Op] {
 // register one that closes a before you make such a fault.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	must(a != nil, "Script: the authority must not be nil")
-	return passon.Authority(&scripted{a, newCallCounter("Script", lines)}, a)
+	return wrap.Authority(&scripted{a, newCallCounter("Script", lines)}, a)
 }
 
 // ScriptStore returns a store that passes calls on to s and applies faults to some of them, as [Script] does.
 func ScriptStore(s lease.Store, lines ...Line[StoreOp]) lease.Store {
 	must(s != nil, "ScriptStore: the store must not be nil")
-	return passon.Store(&scriptedStore{s, newCallCounter("ScriptStore", lines)}, s)
+	return wrap.Store(&scriptedStore{s, newCallCounter("ScriptStore", lines)}, s)
 }
 
 type scripted struct {

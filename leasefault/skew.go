@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 )
 
 // Skew returns a store that keeps its records in s, but takes its time from c. [Clock.Step] of c changes
@@ -15,7 +15,7 @@ import (
 func Skew(s lease.Store, c *Clock) lease.Store {
 	must(s != nil, "Skew: the store must not be nil")
 	must(c != nil, "Skew: the clock must not be nil")
-	return passon.Store(&skewed{Store: s, clock: c, turn: make(chan struct{}, 1), records: map[string]skewedRecord{}}, s)
+	return wrap.Store(&skewed{Store: s, clock: c, turn: make(chan struct{}, 1), records: map[string]skewedRecord{}}, s)
 }
 
 type skewed struct {

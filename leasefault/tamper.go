@@ -5,7 +5,7 @@ import (
 	"iter"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 )
 
 // Tamper returns a store that calls f to change its records, as if an operator had edited them by hand.
@@ -14,7 +14,7 @@ import (
 func Tamper(s lease.Store, f func(name string, r *lease.Record)) lease.Store {
 	must(s != nil, "Tamper: the store must not be nil")
 	must(f != nil, "Tamper: the function must not be nil")
-	return passon.Store(tampered{s, f}, s)
+	return wrap.Store(tampered{s, f}, s)
 }
 
 type tampered struct {
@@ -49,7 +49,7 @@ func (s tampered) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry
 func Answer(a lease.Authority, f func(req lease.Request, res *lease.Result, err *error)) lease.Authority {
 	must(a != nil, "Answer: the authority must not be nil")
 	must(f != nil, "Answer: the function must not be nil")
-	return passon.Authority(answering{a, f}, a)
+	return wrap.Authority(answering{a, f}, a)
 }
 
 type answering struct {

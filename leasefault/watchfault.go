@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 )
 
 // A WatchFault is called instead of a method Watch, and calls watch to start the real watch. It returns
@@ -29,7 +29,7 @@ func Lossy(a lease.Authority, f WatchFault) lease.Authority {
 	if !ok {
 		return a
 	}
-	return passon.Authority(lossyAuthority{a, lossy{w, f}}, a)
+	return wrap.Authority(lossyAuthority{a, lossy{w, f}}, a)
 }
 
 type lossyAuthority struct {
@@ -46,7 +46,7 @@ func LossyStore(s lease.Store, f WatchFault) lease.Store {
 	if !ok {
 		return s
 	}
-	return passon.Store(lossyStore{s, lossy{w, f}}, s)
+	return wrap.Store(lossyStore{s, lossy{w, f}}, s)
 }
 
 type lossyStore struct {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 )
 
 // If an answer or a timer is later than [Options.Slack], a correct implementation can fail, because a
@@ -127,7 +127,7 @@ func (d *delays) sleep(t time.Duration, pause func(time.Duration)) {
 
 // authority passes calls on to a, and measures how long they take.
 func (d *delays) authority(a lease.Authority) lease.Authority {
-	return passon.Authority(timedAuthority{a, d}, a)
+	return wrap.Authority(timedAuthority{a, d}, a)
 }
 
 type timedAuthority struct {

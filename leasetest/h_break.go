@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 	"github.com/fencedlease/lease/leasefault"
 )
 
@@ -132,7 +132,7 @@ var breakRules = []rule{
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
 			watched := &watchLog{Authority: w.direct, spurious: make(chan struct{}, 1)}
-			w.direct = passon.Authority(watched, w.direct)
+			w.direct = wrap.Authority(watched, w.direct)
 			a := w.join(Holder{Name: w.name, Owner: "a", TakeOver: p.can(CanTakeOver)}) // a holder that may be taken over has a reason to watch
 			a.acquire()
 			p.pass(p.D + time.Duration(p.rand.Int64N(int64(p.D))))
@@ -189,7 +189,7 @@ var breakRules = []rule{
 			}
 			return watch(ctx)
 		})}
-		w.direct = passon.Authority(watched, w.direct)
+		w.direct = wrap.Authority(watched, w.direct)
 		a := w.join(Holder{Owner: "a", Duration: duration * p.D, TakeOver: p.can(CanTakeOver)}) // a holder that may be taken over has a reason to watch
 		a.acquire()
 		p.pass(p.D / 2)

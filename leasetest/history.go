@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
 	"github.com/fencedlease/lease/internal/timeline"
+	"github.com/fencedlease/lease/internal/wrap"
 	"github.com/fencedlease/lease/leasefault"
 )
 
@@ -71,7 +71,7 @@ func (h *history) linesAfter(n int) (text string, all int) {
 
 // authority returns an authority that passes calls on to a and records them in the history.
 func (h *history) authority(a lease.Authority) lease.Authority {
-	return passon.Authority(historicAuthority{a, h}, a)
+	return wrap.Authority(historicAuthority{a, h}, a)
 }
 
 type historicAuthority struct {
@@ -91,7 +91,7 @@ func (a historicAuthority) Do(ctx context.Context, name string, req lease.Reques
 
 // store returns a store that passes calls on to s and records them in the history.
 func (h *history) store(s lease.Store) lease.Store {
-	return passon.Store(historicStore{s, h}, s)
+	return wrap.Store(historicStore{s, h}, s)
 }
 
 type historicStore struct {

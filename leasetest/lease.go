@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
@@ -151,7 +151,7 @@ func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *contende
 	p.requests = newRequestLog(w.history, p.who)
 	if w.direct != nil {
 		p.requests.Authority = leasefault.Script(w.direct, slices.Insert(lines, 0, leasefault.Always(leasefault.Any, leasefault.If(p.requests.down.Load, leasefault.FailRequest)))...)
-		h.Authority = passon.Authority(p.requests, p.requests.Authority)
+		h.Authority = wrap.Authority(p.requests, p.requests.Authority)
 	}
 	p.Lease = w.suite.newLease(w.TB, h)
 	w.checkMade(p.Lease, "newLease")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/session"
 )
@@ -201,7 +201,7 @@ func wrongHolders(bug string) *suite {
 			h.Authority = leasefault.Answer(h.Authority, f)
 		}
 		if f := wrongRequests[bug]; f != nil {
-			h.Authority = passon.Authority(wrongAuthority{h.Authority, f}, h.Authority)
+			h.Authority = wrap.Authority(wrongAuthority{h.Authority, f}, h.Authority)
 		}
 		return &wrongHolder{Session: newBuggySession(t, h, "").(*buggySession).Session, bug: bug}
 	}

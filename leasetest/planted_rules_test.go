@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/session"
 )
@@ -105,7 +105,7 @@ var ruleBugs = []namedBug{
 	{"counts its belief from the answer", func() *suite {
 		s := buggySessions("")
 		s.newLease = func(t testing.TB, h Holder) lease.Lease {
-			h.Authority = passon.Authority(countsFromAnswer{h.Authority, h.Duration}, h.Authority)
+			h.Authority = wrap.Authority(countsFromAnswer{h.Authority, h.Duration}, h.Authority)
 			if h.Duration != lease.Infinite {
 				h.Duration += h.Duration / 10
 			}
@@ -304,24 +304,24 @@ func reopening(f func(r lease.Record, now time.Time) lease.Record) func() *suite
 	}
 }
 
-// sessionsOver returns a suite over sessions with the given bug that use their authority through wrap.
-func sessionsOver(bug string, wrap func(over lease.Authority, h Holder) lease.Authority) func() *suite {
+// sessionsOver returns a suite over sessions with the given bug that use their authority through change.
+func sessionsOver(bug string, change func(over lease.Authority, h Holder) lease.Authority) func() *suite {
 	return func() *suite {
 		s := buggySessions("")
 		s.newLease = func(t testing.TB, h Holder) lease.Lease {
-			h.Authority = passon.Authority(wrap(h.Authority, h), h.Authority)
+			h.Authority = wrap.Authority(change(h.Authority, h), h.Authority)
 			return newBuggySession(t, h, bug)
 		}
 		return s
 	}
 }
 
-// sessionsAs returns a suite over leases that wrap makes of sound sessions.
-func sessionsAs(wrap func(*session.Session) lease.Lease) func() *suite {
+// sessionsAs returns a suite over leases that change makes of sound sessions.
+func sessionsAs(change func(*session.Session) lease.Lease) func() *suite {
 	return func() *suite {
 		s := buggySessions("")
 		inner := s.newLease
-		s.newLease = func(t testing.TB, h Holder) lease.Lease { return wrap(inner(t, h).(*buggySession).Session) }
+		s.newLease = func(t testing.TB, h Holder) lease.Lease { return change(inner(t, h).(*buggySession).Session) }
 		return s
 	}
 }
@@ -331,7 +331,7 @@ func watchingSessions(pass func(ctx context.Context, signals <-chan struct{}, ou
 	return func() *suite {
 		s := buggySessions("")
 		s.newLease = func(t testing.TB, h Holder) lease.Lease {
-			h.Authority = passon.Authority(passedSignals{h.Authority, pass}, h.Authority)
+			h.Authority = wrap.Authority(passedSignals{h.Authority, pass}, h.Authority)
 			return newBuggySession(t, h, "watches")
 		}
 		return s

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/jitter"
 	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
@@ -36,7 +36,7 @@ func TestShortenedBreakThatIsSeenLate(t *testing.T) {
 		breaker := newStore(t, e, observe.Options{}).Authority()
 		o := &outage{Authority: newStore(t, e, observe.Options{}).Authority()}
 		s, err := session.New(o, name, &session.Options{Duration: 30 * time.Second, RenewInterval: 5 * time.Second, RequestTimeout: time.Second, RetryDelay: time.Second,
-			Rand: dice.Steady{IDs: rand.Reader}})
+			Rand: jitter.Steady{IDs: rand.Reader}})
 		if err != nil {
 			t.Fatal(err)
 		}

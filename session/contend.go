@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/dice"
 	"github.com/fencedlease/lease/internal/holder"
+	"github.com/fencedlease/lease/internal/jitter"
 	"github.com/fencedlease/lease/internal/timing"
 )
 
@@ -106,7 +106,7 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 		spreads := 0
 		spread := func() time.Duration {
 			spreads++
-			return time.Duration(dice.Dice{Reader: &r.Rand}.Number() * float64(r.WakeJitter))
+			return time.Duration(jitter.Source{Reader: &r.Rand}.Float64() * float64(r.WakeJitter))
 		}
 		var err error
 		if r.session != nil {
@@ -130,7 +130,7 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 
 // pause waits for d, shortened at random by up to half, or until ctx ends, and then returns its error.
 func (r *runner) pause(ctx context.Context, d time.Duration) error {
-	return timing.Sleep(ctx, r.Clock, dice.Dice{Reader: &r.Rand}.Shorten(d, 0.5))
+	return timing.Sleep(ctx, r.Clock, jitter.Source{Reader: &r.Rand}.Shorten(d, 0.5))
 }
 
 // A contention is the history of the attempts to acquire the lease.

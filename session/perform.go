@@ -175,8 +175,8 @@ type sending struct {
 // each request is the RequestTimeout.
 func (w *sending) send() {
 	growStack(0)
-	defer tasks.Finally(w.s.tasks.End)
-	tasks.Guard(w.ctx, w.s.o.Clock, w.s.o.RequestTimeout, w)
+	defer tasks.EvenOnExit(w.s.tasks.End)
+	tasks.Call(w.ctx, w.s.o.Clock, w.s.o.RequestTimeout, w)
 }
 
 func (w *sending) Do(ctx context.Context) (lease.Result, error) {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/dice"
 	"github.com/fencedlease/lease/internal/holder"
+	"github.com/fencedlease/lease/internal/jitter"
 	"github.com/fencedlease/lease/internal/logqueue"
 	"github.com/fencedlease/lease/internal/notify"
 	"github.com/fencedlease/lease/internal/tasks"
@@ -39,7 +39,7 @@ type Session struct {
 
 	mu       sync.Mutex // held for one input of the machine; guards the fields of this block
 	machine  holder.Machine
-	random   dice.Random
+	random   holder.Random
 	calls    []replyTo          // the calls that have no answer yet
 	lastCall uint64             // the number of the last call
 	watching context.CancelFunc // stops the watch of the held record; nil if no record is watched
@@ -79,7 +79,7 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{o: o, authority: authority, name: name}
-	s.random = dice.Dice{Reader: &o.Rand}
+	s.random = jitter.Source{Reader: &o.Rand}
 	unique := o.Owner == ""
 	if unique {
 		o.Owner = defaultOwner(s.random.ID())

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/jitter"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -47,10 +47,10 @@ func TestOutageThatStopsNoLeader(t *testing.T) {
 		stops  bool // whether some leader stops
 	}{
 		{"silent", loseRequest, 7 * time.Second, random, false},
-		{"silent, longest pauses", loseRequest, 7 * time.Second, dice.Steady{IDs: random}, false},
-		{"silent for longer, longest pauses", loseRequest, 7600 * time.Millisecond, dice.Steady{IDs: random}, true},
+		{"silent, longest pauses", loseRequest, 7 * time.Second, jitter.Steady{IDs: random}, false},
+		{"silent for longer, longest pauses", loseRequest, 7600 * time.Millisecond, jitter.Steady{IDs: random}, true},
 		{"failing", failRequest, 12 * time.Second, random, false},
-		{"failing, longest pauses", failRequest, 12 * time.Second, dice.Steady{IDs: random}, false},
+		{"failing, longest pauses", failRequest, 12 * time.Second, jitter.Steady{IDs: random}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stopped := 0

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/dice"
 	"github.com/fencedlease/lease/internal/follow"
+	"github.com/fencedlease/lease/internal/jitter"
 	"github.com/fencedlease/lease/internal/numbered"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/internal/timing"
@@ -124,7 +124,7 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 		defer g.mu.Unlock()
 		g.running, g.view.ID = false, ""
 	}()
-	random := dice.Dice{Reader: &g.o.Session.Rand}
+	random := jitter.Source{Reader: &g.o.Session.Rand}
 	drawn := random.ID()
 	r := &run{
 		Group: g, drawn: drawn, id: numbered.ID(drawn, g.prefix), rest: rest{offers: unlimited}, source: names, workFunc: work, clock: g.o.Session.Clock,
@@ -228,7 +228,7 @@ func (r *run) ask(ctx context.Context) error {
 			ctx, cancel := timing.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
 			defer cancel()
 			a := asked{err: errors.New("the function names has ended its goroutine")}
-			defer tasks.Finally(func() { answer <- a })
+			defer tasks.EvenOnExit(func() { answer <- a })
 			names, err := r.source(ctx)
 			a = asked{slices.Clone(names), err}
 		}()

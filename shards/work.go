@@ -57,7 +57,7 @@ func (r *run) hold(h *holding) {
 		ended time.Time
 		done  bool // whether the end of the work was reported
 	)
-	defer tasks.Finally(func() {
+	defer tasks.EvenOnExit(func() {
 		if tok != "" && !done && !errors.Is(cause, lease.ErrLost) { // the work has ended its goroutine
 			r.reportGiven(h.name, tok, cause, 0)
 		}
@@ -89,7 +89,7 @@ func (r *run) hold(h *holding) {
 			}
 		})
 		returned := false
-		defer tasks.Finally(func() {
+		defer tasks.EvenOnExit(func() {
 			if returned {
 				return
 			}

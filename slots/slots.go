@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/dice"
 	"github.com/fencedlease/lease/internal/follow"
+	"github.com/fencedlease/lease/internal/jitter"
 	"github.com/fencedlease/lease/internal/numbered"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/session"
@@ -101,7 +101,7 @@ type Slots struct {
 	decide    func(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step // decide, except in tests
 
 	mu     sync.Mutex
-	random dice.Dice // guarded by mu
+	random jitter.Source // guarded by mu
 
 	tasks    tasks.Group // requests of SetN that have not returned
 	requests tasks.Count
@@ -137,7 +137,7 @@ func New(a lease.Authority, prefix string, n int, o *Options) (*Slots, error) {
 		}
 		o.Session.Owner = s.Owner() // the default, which names the host and the process
 	}
-	s := &Slots{authority: a, lister: lister, prefix: prefix, o: o, decide: decide, random: dice.Dice{Reader: &o.Session.Rand}}
+	s := &Slots{authority: a, lister: lister, prefix: prefix, o: o, decide: decide, random: jitter.Source{Reader: &o.Session.Rand}}
 	s.announced.turn = make(chan struct{}, 1)
 	s.process, s.began = numbered.ID(s.random.ID(), prefix), o.Session.Clock.Now()
 	s.n.Store(int64(n))

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 )
 
 // Load returns the record of a name. It takes the lock of the file, because a read beside a write
@@ -64,7 +64,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 // [lease.Lister].
 func (s *Store) Authority() lease.Authority {
 	inner := lease.NewAuthority(s)
-	return passon.Authority(authority{inner, s}, inner)
+	return wrap.Authority(authority{inner, s}, inner)
 }
 
 type authority struct {

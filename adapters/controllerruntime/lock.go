@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/jitter"
 )
 
 // A Lock lets an elector of client-go use any [lease.Authority]. It implements resourcelock.Interface. Each
@@ -179,7 +179,7 @@ func (l *Lock) hold(ctx context.Context, g *grant, d time.Duration) error {
 // authority that granted the first request also grants the second.
 func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
 	if g.id.IsZero() {
-		g.id = dice.Dice{Reader: &rand.Reader}.ID()
+		g.id = jitter.Source{Reader: &rand.Reader}.ID()
 	}
 	sentAt := time.Now()
 	res, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionAcquire, Proposed: g.id, Owner: l.identity, Duration: d})

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/jitter"
 	"github.com/fencedlease/lease/internal/timeline"
 	"github.com/fencedlease/lease/memory"
 )
@@ -32,7 +32,7 @@ func TestOutput(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		observed := make(chan error)
 		go func() { observed <- drawLease(ctx, d, store.Authority()) }()
-		err := run(ctx, store, drawLines{&out, d}, dice.Steady{IDs: rand.Reader})
+		err := run(ctx, store, drawLines{&out, d}, jitter.Steady{IDs: rand.Reader})
 		time.Sleep(100 * time.Millisecond)
 		cancel()
 		if err := errors.Join(err, <-observed); err != nil {

@@ -7,7 +7,7 @@ import (
 	"errors"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 )
 
 // A Renewal replaces old.Record with next in one request to the server. The two records differ only in
@@ -28,7 +28,7 @@ type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lea
 // write. If a write conflicts, it loads the record and decides again.
 func NewAuthority(s lease.Store, renew Renewal, m *Memory) lease.Authority {
 	noting := store{s, m}
-	return passon.Authority(&authority{noting, lease.NewAuthority(passon.Store(noting, s)), renew}, lease.NewAuthority(s))
+	return wrap.Authority(&authority{noting, lease.NewAuthority(wrap.Store(noting, s)), renew}, lease.NewAuthority(s))
 }
 
 // An authority is used by its pointer, because callers may compare it, but a Renewal cannot be compared.

@@ -22,7 +22,7 @@ type Group struct {
 // Run calls f as a task.
 func (g *Group) Run(f func()) {
 	g.Begin()
-	defer Finally(g.End)
+	defer EvenOnExit(g.End)
 	f()
 }
 
@@ -30,7 +30,7 @@ func (g *Group) Run(f func()) {
 func (g *Group) Start(f func()) (start func()) {
 	g.Begin()
 	run := func() {
-		defer Finally(g.End)
+		defer EvenOnExit(g.End)
 		f()
 	}
 	return func() { go run() }
@@ -49,7 +49,7 @@ func Ask[T any](ctx context.Context, g *Group, running *Count, most int, f func(
 	}
 	answers := make(chan T, 1)
 	go func() {
-		defer Finally(func() {
+		defer EvenOnExit(func() {
 			g.endAsking(running)
 			close(answers)
 		})
@@ -126,9 +126,9 @@ func (g *Group) endAsking(running *Count) {
 	g.End()
 }
 
-// Finally is for use in a defer statement. It calls f if the surrounding function returns or exits its
+// EvenOnExit is for use in a defer statement. It calls f if the surrounding function returns or exits its
 // goroutine, but not if that function panics.
-func Finally(f func()) {
+func EvenOnExit(f func()) {
 	if panicked := recover(); panicked != nil {
 		panic(panicked)
 	}

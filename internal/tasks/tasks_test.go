@@ -131,8 +131,8 @@ func TestAskIsBounded(t *testing.T) {
 	})
 }
 
-// Finally calls f after a return and after a Goexit, but not after a panic.
-func TestFinally(t *testing.T) {
+// EvenOnExit calls f after a return and after a Goexit, but not after a panic.
+func TestEvenOnExit(t *testing.T) {
 	for name, c := range map[string]struct {
 		f    func()
 		want bool
@@ -144,7 +144,7 @@ func TestFinally(t *testing.T) {
 		done, ran := make(chan any), false
 		go func() {
 			defer func() { done <- recover() }()
-			defer tasks.Finally(func() { ran = true })
+			defer tasks.EvenOnExit(func() { ran = true })
 			c.f()
 		}()
 		if panicked := <-done; ran != c.want || (panicked != nil) != (name == "panic") {

@@ -13,7 +13,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 )
 
 // Options configure a [Recorder]. A nil *Options or a zero field means the default.
@@ -61,7 +61,7 @@ func NewRecorder(o *Options) (*Recorder, error) {
 // [lease.Watcher] or a [lease.Lister] if a is. The Recorder records no watches, no lists, and no requests
 // that the authority refuses in every state of the lease, such as those with an argument outside its limits.
 func (r *Recorder) Authority(client int, a lease.Authority) lease.Authority {
-	return passon.Authority(recorded{r, client, a}, a)
+	return wrap.Authority(recorded{r, client, a}, a)
 }
 
 // Len returns the number of requests that were recorded so far.

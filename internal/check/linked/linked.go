@@ -11,7 +11,7 @@ import (
 	"net/http"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/passon"
+	"github.com/fencedlease/lease/internal/wrap"
 	"github.com/fencedlease/lease/leasetest"
 )
 
@@ -45,7 +45,7 @@ func (l transport) RoundTrip(req *http.Request) (res *http.Response, err error) 
 // Store returns a store that passes every call of Load, Swap and List on to s through transmit. A List is
 // one request, even if it returns many entries.
 func Store(s lease.Store, transmit leasetest.Transmit) lease.Store {
-	return passon.Store(&store{s, transmit}, s)
+	return wrap.Store(&store{s, transmit}, s)
 }
 
 type store struct {

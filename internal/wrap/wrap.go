@@ -1,5 +1,5 @@
-// Package passon gives the wrapper of an authority or a store the optional abilities of the wrapped value.
-package passon
+// Package wrap gives the wrapper of an authority or a store the optional abilities of the wrapped value.
+package wrap
 
 import "github.com/fencedlease/lease"
 

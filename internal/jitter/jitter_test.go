@@ -1,4 +1,4 @@
-package dice_test
+package jitter_test
 
 import (
 	"bytes"
@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/dice"
+	"github.com/fencedlease/lease/internal/jitter"
 )
 
-func over(r io.Reader) dice.Dice { return dice.Dice{Reader: &r} }
+func over(r io.Reader) jitter.Source { return jitter.Source{Reader: &r} }
 
 // full is a source whose bytes are all equal.
 type full byte
@@ -25,7 +25,7 @@ func (f full) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Number returns at least 0 and less than 1. Shorten shortens a duration by the product of this number, the
+// Float64 returns at least 0 and less than 1. Shorten shortens a duration by the product of this number, the
 // part and the duration.
 func TestShorten(t *testing.T) {
 	const day = 24 * time.Hour
@@ -37,7 +37,7 @@ func TestShorten(t *testing.T) {
 		{0, 0.5, day}, {0, 1, day}, {0x80, 0.5, day * 191 / 256}, {0xff, 0, day}, {0xff, 0.5, day / 2}, {0xff, 0.1, day * 9 / 10},
 	} {
 		d := over(c.bits)
-		if n := d.Number(); n < 0 || n >= 1 {
+		if n := d.Float64(); n < 0 || n >= 1 {
 			t.Errorf("%x: the number is %v", byte(c.bits), n)
 		}
 		if got := d.Shorten(day, c.part); (got-c.want).Abs() > day/256 || got > day || got < day-time.Duration(c.part*float64(day)) {
@@ -57,10 +57,10 @@ func TestID(t *testing.T) {
 
 // If the reader fails, there is no jitter, but all IDs are still different.
 func TestReaderThatFails(t *testing.T) {
-	for _, d := range []dice.Dice{
+	for _, d := range []jitter.Source{
 		over(iotest.ErrReader(errors.New("bad"))), over(bytes.NewReader([]byte{1, 2, 3})),
 	} {
-		if n := d.Number(); n != 0.5 {
+		if n := d.Float64(); n != 0.5 {
 			t.Errorf("the number is %v", n)
 		}
 		if a, b := d.ID(), d.ID(); a == b || a == (lease.ID{}) {
@@ -71,7 +71,7 @@ func TestReaderThatFails(t *testing.T) {
 
 // A Steady makes different IDs, and shortens nothing.
 func TestSteady(t *testing.T) {
-	d := over(dice.Steady{IDs: rand.Reader})
+	d := over(jitter.Steady{IDs: rand.Reader})
 	if a, b := d.ID(), d.ID(); a == b {
 		t.Errorf("two IDs are %v", a)
 	}

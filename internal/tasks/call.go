@@ -18,7 +18,7 @@ var (
 	ErrOverdue = errors.New("given up, because the authority does not return")
 )
 
-// A Request is what Guard carries out.
+// A Request is what Call carries out.
 type Request[T any] interface {
 	// Do sends the request.
 	Do(ctx context.Context) (T, error)
@@ -31,22 +31,22 @@ type Request[T any] interface {
 	Returned(answer T, err error)
 }
 
-// Guard calls the method Do of a request with a context that has the values of ctx and lasts for d, even if
+// Call calls the method Do of a request with a context that has the values of ctx and lasts for d, even if
 // ctx ends. It calls the method Answer exactly once:
 //
 //   - If Do returns, with its results.
 //   - If Do exits its goroutine, with ErrGone.
 //   - If Do is still running when d has passed since its context ended, with ErrOverdue, and true as
-//     givenUp. Guard then waits for Do, and passes its late results to Returned.
+//     givenUp. Call then waits for Do, and passes its late results to Returned.
 //
-// Guard returns after its last call of Answer or Returned has ended.
-func Guard[T any](ctx context.Context, c lease.Clock, d time.Duration, r Request[T]) {
+// Call returns after its last call of Answer or Returned has ended.
+func Call[T any](ctx context.Context, c lease.Clock, d time.Duration, r Request[T]) {
 	if ctx.Done() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
-	g := &guard[T]{request: r, err: ErrGone, limit: d}
+	g := &call[T]{request: r, err: ErrGone, limit: d}
 	ctx = g.watch(ctx, c)
-	defer Finally(func() { // runs even if Do exits the goroutine
+	defer EvenOnExit(func() { // runs even if Do exits the goroutine
 		g.stop()
 		if g.claim() {
 			r.Answer(g.res, g.err, false)
@@ -58,7 +58,7 @@ func Guard[T any](ctx context.Context, c lease.Clock, d time.Duration, r Request
 	g.res, g.err = r.Do(ctx)
 }
 
-type guard[T any] struct {
+type call[T any] struct {
 	request Request[T]
 	res     T
 	err     error
@@ -75,7 +75,7 @@ type guard[T any] struct {
 }
 
 // claim reports whether the caller must call Answer, because it was not called yet.
-func (g *guard[T]) claim() bool {
+func (g *call[T]) claim() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	was := g.answered
@@ -84,7 +84,7 @@ func (g *guard[T]) claim() bool {
 }
 
 // giveUp calls Answer unless Do has returned.
-func (g *guard[T]) giveUp() {
+func (g *call[T]) giveUp() {
 	g.mu.Lock()
 	if g.answered {
 		g.mu.Unlock()
@@ -92,7 +92,7 @@ func (g *guard[T]) giveUp() {
 	}
 	g.answered, g.gaveUp = true, make(chan struct{})
 	g.mu.Unlock()
-	defer Finally(func() { close(g.gaveUp) })
+	defer EvenOnExit(func() { close(g.gaveUp) })
 	var none T
 	g.request.Answer(none, ErrOverdue, true)
 }
@@ -100,7 +100,7 @@ func (g *guard[T]) giveUp() {
 // watch returns the context of Do, and arranges that giveUp is called when the limit has passed since its
 // end. The second limit begins only at the end of the first, so that a process that was stopped for long
 // gives Do its time.
-func (g *guard[T]) watch(ctx context.Context, c lease.Clock) context.Context {
+func (g *call[T]) watch(ctx context.Context, c lease.Clock) context.Context {
 	if _, ok := c.(timing.System); ok {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -126,7 +126,7 @@ func (g *guard[T]) watch(ctx context.Context, c lease.Clock) context.Context {
 }
 
 // rings ends the context at the first time, and gives up at the second.
-func (g *guard[T]) rings() {
+func (g *call[T]) rings() {
 	g.mu.Lock()
 	first := !g.late
 	g.late = true
@@ -142,7 +142,7 @@ func (g *guard[T]) rings() {
 }
 
 // stop ends the context and the watch.
-func (g *guard[T]) stop() {
+func (g *call[T]) stop() {
 	if g.timer != nil {
 		g.timer.Stop()
 		g.deadline.end(context.Canceled)

@@ -1,5 +1,5 @@
-// Package dice draws IDs and jitter from a source of random bytes.
-package dice
+// Package jitter draws IDs and jitter from a source of random bytes.
+package jitter
 
 import (
 	"encoding/binary"
@@ -10,19 +10,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// A Random draws IDs and jitter.
-type Random interface {
-	ID() lease.ID
-	Shorten(t time.Duration, part float64) time.Duration // shortens t at random, by at most the given part
-}
-
-// A Dice draws from the reader at Reader, and is safe for use by several goroutines at once if the reader
+// A Source draws from the reader at Reader, and is safe for use by several goroutines at once if the reader
 // is. It is as large as a pointer, so storing it in an interface does not allocate.
-type Dice struct{ Reader *io.Reader }
+type Source struct{ Reader *io.Reader }
 
 // ID draws an ID, from crypto/rand if the reader fails.
-func (d Dice) ID() lease.ID {
-	id, err := uuid.NewRandomFromReader(*d.Reader)
+func (s Source) ID() lease.ID {
+	id, err := uuid.NewRandomFromReader(*s.Reader)
 	if err != nil {
 		id = uuid.New()
 	}
@@ -30,15 +24,15 @@ func (d Dice) ID() lease.ID {
 }
 
 // Shorten shortens a duration at random, by at most the given part, from 0 to 1.
-func (d Dice) Shorten(t time.Duration, part float64) time.Duration {
-	return t - time.Duration(part*d.Number()*float64(t))
+func (s Source) Shorten(t time.Duration, part float64) time.Duration {
+	return t - time.Duration(part*s.Float64()*float64(t))
 }
 
-// Number returns a number that is at least 0 and less than 1. If the reader fails, it is always the same,
+// Float64 returns a number that is at least 0 and less than 1. If the reader fails, it is always the same,
 // so there is no jitter.
-func (d Dice) Number() float64 {
+func (s Source) Float64() float64 {
 	var b [8]byte
-	if _, err := io.ReadFull(*d.Reader, b[:]); err != nil {
+	if _, err := io.ReadFull(*s.Reader, b[:]); err != nil {
 		return 0.5
 	}
 	return float64(binary.LittleEndian.Uint64(b[:])>>11) / (1 << 53)

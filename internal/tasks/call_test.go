@@ -19,7 +19,7 @@ import (
 // own is a clock that is not the System clock.
 type own struct{ timing.System }
 
-// log contains the functions that Guard called, and the times of the calls.
+// log contains the functions that Call called, and the times of the calls.
 type log struct {
 	mu    sync.Mutex
 	began time.Time
@@ -43,8 +43,8 @@ func (r request) Do(ctx context.Context) (int, error)   { return r.do(ctx) }
 func (r request) Answer(n int, err error, givenUp bool) { r.answer(n, err, givenUp) }
 func (r request) Returned(n int, err error)             { r.returned(n, err) }
 
-// Each case is a function f that Guard runs with a timeout of a second, and the calls that Guard makes.
-func TestGuard(t *testing.T) {
+// Each case is a function f that Call runs with a timeout of a second, and the calls that Call makes.
+func TestCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		f    func(context.Context) (int, error)
 		want []string
@@ -65,7 +65,7 @@ func TestGuard(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %T", name, clock), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := &log{began: time.Now()}
-					go tasks.Guard(t.Context(), clock, time.Second, request{c.f,
+					go tasks.Call(t.Context(), clock, time.Second, request{c.f,
 						func(n int, err error, givenUp bool) { l.add("%d %v %v", n, err, givenUp) },
 						func(n int, err error) { l.add("returned %d %v", n, err) }})
 					time.Sleep(time.Hour)
@@ -79,14 +79,14 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// Guard calls returned only after answer has ended, even if that takes long or ends its goroutine. It
+// Call calls returned only after answer has ended, even if that takes long or ends its goroutine. It
 // returns after the call of returned.
-func TestGuardInOrder(t *testing.T) {
+func TestCallInOrder(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			l := &log{began: time.Now()}
 			go func() {
-				tasks.Guard(t.Context(), timing.System{}, time.Second, request{
+				tasks.Call(t.Context(), timing.System{}, time.Second, request{
 					func(context.Context) (int, error) { time.Sleep(3 * time.Second); return 7, nil },
 					func(int, error, bool) {
 						time.Sleep(time.Minute)
