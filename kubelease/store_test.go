@@ -54,7 +54,7 @@ func TestSpecTellsTheTruth(t *testing.T) {
 	a := store(t, c, nil).Authority()
 	do(t, a, name, lease.Request{Action: lease.ActionRead}, 0)
 	if s := get(t, c, name).Spec; s.HolderIdentity != nil || s.LeaseDurationSeconds != nil || s.RenewTime != nil {
-		t.Errorf("a look at a lease that there was not makes an object that says %+v", s)
+		t.Errorf("reading a lease that did not exist made an object with %+v", s)
 	}
 	var renewed, acquired time.Time
 	for _, step := range []struct {

@@ -620,11 +620,11 @@ func (p *probe) listsCorrupt(listed any) {
 		}
 	}
 	if err, ok := shown[p.name+"/b"]; !ok || err == nil {
-		p.Errorf("what is no record is listed: %v, %v", ok, err)
+		p.Errorf("a name whose record cannot be read is not listed with an error: %v, %v", ok, err)
 	}
 	for _, end := range []string{"a", "c"} {
 		if err, ok := shown[p.name+"/"+end]; !ok || err != nil {
-			p.Errorf("beside what is no record, %q is listed: %v, %v", end, ok, err)
+			p.Errorf("beside a name whose record cannot be read, %q is listed: %v, %v", end, ok, err)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestRawReader(t *testing.T) {
 }
 
 // If any of its files is removed or replaced while a store has it open, the store refuses each request at
-// once, so that a holder learns of its loss at the next renewal. What another process is granted after that
+// once, so that a holder learns of its loss at the next renewal. A grant to another process after that
 // has a newer token. SPEC S3, H11.
 func TestLostFiles(t *testing.T) {
 	remove := func(files ...string) func(string) error {
