@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/heap"
 	"container/list"
 	"time"
 )
@@ -11,9 +10,8 @@ type flow struct {
 	most     int
 	limit    float64 // of the requests under way; at most most
 	underWay int
-	arrivals uint64
-	urgent   soonest   // those that wait
-	other    list.List // of *waiter, in the order of arrival
+	urgent   soonest[*waiter] // those that wait
+	other    list.List        // of *waiter, in the order of arrival
 
 	took     time.Duration // the usual time from sending to the answer
 	answered time.Time     // the last answer
@@ -24,42 +22,11 @@ func newFlow(most int) flow { return flow{most: most, limit: float64(most)} }
 
 // A waiter is a request that is not yet under way.
 type waiter struct {
+	place
 	urgent   bool
-	deadline time.Time // zero: none
-	needed   time.Time // of an urgent request: of two that wait, the one with the earlier time goes first
-	turn     chan bool // gets true if the request may be sent, and false if it is too late
-
-	place   *list.Element // in the list of the other requests
-	index   int           // in the heap of the urgent ones, or -1
-	arrival uint64
-}
-
-// soonest is a heap of urgent requests. Those that are needed at the same time keep their order.
-type soonest []*waiter
-
-func (s soonest) Len() int { return len(s) }
-func (s soonest) Less(i, j int) bool {
-	if c := s[i].needed.Compare(s[j].needed); c != 0 {
-		return c < 0
-	}
-	return s[i].arrival < s[j].arrival
-}
-func (s soonest) Swap(i, j int) {
-	s[i], s[j] = s[j], s[i]
-	s[i].index, s[j].index = i, j
-}
-func (s *soonest) Push(x any) {
-	w := x.(*waiter)
-	w.index = len(*s)
-	*s = append(*s, w)
-}
-func (s *soonest) Pop() any {
-	last := len(*s) - 1
-	w := (*s)[last]
-	(*s)[last] = nil
-	*s = (*s)[:last]
-	w.index = -1
-	return w
+	deadline time.Time     // zero: none
+	turn     chan bool     // gets true if the request may be sent, and false if it is too late
+	listed   *list.Element // in the list of the other requests
 }
 
 // spare returns how many of the requests under way are reserved for urgent ones.
@@ -71,20 +38,18 @@ func spare(limit int) int {
 }
 
 // waiting reports whether any request waits.
-func (f *flow) waiting() bool { return f.urgent.Len()+f.other.Len() > 0 }
+func (f *flow) waiting() bool { return f.urgent.len()+f.other.Len() > 0 }
 
 // arrive reports whether a request may be sent at once. If not, it waits.
 func (f *flow) arrive(now time.Time, w *waiter) bool {
-	w.index = -1
 	if f.queued(w.urgent) == 0 && f.free(w.urgent) {
 		f.underWay++
 		return true
 	}
-	if f.arrivals++; w.urgent {
-		w.arrival = f.arrivals
-		heap.Push(&f.urgent, w)
+	if w.urgent {
+		f.urgent.add(w)
 	} else {
-		w.place = f.other.PushBack(w)
+		w.listed = f.other.PushBack(w)
 	}
 	return false
 }
@@ -92,7 +57,7 @@ func (f *flow) arrive(now time.Time, w *waiter) bool {
 // queued returns how many requests of a kind wait.
 func (f *flow) queued(urgent bool) int {
 	if urgent {
-		return f.urgent.Len()
+		return f.urgent.len()
 	}
 	return f.other.Len()
 }
@@ -108,15 +73,11 @@ func (f *flow) free(urgent bool) bool {
 
 // giveUp removes a request that waits, and reports whether it did.
 func (f *flow) giveUp(w *waiter) bool {
-	switch {
-	case w.index >= 0:
-		heap.Remove(&f.urgent, w.index)
-	case w.place != nil:
-		f.other.Remove(w.place)
-		w.place = nil
-	default:
-		return false
+	if w.listed == nil {
+		return f.urgent.remove(w)
 	}
+	f.other.Remove(w.listed)
+	w.listed = nil
 	return true
 }
 
@@ -145,7 +106,7 @@ func (f *flow) pass(now time.Time) {
 	for _, urgent := range []bool{true, false} {
 		for f.queued(urgent) > 0 && f.free(urgent) {
 			w := f.next(urgent)
-			late := f.underWay > 0 && !w.deadline.IsZero() && now.Add(f.took/2).After(w.deadline)
+			late := f.underWay > 0 && !w.deadline.IsZero() && f.late(now, w.deadline)
 			if !late {
 				f.underWay++
 			}
@@ -154,12 +115,15 @@ func (f *flow) pass(now time.Time) {
 	}
 }
 
+// late reports whether a request that is sent now would be answered after its deadline.
+func (f *flow) late(now, deadline time.Time) bool { return now.Add(f.took / 2).After(deadline) }
+
 // next removes the first of the requests of a kind that wait.
 func (f *flow) next(urgent bool) *waiter {
 	if urgent {
-		return heap.Pop(&f.urgent).(*waiter)
+		return f.urgent.next()
 	}
 	w := f.other.Remove(f.other.Front()).(*waiter)
-	w.place = nil
+	w.listed = nil
 	return w
 }

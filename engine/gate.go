@@ -25,7 +25,7 @@ var ErrTooLate = errors.New("too late to be answered in time")
 //   - It does not send a request that could not be answered before its deadline.
 //   - It refuses another lease while the server cannot renew more than those that the store holds.
 //
-// A Gate is safe for use by several goroutines at once.
+// A Gate is safe for use by several goroutines at once. A nil *Gate lets all requests through.
 type Gate struct {
 	mu   sync.Mutex
 	flow flow
@@ -68,18 +68,14 @@ type Request struct {
 // request must not be sent. The error wraps ctx.Err() or [ErrTooLate]. It is a [*FullError] if the request is not
 // urgent, and the renewals of the leases that are held are at least half of what fits, as far as that is known.
 func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
-	if err := ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil || g == nil {
 		return Pass{}, err
 	}
+	w := &waiter{urgent: r.Urgent}
+	w.needed = g.needed(ctx, r.Name)
+	w.deadline, _ = ctx.Deadline()
 	now := time.Now()
-	w := &waiter{urgent: r.Urgent, needed: now}
-	if deadline, ok := ctx.Deadline(); ok {
-		w.deadline, w.needed = deadline, deadline
-	}
 	g.mu.Lock()
-	if h, ok := g.room.held[r.Name]; ok {
-		w.needed = h.until
-	}
 	if g.flow.arrive(now, w) {
 		g.mu.Unlock()
 		return Pass{g, r, now}, nil
@@ -130,9 +126,48 @@ func (p Pass) Leave(answered bool) {
 	p.gate.flow.leave(now, p.sent, answered)
 }
 
+// abandon says that the request was not sent after all.
+func (p Pass) abandon() {
+	if p.gate == nil {
+		return
+	}
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	p.gate.flow.underWay--
+	p.gate.flow.pass(time.Now())
+}
+
+// needed returns when a request is needed: before the lease ends, if the store holds it, or before ctx ends.
+func (g *Gate) needed(ctx context.Context, name string) time.Time {
+	if g != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if h, ok := g.room.held[name]; ok {
+			return h.until
+		}
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		return deadline
+	}
+	return time.Now()
+}
+
+// late reports whether a request that is sent now would be answered after its deadline.
+func (g *Gate) late(now, deadline time.Time) bool {
+	if g == nil {
+		return now.After(deadline)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.flow.late(now, deadline)
+}
+
 // Admit returns a [*FullError] if the server cannot be expected to renew one more lease, of the given duration,
 // beside those that the store holds. It must be called before a lease is granted, and not for a renewal.
 func (g *Gate) Admit(name string, d time.Duration) error {
+	if g == nil {
+		return nil
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.room.admit(time.Now(), name, d)
@@ -141,6 +176,9 @@ func (g *Gate) Admit(name string, d time.Duration) error {
 // Note records what the store has written under a name: a lease that it holds, or the end of one. A record
 // that another client has written is the zero Record.
 func (g *Gate) Note(name string, r lease.Record) {
+	if g == nil {
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.room.note(time.Now(), name, r)

@@ -113,7 +113,7 @@
 // Give leases a pool of their own, of 4 connections or more, because a lease is lost if other queries
 // delay its renewal for too long. If the number of connections is limited, a Store sends renewals, releases
 // and notifications first, and reserves a quarter of the connections for them: one of two or three, and none
-// of one. While these are busy, it collects renewals and sends them in one statement. While requests
-// wait and all these statements are full, the Store refuses new leases with an [engine.FullError]. [NewSQL] says how to set
-// the limit with each driver.
+// of one. While these are busy, renewals wait and are then sent together in one statement, first those of the
+// leases that would end first. If the server cannot renew more leases than those that are held, the Store
+// refuses another with an [engine.FullError]. [NewSQL] says how to set the limit with each driver.
 package pglease

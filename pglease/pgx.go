@@ -75,7 +75,7 @@ type urgentAuthority struct{ lease.Authority }
 // Do carries out one request.
 func (a urgentAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	if req.Action == lease.ActionRenew || req.Action == lease.ActionRelease {
-		ctx = urgently(ctx, 0)
+		ctx = urgently(ctx)
 	}
 	return a.Authority.Do(ctx, name, req)
 }

@@ -2,10 +2,12 @@ package pglease
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // maxExactMicros is the longest duration, in microseconds, that the server can multiply without rounding.
@@ -21,9 +23,14 @@ func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next 
 	if nanos != 0 || micros > maxExactMicros || time.Duration(micros)*time.Microsecond != next.Duration {
 		return lease.Snapshot{}, lease.ErrConflict
 	}
-	r, err := s.renewals.submit(ctx, renewal{name, next.ID.String(), next.Epoch, next.Owner, next.Duration.String(), micros})
-	if err != nil {
+	r, err := s.renewals.Do(ctx, name, renewal{name, next.ID.String(), next.Epoch, next.Owner, next.Duration.String(), micros})
+	switch unsent := (*engine.UnsentError)(nil); {
+	case errors.As(err, &unsent):
+		return lease.Snapshot{}, explain("renew", name, &busyError{size: s.size, renewal: true, err: unsent.Err})
+	case err != nil:
 		return lease.Snapshot{}, swapError("renew", name, err)
+	case r.at.IsZero():
+		return lease.Snapshot{}, lease.ErrConflict
 	}
 	now := r.at.UTC()
 	next.Until = now.Add(next.Duration)

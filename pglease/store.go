@@ -77,7 +77,7 @@ type rows struct {
 	clock     engines.LateClock
 	memory    *engines.Memory
 	notifier  notifier
-	renewals  renewalSender
+	renewals  engine.Batcher[renewal, renewed]
 	tasks     tasks.Group
 	sql       struct{ load, put, putNew, renewMany, settings, sweep, list string }
 }
@@ -154,14 +154,15 @@ func (s *rows) init(o *Options) error {
 	names := cmp.Or(o.Names, engines.DefaultNames)
 	s.limits, s.floor, s.memory = o.Limits, lowest, engines.NewMemory(names, wasNotSent)
 	s.clock.Server, s.clock.Logger, s.clock.Most = "PostgreSQL", o.Logger, names
-	s.notifier.tasks, s.renewals.tasks = &s.tasks, &s.tasks
-	s.renewals.many, s.renewals.most = s.renewMany, defaultRenewals
-	if s.gate = newGate(s.size); s.gate != nil {
-		s.renewals.size, s.renewals.most = s.size, max(1, s.gate.Spare())
+	s.notifier.tasks = &s.tasks
+	s.renewals.Send, s.renewals.Few, s.renewals.Most = s.renewMany, defaultRenewals, mostRenewals
+	if s.size > 0 {
+		s.gate = engine.NewGate(s.size)
+		s.renewals.Gate, s.renewals.Few = s.gate, max(1, s.gate.Spare())
 	}
 	s.notifier.send = func(ctx context.Context, payloads string) error {
 		var n int
-		return s.retryQueryRow(urgently(ctx, 0), notifySQL, []any{payloads}, []any{&n})
+		return s.retryQueryRow(urgently(ctx), notifySQL, []any{payloads}, []any{&n})
 	}
 	in := ""
 	if o.Schema != "" {
@@ -178,7 +179,10 @@ func (s *rows) init(o *Options) error {
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // close blocks until no background request is under way.
-func (s *rows) close() { _ = s.tasks.Close(context.Background()) }
+func (s *rows) close() {
+	s.renewals.Close()
+	_ = s.tasks.Close(context.Background())
+}
 
 // loadSQL reads a row and the time. If the lease has reached its end, it reads the row again under a
 // lock. Without the lock, a [Store.Swap] could check the clock before the end and commit after it, and so

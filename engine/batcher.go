@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease/internal/tasks"
+)
+
+// A Batcher sends the renewals of many leases together, those that are needed first before the others.
+//
+// As long as few requests are under way, each renewal is a request of its own. Otherwise renewals wait, and are
+// sent together as soon as the Gate lets a request through. Which of them are in it is decided only then, so a
+// renewal does not wait behind one that has more time, and those that are too late by then are left out.
+//
+// The exported fields must be set before the first call. A Batcher is safe for use by several goroutines at once.
+type Batcher[Q, A any] struct {
+	// Send sends the renewals of one request, and returns an answer to each, in the same order. It must pass the
+	// pass to [Pass.Leave] as soon as the request is no longer under way. The context of a request with one
+	// renewal is that of its caller. That of a request with several ends later than those of all callers, so a
+	// caller who gives up does not end the renewals of others.
+	Send func(ctx context.Context, pass Pass, all []Q) ([]A, error)
+
+	Gate *Gate // for all requests; nil: no limit but Few
+	Few  int   // requests that may be under way without being full; must be positive
+	Most int   // renewals in one request; must be positive
+
+	tasks   tasks.Group
+	mu      sync.Mutex
+	running int  // requests under way, and the one that waits for the Gate
+	blocked bool // a request waits for the Gate; it will take the first of those that wait
+	waiting soonest[*renewal[Q, A]]
+}
+
+// A renewal waits to be sent together with others.
+type renewal[Q, A any] struct {
+	place
+	ctx    context.Context // of the caller
+	query  Q
+	answer chan result[A]
+}
+
+type result[A any] struct {
+	answer A
+	err    error
+}
+
+// An UnsentError is the error of a request that was certainly not sent. It wraps the reason: the error of its
+// context, or [ErrTooLate].
+type UnsentError struct{ Err error }
+
+// Error returns the text of Err.
+func (e *UnsentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *UnsentError) Unwrap() error { return e.Err }
+
+// patience is how long a request with several renewals may take if one of their callers has no deadline.
+const patience = 30 * time.Second
+
+// Do sends a renewal of the named lease, and returns the answer. If ctx ends before there is an answer, Do returns
+// its error, and the server may still carry out the renewal, unless the error is an [*UnsentError].
+func (b *Batcher[Q, A]) Do(ctx context.Context, name string, query Q) (none A, err error) {
+	b.mu.Lock()
+	if b.running < b.Few && b.waiting.len() == 0 {
+		b.running++
+		b.mu.Unlock()
+		return b.sendAlone(ctx, name, query)
+	}
+	w := &renewal[Q, A]{ctx: ctx, query: query, answer: make(chan result[A], 1)}
+	w.needed = b.Gate.needed(ctx, name)
+	b.waiting.add(w)
+	b.startNext()
+	b.mu.Unlock()
+	select {
+	case r := <-w.answer:
+		return r.answer, r.err
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting.remove(w) {
+		return none, &UnsentError{ctx.Err()}
+	}
+	select {
+	case r := <-w.answer:
+		return r.answer, r.err
+	default:
+		return none, ctx.Err()
+	}
+}
+
+// Close blocks until no request is under way.
+func (b *Batcher[Q, A]) Close() { _ = b.tasks.Close(context.Background()) }
+
+// sendAlone sends a renewal in a request of its own, on the goroutine of its caller.
+func (b *Batcher[Q, A]) sendAlone(ctx context.Context, name string, query Q) (none A, err error) {
+	defer b.ended()
+	pass, err := b.Gate.Enter(ctx, Request{Urgent: true, Name: name, Renewals: 1, Partial: true})
+	if err != nil {
+		return none, &UnsentError{err}
+	}
+	answers, err := b.Send(ctx, pass, []Q{query})
+	if err != nil {
+		return none, err
+	}
+	return answers[0], nil
+}
+
+// ended must be called at the end of a request.
+func (b *Batcher[Q, A]) ended() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running--
+	b.startNext()
+}
+
+// startNext starts a request for renewals that wait, if few are under way or it would be full. Only one at a time
+// waits for the Gate. The caller holds the lock.
+func (b *Batcher[Q, A]) startNext() {
+	if n := b.waiting.len(); !b.blocked && n > 0 && (b.running < b.Few || n >= b.Most) {
+		b.running++
+		b.blocked = true
+		b.tasks.Start(b.sendNext)()
+	}
+}
+
+// sendNext sends one request with the renewals that are needed first when the Gate lets it through.
+func (b *Batcher[Q, A]) sendNext() {
+	defer b.ended()
+	pass, _ := b.Gate.Enter(context.Background(), Request{Urgent: true}) // without a deadline it cannot be late
+	b.mu.Lock()
+	b.blocked = false
+	batch := b.take()
+	b.startNext()
+	b.mu.Unlock()
+	if len(batch) == 0 {
+		pass.abandon()
+		return
+	}
+	pass.request.Renewals, pass.request.Partial = len(batch), len(batch) < b.Most
+	queries, last := make([]Q, len(batch)), time.Time{}
+	for i, w := range batch {
+		queries[i] = w.query
+		if deadline := deadlineOf(w.ctx); deadline.After(last) {
+			last = deadline
+		}
+	}
+	// Clients close the connection of a request that is canceled, and its outcome is unknown.
+	left := time.Until(last)
+	ctx, cancel := context.WithTimeout(context.Background(), left+left/2)
+	defer cancel()
+	answers, err := b.Send(ctx, pass, queries)
+	for i, w := range batch {
+		r := result[A]{err: err}
+		if err == nil {
+			r.answer = answers[i]
+		}
+		w.answer <- r
+	}
+}
+
+// take removes the renewals of the next request from those that wait, and answers those for which it is too late.
+// The caller holds the lock.
+func (b *Batcher[Q, A]) take() (batch []*renewal[Q, A]) {
+	now := time.Now()
+	for b.waiting.len() > 0 && len(batch) < b.Most {
+		w := b.waiting.next()
+		err := w.ctx.Err()
+		if err == nil && b.Gate.late(now, deadlineOf(w.ctx)) {
+			err = ErrTooLate
+		}
+		if err != nil {
+			w.answer <- result[A]{err: &UnsentError{err}}
+			continue
+		}
+		batch = append(batch, w)
+	}
+	return batch
+}
+
+func deadlineOf(ctx context.Context) time.Time {
+	if deadline, ok := ctx.Deadline(); ok {
+		return deadline
+	}
+	return time.Now().Add(patience)
+}

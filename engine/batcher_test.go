@@ -1,0 +1,238 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A sender is the server of a Batcher. It shows what is sent, and answers when the test says so.
+type sender struct {
+	sent  chan []string
+	going chan error
+}
+
+func newSender(g *Gate, few, most int) (*sender, *Batcher[string, string]) {
+	s := &sender{make(chan []string, 100), make(chan error)}
+	return s, &Batcher[string, string]{Gate: g, Few: few, Most: most, Send: s.send}
+}
+
+func (s *sender) send(_ context.Context, pass Pass, all []string) (answers []string, err error) {
+	defer pass.Leave(true)
+	s.sent <- all
+	if err := <-s.going; err != nil {
+		return nil, err
+	}
+	for _, q := range all {
+		answers = append(answers, "answer to "+q)
+	}
+	return answers, nil
+}
+
+// A caller asks a Batcher, and keeps the results.
+type caller struct {
+	b       *Batcher[string, string]
+	answers chan string
+}
+
+func (c caller) do(ctx context.Context, name string) {
+	go func() {
+		answer, err := c.b.Do(ctx, name, name)
+		switch {
+		case errors.As(err, new(*UnsentError)):
+			c.answers <- fmt.Sprint(name, " not sent: ", err)
+		case err != nil:
+			c.answers <- fmt.Sprint(name, " sent: ", err)
+		default:
+			c.answers <- answer
+		}
+	}()
+	synctest.Wait()
+}
+
+func (c caller) want(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	var got []string
+	for len(c.answers) > 0 {
+		got = append(got, <-c.answers)
+	}
+	slices.Sort(got)
+	if slices.Sort(want); !slices.Equal(got, want) {
+		t.Errorf("answered: %q, want %q", got, want)
+	}
+}
+
+func (s *sender) want(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case got := <-s.sent:
+		if !slices.Equal(got, want) {
+			t.Errorf("sent: %q, want %q", got, want)
+		}
+	default:
+		if len(want) > 0 {
+			t.Errorf("nothing is sent, want %q", want)
+		}
+	}
+}
+
+// Renewals that arrive while a request is under way share the next one, except those given up before. An error of
+// the request is that of each.
+func TestBatcherGathers(t *testing.T) {
+	for _, g := range []*Gate{nil, NewGate(8)} {
+		synctest.Test(t, func(t *testing.T) {
+			s, b := newSender(g, 1, 100)
+			c := caller{b, make(chan string, 100)}
+			before, giveUpBefore := context.WithCancel(t.Context())
+			after, giveUpAfter := context.WithCancel(t.Context())
+			c.do(t.Context(), "alone")
+			c.do(t.Context(), "a")
+			c.do(before, "early")
+			c.do(after, "late")
+			c.do(t.Context(), "b")
+			s.want(t, "alone")
+			giveUpBefore()
+			c.want(t, "early not sent: context canceled")
+			s.going <- nil
+			s.want(t, "a", "late", "b")
+			giveUpAfter()
+			c.want(t, "answer to alone", "late sent: context canceled")
+			c.do(t.Context(), "d")
+			s.going <- errors.New("no answer")
+			c.want(t, "a sent: no answer", "b sent: no answer")
+			s.want(t, "d")
+			s.going <- nil
+			c.want(t, "answer to d")
+			c.do(before, "given up from the start")
+			c.want(t, "given up from the start not sent: context canceled")
+			b.Close()
+			if b.running != 0 || b.waiting.len() != 0 || g != nil && g.flow.underWay != 0 {
+				t.Errorf("at the end %d are under way and %d wait", b.running, b.waiting.len())
+			}
+		})
+	}
+}
+
+// The renewals that are needed first are sent first, whichever came first, and no more than fit in a request.
+// If others wait that would fill another request, it is sent at once.
+func TestBatcherSendsFirstWhatIsNeededFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(8)
+		s, b := newSender(g, 1, 3)
+		c := caller{b, make(chan string, 100)}
+		for i, name := range strings.Fields("f e d c b a") {
+			g.Note(name, lease.Record{State: lease.Leased, Duration: time.Duration(10-i) * time.Second})
+		}
+		c.do(t.Context(), "z")
+		s.want(t, "z")
+		for _, name := range strings.Fields("b f a") {
+			c.do(t.Context(), name)
+		}
+		s.want(t, "a", "b", "f")
+		c.do(t.Context(), "e")
+		c.do(t.Context(), "c")
+		s.want(t)
+		for range 3 {
+			c.do(t.Context(), "d")
+		}
+		s.want(t, "c", "d", "e")
+		s.want(t)
+		for range 3 {
+			s.going <- nil
+		}
+		s.want(t, "d", "d")
+		s.going <- nil
+		b.Close()
+		c.want(t, "answer to z", "answer to a", "answer to b", "answer to c", "answer to d", "answer to d", "answer to d", "answer to e", "answer to f")
+	})
+}
+
+// While the Gate is full, one request waits for it. It takes what is needed first when it is let through, and
+// leaves out what is too late by then.
+func TestBatcherWaitsForTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(2)
+		s, b := newSender(g, 1, 3)
+		c := caller{b, make(chan string, 100)}
+		first, _ := g.Enter(t.Context(), Request{Urgent: true})
+		c.do(t.Context(), "alone")
+		s.want(t, "alone")
+		late, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
+		defer cancel()
+		c.do(late, "late")
+		g.Note("soon", lease.Record{State: lease.Leased, Duration: 5 * time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		for _, name := range strings.Fields("x y soon w") {
+			c.do(ctx, name)
+		}
+		s.want(t)
+		time.Sleep(time.Second)
+		first.Leave(true) // the usual time is a second now, and 200 ms are left for one of them
+		c.want(t, "late not sent: "+ErrTooLate.Error())
+		s.want(t, "soon", "x", "y")
+		s.going <- nil
+		s.going <- nil
+		s.want(t, "w")
+		s.going <- nil
+		b.Close()
+		c.want(t, "answer to alone", "answer to soon", "answer to x", "answer to y", "answer to w")
+		if g.flow.underWay != 0 {
+			t.Errorf("%d are under way", g.flow.underWay)
+		}
+	})
+}
+
+// If all that waited have given up, the request that waited for the Gate is not sent, and keeps no place.
+func TestBatcherAbandonsAnEmptyRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(1)
+		s, b := newSender(g, 1, 3)
+		c := caller{b, make(chan string, 100)}
+		c.do(t.Context(), "alone")
+		s.want(t, "alone")
+		ctx, cancel := context.WithCancel(t.Context())
+		c.do(ctx, "a")
+		cancel()
+		other, _ := g.Enter(ctx, Request{})
+		s.going <- nil
+		other.Leave(true)
+		b.Close()
+		c.want(t, "answer to alone", "a not sent: context canceled")
+		if p, err := g.Enter(t.Context(), Request{Urgent: true}); err != nil || g.flow.underWay != 1 {
+			t.Errorf("%d under way, %v", g.flow.underWay, err)
+		} else {
+			p.Leave(true)
+		}
+	})
+}
+
+// Giving up costs the same, however many wait: the order of all is not read.
+func BenchmarkBatcherGiveUp(b *testing.B) {
+	s, batcher := newSender(nil, 1, 500)
+	var all sync.WaitGroup
+	all.Go(func() { _, _ = batcher.Do(context.Background(), "", "") })
+	<-s.sent
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 10_000 {
+		batcher.waiting.add(&renewal[string, string]{ctx: ctx, answer: make(chan result[string], 1)})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = batcher.Do(ctx, "", "")
+	}
+	s.going <- nil
+	all.Wait()
+	batcher.Close()
+}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"container/heap"
+	"time"
+)
+
+// soonest has those that wait, and knows which of them is needed first.
+type soonest[W placed] struct {
+	heap     order[W]
+	arrivals uint64
+}
+
+// A placed value can wait in a soonest.
+type placed interface{ at() *place }
+
+// A place is part of everything that waits in a soonest.
+type place struct {
+	needed  time.Time
+	arrival uint64 // of two that are needed at the same time, the one that came first goes first
+	index   int    // in the heap, from 1; 0: it does not wait
+}
+
+func (p *place) at() *place { return p }
+
+func (s *soonest[W]) len() int { return len(s.heap) }
+
+// add adds w, whose field needed is set.
+func (s *soonest[W]) add(w W) {
+	s.arrivals++
+	w.at().arrival = s.arrivals
+	heap.Push(&s.heap, w)
+}
+
+// next removes the one that is needed first. There must be one.
+func (s *soonest[W]) next() W { return heap.Pop(&s.heap).(W) }
+
+// remove removes w, and reports whether it was there.
+func (s *soonest[W]) remove(w W) bool {
+	i := w.at().index
+	if i > 0 {
+		heap.Remove(&s.heap, i-1)
+	}
+	return i > 0
+}
+
+type order[W placed] []W
+
+func (o order[W]) Len() int { return len(o) }
+
+func (o order[W]) Less(i, j int) bool {
+	a, b := o[i].at(), o[j].at()
+	if c := a.needed.Compare(b.needed); c != 0 {
+		return c < 0
+	}
+	return a.arrival < b.arrival
+}
+
+func (o order[W]) Swap(i, j int) {
+	o[i], o[j] = o[j], o[i]
+	o[i].at().index, o[j].at().index = i+1, j+1
+}
+
+func (o *order[W]) Push(x any) {
+	w := x.(W)
+	*o = append(*o, w)
+	w.at().index = len(*o)
+}
+
+func (o *order[W]) Pop() any {
+	last := len(*o) - 1
+	w := (*o)[last]
+	(*o)[last] = *new(W)
+	*o = (*o)[:last]
+	w.at().index = 0
+	return w
+}
