@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/timing"
+	"github.com/fencedlease/lease/internal/clock"
 )
 
 // An Outcome is what [Decider.Decide] returns.
@@ -22,7 +22,7 @@ type Outcome struct {
 // follow a split that was decided before it started, so it never survives with the token of such a split.
 // Check waits for a decision that is in flight, and takes at most Timeout.
 func (d *Decider) Check(ctx context.Context) error {
-	ctx, cancel := timing.WithTimeout(ctx, d.o.Clock, d.o.Timeout)
+	ctx, cancel := clock.WithTimeout(ctx, d.o.Clock, d.o.Timeout)
 	defer cancel()
 	select {
 	case d.busy <- struct{}{}:
@@ -59,7 +59,7 @@ func (d *Decider) Token(ctx context.Context, v View) (lease.Token, error) {
 
 // read reads the lease.
 func (d *Decider) read(ctx context.Context) (lease.Result, error) {
-	ctx, cancel := timing.WithTimeout(ctx, d.o.Clock, d.o.Timeout)
+	ctx, cancel := clock.WithTimeout(ctx, d.o.Clock, d.o.Timeout)
 	defer cancel()
 	res, err := d.authority.Do(ctx, d.name, lease.Request{Action: lease.ActionRead})
 	if err != nil && !lease.CodeOf(err).Refusal() {
@@ -90,7 +90,7 @@ func (d *Decider) Decide(ctx context.Context, v View) (Outcome, error) {
 		return Outcome{Decision: Down}, nil
 	}
 	t := &attempt{Decider: d, v: &v, began: d.o.Clock.Now()}
-	limited, cancel := timing.WithTimeout(ctx, d.o.Clock, d.limit)
+	limited, cancel := clock.WithTimeout(ctx, d.o.Clock, d.limit)
 	defer cancel()
 	select {
 	case d.busy <- struct{}{}:
@@ -126,7 +126,7 @@ func (t *attempt) run(ctx, limited context.Context) (Outcome, error) {
 		t.id = t.newID()
 	}
 	if t.id != (lease.ID{}) && t.v.minority() {
-		_ = timing.Sleep(limited, t.o.Clock, t.o.Delay)
+		_ = clock.Sleep(limited, t.o.Clock, t.o.Delay)
 	}
 	why := errors.New("the lowest member of this part has not got the lease")
 	for limited.Err() == nil {
@@ -156,7 +156,7 @@ func (t *attempt) run(ctx, limited context.Context) (Outcome, error) {
 				return Outcome{Decision: Down}, nil
 			}
 		}
-		_ = timing.Sleep(limited, t.o.Clock, t.o.Interval)
+		_ = clock.Sleep(limited, t.o.Clock, t.o.Interval)
 	}
 	return t.end(ctx, why)
 }
@@ -171,7 +171,7 @@ func (t *attempt) end(ctx context.Context, why error) (Outcome, error) {
 
 // request sends an acquire with the given owner, or a read if this member does not ask.
 func (t *attempt) request(ctx context.Context, owner string) (o observation) {
-	ctx, cancel := timing.WithTimeout(ctx, t.o.Clock, t.o.Timeout/3)
+	ctx, cancel := clock.WithTimeout(ctx, t.o.Clock, t.o.Timeout/3)
 	defer cancel()
 	req := lease.Request{Action: lease.ActionRead}
 	if o.asked = t.id != (lease.ID{}); o.asked {
@@ -193,19 +193,19 @@ func (t *attempt) confirm(limited context.Context, tok lease.Token) {
 			t.heldUntil = t.o.Clock.Now().Add(t.hold)
 			return
 		}
-		_ = timing.Sleep(limited, t.o.Clock, t.o.Interval)
+		_ = clock.Sleep(limited, t.o.Clock, t.o.Interval)
 	}
 }
 
 // release gives up a grant that was not believed. If that fails, the lease ends by itself.
 func (t *attempt) release(ctx context.Context) {
-	ctx, cancel := timing.WithTimeout(ctx, t.o.Clock, t.o.Timeout)
+	ctx, cancel := clock.WithTimeout(ctx, t.o.Clock, t.o.Timeout)
 	defer cancel()
 	for ctx.Err() == nil {
 		_, err := t.authority.Do(ctx, t.name, lease.Request{Action: lease.ActionRelease, ID: t.id})
 		if err == nil || lease.CodeOf(err) != 0 {
 			return
 		}
-		_ = timing.Sleep(ctx, t.o.Clock, t.o.Interval)
+		_ = clock.Sleep(ctx, t.o.Clock, t.o.Interval)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/timing"
+	"github.com/fencedlease/lease/internal/clock"
 )
 
 // Options configure a [Decider]. All members of a cluster must have the same Options. A nil *Options or a
@@ -57,7 +57,7 @@ func (o *Options) complete() (c Options, err error) {
 		}
 	}
 	if c.Clock == nil {
-		c.Clock = timing.System{}
+		c.Clock = clock.System{}
 	}
 	return c, err
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/engines"
-	"github.com/fencedlease/lease/internal/timing"
 )
 
 // A Store keeps leases in memory, and has its own clock. It implements [lease.Store], [lease.Watcher],
@@ -21,7 +21,7 @@ type Store struct {
 	shards    [shards]shard // the first field, so that it starts at a cache line
 	limits    lease.Limits
 	retention time.Duration
-	clock     timing.Stopwatch
+	clock     clock.Stopwatch
 	absence   atomic.Pointer[entry] // stands for every unknown name; see newAbsence
 	forgotten atomic.Uint64         // the number of absences so far; each absence uses it in its version
 	seed      maphash.Seed          // the seed of the hash that selects the shard of a name

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/timing"
+	"github.com/fencedlease/lease/internal/clock"
 )
 
 // A Reviser is an optional interface of an [Engine] whose Revisions order the entries of all names, and not
@@ -78,13 +78,13 @@ func (s *Store) startMarking() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stopMarking = cancel
 	go func() {
-		clock := cmp.Or[lease.Clock](s.clock.Clock(), timing.System{})
-		for wait := time.Duration(0); timing.Sleep(ctx, clock, wait) == nil; {
+		c := cmp.Or[lease.Clock](s.clock.Clock(), clock.System{})
+		for wait := time.Duration(0); clock.Sleep(ctx, c, wait) == nil; {
 			if wait = s.untilMark(); wait > 0 {
 				continue
 			}
 			sentAt := s.clock.Elapsed()
-			asking, done := timing.WithTimeout(ctx, clock, revisionTimeout)
+			asking, done := clock.WithTimeout(ctx, c, revisionTimeout)
 			revision, err := r.Revision(asking)
 			done()
 			if err != nil {

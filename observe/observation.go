@@ -36,7 +36,7 @@ func newAged(e Entry, nextAfter, now, earliest time.Duration) observation {
 // mergedWith returns the observation to keep after a newer entry, whose observation is next. If both
 // entries are breaks with the same ID and Epoch, it has the earlier of the two upper bounds and the earlier
 // of the two lower bounds. Otherwise it is next.
-func (old *observation) mergedWith(next observation, c *clock) observation {
+func (old *observation) mergedWith(next observation, c *stopwatch) observation {
 	a, b := old.Record, next.Record
 	if a.State == lease.Breaking && b.State == lease.Breaking && a.ID == b.ID && a.Epoch == b.Epoch {
 		next.high = min(old.high, next.high)
@@ -50,12 +50,12 @@ func (old *observation) mergedWith(next observation, c *clock) observation {
 // leftAtLeast returns a lower bound on the time for which the state of the lease lasts, counted from the
 // given time. It is correct even if another clock runs faster than c, provided that both stay within
 // [Options.MaxClockDrift]. If the observation has no lower bound, it is zero or negative.
-func (o *observation) leftAtLeast(c *clock, now time.Duration) time.Duration {
+func (o *observation) leftAtLeast(c *stopwatch, now time.Duration) time.Duration {
 	return o.lowLeft - c.maxElsewhere(now-o.lowStart)
 }
 
 // snapshot converts the observation to a [lease.Snapshot] with the given Now.
-func (o *observation) snapshot(c *clock, now time.Duration) lease.Snapshot {
+func (o *observation) snapshot(c *stopwatch, now time.Duration) lease.Snapshot {
 	snap := lease.Snapshot{Record: o.Record, Version: o.Version, Now: c.PointAt(now)}
 	if o.ends() {
 		snap.Record.Until = c.PointAt(o.high)

@@ -76,7 +76,7 @@ type Store struct {
 	engine Engine
 	limits lease.Limits
 	floor  uint64 // the epoch of Options.Floor
-	clock  clock
+	clock  stopwatch
 
 	mu           sync.Mutex
 	observations observations

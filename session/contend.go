@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/jitter"
-	"github.com/fencedlease/lease/internal/timing"
 )
 
 // contend calls tryUntilGranted, and then the hook [Trace].Contended if the Lease is a Session.
@@ -116,7 +116,7 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 		}
 		if err == nil {
 			if spreads == 0 { // Wait returned at once, or without a pause of its own
-				_ = timing.Sleep(ctx, r.Clock, spread())
+				_ = clock.Sleep(ctx, r.Clock, spread())
 			}
 			return nil
 		}
@@ -130,7 +130,7 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 
 // pause waits for d, shortened at random by up to half, or until ctx ends, and then returns its error.
 func (r *runner) pause(ctx context.Context, d time.Duration) error {
-	return timing.Sleep(ctx, r.Clock, jitter.Source{Reader: &r.Rand}.Shorten(d, 0.5))
+	return clock.Sleep(ctx, r.Clock, jitter.Source{Reader: &r.Rand}.Shorten(d, 0.5))
 }
 
 // A contention is the history of the attempts to acquire the lease.

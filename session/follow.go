@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/internal/tasks"
-	"github.com/fencedlease/lease/internal/timing"
 )
 
 // FollowOptions configure [Follow]. A nil *FollowOptions means the defaults. If a field is zero, its
@@ -52,7 +52,7 @@ func newFollower(a lease.Authority, name string, o *FollowOptions) (*follow.Foll
 	byDefault(&c.Interval, time.Second)
 	byDefault(&c.Timeout, 5*time.Second)
 	if c.Clock == nil {
-		c.Clock = timing.System{}
+		c.Clock = clock.System{}
 	}
 	if a == nil {
 		return nil, lease.Missing("Follow.a")
@@ -99,7 +99,7 @@ func followAll(ctx context.Context, f *follow.Follower, yield func(lease.Result,
 			}
 		}
 		if !changed && !passed { // after a signal without a change, only the Interval counts until there is one
-			_ = timing.Sleep(ctx, f.Clock, f.Interval)
+			_ = clock.Sleep(ctx, f.Clock, f.Interval)
 		} else {
 			passed = f.Wait(ctx, left)
 		}

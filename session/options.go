@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/holder"
-	"github.com/fencedlease/lease/internal/timing"
 )
 
 // Options configure a [Session]. A nil *Options means the defaults. If a field is zero, its default
@@ -180,7 +180,7 @@ func (o *Options) filled() Options {
 		c.StopWindow = max(window/2, min(window, c.timeLeft()))
 	}
 	if c.Clock == nil {
-		c.Clock = timing.System{}
+		c.Clock = clock.System{}
 	}
 	if c.Rand == nil {
 		c.Rand = rand.Reader

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/tasks"
-	"github.com/fencedlease/lease/internal/timing"
 )
 
 // A plan has the functions that carry out the effects of one input. A hook of the Trace can block, and so
@@ -96,7 +96,7 @@ func none[T any](all []T) []T {
 }
 
 func (s *Session) onSystemClock() bool {
-	_, ok := s.o.Clock.(timing.System)
+	_, ok := s.o.Clock.(clock.System)
 	return ok
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/timing"
+	"github.com/fencedlease/lease/internal/clock"
 )
 
 // Progress says that the work goes on. The function of [Run] calls it with its context, or with one
@@ -71,7 +71,7 @@ func (p *progress) isOver(limit time.Duration, returned <-chan struct{}) bool {
 			return true
 		}
 		select {
-		case <-timing.After(p.clock, left):
+		case <-clock.After(p.clock, left):
 		case <-returned:
 			return false
 		}

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/logqueue"
-	"github.com/fencedlease/lease/internal/timing"
 )
 
 // RunOptions configure [Run], [TryRun] and [AcquireWait]. A nil *RunOptions means the defaults. If a
@@ -108,7 +108,7 @@ func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 		}
 	}
 	if c.Clock == nil {
-		c.Clock = timing.System{}
+		c.Clock = clock.System{}
 	}
 	if c.Rand == nil {
 		c.Rand = rand.Reader
@@ -460,7 +460,7 @@ func (r *runner) record(level slog.Level, text string, args ...any) {
 
 // callWithTimeout calls f with a context that lasts for the ReleaseTimeout, even if ctx ends earlier.
 func (r *runner) callWithTimeout(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := timing.WithTimeout(context.WithoutCancel(ctx), r.Clock, r.ReleaseTimeout)
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), r.Clock, r.ReleaseTimeout)
 	defer cancel()
 	return timedOut(ctx, "ReleaseTimeout", r.ReleaseTimeout, f(ctx))
 }

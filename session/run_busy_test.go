@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/timing"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -48,7 +48,7 @@ func TestRunOfABusySession(t *testing.T) {
 
 // A countingClock counts the timers of more than an hour.
 type countingClock struct {
-	timing.System
+	clock.System
 	long atomic.Int64
 }
 

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/jitter"
 	"github.com/fencedlease/lease/internal/logqueue"
 	"github.com/fencedlease/lease/internal/notify"
 	"github.com/fencedlease/lease/internal/tasks"
-	"github.com/fencedlease/lease/internal/timing"
 )
 
 // A Session is a holder of one lease. A Session acquires its lease from a [lease.Authority], renews
@@ -55,7 +55,7 @@ type Session struct {
 	// is never taken while one of them is held. The caller of tasks.Run, of tasks.Close and of the
 	// function that alarm.Set returns must not hold mu.
 	contexts notify.ContextSet // the contexts of WhileHeld
-	alarm    timing.Alarm
+	alarm    clock.Alarm
 	onLost   notify.Handlers[error]
 	onBreak  notify.Handlers[time.Time]
 	log      logqueue.Queue
@@ -86,7 +86,7 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	}
 	s.machineOptions = o.machine()
 	s.machine = holder.New(&s.machineOptions, name, s.random, unique)
-	s.alarm.Ring = func() {
+	s.alarm.Func = func() {
 		growStack(0)
 		s.tasks.Run(func() { s.plan(nil).performHere() }) // as a task, so that Close waits for the hooks that the alarm calls
 	}

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/internal/jitter"
 	"github.com/fencedlease/lease/internal/numbered"
 	"github.com/fencedlease/lease/internal/tasks"
-	"github.com/fencedlease/lease/internal/timing"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -150,7 +150,7 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 		if first { // spread processes that start together
 			pause = random.Shorten(g.o.Interval, 1)
 		}
-		_ = timing.Sleep(ctx, r.clock, max(pause, 0))
+		_ = clock.Sleep(ctx, r.clock, max(pause, 0))
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (r *run) ask(ctx context.Context) error {
 		answer := make(chan asked, 1)
 		r.asking = answer
 		go func() {
-			ctx, cancel := timing.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
+			ctx, cancel := clock.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
 			defer cancel()
 			a := asked{err: errors.New("the function names has ended its goroutine")}
 			defer tasks.EvenOnExit(func() { answer <- a })
@@ -237,7 +237,7 @@ func (r *run) ask(ctx context.Context) error {
 	select {
 	case a = <-r.asking:
 		r.asking = nil
-	case <-timing.After(r.clock, r.o.Session.RequestTimeout):
+	case <-clock.After(r.clock, r.o.Session.RequestTimeout):
 		a.err = errors.New("the function names has not returned")
 	case <-ctx.Done():
 		return ctx.Err()
@@ -508,7 +508,7 @@ func (r *run) give(name string) {
 // breakLease breaks the lease of a shard that its holder has not given in time.
 func (r *run) breakLease(ctx context.Context, m move) {
 	r.works.Go(func() {
-		ctx, cancel := timing.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
+		ctx, cancel := clock.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
 		defer cancel()
 		if _, err := lease.Break(ctx, r.authority, shardName(r.prefix, m.name), lease.Grace(numbered.BreakGrace(r.o.Session, r.o.Grace))); err != nil {
 			if !lease.CodeOf(err).Refusal() {

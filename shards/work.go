@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/numbered"
 	"github.com/fencedlease/lease/internal/tasks"
-	"github.com/fencedlease/lease/internal/timing"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -173,7 +173,7 @@ func (r *run) pause(ctx context.Context, d time.Duration) bool {
 	}
 	for ; d > 0; d -= step {
 		session.Progress(ctx)
-		if timing.Sleep(ctx, r.clock, min(step, d)) != nil {
+		if clock.Sleep(ctx, r.clock, min(step, d)) != nil {
 			return false
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/internal/numbered"
 	"github.com/fencedlease/lease/internal/tasks"
-	"github.com/fencedlease/lease/internal/timing"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -269,12 +269,12 @@ func isHopeless(err error) bool {
 // tenth of the Interval.
 func (r *run) pause(ctx context.Context, d time.Duration) {
 	least := min(d, r.o.Interval/10)
-	if timing.Sleep(ctx, r.o.Session.Clock, max(0, least)) != nil {
+	if clock.Sleep(ctx, r.o.Session.Clock, max(0, least)) != nil {
 		return
 	}
 	select {
 	case <-r.watches.changed:
-	case <-timing.After(r.o.Session.Clock, max(0, d-least)):
+	case <-clock.After(r.o.Session.Clock, max(0, d-least)):
 	case <-ctx.Done():
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/tasks"
-	"github.com/fencedlease/lease/internal/timing"
 )
 
 // A Follower reads the record of a lease at every signal of a watch, or polls without one. Set its fields
@@ -98,7 +98,7 @@ func (f *Follower) Wait(ctx context.Context, d time.Duration) (passed bool) {
 	}
 	if f.spurious { // Some authorities send signals without a change.
 		pause := min(d, f.Jitter(f.Interval/10))
-		_ = timing.Sleep(ctx, f.Clock, pause)
+		_ = clock.Sleep(ctx, f.Clock, pause)
 		if d != lease.Infinite {
 			d -= pause
 		}
@@ -110,13 +110,13 @@ func (f *Follower) Wait(ctx context.Context, d time.Duration) (passed bool) {
 	select {
 	case _, open := <-f.changed:
 		f.note(open)
-	case <-timing.After(f.Clock, max(d, f.soonest)):
+	case <-clock.After(f.Clock, max(d, f.soonest)):
 		f.soonest = min(max(2*f.soonest, time.Millisecond), f.Retry)
 		passed = true
 	case <-ctx.Done():
 		return false
 	}
-	if f.Spread != nil && timing.Sleep(ctx, f.Clock, f.Spread()) == nil {
+	if f.Spread != nil && clock.Sleep(ctx, f.Clock, f.Spread()) == nil {
 		select { // The next Look also shows what was signaled during the sleep.
 		case _, open := <-f.changed:
 			f.note(open)
@@ -140,7 +140,7 @@ func Ask[T any](ctx context.Context, c lease.Clock, limit time.Duration, g *task
 		res T
 		err error
 	}
-	limited, cancel := timing.WithTimeout(ctx, c, limit)
+	limited, cancel := clock.WithTimeout(ctx, c, limit)
 	defer cancel()
 	got, in := tasks.Ask(limited, g, running, mostAsking, func(ctx context.Context) (answer, error) {
 		res, err := do(ctx)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/internal/tasks"
-	"github.com/fencedlease/lease/internal/timing"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -62,7 +62,7 @@ func signals(c <-chan struct{}) func(context.Context) (<-chan struct{}, error) {
 func over(watch func(context.Context) (<-chan struct{}, error)) (*authority, *follow.Follower) {
 	a := &authority{Authority: lease.NewAuthority(memory.New(nil)), watch: watch}
 	f := &follow.Follower{
-		Authority: a, Name: name, Clock: timing.System{}, Timeout: timeout, Interval: interval, Retry: retry,
+		Authority: a, Name: name, Clock: clock.System{}, Timeout: timeout, Interval: interval, Retry: retry,
 		Jitter: func(d time.Duration) time.Duration { return d - d/4 },
 		Tasks:  new(tasks.Group), Looks: new(tasks.Count), Watches: new(tasks.Count),
 	}
@@ -235,7 +235,7 @@ func TestShortWaits(t *testing.T) {
 
 // brief is a Clock that cannot measure long durations, like a clock that multiplies durations.
 type brief struct {
-	timing.System
+	clock.System
 	t *testing.T
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/timing"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -39,7 +39,7 @@ func (m Member) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error
 // Close releases the lease of a Session with the given options, and ends it. It waits for at most two
 // requests, even if ctx has ended; a lease that cannot be released ends by itself.
 func Close(ctx context.Context, s *session.Session, o *session.Options) error {
-	ctx, cancel := timing.WithTimeout(context.WithoutCancel(ctx), o.Clock, 2*o.RequestTimeout)
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), o.Clock, 2*o.RequestTimeout)
 	defer cancel()
 	return s.Close(ctx)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/timing"
+	"github.com/fencedlease/lease/internal/clock"
 )
 
 var (
@@ -101,18 +101,18 @@ func (g *call[T]) giveUp() {
 // end. The second limit begins only at the end of the first, so that a process that was stopped for long
 // gives Do its time.
 func (g *call[T]) watch(ctx context.Context, c lease.Clock) context.Context {
-	if _, ok := c.(timing.System); ok {
+	if _, ok := c.(clock.System); ok {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.deadline.Context, g.deadline.at = ctx, time.Now().Add(g.limit)
 		g.timer = time.AfterFunc(g.limit, g.rings)
 		return &g.deadline
 	}
-	ctx, cancel := timing.WithTimeout(ctx, c, g.limit)
+	ctx, cancel := clock.WithTimeout(ctx, c, g.limit)
 	done := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
 		select {
-		case <-timing.After(c, g.limit):
+		case <-clock.After(c, g.limit):
 			g.giveUp()
 		case <-done:
 		}

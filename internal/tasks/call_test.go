@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/tasks"
-	"github.com/fencedlease/lease/internal/timing"
 )
 
 // own is a clock that is not the System clock.
-type own struct{ timing.System }
+type own struct{ clock.System }
 
 // log contains the functions that Call called, and the times of the calls.
 type log struct {
@@ -61,7 +61,7 @@ func TestCall(t *testing.T) {
 		"is overdue and ends": {func(context.Context) (int, error) { time.Sleep(time.Minute); runtime.Goexit(); return 7, nil },
 			[]string{"2s: 0 " + tasks.ErrOverdue.Error() + " true", "1m0s: returned 0 " + tasks.ErrGone.Error()}},
 	} {
-		for _, clock := range []lease.Clock{timing.System{}, own{}} {
+		for _, clock := range []lease.Clock{clock.System{}, own{}} {
 			t.Run(fmt.Sprintf("%s, %T", name, clock), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := &log{began: time.Now()}
@@ -86,7 +86,7 @@ func TestCallInOrder(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := &log{began: time.Now()}
 			go func() {
-				tasks.Call(t.Context(), timing.System{}, time.Second, request{
+				tasks.Call(t.Context(), clock.System{}, time.Second, request{
 					func(context.Context) (int, error) { time.Sleep(3 * time.Second); return 7, nil },
 					func(int, error, bool) {
 						time.Sleep(time.Minute)

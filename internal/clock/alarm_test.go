@@ -1,4 +1,4 @@
-package timing_test
+package clock_test
 
 import (
 	"sync"
@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/timing"
+	"github.com/fencedlease/lease/internal/clock"
 )
 
 // rung is an Alarm that notes when it rings.
 type rung struct {
-	timing.Alarm
+	clock.Alarm
 	clock lease.Clock
 	mu    sync.Mutex
 	began time.Time
@@ -21,7 +21,7 @@ type rung struct {
 
 func newRung(c lease.Clock) *rung {
 	r := &rung{clock: c, began: time.Now()}
-	r.Ring = func() {
+	r.Func = func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.at = append(r.at, time.Since(r.began))
@@ -90,9 +90,9 @@ func TestAlarmForTheSameTime(t *testing.T) {
 }
 
 // own is a clock that is not the System clock.
-type own struct{ timing.System }
+type own struct{ clock.System }
 
-var clocks = map[string]lease.Clock{"system": timing.System{}, "own": own{}}
+var clocks = map[string]lease.Clock{"system": clock.System{}, "own": own{}}
 
 // each runs a test with each clock, in a bubble.
 func each(t *testing.T, f func(t *testing.T, c lease.Clock)) {

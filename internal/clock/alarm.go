@@ -1,4 +1,4 @@
-package timing
+package clock
 
 import (
 	"sync"
@@ -7,10 +7,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Alarm calls Ring once, on a goroutine of its own, at the time for which it was last set. If it is set
-// just as it rings, it may ring once too often. Set Ring before the first use, and never change it.
+// An Alarm calls Func once, on a goroutine of its own, at the time for which it was last set. If it is set
+// just as it rings, it may ring once too often. Set Func before the first use, and never change it.
 type Alarm struct {
-	Ring func()
+	Func func()
 
 	mu    sync.Mutex
 	at    time.Time     // zero: not set, or it has rung
@@ -63,5 +63,5 @@ func (a *Alarm) rings() {
 	a.mu.Lock()
 	a.at = time.Time{} // so that the alarm can be set for the same time again
 	a.mu.Unlock()
-	a.Ring()
+	a.Func()
 }

@@ -1,4 +1,4 @@
-package timing
+package clock
 
 import (
 	"sync/atomic"

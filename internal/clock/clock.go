@@ -1,6 +1,6 @@
-// Package timing provides timers and timeouts on any lease.Clock. With the [System] clock they use package
+// Package clock provides timers and timeouts on any lease.Clock. With the [System] clock they use package
 // time and need no goroutine.
-package timing
+package clock
 
 import (
 	"context"
