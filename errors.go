@@ -26,7 +26,7 @@ const (
 	ErrIDMismatch    // the ID is not the current or last ID, or was released (LeaseIdMismatchWith...Operation)
 	ErrIDMissing     // the lease is locked and the write presented no ID (LeaseIdMissing)
 	ErrNotPresent    // there is no lease to act on (LeaseNotPresentWith...Operation)
-	ErrOver          // the lease with the presented ID has ended (LeaseLost)
+	ErrEnded         // the lease with the presented ID has ended (LeaseLost)
 	ErrEpochLimit    // no newer token can be issued for this name
 	ErrForeign       // a program without this library holds the lease, and the request would end or change it
 
@@ -65,7 +65,7 @@ const (
 
 var codeNames = [codes]string{
 	ErrHeldByOther: "held", ErrBreaking: "breaking", ErrBroken: "broken", ErrAlreadyBroken: "already-broken",
-	ErrIDMismatch: "id-mismatch", ErrIDMissing: "id-missing", ErrNotPresent: "not-present", ErrOver: "over",
+	ErrIDMismatch: "id-mismatch", ErrIDMissing: "id-missing", ErrNotPresent: "not-present", ErrEnded: "ended",
 	ErrEpochLimit: "epoch-limit", ErrForeign: "foreign",
 	ErrAction: "action", ErrVersion: "version", ErrID: "id", ErrProposed: "proposed", ErrDuration: "duration",
 	ErrPeriod: "period", ErrOwner: "owner", ErrName: "name", ErrToken: "token", ErrTime: "time", ErrOption: "option",
@@ -82,7 +82,7 @@ var codeTexts = [codes]string{
 	ErrIDMismatch:    "the lease ID is not the one in force",
 	ErrIDMissing:     "the lease is locked, and no lease ID was presented",
 	ErrNotPresent:    "there is no lease",
-	ErrOver:          "the lease with this ID is over",
+	ErrEnded:         "the lease with this ID has ended",
 	ErrEpochLimit:    "no newer fencing token can be issued",
 	ErrForeign:       "a program that does not use this library holds the lease",
 	ErrAction:        "unknown action",

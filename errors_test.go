@@ -12,7 +12,7 @@ import (
 
 // The short name of a Code never changes, because logs, tables and programs in other languages use it.
 func TestCodes(t *testing.T) {
-	names := "held breaking broken already-broken id-mismatch id-missing not-present over epoch-limit foreign " +
+	names := "held breaking broken already-broken id-mismatch id-missing not-present ended epoch-limit foreign " +
 		"action version id proposed duration period owner name token time option conflict corrupt " +
 		"lost expired stop-window taken-over no-progress released not-held closed"
 	var got []string
@@ -128,7 +128,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%T: %q, %v", zero, zero, lease.CodeOf(zero))
 		}
 	}
-	if errors.Is(plain, lease.ErrOver) || errors.Is(plain, lease.ErrExpired) || errors.Is(op, lease.ErrLost) {
+	if errors.Is(plain, lease.ErrEnded) || errors.Is(plain, lease.ErrExpired) || errors.Is(op, lease.ErrLost) {
 		t.Error("an error is what it is not")
 	}
 	if n := len(plain.Unwrap()); n != 1 {

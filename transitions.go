@@ -344,7 +344,7 @@ func use(r *Record, req *Request) Code {
 	case r.State.Locked():
 		return ErrIDMismatch
 	case r.ID == req.ID:
-		return ErrOver
+		return ErrEnded
 	}
 	return ErrNotPresent
 }

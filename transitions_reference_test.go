@@ -52,7 +52,7 @@ const ok lease.Code = 0
 // The tables have one code for each row and each of the five columns. A request with an ID that is not the
 // last ID uses the row (B), as does every ID if no lease is remembered.
 var (
-	rowWriteA   = &[5]lease.Code{lease.ErrOver, ok, ok, lease.ErrOver, lease.ErrOver}
+	rowWriteA   = &[5]lease.Code{lease.ErrEnded, ok, ok, lease.ErrEnded, lease.ErrEnded}
 	rowWriteB   = &[5]lease.Code{lease.ErrNotPresent, lease.ErrIDMismatch, lease.ErrIDMismatch, lease.ErrNotPresent, lease.ErrNotPresent}
 	rowWrite    = &[5]lease.Code{ok, lease.ErrIDMissing, lease.ErrIDMissing, ok, ok}
 	rowRead     = &[5]lease.Code{}

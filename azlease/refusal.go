@@ -27,7 +27,7 @@ var refusalCodes = map[string]lease.Code{
 	"LeaseIdMissing":                     lease.ErrIDMissing,
 	"LeaseIdMismatchWithBlobOperation":   lease.ErrIDMismatch,
 	"LeaseNotPresentWithBlobOperation":   lease.ErrNotPresent,
-	"LeaseLost":                          lease.ErrOver,
+	"LeaseLost":                          lease.ErrEnded,
 }
 
 // codesWithoutBlob maps each action to the Code with which Do refuses it if the blob does not exist. The

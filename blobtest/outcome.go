@@ -57,7 +57,7 @@ var outcomes = []outcome{
 	{uses, nil, lease.ErrIDMismatch, 412, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
 	{uses, nil, lease.ErrIDMissing, 412, "LeaseIdMissing", "There is currently a lease on the * and no lease ID was specified in the request.", ""},
 	{uses, nil, lease.ErrNotPresent, 412, "LeaseNotPresentWith*Operation", "There is currently no lease on the *.", ""},
-	{uses, nil, lease.ErrOver, 412, "LeaseLost", "A lease ID was specified, but the lease for the * has expired.", ""},
+	{uses, nil, lease.ErrEnded, 412, "LeaseLost", "A lease ID was specified, but the lease for the * has expired.", ""},
 
 	{nil, nil, lease.ErrAction, 400, errInvalidHeader.code, errInvalidHeader.text, headerAction},
 	{nil, nil, lease.ErrVersion, 400, errInvalidHeader.code, errInvalidHeader.text, headerVersion},

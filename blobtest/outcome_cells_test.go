@@ -91,7 +91,7 @@ func serviceCode(a lease.Action, refusal lease.Code) string {
 		return "LeaseIdMissing"
 	case lease.ErrNotPresent:
 		return "LeaseNotPresentWith" + operation
-	case lease.ErrOver:
+	case lease.ErrEnded:
 		return "LeaseLost"
 	}
 	return "no error code for " + refusal.String()

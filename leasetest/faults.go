@@ -87,7 +87,7 @@ func (w *world) revokeReasons() []lease.Code {
 	if w.Options.Lease.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}
 	}
-	return []lease.Code{lease.ErrBroken, lease.ErrOver, lease.ErrNotPresent, lease.ErrIDMismatch}
+	return []lease.Code{lease.ErrBroken, lease.ErrEnded, lease.ErrNotPresent, lease.ErrIDMismatch}
 }
 
 // endingAfter returns a context that a goroutine cancels after it has slept for d and called

@@ -416,7 +416,7 @@ var idRules = []rule{
 		a.requireAliveFor(p.D, "after one of the same owner tried")
 	}},
 	{"H8/take-over", "with take-over a holder of the same owner gets the lease and outranks the earlier one, which loses it and never takes it back", CanTakeOver | CanChange, func(p *probe) {
-		reasons := []lease.Code{lease.ErrTakenOver, lease.ErrIDMismatch, lease.ErrOver, lease.ErrNotPresent}
+		reasons := []lease.Code{lease.ErrTakenOver, lease.ErrIDMismatch, lease.ErrEnded, lease.ErrNotPresent}
 		if p.can(CanUseAuthority | CanShowRecords) {
 			reasons = reasons[:1] // the refusal of its renewal shows the record
 		}

@@ -308,19 +308,19 @@ var renewalRules = []rule{
 		}
 	}},
 	{"H11/a-newer-token-under-the-own-ID-is-a-loss", "if the answer to a renewal shows the holder's ID in force with a newer token, the lease is lost: as over if that may be a late acquire of the holder, and else as taken-over", CanUseAuthority | CanShowRecords, func(p *probe) {
-		for i, reason := range []lease.Code{lease.ErrTakenOver, lease.ErrOver} {
+		for i, reason := range []lease.Code{lease.ErrTakenOver, lease.ErrEnded} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
 			var early *leasefault.Call
 			var lines []leasefault.Line[lease.Action]
-			if reason == lease.ErrOver {
+			if reason == lease.ErrEnded {
 				lines = append(lines, leasefault.Nth(1, lease.ActionAcquire, func(_ context.Context, c *leasefault.Call) error {
 					early = c
 					return leasefault.ErrInjected
 				}))
 			}
 			a := w.join(Holder{Owner: "a"}, lines...)
-			if reason == lease.ErrOver {
+			if reason == lease.ErrEnded {
 				a.requireError(p.ctx, "that has not arrived yet")
 			}
 			tok := a.acquire()
@@ -389,7 +389,7 @@ var renewalRules = []rule{
 		b.acquire()
 		p.pass(p.D/2 + p.Slack)
 		a.requireNotAlive("after its renewal was refused")
-		a.requireLostError(a.awaitLosses(1), tok, append(w.revokeReasons(), lease.ErrIDMismatch, lease.ErrOver)...)
+		a.requireLostError(a.awaitLosses(1), tok, append(w.revokeReasons(), lease.ErrIDMismatch, lease.ErrEnded)...)
 		b.requireAliveFor(2*p.D, "after it followed another")
 		a.requireLosses(1)
 	}},

@@ -75,7 +75,7 @@ func (r *recorder) make(m metric.Meter) error {
 
 // The reasons with which a term ends. Each is counted from 0 on, so that a rate shows the first one.
 var reasons = []lease.Code{lease.ErrReleased, lease.ErrStopWindow, lease.ErrExpired, lease.ErrBroken, lease.ErrIDMismatch,
-	lease.ErrTakenOver, lease.ErrNoProgress, lease.ErrOver}
+	lease.ErrTakenOver, lease.ErrNoProgress, lease.ErrEnded}
 
 func (r *recorder) acquired(i session.AcquireInfo) {
 	ctx := context.Background()

@@ -271,7 +271,7 @@ func (w *world) renewalAnswered(p *packet, res lease.Result, err error, stuck bo
 // cloned returns the reason of the loss if a record under the own ID has a newer token.
 func (w *world) cloned(who int, id lease.ID) lease.Code {
 	if *w.h[who].flag(id)&doubt != 0 {
-		return lease.ErrOver // a late Acquire of its own may have been granted
+		return lease.ErrEnded // a late Acquire of its own may have been granted
 	}
 	return lease.ErrTakenOver
 }

@@ -207,7 +207,7 @@ func isNewer(rec lease.Record, b *Belief) bool { return rec.Token() > b.Token }
 // loseToClone ends the incarnation because its token is not the newest one under its ID.
 func (m *Machine) loseToClone(err error) {
 	if m.ledger.newest(held).inDoubt {
-		m.lose(lease.ErrOver, err)
+		m.lose(lease.ErrEnded, err)
 	} else {
 		m.lose(lease.ErrTakenOver, err)
 	}

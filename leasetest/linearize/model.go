@@ -166,7 +166,7 @@ func (s state) execute(phase int, req lease.Request, out *output) (state, lease.
 		case !req.ID.IsZero() && locked:
 			return s, lease.ErrIDMismatch
 		case !req.ID.IsZero() && same(req.ID):
-			return s, lease.ErrOver
+			return s, lease.ErrEnded
 		case !req.ID.IsZero():
 			return s, lease.ErrNotPresent
 		case req.Action == lease.ActionRead:
