@@ -273,12 +273,12 @@ func (b *buggySession) Release(ctx context.Context) error {
 	return b.Session.Release(ctx)
 }
 
-// Settle is what session.Run calls after attempts of unknown outcome.
-func (b *buggySession) Settle(ctx context.Context) error {
+// ReleaseUncertain is what session.Run calls after attempts of unknown outcome.
+func (b *buggySession) ReleaseUncertain(ctx context.Context) error {
 	if b.bug == "settles nothing" {
 		return nil
 	}
-	if err := b.Session.Settle(ctx); b.bug != "hides a release that failed" {
+	if err := b.Session.ReleaseUncertain(ctx); b.bug != "hides a release that failed" {
 		return err
 	}
 	return nil

@@ -87,7 +87,7 @@ func (c *begun) await(ctx context.Context) holder.Outcome {
 //   - (false, nil) if the lease was certainly not granted, because it is locked;
 //   - (false, err) in every other case: ctx has ended, Release or Close was called, an argument is bad,
 //     or the outcome is unknown. A failed call never makes the Session hold the lease. If no other
-//     Acquire follows it, call Settle, because the authority might have granted the request.
+//     Acquire follows it, call ReleaseUncertain, because the authority might have granted the request.
 //
 // If the Session already holds the lease, Acquire sends no request and returns true, even if another
 // goroutine has acquired it, and even after the stop window has begun. Call Release first to begin a
@@ -187,13 +187,13 @@ func (s *Session) Release(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*holder.Machine).Release)
 }
 
-// Settle releases the lease that an Acquire with an unknown outcome might have acquired. Unlike
-// Release, it neither ends a lease that the Session holds nor cancels a running Acquire. Call Settle
+// ReleaseUncertain releases the lease that an Acquire with an unknown outcome might have acquired.
+// Unlike Release, it neither ends a lease that the Session holds nor cancels a running Acquire. Call it
 // if the last Acquire of a program has an unknown outcome; otherwise the lease can stay locked while
 // no program uses it. [Run], [TryRun] and [AcquireWait] call it themselves. It uses ctx as Release
 // does.
-func (s *Session) Settle(ctx context.Context) error {
-	return s.relinquish(ctx, "settle", (*holder.Machine).Settle)
+func (s *Session) ReleaseUncertain(ctx context.Context) error {
+	return s.relinquish(ctx, "release", (*holder.Machine).ReleaseUncertain)
 }
 
 // HandOver gives the lease to another Session, the receiver. The parameter to is the [Session.ID] of
@@ -249,7 +249,7 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 // changes, Release also releases a lease that another holder has handed over to it, so do not call ID
 // just to write a log record.
 //
-// The ID can change after a Release, a Settle, a HandOver or a loss, and after an Acquire that has
+// The ID can change after a Release, a ReleaseUncertain, a HandOver or a loss, and after an Acquire that has
 // returned an error. A lease that is handed over to an earlier ID stays locked until an Acquire of the
 // Session is refused because of it. The Session then releases the lease. After Close, ID returns the
 // zero ID, which HandOver does not accept.

@@ -30,7 +30,7 @@ func (r *runner) reportContention(info ContendInfo) {
 }
 
 // tryUntilGranted tries to acquire the lease until an attempt is granted. If unknown is true, an
-// attempt may have been granted, or may still be, and the caller must call the method settle.
+// attempt may have been granted, or may still be, and the caller must call the method releaseUncertain.
 func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.Token, unknown bool, err error) {
 	for {
 		c.attempts++
@@ -44,9 +44,9 @@ func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.
 		case over != nil && errors.Is(err, over): // no request was sent
 		case ended != nil && errors.Is(err, ended):
 			// The Lease itself undoes the attempt that ctx has ended. If an earlier attempt has an
-			// unknown outcome, the method settle sends a release for the earlier attempt. The
-			// method settle does not wait for the answer, because ctx is done.
-			_ = r.settle(ctx)
+			// unknown outcome, the method releaseUncertain sends a release for the earlier attempt. The
+			// method releaseUncertain does not wait for the answer, because ctx is done.
+			_ = r.releaseUncertain(ctx)
 			unknown = false
 		case err != nil && mayBeGranted(err):
 			unknown = true

@@ -87,7 +87,7 @@ func TestMinHoldEnds(t *testing.T) {
 		"Release":              {after: releases, until: 0, requests: 1},
 		"Release in the job":   {within: releases, until: 0, requests: 1},
 		"Close in the job":     {within: closes, until: 0, requests: 1},
-		"Settle":               {after: func(ctx context.Context, h *holder) error { return h.Settle(ctx) }, until: hold, requests: 1},
+		"ReleaseUncertain":     {after: func(ctx context.Context, h *holder) error { return h.ReleaseUncertain(ctx) }, until: hold, requests: 1},
 		"work that stops late": {after: func(ctx context.Context, h *holder) error { _, done := h.WhileHeld(ctx); done(); return nil }, until: hold, requests: 1},
 	} {
 		t.Run(what, func(t *testing.T) {

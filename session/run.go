@@ -204,7 +204,7 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 func (r *runner) once(ctx context.Context, f func(context.Context, lease.Token) error) (granted, takenOver bool, err error) {
 	tok, unknown, err := r.contend(ctx)
 	if unknown {
-		err = r.settleAfter(ctx, err)
+		err = r.releaseUncertainAfter(ctx, err)
 	}
 	if err != nil {
 		return false, false, err
@@ -274,7 +274,7 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 		err = stopped(ctx)
 	}
 	if unknown {
-		err = r.settleAfter(ctx, err)
+		err = r.releaseUncertainAfter(ctx, err)
 	}
 	return false, err
 }
@@ -300,8 +300,8 @@ func acquireUnlessHeld(ctx context.Context, l lease.Lease) (lease.Token, bool, e
 //
 // If AcquireWait fails, it returns the error that Run returns when it cannot acquire the lease. After
 // an attempt with an unknown outcome it also releases what the attempt might have acquired, by the
-// method Settle of a [Session]. For any other Lease it calls Release, which also ends the lease and the
-// attempts of others that use the same Lease.
+// method ReleaseUncertain of a [Session]. For any other Lease it calls Release, which also ends the lease
+// and the attempts of others that use the same Lease.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {
@@ -310,9 +310,9 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 	defer r.flush()
 	tok, unknown, err := r.contend(ctx)
 	if unknown {
-		settled := r.settle(ctx) // sends the release, and does not wait if ctx is done
+		released := r.releaseUncertain(ctx) // sends the release, and does not wait if ctx is done
 		if ctx.Err() == nil {
-			err = joinUnlessSame(err, settled)
+			err = joinUnlessSame(err, released)
 		}
 	}
 	return tok, err
@@ -465,17 +465,17 @@ func (r *runner) callWithTimeout(ctx context.Context, f func(context.Context) er
 	return timedOut(ctx, "ReleaseTimeout", r.ReleaseTimeout, f(ctx))
 }
 
-// settleAfter settles after an attempt that failed with err, which it returns, joined with an error of
-// settle.
-func (r *runner) settleAfter(ctx context.Context, err error) error {
-	return joinUnlessSame(err, r.callWithTimeout(ctx, r.settle))
+// releaseUncertainAfter calls releaseUncertain after an attempt that failed with err, which it returns, joined
+// with an error of the release.
+func (r *runner) releaseUncertainAfter(ctx context.Context, err error) error {
+	return joinUnlessSame(err, r.callWithTimeout(ctx, r.releaseUncertain))
 }
 
-// settle releases what an attempt with an unknown outcome may have acquired. For a Session, it neither
+// releaseUncertain releases what an attempt with an unknown outcome may have acquired. For a Session, it neither
 // ends a held lease nor stops a running Acquire.
-func (r *runner) settle(ctx context.Context) error {
-	if l, ok := r.lease.(interface{ Settle(context.Context) error }); ok { // a Session, or a type that embeds one
-		return l.Settle(ctx)
+func (r *runner) releaseUncertain(ctx context.Context) error {
+	if l, ok := r.lease.(interface{ ReleaseUncertain(context.Context) error }); ok { // a Session, or a type that embeds one
+		return l.ReleaseUncertain(ctx)
 	}
 	return r.lease.Release(ctx)
 }

@@ -18,7 +18,7 @@ var withContext = map[string]func(s *session.Session, ctx context.Context){
 	"AcquireWithToken":  func(s *session.Session, ctx context.Context) { _, _, _ = s.AcquireWithToken(ctx) },
 	"AcquireUnlessHeld": func(s *session.Session, ctx context.Context) { _, _, _ = s.AcquireUnlessHeld(ctx) },
 	"Release":           func(s *session.Session, ctx context.Context) { _ = s.Release(ctx) },
-	"Settle":            func(s *session.Session, ctx context.Context) { _ = s.Settle(ctx) },
+	"ReleaseUncertain":  func(s *session.Session, ctx context.Context) { _ = s.ReleaseUncertain(ctx) },
 	"HandOver":          func(s *session.Session, ctx context.Context) { _ = s.HandOver(ctx, lease.ID{9}) },
 	"Wait":              func(s *session.Session, ctx context.Context) { _ = s.Wait(ctx) },
 	"WhileHeld":         func(s *session.Session, ctx context.Context) { s.WhileHeld(ctx) },

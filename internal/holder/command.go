@@ -70,7 +70,7 @@ func (m *Machine) sendHandOver(waiting call, now time.Time) {
 // releases.
 func (m *Machine) sendRelease(now time.Time) {
 	for _, waiting := range m.commands.waiting {
-		if c := m.ledger.newest(proposed); waiting.op == OpSettle && c != nil && c.inDoubt {
+		if c := m.ledger.newest(proposed); waiting.op == OpReleaseUncertain && c != nil && c.inDoubt {
 			c.phase = pending
 		}
 	}

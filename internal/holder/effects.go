@@ -49,7 +49,9 @@ type ticket struct {
 }
 
 // isCleanup reports whether the call waits until the machine has released all pending IDs.
-func (c call) isCleanup() bool { return c.op == OpRelease || c.op == OpSettle || c.refused != nil }
+func (c call) isCleanup() bool {
+	return c.op == OpRelease || c.op == OpReleaseUncertain || c.refused != nil
+}
 
 type Op uint8
 
@@ -57,8 +59,8 @@ const (
 	OpAcquire Op = iota + 1
 	OpRelease    // Release and Close
 	OpHandOver
-	OpSettle // like OpRelease, but only for Acquires with an unknown outcome
-	OpWait   // waits until the lease is released or the Session is closed
+	OpReleaseUncertain // like OpRelease, but only for Acquires with an unknown outcome
+	OpWait             // waits until the lease is released or the Session is closed
 )
 
 // An Outcome is the answer to a call. If an Acquire was not granted, the token is empty.

@@ -449,7 +449,7 @@ func (w *world) afterAnswer(who int, after Aim) Effects {
 			w.fail("acquire-true", "an error comes with a token")
 		case a.Op == OpRelease:
 			w.checkLoss(who, a)
-		case a.Op == OpSettle && a.Err == nil:
+		case a.Op == OpReleaseUncertain && a.Err == nil:
 			w.checkSettled(who)
 		}
 	}
@@ -754,7 +754,7 @@ func (w *world) rivalOwner(id lease.ID, who int) string {
 // checkOrder checks that an Acquire is not sent before a command that must come first.
 func (w *world) checkOrder(who int, out Effects) {
 	h := &w.h[who]
-	for _, o := range []Op{OpHandOver, OpRelease, OpSettle} {
+	for _, o := range []Op{OpHandOver, OpRelease, OpReleaseUncertain} {
 		if w.hasCallBut(who, o, out) {
 			w.fail("order", "an Acquire overtakes another call")
 		}

@@ -141,7 +141,7 @@ func both(all ...func(*Options)) [2]Options {
 var (
 	lossy  = of(evSilence, evLose, evDelay)
 	always = of(evAcquire, evRelease)
-	all    = of(evAcquire, evRelease, evClose, evSettle, evWait, evDisclose, evHandOver, evCancel, evBind, evLooked)
+	all    = of(evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evHandOver, evCancel, evBind, evLooked)
 	absent lease.Period
 	graces = []lease.Period{absent, lease.Grace(0), lease.Grace(time.Second), lease.Grace(3 * time.Second)}
 )
@@ -152,7 +152,7 @@ var configs = []*config{
 	config{
 		name:   "basic",
 		about:  "one holder and a rival, every call, a network that loses and delays",
-		calls:  [2]kinds{of(evAcquire, evRelease, evClose, evSettle, evWait, evCancel)},
+		calls:  [2]kinds{of(evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evCancel)},
 		world:  lossy | of(evRival),
 		bounds: bounds{calls: [2]uint8{4}, faults: 2, ticks: 5, others: 1},
 	}.make(),
@@ -167,7 +167,7 @@ var configs = []*config{
 		name:    "infinite",
 		about:   "a lease that never ends: orphans must be found and released",
 		options: both(infinite),
-		calls:   [2]kinds{of(evAcquire, evRelease, evSettle, evCancel)},
+		calls:   [2]kinds{of(evAcquire, evRelease, evReleaseUncertain, evCancel)},
 		world:   lossy | of(evRival, evRetreat),
 		bounds:  bounds{calls: [2]uint8{5}, faults: 2, ticks: 1, others: 2},
 	}.make(),
@@ -175,7 +175,7 @@ var configs = []*config{
 		name:     "queue",
 		about:    "several calls of each kind that wait at the same time",
 		options:  both(infinite),
-		calls:    [2]kinds{of(evAcquire, evRelease, evClose, evHandOver, evCancel, evSettle, evWait)},
+		calls:    [2]kinds{of(evAcquire, evRelease, evClose, evHandOver, evCancel, evReleaseUncertain, evWait)},
 		world:    of(evLose, evSilence),
 		together: 2,
 		bounds:   bounds{calls: [2]uint8{5}, faults: 2},
@@ -192,7 +192,7 @@ var configs = []*config{
 	config{
 		name:   "kept",
 		about:  "a lease that stays locked after its work",
-		calls:  [2]kinds{of(evAcquire, evRelease, evSettle, evClose, evKeep)},
+		calls:  [2]kinds{of(evAcquire, evRelease, evReleaseUncertain, evClose, evKeep)},
 		world:  lossy | of(evRival),
 		bounds: bounds{calls: [2]uint8{4}, faults: 2, ticks: 7, others: 1},
 	}.make(),
@@ -200,7 +200,7 @@ var configs = []*config{
 		name:    "late-work",
 		about:   "the same, from the moment at which a holder with work out has lost its lease",
 		options: both(window),
-		calls:   [2]kinds{of(evAcquire, evRelease, evSettle, evDisclose, evHandOver, evBind)},
+		calls:   [2]kinds{of(evAcquire, evRelease, evReleaseUncertain, evDisclose, evHandOver, evBind)},
 		world:   lossy | of(evRival, evDeliver),
 		before:  []string{"a acquire", "exchange #1", "a bind", "tick", "delay #2", "tick", "tick"},
 		bounds:  bounds{calls: [2]uint8{4}, faults: 2, ticks: 7, others: 1},
@@ -209,7 +209,7 @@ var configs = []*config{
 		name:    "infinite-work",
 		about:   "an infinite lease that is broken while work is out, after an Acquire in doubt",
 		options: both(infinite, window),
-		calls:   [2]kinds{of(evAcquire, evRelease, evBind, evSettle)},
+		calls:   [2]kinds{of(evAcquire, evRelease, evBind, evReleaseUncertain)},
 		world:   lossy | of(evBreak, evRival),
 		periods: graces[1:3],
 		bounds:  bounds{calls: [2]uint8{5}, faults: 2, ticks: 3, others: 2},
@@ -284,7 +284,7 @@ var configs = []*config{
 		name:     "stuck",
 		about:    "requests that are given up and return later, or never",
 		options:  both(func(o *Options) { o.Duration = 6 * time.Second }),
-		calls:    [2]kinds{of(evAcquire, evRelease, evCancel, evHandOver, evSettle)},
+		calls:    [2]kinds{of(evAcquire, evRelease, evCancel, evHandOver, evReleaseUncertain)},
 		world:    of(evStick, evLose),
 		together: 2,
 		bounds:   bounds{calls: [2]uint8{5}, faults: 3, ticks: 4},

@@ -25,7 +25,7 @@ const (
 	evAcquire
 	evRelease
 	evClose
-	evSettle
+	evReleaseUncertain
 	evWait
 	evDisclose
 	evHandOver
@@ -61,7 +61,7 @@ const (
 )
 
 var verbs = [...]string{
-	evAcquire: "acquire", evRelease: "release", evClose: "close", evSettle: "settle", evWait: "wait", evDisclose: "disclose",
+	evAcquire: "acquire", evRelease: "release", evClose: "close", evReleaseUncertain: "release-uncertain", evWait: "wait", evDisclose: "disclose",
 	evHandOver: "hand-over", evCancel: "cancel", evBind: "bind", evUnbind: "unbind", evStall: "stalls", evKeep: "keeps", evLooked: "looks", evWake: "wakes",
 	evExchange: "exchange", evDeliver: "deliver", evAnswer: "answer", evSilence: "lose-answer", evLose: "lose", evDelay: "delay",
 	evArrive: "arrive", evStick: "stick", evReturn: "return", evDuplicate: "duplicate", evGarble: "garble", evCorrupt: "corrupt",
@@ -129,8 +129,8 @@ func (w *world) callsOf(i int, l []event) []event {
 		if may.has(evClose) && canCall && !h.closed {
 			add(evClose, 0)
 		}
-		if may.has(evSettle) && canCall && n[OpSettle] == 0 {
-			add(evSettle, 0)
+		if may.has(evReleaseUncertain) && canCall && n[OpReleaseUncertain] == 0 {
+			add(evReleaseUncertain, 0)
 		}
 		if may.has(evWait) && canCall && n[OpWait] == 0 {
 			add(evWait, 0)
@@ -237,7 +237,7 @@ func (w *world) fates(i int, l []event) []event {
 func (w *world) do(e event) {
 	who, i := int(e.who), int(e.arg)
 	switch e.kind {
-	case evAcquire, evRelease, evClose, evSettle, evWait, evDisclose, evHandOver, evCancel, evBind:
+	case evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evHandOver, evCancel, evBind:
 		w.left.calls[who]--
 	case evLooked:
 		w.left.looks--
@@ -255,7 +255,7 @@ func (w *world) do(e event) {
 		w.release(who, false)
 	case evClose:
 		w.release(who, true)
-	case evSettle:
+	case evReleaseUncertain:
 		w.settle(who)
 	case evWait:
 		w.await(who)
@@ -355,7 +355,7 @@ func (w *world) distort(k kind, i int) {
 func (w *world) text(e event) string {
 	verb := verbs[e.kind]
 	switch e.kind {
-	case evAcquire, evRelease, evClose, evSettle, evWait, evDisclose, evBind, evStall, evKeep, evLooked, evWake:
+	case evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evBind, evStall, evKeep, evLooked, evWake:
 		return name(int(e.who)) + " " + verb
 	case evHandOver:
 		to := w.receivers(int(e.who))
@@ -376,7 +376,7 @@ func (w *world) text(e event) string {
 func (w *world) parse(line string) (event, error) {
 	var all []event
 	for i := range w.cfg.holders {
-		for _, k := range []kind{evAcquire, evRelease, evClose, evSettle, evWait, evDisclose, evBind, evStall, evKeep, evLooked, evWake} {
+		for _, k := range []kind{evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evBind, evStall, evKeep, evLooked, evWake} {
 			all = append(all, event{k, uint8(i), 0})
 		}
 		to := w.receivers(i)

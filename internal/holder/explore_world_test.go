@@ -341,8 +341,8 @@ func (w *world) superseded(who int) {
 func (w *world) settle(who int) {
 	h := &w.h[who]
 	alive := h.inc.alive && (h.inc.until.IsZero() || w.now(who).Before(h.inc.until))
-	n := w.call(who, OpSettle)
-	w.input(who, func(m *Machine, _ time.Time) { m.Settle(n) })
+	n := w.call(who, OpReleaseUncertain)
+	w.input(who, func(m *Machine, _ time.Time) { m.ReleaseUncertain(n) })
 	w.after(who)
 	if alive && !h.inc.alive {
 		w.fail("settle", "a settle has ended what is held")

@@ -135,7 +135,7 @@ func (w *world) requestText(r lease.Request) string {
 
 var aims = map[Aim]string{AimTakeOver: " (a take-over)", AimProbe: " (to release it)", AimHandOver: " (a hand-over)"}
 
-var ops = map[Op]string{OpAcquire: "acquire", OpRelease: "release", OpHandOver: "hand-over", OpSettle: "settle", OpWait: "wait"}
+var ops = map[Op]string{OpAcquire: "acquire", OpRelease: "release", OpHandOver: "hand-over", OpReleaseUncertain: "release-uncertain", OpWait: "wait"}
 
 // noteEffects writes down what the machine of a holder asks its shell to do.
 func (w *world) noteEffects(who int, out Effects) {

@@ -45,14 +45,14 @@ type claim struct {
 // A phase is a stage in the life of an ID. These are the usual changes:
 //
 //	proposed → held      the authority has granted its Acquire
-//	proposed → pending   its Acquire was abandoned or granted too late, or Release or Settle finds it in doubt
+//	proposed → pending   its Acquire was abandoned or granted too late, or Release or ReleaseUncertain finds it in doubt
 //	held     → pending   Release, or a loss after which the lease may still be locked
 //	held     → deferred  such a loss while work is running under a context of WhileHeld
 //	held     → given     HandOver
 //	held     → kept      the function of Run has returned before the end of MinHold
 //	held     → cleared   a loss after which at most a break, which ends by itself, keeps the lease locked
 //	pending  → unsettled the outcome of the release is unknown
-//	unsettled → pending  Release, Close or Settle, or an answer that shows the ID in force
+//	unsettled → pending  Release, Close or ReleaseUncertain, or an answer that shows the ID in force
 //	deferred → pending   the work has stopped, the field due has passed, or Release
 //	kept     → pending   the field due has passed, or Release
 //	kept     → cleared   Close: the lease ends by itself

@@ -32,7 +32,7 @@ import (
 //
 // While an ID is pending, no Acquire is sent; a deferred release does not delay one. If the outcome of
 // a release is unknown, all IDs that were pending when it was sent become unsettled. They do not delay
-// an Acquire, and are released by the next Release, Close or Settle, or after an answer that shows them
+// an Acquire, and are released by the next Release, Close or ReleaseUncertain, or after an answer that shows them
 // in force.
 type Machine struct {
 	o        *Options // complete
@@ -126,11 +126,11 @@ func (m *Machine) relinquish(c call) {
 	m.enqueue(c)
 }
 
-// Settle begins a Settle, which releases what an Acquire with an unknown outcome may have acquired.
+// ReleaseUncertain begins a call that releases what an Acquire with an unknown outcome may have acquired.
 // Unlike Release, it neither ends a held incarnation nor cancels an Acquire that waits for its answer.
-func (m *Machine) Settle(n uint64) {
+func (m *Machine) ReleaseUncertain(n uint64) {
 	m.ledger.retry()
-	m.enqueue(call{ticket: ticket{n, OpSettle}})
+	m.enqueue(call{ticket: ticket{n, OpReleaseUncertain}})
 }
 
 // HandOver begins a HandOver. It ends the sender's incarnation before the request is sent, because the

@@ -112,7 +112,7 @@ var plants = []plant{
 	// --- Acquire
 	{"settle leaves an Acquire in doubt", "command.go", "c.phase = pending\n", "_ = c\n",
 		"basic", "settled", false},
-	{"the calls of settle are not answered", "command.go", "\t\tdefault:\n\t\t\tm.answer(waiting.ticket, waiting.withLoss(err))", "\t\tcase waiting.op == OpSettle:\n\t\tdefault:\n\t\t\tm.answer(waiting.ticket, waiting.withLoss(err))",
+	{"the calls of settle are not answered", "command.go", "\t\tdefault:\n\t\t\tm.answer(waiting.ticket, waiting.withLoss(err))", "\t\tcase waiting.op == OpReleaseUncertain:\n\t\tdefault:\n\t\t\tm.answer(waiting.ticket, waiting.withLoss(err))",
 		"basic", "calls-wait|order", false},
 	{"a conflict is certain", "command.go", "code != 0 && code != lease.ErrConflict && code != lease.ErrCorrupt", "code != 0",
 		"wrong-answers", ".*", false},
