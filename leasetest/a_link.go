@@ -39,12 +39,12 @@ var authorityLinkRules = []rule{
 					if c.request.Action == lease.ActionRenew {
 						p.pass(p.D / 2) // so that a renewal shows
 					}
-					before := a.look(name)
+					before := a.read(name)
 					l.disturb(nth, loss.with)
 					sent := time.Now()
 					_, err := a.Do(p.ctx, name, c.request)
 					l.restore()
-					a.requireOnce(c.request, before, a.look(name), sent, err)
+					a.requireOnce(c.request, before, a.read(name), sent, err)
 				}
 			}
 		}
@@ -69,7 +69,7 @@ var authorityLinkRules = []rule{
 				p.history.printf("== %s, then %s, and the answer to message %d is lost", requestText(c.request), requestText(c.next), nth)
 				name := fmt.Sprint(p.name, "/", p.id())
 				a.mustGrant(name, acquire(id, p.D))
-				before := a.look(name)
+				before := a.read(name)
 				var carriedOut atomic.Bool
 				l.disturb(nth, func(_ context.Context, send func() error) error {
 					if err := send(); err != nil {
@@ -80,7 +80,7 @@ var authorityLinkRules = []rule{
 				})
 				_, err := a.Do(p.ctx, name, c.request)
 				l.restore()
-				after := a.look(name)
+				after := a.read(name)
 				if !carriedOut.Load() {
 					continue
 				}
@@ -116,7 +116,7 @@ var authorityLinkRules = []rule{
 						what  string
 						asked time.Time
 						res   lease.Result
-					}{{"its answer", began, res}, {"a read", time.Now(), a.look(name)}} {
+					}{{"its answer", began, res}, {"a read", time.Now(), a.read(name)}} {
 						if most := answered.Add(p.D + p.Slack).Sub(c.asked); c.res.MinRemaining > most {
 							p.Errorf("MinRemaining in %s is %v, and at most %v are left", c.what, c.res.MinRemaining, most)
 						}
@@ -169,12 +169,12 @@ var authorityLinkRules = []rule{
 				name := fmt.Sprint(p.name, "/", p.id())
 				a.mustGrant(name, acquire(p.id(), p.D))
 				a.mustGrant(name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D)})
-				before := a.look(name)
+				before := a.read(name)
 				l.disturb(nth, late)
 				_, err := a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D * 3 / 4)}) // the delay is on purpose
 				l.restore()
 				p.history.printf("answered: %v", err)
-				if after := a.look(name); after.Record.Until.After(before.Record.Until.Add(p.Slack)) {
+				if after := a.read(name); after.Record.Until.After(before.Record.Until.Add(p.Slack)) {
 					p.Errorf("the lease ends at %v after the second break, and before it ended at %v", after.Record.Until, before.Record.Until)
 				}
 			}
@@ -271,8 +271,8 @@ var authorityLinkRules = []rule{
 	}},
 }
 
-// look reads the named lease. If that fails, so does the rule.
-func (a authorityProbe) look(name string) lease.Result {
+// read reads the named lease. If that fails, so does the rule.
+func (a authorityProbe) read(name string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
 	a.need(err, "a read")

@@ -20,7 +20,7 @@ type Shelf struct {
 	snaps map[string]lease.Snapshot
 }
 
-func (s *Shelf) look(name string) lease.Snapshot {
+func (s *Shelf) read(name string) lease.Snapshot {
 	snap := s.snaps[name]
 	if snap.Version == "" {
 		snap.Version = "never"
@@ -32,7 +32,7 @@ func (s *Shelf) look(name string) lease.Snapshot {
 func (s *Shelf) Load(_ context.Context, name string) (lease.Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.look(name), lease.CheckName(name)
+	return s.read(name), lease.CheckName(name)
 }
 
 func (s *Shelf) Swap(_ context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
@@ -41,14 +41,14 @@ func (s *Shelf) Swap(_ context.Context, name string, old lease.Snapshot, next le
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.look(name)
+	now := s.read(name)
 	over := now.Record.At(now.Now) != now.Record.At(old.Now) // the lease has ended since the old snapshot
 	if now.Version != old.Version || over {
 		return now, lease.ErrConflict
 	}
 	s.swaps++
 	s.snaps[name] = lease.Snapshot{Record: next, Version: strconv.Itoa(s.swaps)}
-	return s.look(name), nil
+	return s.read(name), nil
 }
 
 // One call tests your own store against SPEC.md. Options.Can declares its abilities.

@@ -68,7 +68,7 @@ func newFollower(a lease.Authority, name string, o *FollowOptions) (*follow.Foll
 	return &follow.Follower{
 		Authority: a, Name: name, Clock: c.Clock, Timeout: c.Timeout, Interval: c.Interval, Retry: c.Interval,
 		Jitter: func(d time.Duration) time.Duration { return d },
-		Tasks:  new(tasks.Group), Looks: new(tasks.Count), Watches: new(tasks.Count),
+		Tasks:  new(tasks.Group), Reads: new(tasks.Count), Watches: new(tasks.Count),
 	}, nil
 }
 
@@ -80,7 +80,7 @@ func followAll(ctx context.Context, f *follow.Follower, yield func(lease.Result,
 		if !first { // a watch that does not begin must not delay the first state
 			f.Watch(ctx)
 		}
-		res, known := f.Look(ctx)
+		res, known := f.Read(ctx)
 		if ctx.Err() != nil {
 			return
 		}

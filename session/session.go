@@ -60,7 +60,7 @@ type Session struct {
 	onBreak  notify.Handlers[time.Time]
 	log      logqueue.Queue
 	tasks    tasks.Group // all goroutines except those of handlers
-	looks    tasks.Count // the reads of the record that are running
+	reads    tasks.Count // the reads of the record that are running
 	watches  tasks.Count // the watches that were requested and have not begun
 }
 

@@ -59,7 +59,7 @@ func (s *Session) wait(ctx context.Context, spread func() time.Duration, isEnoug
 	defer f.Unwatch()
 	for ctx.Err() == nil {
 		f.Watch(ctx)
-		res, known := f.Look(ctx)
+		res, known := f.Read(ctx)
 		s.mu.Lock()
 		ours := s.machine.CanAcquire(res.Record)
 		s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	for ctx.Err() == nil {
 		pause := lease.Infinite
 		if f.Watch(ctx) {
-			if res, known := f.Look(ctx); known {
+			if res, known := f.Read(ctx); known {
 				s.step(func(m *holder.Machine, now time.Time) { m.Read(now, id, res.Record) })
 			} else if f.Err != follow.ErrNoTime {
 				pause = s.jitter(s.o.RetryDelay)
@@ -109,6 +109,6 @@ func (s *Session) follower() *follow.Follower {
 	return &follow.Follower{
 		Authority: s.authority, Name: s.Name(), Clock: s.o.Clock, Jitter: s.jitter,
 		Timeout: s.o.RequestTimeout, Interval: s.o.RenewInterval, Retry: s.o.RetryDelay,
-		Tasks: &s.tasks, Looks: &s.looks, Watches: &s.watches,
+		Tasks: &s.tasks, Reads: &s.reads, Watches: &s.watches,
 	}
 }

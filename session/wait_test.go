@@ -55,9 +55,9 @@ func TestWatchCosts(t *testing.T) {
 		h := n.open(t, &session.Options{Watch: true})
 		h.acquire(t)
 		time.Sleep(time.Hour)
-		renewals, looks := n.count(lease.ActionRenew), n.count(lease.ActionRead)
-		if renewals < 360 || renewals > 400 || looks > renewals+1 {
-			t.Errorf("%d renewals and %d looks in an hour", renewals, looks)
+		renewals, reads := n.count(lease.ActionRenew), n.count(lease.ActionRead)
+		if renewals < 360 || renewals > 400 || reads > renewals+1 {
+			t.Errorf("%d renewals and %d reads in an hour", renewals, reads)
 		}
 		h.alive(t, true)
 		h.release(t)

@@ -12,7 +12,7 @@ import (
 )
 
 // A Follower reads the record of a lease at every signal of a watch, or polls without one. Set its fields
-// before the first use. Only one goroutine may use it: it calls Watch, Look and Wait in a loop, and finally
+// before the first use. Only one goroutine may use it: it calls Watch, Read and Wait in a loop, and finally
 // Unwatch.
 type Follower struct {
 	Authority lease.Authority
@@ -24,18 +24,18 @@ type Follower struct {
 	Jitter    func(time.Duration) time.Duration // shortens a duration at random
 	Spread    func() time.Duration              // how long Wait sleeps after the record may have changed; nil: not at all
 	Tasks     *tasks.Group                      // the Group of the owner, which waits for requests that hang
-	Looks     *tasks.Count                      // counts the outstanding Looks of all Followers of the owner
+	Reads     *tasks.Count                      // counts the outstanding Reads of all Followers of the owner
 	Watches   *tasks.Count                      // counts the watches that were requested and have not begun
 
-	Err error // why the last Look has not returned the record; nil if it has
+	Err error // why the last Read has not returned the record; nil if it has
 
 	changed  <-chan struct{} // the signals of the watch; nil: there is no watch
 	stop     func()          // frees the resources of the watch; nil: there is no watch
 	lost     bool            // the watch was lost after the last call of Watch
-	signaled bool            // the watch has signaled since the last look
+	signaled bool            // the watch has signaled since the last read
 	spurious bool            // after the last signal, the record was unchanged or could not be read
 	last     lease.Record    // the record that was read last
-	soonest  time.Duration   // the shortest time until the next Look
+	soonest  time.Duration   // the shortest time until the next Read
 }
 
 var (
@@ -43,7 +43,7 @@ var (
 	// context.DeadlineExceeded, which stands for the deadline of the caller.
 	ErrSilent = errors.New("the authority has not answered in time")
 
-	// ErrNoTime is the Err of a Look if the authority has returned no record with its time.
+	// ErrNoTime is the Err of a Read if the authority has returned no record with its time.
 	ErrNoTime = errors.New("the authority has returned no time")
 )
 
@@ -74,9 +74,9 @@ func (f *Follower) Unwatch() {
 	f.changed, f.stop = nil, nil
 }
 
-// Look reads the record. It returns false if the authority does not return one.
-func (f *Follower) Look(ctx context.Context) (res lease.Result, known bool) {
-	res, f.Err = Ask(ctx, f.Clock, f.Timeout, f.Tasks, f.Looks, func(ctx context.Context) (lease.Result, error) {
+// Read reads the record. It returns false if the authority does not return one.
+func (f *Follower) Read(ctx context.Context) (res lease.Result, known bool) {
+	res, f.Err = Ask(ctx, f.Clock, f.Timeout, f.Tasks, f.Reads, func(ctx context.Context) (lease.Result, error) {
 		return lease.Inspect(ctx, f.Authority, f.Name)
 	})
 	if f.Err == nil && res.Now.IsZero() {
@@ -117,7 +117,7 @@ func (f *Follower) Wait(ctx context.Context, d time.Duration) (passed bool) {
 		return false
 	}
 	if f.Spread != nil && clock.Sleep(ctx, f.Clock, f.Spread()) == nil {
-		select { // The next Look also shows what was signaled during the sleep.
+		select { // The next Read also shows what was signaled during the sleep.
 		case _, open := <-f.changed:
 			f.note(open)
 		default:

@@ -26,7 +26,7 @@ const (
 // An authority answers a Follower as a test tells it to.
 type authority struct {
 	lease.Authority
-	look  func(ctx context.Context) error // is called before the record is read; nil: nothing is called
+	read  func(ctx context.Context) error // is called before the record is read; nil: nothing is called
 	watch func(ctx context.Context) (<-chan struct{}, error)
 
 	mu      sync.Mutex
@@ -35,8 +35,8 @@ type authority struct {
 }
 
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.ActionRead && a.look != nil {
-		if err := a.look(ctx); err != nil {
+	if req.Action == lease.ActionRead && a.read != nil {
+		if err := a.read(ctx); err != nil {
 			return lease.Result{}, err
 		}
 	}
@@ -64,7 +64,7 @@ func over(watch func(context.Context) (<-chan struct{}, error)) (*authority, *fo
 	f := &follow.Follower{
 		Authority: a, Name: name, Clock: clock.System{}, Timeout: timeout, Interval: interval, Retry: retry,
 		Jitter: func(d time.Duration) time.Duration { return d - d/4 },
-		Tasks:  new(tasks.Group), Looks: new(tasks.Count), Watches: new(tasks.Count),
+		Tasks:  new(tasks.Group), Reads: new(tasks.Count), Watches: new(tasks.Count),
 	}
 	if watch != nil {
 		f.Authority = watcher{a}
@@ -88,12 +88,12 @@ func waits(t *testing.T, f *follow.Follower, d, took time.Duration, passed bool)
 	}
 }
 
-func looks(t *testing.T, f *follow.Follower, want bool, took time.Duration) lease.Result {
+func reads(t *testing.T, f *follow.Follower, want bool, took time.Duration) lease.Result {
 	t.Helper()
 	began := time.Now()
-	res, known := f.Look(t.Context())
+	res, known := f.Read(t.Context())
 	if known != want || time.Since(began) != took {
-		t.Errorf("Look: %v after %v, want %v after %v", known, time.Since(began), want, took)
+		t.Errorf("Read: %v after %v, want %v after %v", known, time.Since(began), want, took)
 	}
 	return res
 }
@@ -106,23 +106,23 @@ func watches(t *testing.T, f *follow.Follower, want bool, took time.Duration) {
 	}
 }
 
-// A signal ends a Wait, and the following Look returns the changed record.
+// A signal ends a Wait, and the following Read returns the changed record.
 func TestSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := make(chan struct{}, 1)
 		a, f := over(signals(c))
 		watches(t, f, true, 0)
-		if r := looks(t, f, true, 0).Record; r.State != lease.Available {
+		if r := reads(t, f, true, 0).Record; r.State != lease.Available {
 			t.Errorf("the record is %+v", r)
 		}
 		time.AfterFunc(time.Hour, func() { a.change(t); c <- struct{}{} })
 		waits(t, f, lease.Infinite, time.Hour, false)
 		watches(t, f, true, 0)
-		if r := looks(t, f, true, 0).Record; r.ID != (lease.ID{9}) {
+		if r := reads(t, f, true, 0).Record; r.ID != (lease.ID{9}) {
 			t.Errorf("the record is %+v", r)
 		}
 		c <- struct{}{}
-		waits(t, f, lease.Infinite, 0, false) // the last Look showed a change, so there is no pause
+		waits(t, f, lease.Infinite, 0, false) // the last Read showed a change, so there is no pause
 		if a.watches != 1 {
 			t.Errorf("%d watches", a.watches)
 		}
@@ -133,27 +133,27 @@ func TestSignal(t *testing.T) {
 	})
 }
 
-// If the record did not change after a signal, or if a Look failed, the next Wait includes a pause.
+// If the record did not change after a signal, or if a Read failed, the next Wait includes a pause.
 func TestSpuriousSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := make(chan struct{}, 1)
 		a, f := over(signals(c))
 		a.change(t)
 		watches(t, f, true, 0)
-		looks(t, f, true, 0)
+		reads(t, f, true, 0)
 		const pause = interval / 10 * 3 / 4
 		for range 3 {
 			c <- struct{}{}
 			waits(t, f, lease.Infinite, 0, false)
-			looks(t, f, true, 0)
+			reads(t, f, true, 0)
 			c <- struct{}{}
 			waits(t, f, lease.Infinite, pause, false)
-			a.look = func(context.Context) error { return errors.New("bad") }
-			looks(t, f, false, 0)
+			a.read = func(context.Context) error { return errors.New("bad") }
+			reads(t, f, false, 0)
 			c <- struct{}{}
 			waits(t, f, lease.Infinite, pause, false)
-			a.look = nil
-			looks(t, f, true, 0) // the authority returns the record again
+			a.read = nil
+			reads(t, f, true, 0) // the authority returns the record again
 		}
 		waits(t, f, time.Millisecond, time.Millisecond, true) // a pause is no longer than the wait
 		f.Unwatch()
@@ -172,46 +172,46 @@ func TestLostWatch(t *testing.T) {
 			if a.watches != i+1 {
 				t.Errorf("%d watches, want %d", a.watches, i+1)
 			}
-			looks(t, f, true, 0)
+			reads(t, f, true, 0)
 			waits(t, f, lease.Infinite, 0, false)
 			if a.last.Err() == nil {
 				t.Error("the lost watch was not freed")
 			}
 			watches(t, f, false, 0)
-			looks(t, f, true, 0)
+			reads(t, f, true, 0)
 			waits(t, f, lease.Infinite, interval*3/4, true)
 		}
 		f.Unwatch()
 	})
 }
 
-// A Follower gives up a request that hangs for longer than its Timeout. At most 16 Looks and 16 requests
+// A Follower gives up a request that hangs for longer than its Timeout. At most 16 Reads and 16 requests
 // for a watch may hang at once.
 func TestWhatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
 		var hanging atomic.Int32
 		a, f := over(func(context.Context) (<-chan struct{}, error) { <-free; return nil, errors.New("late") })
-		a.look = func(context.Context) error { hanging.Add(1); <-free; return nil }
+		a.read = func(context.Context) error { hanging.Add(1); <-free; return nil }
 		for range 16 {
 			watches(t, f, false, timeout)
-			looks(t, f, false, timeout)
+			reads(t, f, false, timeout)
 		}
 		watches(t, f, false, 0)
-		looks(t, f, false, 0)
+		reads(t, f, false, 0)
 		synctest.Wait()
 		if a.mu.Lock(); a.watches != 16 || hanging.Load() != 16 {
-			t.Errorf("%d watches and %d looks hang", a.watches, hanging.Load())
+			t.Errorf("%d watches and %d reads hang", a.watches, hanging.Load())
 		}
 		a.mu.Unlock()
 		close(free)
 		synctest.Wait()
-		a.look = nil
-		looks(t, f, true, 0)
+		a.read = nil
+		reads(t, f, true, 0)
 		if err := f.Tasks.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		looks(t, f, false, 0) // the owner was closed
+		reads(t, f, false, 0) // the owner was closed
 	})
 }
 
@@ -254,7 +254,7 @@ func TestWaitForever(t *testing.T) {
 		f.Clock = brief{t: t}
 		watches(t, f, true, 0)
 		for range 2 {
-			looks(t, f, true, 0)
+			reads(t, f, true, 0)
 			time.AfterFunc(time.Minute, func() { c <- struct{}{} })
 			waits(t, f, lease.Infinite, time.Minute, false)
 		}

@@ -45,7 +45,7 @@ func (c *config) deepBounds() bounds {
 	b.faults += m.faults
 	b.ticks += m.ticks
 	b.others += m.others
-	b.looks += m.looks
+	b.reads += m.reads
 	return b
 }
 
@@ -141,7 +141,7 @@ func both(all ...func(*Options)) [2]Options {
 var (
 	lossy  = of(evSilence, evLose, evDelay)
 	always = of(evAcquire, evRelease)
-	all    = of(evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evHandOver, evCancel, evBind, evLooked)
+	all    = of(evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evHandOver, evCancel, evBind, evRead)
 	absent lease.Period
 	graces = []lease.Period{absent, lease.Grace(0), lease.Grace(time.Second), lease.Grace(3 * time.Second)}
 )
@@ -218,21 +218,21 @@ var configs = []*config{
 		name:    "breaks",
 		about:   "breaks with every kind of period, shortened breaks, and watch signals",
 		options: both(window, func(o *Options) { o.Duration, o.Margin = 6*time.Second, time.Second/2 }),
-		calls:   [2]kinds{of(evAcquire, evRelease, evBind, evLooked)},
+		calls:   [2]kinds{of(evAcquire, evRelease, evBind, evRead)},
 		world:   lossy | of(evBreak, evRival, evDeliver),
 		periods: graces,
-		bounds:  bounds{calls: [2]uint8{3}, faults: 1, ticks: 6, others: 2, looks: 1},
-		more:    bounds{ticks: 2, faults: 1, others: 1, looks: 1},
+		bounds:  bounds{calls: [2]uint8{3}, faults: 1, ticks: 6, others: 2, reads: 1},
+		more:    bounds{ticks: 2, faults: 1, others: 1, reads: 1},
 	}.make(),
 	config{
 		name:    "infinite-breaks",
 		about:   "the same of an infinite lease",
 		options: both(infinite, window, func(o *Options) { o.Margin = time.Second / 2 }),
-		calls:   [2]kinds{of(evAcquire, evRelease, evBind, evLooked)},
+		calls:   [2]kinds{of(evAcquire, evRelease, evBind, evRead)},
 		world:   lossy | of(evBreak, evDeliver),
 		periods: []lease.Period{absent, lease.Grace(0), lease.Grace(2 * time.Second), lease.Grace(4 * time.Second)},
-		bounds:  bounds{calls: [2]uint8{3}, faults: 1, ticks: 7, others: 3, looks: 1},
-		more:    bounds{ticks: 2, faults: 1, looks: 1},
+		bounds:  bounds{calls: [2]uint8{3}, faults: 1, ticks: 7, others: 3, reads: 1},
+		more:    bounds{ticks: 2, faults: 1, reads: 1},
 	}.make(),
 	config{
 		name:    "two",
@@ -275,10 +275,10 @@ var configs = []*config{
 		about:   "the same of an infinite lease, which may be broken, with contexts and signals",
 		holders: 2,
 		options: both(infinite, sameOwner),
-		calls:   [2]kinds{of(evAcquire, evRelease, evBind, evLooked), of(evAcquire, evRelease, evCancel)},
+		calls:   [2]kinds{of(evAcquire, evRelease, evBind, evRead), of(evAcquire, evRelease, evCancel)},
 		world:   lossy | of(evBreak),
 		periods: graces[1:3],
-		bounds:  bounds{calls: [2]uint8{3, 3}, faults: 2, ticks: 1, others: 1, looks: 1},
+		bounds:  bounds{calls: [2]uint8{3, 3}, faults: 2, ticks: 1, others: 1, reads: 1},
 	}.make(),
 	config{
 		name:     "stuck",
@@ -323,10 +323,10 @@ var configs = []*config{
 		about:   "the same of an infinite lease",
 		hides:   true,
 		options: both(infinite),
-		calls:   [2]kinds{of(evAcquire, evRelease, evCancel, evBind, evLooked)},
+		calls:   [2]kinds{of(evAcquire, evRelease, evCancel, evBind, evRead)},
 		world:   lossy | of(evBreak, evRival, evRetreat),
 		periods: graces[2:3],
-		bounds:  bounds{calls: [2]uint8{4}, faults: 2, ticks: 1, others: 2, looks: 1},
+		bounds:  bounds{calls: [2]uint8{4}, faults: 2, ticks: 1, others: 2, reads: 1},
 	}.make(),
 	config{
 		name:    "silent",
@@ -445,7 +445,7 @@ var configs = []*config{
 		world:    lossy | of(evRival, evRetreat, evBreak, evDeliver, evStick, evGarble, evCorrupt, evRefuse, evBlank),
 		together: 2,
 		periods:  graces,
-		bounds:   bounds{calls: [2]uint8{3, 3}, faults: 2, ticks: 4, others: 2, looks: 1},
+		bounds:   bounds{calls: [2]uint8{3, 3}, faults: 2, ticks: 4, others: 2, reads: 1},
 	}.make(),
 	config{
 		name:     "infinite-everything",
@@ -456,6 +456,6 @@ var configs = []*config{
 		world:    lossy | of(evRival, evRetreat, evBreak, evStick),
 		together: 2,
 		periods:  graces,
-		bounds:   bounds{calls: [2]uint8{3, 3}, faults: 2, ticks: 2, others: 2, looks: 1},
+		bounds:   bounds{calls: [2]uint8{3, 3}, faults: 2, ticks: 2, others: 2, reads: 1},
 	}.make(),
 }

@@ -34,7 +34,7 @@ const (
 	evUnbind
 	evStall // the work makes no progress
 	evKeep  // the lease is kept for two seconds after the work
-	evLooked
+	evRead
 	evWake
 
 	// The following events belong to a packet.
@@ -62,7 +62,7 @@ const (
 
 var verbs = [...]string{
 	evAcquire: "acquire", evRelease: "release", evClose: "close", evReleaseUncertain: "release-uncertain", evWait: "wait", evDisclose: "disclose",
-	evHandOver: "hand-over", evCancel: "cancel", evBind: "bind", evUnbind: "unbind", evStall: "stalls", evKeep: "keeps", evLooked: "looks", evWake: "wakes",
+	evHandOver: "hand-over", evCancel: "cancel", evBind: "bind", evUnbind: "unbind", evStall: "stalls", evKeep: "keeps", evRead: "reads", evWake: "wakes",
 	evExchange: "exchange", evDeliver: "deliver", evAnswer: "answer", evSilence: "lose-answer", evLose: "lose", evDelay: "delay",
 	evArrive: "arrive", evStick: "stick", evReturn: "return", evDuplicate: "duplicate", evGarble: "garble", evCorrupt: "corrupt",
 	evRefuse: "refuse", evBlank: "blank",
@@ -162,8 +162,8 @@ func (w *world) callsOf(i int, l []event) []event {
 	if may.has(evKeep) && h.inc.alive {
 		add(evKeep, 0)
 	}
-	if may.has(evLooked) && w.left.looks > 0 && h.inc.alive {
-		add(evLooked, 0)
+	if may.has(evRead) && w.left.reads > 0 && h.inc.alive {
+		add(evRead, 0)
 	}
 	if w.cfg.pauses && w.sleepy(i) {
 		add(evWake, 0)
@@ -239,8 +239,8 @@ func (w *world) do(e event) {
 	switch e.kind {
 	case evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evHandOver, evCancel, evBind:
 		w.left.calls[who]--
-	case evLooked:
-		w.left.looks--
+	case evRead:
+		w.left.reads--
 	case evSilence, evLose, evDelay, evStick, evDuplicate, evGarble, evCorrupt, evRefuse, evBlank:
 		w.left.faults--
 	case evRival, evRetreat, evBreak:
@@ -274,8 +274,8 @@ func (w *world) do(e event) {
 		w.stall(who)
 	case evKeep:
 		w.keep(who)
-	case evLooked:
-		w.looked(who)
+	case evRead:
+		w.read(who)
 	case evWake:
 		w.wake(who)
 	case evExchange:
@@ -355,7 +355,7 @@ func (w *world) distort(k kind, i int) {
 func (w *world) text(e event) string {
 	verb := verbs[e.kind]
 	switch e.kind {
-	case evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evBind, evStall, evKeep, evLooked, evWake:
+	case evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evBind, evStall, evKeep, evRead, evWake:
 		return name(int(e.who)) + " " + verb
 	case evHandOver:
 		to := w.receivers(int(e.who))
@@ -376,7 +376,7 @@ func (w *world) text(e event) string {
 func (w *world) parse(line string) (event, error) {
 	var all []event
 	for i := range w.cfg.holders {
-		for _, k := range []kind{evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evBind, evStall, evKeep, evLooked, evWake} {
+		for _, k := range []kind{evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evBind, evStall, evKeep, evRead, evWake} {
 			all = append(all, event{k, uint8(i), 0})
 		}
 		to := w.receivers(i)

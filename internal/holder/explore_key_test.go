@@ -101,7 +101,7 @@ func (w *world) healing() uint64 {
 func (w *world) whole(healing uint64) uint64 {
 	k := key{hash: healing}
 	b := &w.left
-	k.word(uint64(b.calls[0]) | uint64(b.calls[1])<<8 | uint64(b.faults)<<16 | uint64(b.ticks)<<24 | uint64(b.others)<<32 | uint64(b.looks)<<40)
+	k.word(uint64(b.calls[0]) | uint64(b.calls[1])<<8 | uint64(b.faults)<<16 | uint64(b.ticks)<<24 | uint64(b.others)<<32 | uint64(b.reads)<<40)
 	return k.hash
 }
 

@@ -19,7 +19,7 @@ func TestWalks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			long := *c
-			long.bounds = bounds{calls: [2]uint8{14, 14}, faults: 8, ticks: 20, others: 6, looks: 4}
+			long.bounds = bounds{calls: [2]uint8{14, 14}, faults: 8, ticks: 20, others: 6, reads: 4}
 			steps := 0
 			for seed := range uint64(walks) {
 				random := rand.New(rand.NewPCG(seed, 0))

@@ -39,7 +39,7 @@ type bounds struct {
 	faults uint8
 	ticks  uint8
 	others uint8 // the events of the rival and the operator
-	looks  uint8
+	reads  uint8
 }
 
 // A problem is a property that does not hold.
@@ -496,8 +496,8 @@ func (w *world) inWindow(who int) bool {
 
 // --- The watch
 
-// looked shows the record to the machine, as a watch does.
-func (w *world) looked(who int) {
+// read shows the record to the machine, as a watch does.
+func (w *world) read(who int) {
 	h := &w.h[who]
 	rec, flying := w.rec, w.renewals(who) > 0
 	if w.cfg.hides {
