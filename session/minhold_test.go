@@ -56,7 +56,7 @@ func TestMinHold(t *testing.T) {
 			time.Sleep(time.Until(began.Add(hold - time.Millisecond)))
 			n.locked(t, "before the end", true)
 			if n.count(lease.ActionRenew) > renewals || n.count(lease.ActionRelease) > 0 {
-				t.Error("the kept lease was renewed or released")
+				t.Error("the lease held until MinHold was renewed or released")
 			}
 			time.Sleep(time.Until(began.Add(hold + time.Second)))
 			n.locked(t, "after the end", false)
@@ -130,7 +130,7 @@ func TestMinHoldEnds(t *testing.T) {
 	}
 }
 
-// With Again, Run waits for its own kept lease like for that of another holder.
+// With Again, Run waits for its own lease that is held until MinHold like for that of another holder.
 func TestMinHoldAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hold = 20 * time.Second

@@ -394,7 +394,7 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 		if mustReport(ctx, cause, ended) && !errors.Is(err, cause) {
 			err = holder.Join(err, cause)
 		}
-		if r.MinHold == 0 || !r.session.keep(tok, granted, r.MinHold) {
+		if r.MinHold == 0 || !r.session.holdUntil(tok, granted, r.MinHold) {
 			err = holder.Join(err, r.release(ctx))
 		}
 		level := slog.LevelInfo

@@ -193,12 +193,12 @@ func (s *Session) takeOverOf(tok lease.Token) error {
 	return s.takenOver
 }
 
-// keep ends the incarnation with the given token, but keeps the lease locked until hold has passed
-// since the time granted. If hold has passed, or the incarnation has ended, keep returns false.
-func (s *Session) keep(tok lease.Token, granted time.Time, hold time.Duration) (keeps bool) {
+// holdUntil ends the incarnation with the given token, but leaves the lease locked until hold has passed
+// since the time granted. If hold has passed, or the incarnation has ended, holdUntil returns false.
+func (s *Session) holdUntil(tok lease.Token, granted time.Time, hold time.Duration) (holds bool) {
 	due := granted.Add(s.machineOptions.MaxElsewhere(hold))
-	s.step(func(m *holder.Machine, now time.Time) { keeps = m.HoldUntil(now, tok, due) })
-	return keeps
+	s.step(func(m *holder.Machine, now time.Time) { holds = m.HoldUntil(now, tok, due) })
+	return holds
 }
 
 // stall lets the incarnation with the given token end, because its work makes no progress.

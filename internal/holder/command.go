@@ -317,7 +317,7 @@ func (m *Machine) abandoned(c *claim, err error) {
 }
 
 // refused returns the error of an Acquire that was refused because the lease is locked. An old ID of
-// this machine that locks it is released again, unless its release is deferred or kept.
+// this machine that locks it is released again, unless it is deferred or held until MinHold.
 func (m *Machine) refused(res lease.Result) error {
 	rec, c := res.Record, m.lockingClaim(res.Record)
 	switch {
@@ -327,7 +327,7 @@ func (m *Machine) refused(res lease.Result) error {
 			return fmt.Errorf("the authority does not disclose the ID to take over: %w", errors.ErrUnsupported)
 		}
 		return notGranted(res)
-	case c.phase == kept:
+	case c.phase == heldUntil:
 		return notGranted(res)
 	case c.phase == deferred:
 		return errDeferred

@@ -29,7 +29,7 @@ var endings = [...]struct {
 }{
 	endsByRelease:  {pending, false},
 	endsByHandOver: {given, false},
-	endsByHolding:  {kept, false},
+	endsByHolding:  {heldUntil, false},
 	endsRefused:    {cleared, true},
 	endsUnknown:    {pending, true},
 	endsDeferred:   {deferred, true},

@@ -147,7 +147,7 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 		switch {
 		case w.cfg.hides && ours(p.decided, who) && (*h.flag(p.decided)&unknown != 0 || h.isGuarded(p.decided)):
 			w.fail("acquire-false", "an Acquire returns false, and %s is in force, which is not settled", idName(p.decided))
-		case res.Now.IsZero() || w.cfg.world.has(evDuplicate), ours(rec.ID, who) && *h.flag(rec.ID)&keeping != 0:
+		case res.Now.IsZero() || w.cfg.world.has(evDuplicate), ours(rec.ID, who) && *h.flag(rec.ID)&holdsUntil != 0:
 		case !rec.State.Locked(), ours(rec.ID, who) && rec.State == lease.Leased, ours(rec.ID, who) && *h.flag(rec.ID)&over == 0:
 			w.fail("acquire-false", "an Acquire returns false, and the record is %s", w.recordText(rec))
 		}
@@ -800,13 +800,14 @@ func (w *world) checkWaiting(who int) {
 	}
 }
 
-// keeps reports whether the holder was closed while it kept the lease, which then ends by itself.
-func (h *holder) keeps(id lease.ID) bool { return h.closed && *h.flag(id)&keeping != 0 }
+// holdsUntil reports whether the holder was closed while it held the lease until MinHold. Then
+// the lease ends by itself.
+func (h *holder) holdsUntil(id lease.ID) bool { return h.closed && *h.flag(id)&holdsUntil != 0 }
 
 // checkReleased checks that no ID of the holder is in force when a Release returns nil.
 func (w *world) checkReleased(who int) {
 	rec := w.rec.At(w.authorityNow())
-	if w.cfg.world.has(evDuplicate) || w.h[who].keeps(rec.ID) {
+	if w.cfg.world.has(evDuplicate) || w.h[who].holdsUntil(rec.ID) {
 		return
 	}
 	if rec.State.Locked() && ours(rec.ID, who) && *w.h[who].flag(rec.ID)&(doubt|disclosed) == 0 && !w.justBroken(rec) {
@@ -838,7 +839,7 @@ func (w *world) checkTime(who int) {
 	h, now := &w.h[who], w.now(who)
 	for i := 0; i < int(h.guarded.n); i++ {
 		if g := h.guarded.all[i]; !g.due.IsZero() && now.After(g.due.Add(2)) {
-			if c := h.m.ledger.find(g.id); c != nil && (c.phase == deferred || c.phase == kept) {
+			if c := h.m.ledger.find(g.id); c != nil && (c.phase == deferred || c.phase == heldUntil) {
 				w.fail("deferral", "%s is due and not released", idName(g.id))
 			}
 			h.guarded.remove(i)

@@ -190,9 +190,9 @@ var configs = []*config{
 		bounds:  bounds{calls: [2]uint8{4}, faults: 3, ticks: 9, others: 1},
 	}.make(),
 	config{
-		name:   "kept",
+		name:   "min-hold",
 		about:  "a lease that stays locked after its work",
-		calls:  [2]kinds{of(evAcquire, evRelease, evReleaseUncertain, evClose, evKeep)},
+		calls:  [2]kinds{of(evAcquire, evRelease, evReleaseUncertain, evClose, evHoldUntil)},
 		world:  lossy | of(evRival),
 		bounds: bounds{calls: [2]uint8{4}, faults: 2, ticks: 7, others: 1},
 	}.make(),

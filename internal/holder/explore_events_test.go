@@ -32,8 +32,8 @@ const (
 	evCancel
 	evBind
 	evUnbind
-	evStall // the work makes no progress
-	evKeep  // the lease is kept for two seconds after the work
+	evStall     // the work makes no progress
+	evHoldUntil // the lease is held for two seconds after the work
 	evRead
 	evWake
 
@@ -62,7 +62,7 @@ const (
 
 var verbs = [...]string{
 	evAcquire: "acquire", evRelease: "release", evClose: "close", evReleaseUncertain: "release-uncertain", evWait: "wait", evDisclose: "disclose",
-	evHandOver: "hand-over", evCancel: "cancel", evBind: "bind", evUnbind: "unbind", evStall: "stalls", evKeep: "keeps", evRead: "reads", evWake: "wakes",
+	evHandOver: "hand-over", evCancel: "cancel", evBind: "bind", evUnbind: "unbind", evStall: "stalls", evHoldUntil: "holds-until", evRead: "reads", evWake: "wakes",
 	evExchange: "exchange", evDeliver: "deliver", evAnswer: "answer", evSilence: "lose-answer", evLose: "lose", evDelay: "delay",
 	evArrive: "arrive", evStick: "stick", evReturn: "return", evDuplicate: "duplicate", evGarble: "garble", evCorrupt: "corrupt",
 	evRefuse: "refuse", evBlank: "blank",
@@ -159,8 +159,8 @@ func (w *world) callsOf(i int, l []event) []event {
 	if may.has(evStall) && h.inc.alive && h.contexts.n > 0 {
 		add(evStall, 0)
 	}
-	if may.has(evKeep) && h.inc.alive {
-		add(evKeep, 0)
+	if may.has(evHoldUntil) && h.inc.alive {
+		add(evHoldUntil, 0)
 	}
 	if may.has(evRead) && w.left.reads > 0 && h.inc.alive {
 		add(evRead, 0)
@@ -272,8 +272,8 @@ func (w *world) do(e event) {
 		w.unbind(who, i)
 	case evStall:
 		w.stall(who)
-	case evKeep:
-		w.keep(who)
+	case evHoldUntil:
+		w.holdUntil(who)
 	case evRead:
 		w.read(who)
 	case evWake:
@@ -355,7 +355,7 @@ func (w *world) distort(k kind, i int) {
 func (w *world) text(e event) string {
 	verb := verbs[e.kind]
 	switch e.kind {
-	case evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evBind, evStall, evKeep, evRead, evWake:
+	case evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evBind, evStall, evHoldUntil, evRead, evWake:
 		return name(int(e.who)) + " " + verb
 	case evHandOver:
 		to := w.receivers(int(e.who))
@@ -376,7 +376,7 @@ func (w *world) text(e event) string {
 func (w *world) parse(line string) (event, error) {
 	var all []event
 	for i := range w.cfg.holders {
-		for _, k := range []kind{evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evBind, evStall, evKeep, evRead, evWake} {
+		for _, k := range []kind{evAcquire, evRelease, evClose, evReleaseUncertain, evWait, evDisclose, evBind, evStall, evHoldUntil, evRead, evWake} {
 			all = append(all, event{k, uint8(i), 0})
 		}
 		to := w.receivers(i)

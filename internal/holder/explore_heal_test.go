@@ -204,7 +204,7 @@ func (w *world) endsReleased() {
 	}
 	rec := w.rec.At(w.authorityNow())
 	stays := !w.faulty || rec.Until.IsZero()
-	isExcused := w.cfg.world.has(evDuplicate) || w.justBroken(rec) || w.givenBack(rec) || w.h[0].keeps(rec.ID)
+	isExcused := w.cfg.world.has(evDuplicate) || w.justBroken(rec) || w.givenBack(rec) || w.h[0].holdsUntil(rec.ID)
 	if rec.State.Locked() && rec.ID[0] != rivalsIDs && stays && !isExcused {
 		w.fail("heal-release", "%s is in force after Release and Close", idName(rec.ID))
 	}

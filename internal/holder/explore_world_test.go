@@ -89,8 +89,8 @@ type bound struct {
 // A loss is reported by the call of Release with this number.
 type loss struct{ call, token uint64 }
 
-// A guarded ID was lost while work under its contexts was running, or is kept. The machine must not send
-// a release of a guarded ID until the work has stopped, or until the time due.
+// A guarded ID was lost while work under its contexts was running, or is held until MinHold. The machine
+// must not send a release of a guarded ID until the work has stopped, or until the time due.
 type guarded struct {
 	id  lease.ID
 	due time.Time // if zero, the time never comes
@@ -125,7 +125,7 @@ const (
 	probed                       // the ID was acquired once to settle it
 	handed                       // HandOver was called for the ID
 	unknown                      // the release of the ID had no certain outcome
-	keeping                      // the lease is kept under the ID
+	holdsUntil                   // the lease is held until MinHold under the ID
 	taking                       // the Acquire in service has sent a take-over for the ID
 )
 
@@ -311,7 +311,7 @@ func (w *world) release(who int, shut bool) {
 			h.flags[i] |= retired
 		}
 		if !h.closed {
-			h.flags[i] &^= keeping
+			h.flags[i] &^= holdsUntil
 		}
 	}
 	out := w.after(who)
@@ -460,14 +460,14 @@ func (w *world) stall(who int) {
 	}
 }
 
-// keep ends the incarnation, and keeps the lease for two seconds.
-func (w *world) keep(who int) {
+// holdUntil ends the incarnation, and holds the lease for two seconds.
+func (w *world) holdUntil(who int) {
 	h, due := &w.h[who], w.now(who).Add(2*time.Second)
-	*h.flag(h.inc.id) |= keeping
+	*h.flag(h.inc.id) |= holdsUntil
 	h.guarded.add(guarded{id: h.inc.id, due: due})
 	w.input(who, func(m *Machine, now time.Time) { m.HoldUntil(now, lease.TokenOf(h.inc.token), due) })
 	if w.after(who); h.inc.alive {
-		w.fail("keep", "the lease is kept, and still believed")
+		w.fail("hold-until", "the lease is held until MinHold, and still believed")
 	}
 }
 

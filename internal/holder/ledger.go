@@ -37,8 +37,8 @@ type claim struct {
 	// to an earlier release does not settle the ID: it may have come into force again.
 	unsent bool
 
-	// due is when a kept ID is released, and a deferred one even if the work has not stopped. If it is
-	// zero, the release waits until the work has stopped.
+	// due is when an ID in the phase heldUntil is released, and a deferred one even if the work has not
+	// stopped. If it is zero, the release waits until the work has stopped.
 	due time.Time
 }
 
@@ -49,13 +49,13 @@ type claim struct {
 //	held     → pending   Release, or a loss after which the lease may still be locked
 //	held     → deferred  such a loss while work is running under a context of WhileHeld
 //	held     → given     HandOver
-//	held     → kept      the function of Run has returned before the end of MinHold
+//	held     → heldUntil the function of Run has returned before the end of MinHold
 //	held     → cleared   a loss after which at most a break, which ends by itself, keeps the lease locked
 //	pending  → unsettled the outcome of the release is unknown
 //	unsettled → pending  Release, Close or ReleaseUncertain, or an answer that shows the ID in force
 //	deferred → pending   the work has stopped, the field due has passed, or Release
-//	kept     → pending   the field due has passed, or Release
-//	kept     → cleared   Close: the lease ends by itself
+//	heldUntil → pending the field due has passed, or Release
+//	heldUntil → cleared Close: the lease ends by itself
 //	given    → pending   the hand-over was refused or overtaken, or Release
 //	given    → cleared   the hand-over was granted
 //	pending  → cleared   the release was granted, or refused because the ID is not in force
@@ -72,7 +72,7 @@ const (
 	unsettled                  // a release was sent, and its outcome is unknown; it is not repeated without a reason
 	deferred                   // has to be released once the work under the ID has stopped
 	given                      // a HandOver of the lease under the ID waits, is in flight, or has an unknown outcome
-	kept                       // has to be released when the field due has passed
+	heldUntil                  // has to be released when the field due has passed
 	cleared                    // not in force now; the ID is in doubt or disclosed, so it may come into force later
 )
 
@@ -145,7 +145,7 @@ func (c *claim) isDue(now time.Time) bool {
 
 // waits reports whether the release of the ID waits for the field due.
 func (c *claim) waits() bool {
-	return (c.phase == deferred || c.phase == kept) && !c.due.IsZero()
+	return (c.phase == deferred || c.phase == heldUntil) && !c.due.IsZero()
 }
 
 // retry makes every unsettled ID pending.
@@ -157,7 +157,7 @@ func (l ledger) retry() {
 	}
 }
 
-// releaseAll makes every ID pending that has to be released: the unsettled, deferred, given and kept
+// releaseAll makes every ID pending that has to be released: the unsettled, deferred, given and heldUntil
 // IDs, and a proposed ID that is in doubt or disclosed. The caller has ended the incarnation that was
 // held.
 //
@@ -170,7 +170,7 @@ func (l ledger) releaseAll(infinite bool) {
 			if c.inDoubt || c.disclosed {
 				c.phase = pending
 			}
-		case unsettled, deferred, given, kept:
+		case unsettled, deferred, given, heldUntil:
 			c.phase = pending
 		case cleared:
 			if infinite && c.inDoubt {

@@ -106,11 +106,11 @@ func (m *Machine) Release(n uint64) {
 }
 
 // Close is like the input Release, but does not report an earlier loss. After Close, Acquire and
-// HandOver fail, ID returns the zero ID, and Wait returns at once. A kept ID is not released: its lease
-// ends by itself.
+// HandOver fail, ID returns the zero ID, and Wait returns at once. An ID in the phase heldUntil is not
+// released: its lease ends by itself.
 func (m *Machine) Close(n uint64) {
 	m.closed = true
-	for c := m.ledger.newest(kept); c != nil; c = m.ledger.newest(kept) {
+	for c := m.ledger.newest(heldUntil); c != nil; c = m.ledger.newest(heldUntil) {
 		m.ledger.clear(c)
 	}
 	m.relinquish(call{ticket: ticket{n, OpRelease}})
@@ -231,7 +231,7 @@ func (m *Machine) WorkEnds(id lease.ID) {
 
 // HoldUntil ends the incarnation with the token tok, but releases its ID only at the time due. If there is
 // no such incarnation, or due has passed, HoldUntil changes nothing and returns false.
-func (m *Machine) HoldUntil(now time.Time, tok lease.Token, due time.Time) (keeps bool) {
+func (m *Machine) HoldUntil(now time.Time, tok lease.Token, due time.Time) (holds bool) {
 	if b := m.term.belief; b == nil || b.Token != tok || !now.Before(due) {
 		return false
 	}
@@ -303,22 +303,22 @@ func (m *Machine) effects() *Effects {
 }
 
 // CanAcquire reports whether an Acquire of this Session can succeed although rec is locked: by a take-
-// over, or because it is locked under an ID of this Session whose release is neither deferred nor kept.
+// over, or because it is locked under an ID of this Session that is neither deferred nor held until MinHold.
 func (m *Machine) CanAcquire(rec lease.Record) bool {
 	if c := m.lockingClaim(rec); c != nil {
-		return c.phase != deferred && c.phase != kept
+		return c.phase != deferred && c.phase != heldUntil
 	}
 	return m.o.TakeOver && rec.Owner == m.o.Owner && rec.State == lease.Leased
 }
 
 // lockingClaim returns the claim under whose ID the lease is locked, or nil if it is none of this
 // machine. If the authority does not disclose the ID, lockingClaim assumes the newest pending,
-// unsettled, deferred or kept one, in this order.
+// unsettled, deferred or heldUntil one, in this order.
 func (m *Machine) lockingClaim(rec lease.Record) *claim {
 	if !rec.ID.IsZero() {
 		return m.ledger.find(rec.ID)
 	}
-	return cmp.Or(m.ledger.newest(pending), m.ledger.newest(unsettled), m.ledger.newest(deferred), m.ledger.newest(kept))
+	return cmp.Or(m.ledger.newest(pending), m.ledger.newest(unsettled), m.ledger.newest(deferred), m.ledger.newest(heldUntil))
 }
 
 // --- The parts of decisions

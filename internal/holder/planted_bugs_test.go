@@ -75,7 +75,7 @@ var plants = []plant{
 		"late-work", "deferral", true},
 	{"an Acquire that finds the deferred ID returns false", "command.go", "return errDeferred", "return ErrNotGranted",
 		"late-work", "acquire-false", false},
-	{"Release leaves a deferred ID alone", "ledger.go", "case unsettled, deferred, given, kept:", "case unsettled, given, kept:",
+	{"Release leaves a deferred ID alone", "ledger.go", "case unsettled, deferred, given, heldUntil:", "case unsettled, given, heldUntil:",
 		"late-work", "released|heal-release|deferral", false},
 
 	// --- Order
@@ -144,7 +144,7 @@ var plants = []plant{
 		"infinite-hand-over|infinite", "unreleased|heal-acquire", false},
 	{"an own ID in force is another's", "command.go", "m.markPending(c)\n\treturn errUnsettled", "m.markPending(c)\n\treturn ErrNotGranted",
 		"infinite|infinite-hand-over", "acquire-false", false},
-	{"a hidden ID is never ours", "machine.go", "return cmp.Or(m.ledger.newest(pending), m.ledger.newest(unsettled), m.ledger.newest(deferred), m.ledger.newest(kept))", "return nil",
+	{"a hidden ID is never ours", "machine.go", "return cmp.Or(m.ledger.newest(pending), m.ledger.newest(unsettled), m.ledger.newest(deferred), m.ledger.newest(heldUntil))", "return nil",
 		"hidden|infinite-hidden", "acquire-false|heal-acquire|unreleased", false},
 	{"false is returned for what is certainly not locked", "command.go", "case !ProvesNoChange(err):\n\t\tc.inDoubt = true\n\tcase m.commands.tookOver", "case !ProvesNoChange(err):\n\t\tc.inDoubt, err = true, ErrNotGranted\n\tcase m.commands.tookOver",
 		"basic", "acquire-unknown", false},
@@ -182,7 +182,7 @@ var plants = []plant{
 		"queue|basic", "later-call", false},
 	{"a second hand-over of nothing crashes", "command.go", "m.answer(waiting.ticket, err)\n\t\treturn\n\t}", "m.answer(waiting.ticket, err)\n\t}",
 		"queue", "panic", false},
-	{"Release leaves a hand-over in doubt", "ledger.go", "case unsettled, deferred, given, kept:", "case unsettled, deferred, kept:",
+	{"Release leaves a hand-over in doubt", "ledger.go", "case unsettled, deferred, given, heldUntil:", "case unsettled, deferred, heldUntil:",
 		"queue|hand-over|infinite-hand-over", "heal-release|released|.*", false},
 
 	// --- The incarnation
@@ -286,8 +286,8 @@ var plants = []plant{
 		"work", "sleep|unreleased|released", false},
 
 	// --- The shortest hold
-	{"a lease is released although it is kept", "end.go", "endsByHolding:  {kept, false}", "endsByHolding:  {pending, false}",
-		"kept", "deferral", false},
-	{"a kept lease is never released", "ledger.go", "return (c.phase == deferred || c.phase == kept) && ", "return c.phase == deferred && ",
-		"kept", "deferral|sleep", false},
+	{"a lease is released although it is held until MinHold", "end.go", "endsByHolding:  {heldUntil, false}", "endsByHolding:  {pending, false}",
+		"min-hold", "deferral", false},
+	{"a lease held until MinHold is never released", "ledger.go", "return (c.phase == deferred || c.phase == heldUntil) && ", "return c.phase == deferred && ",
+		"min-hold", "deferral|sleep", false},
 }
