@@ -112,7 +112,7 @@ func TestDoContext(t *testing.T) {
 func TestStaleErrorNamesBothTokens(t *testing.T) {
 	err := error(&fencing.StaleError{Shown: tok(6), Seen: tok(7)})
 	const want = "fencing: stale token 00000000000000000006: 00000000000000000007 has been seen"
-	if err.Error() != want || !errors.Is(err, fencing.ErrStale) {
-		t.Errorf("%q, want %q, and ErrStale", err, want)
+	if err.Error() != want || !errors.Is(err, fencing.ErrStale) || !errors.Is(err, lease.ErrLost) {
+		t.Errorf("%q, want %q, and ErrStale, which matches ErrLost", err, want)
 	}
 }

@@ -1,15 +1,20 @@
 package fencing
 
-import (
-	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/stale"
-)
+import "github.com/fencedlease/lease"
 
-// ErrStale is the error that every [*StaleError] wraps. Use it with [errors.Is].
-var ErrStale = stale.Err
+// ErrStale is the error that every [*StaleError] wraps. It matches [lease.ErrLost], because the holder of a
+// stale token no longer holds the lease, even if it has not noticed that yet. Use it with [errors.Is].
+var ErrStale error = stale{}
 
-// A StaleError reports that a resource has refused a token because it has seen a newer one. The holder of
-// the refused token no longer holds the lease, and the resource will refuse the token forever.
+type stale struct{}
+
+func (stale) Error() string { return "stale fencing token" }
+
+// Is reports whether target is [lease.ErrLost].
+func (stale) Is(target error) bool { return target == lease.ErrLost }
+
+// A StaleError reports that a resource has refused a token because it has seen a newer one. The resource
+// will refuse the token forever.
 type StaleError struct {
 	Shown lease.Token // the token that was refused
 	Seen  lease.Token // the mark, which is newer than the refused token

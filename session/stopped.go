@@ -6,7 +6,6 @@ import (
 	"reflect"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/stale"
 )
 
 // Stopped reports whether err, an error of [Run], [TryRun], [AcquireWait] or slots.Run, is the result of an
@@ -43,9 +42,9 @@ func consistsOf(err error, expected ...error) bool {
 	return false
 }
 
-// AfterLoss reports whether err matches [lease.ErrLost] or fencing.ErrStale. A guard can refuse a
-// write before the Session has noticed its loss. AfterLoss is a function for [RunOptions].Again, with
-// which Run contends again after a loss.
+// AfterLoss reports whether err matches [lease.ErrLost]. So does fencing.ErrStale, because a guard can
+// refuse a write before the Session has noticed its loss. AfterLoss is a function for [RunOptions].Again,
+// with which Run contends again after a loss.
 func AfterLoss(err error) bool {
-	return errors.Is(err, lease.ErrLost) || errors.Is(err, stale.Err)
+	return errors.Is(err, lease.ErrLost)
 }

@@ -35,7 +35,7 @@ type clone struct {
 
 func newClone(t *testing.T) *clone {
 	t.Helper()
-	c := &clone{t, checkout(t, ":(glob)*", ":(glob).ci/*", ":(glob)fencing/*", ":(glob)internal/wrap/*", ":(glob)internal/stale/*",
+	c := &clone{t, checkout(t, ":(glob)*", ":(glob).ci/*", ":(glob)fencing/*", ":(glob)internal/wrap/*",
 		":(glob)internal/check/release/*", ":(glob)model/*")}
 	c.write("nested/go.mod", "module "+rootPath+"/nested\n\ngo 1.26\n")
 	c.write("nested/nested.go", "// Package nested is empty.\npackage nested\n")
