@@ -2,83 +2,17 @@ package session
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/holder"
 )
 
-// A replyTo says where the outcome of a call goes.
-type replyTo struct {
-	ctx    context.Context
-	to     receiver
-	number uint64 // of the call, from 1
-}
-
-// A receiver gets an outcome. Its method is called once, and must not block.
-type receiver interface{ answer(holder.Outcome) }
-
-// An input passes the call with number n to the machine.
-type input func(m *holder.Machine, n uint64)
-
 // needContext panics if ctx is nil. A method calls it before it changes anything.
 func needContext(ctx context.Context, call string) {
 	if ctx == nil {
 		panic("session: " + call + ": the context must not be nil")
 	}
-}
-
-// begin passes a new call to the machine, and returns its number.
-func (s *Session) begin(c replyTo, input input) (n uint64) {
-	s.step(func(m *holder.Machine, _ time.Time) {
-		s.lastCall++
-		n, c.number = s.lastCall, s.lastCall
-		s.calls = append(s.calls, c)
-		input(m, n)
-	})
-	return n
-}
-
-// callAt returns the place in s.calls of the call with the number n, or -1 if it has an answer.
-func (s *Session) callAt(n uint64) int {
-	return slices.IndexFunc(s.calls, func(c replyTo) bool { return c.number == n })
-}
-
-// cancel ends the call with the number n with the outcome err, unless it already has an outcome.
-func (s *Session) cancel(n uint64, err error) {
-	s.step(func(m *holder.Machine, _ time.Time) { m.Cancel(n, err) })
-}
-
-// call begins a call.
-func (s *Session) call(ctx context.Context, input input) *begun {
-	c := &begun{s: s, done: make(chan struct{})}
-	c.number = s.begin(replyTo{ctx: ctx, to: c}, input)
-	return c
-}
-
-// A begun call waits for its outcome.
-type begun struct {
-	s       *Session
-	number  uint64
-	outcome holder.Outcome // once done is closed
-	done    chan struct{}
-}
-
-func (c *begun) answer(o holder.Outcome) {
-	c.outcome = o
-	close(c.done)
-}
-
-// await waits for the outcome. If ctx ends first, it cancels the call.
-func (c *begun) await(ctx context.Context) holder.Outcome {
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		c.s.cancel(c.number, ctx.Err())
-		<-c.done
-	}
-	return c.outcome
 }
 
 // Acquire tries once to acquire the lease, and does not wait until it is free. It returns

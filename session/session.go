@@ -40,7 +40,7 @@ type Session struct {
 	mu       sync.Mutex // held for one input of the machine; guards the fields of this block
 	machine  holder.Machine
 	random   holder.Random
-	calls    []replyTo          // the calls that have no answer yet
+	calls    []pendingCall      // the calls that have no outcome yet
 	lastCall uint64             // the number of the last call
 	watching context.CancelFunc // stops the watch of the held record; nil if no record is watched
 	last     *holder.Belief     // the newest belief, from which the log takes the token of a release; nil if there was none
@@ -88,7 +88,7 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	s.machine = holder.New(&s.machineOptions, name, s.random, unique)
 	s.alarm.Func = func() {
 		growStack(0)
-		s.tasks.Run(func() { s.plan(nil).performHere() }) // as a task, so that Close waits for the hooks that the alarm calls
+		s.tasks.Run(func() { s.handle(nil).performHere() }) // as a task, so that Close waits for the hooks that the alarm calls
 	}
 	s.log.To = o.Logger
 	return s, nil
@@ -150,14 +150,14 @@ func (s *Session) current() (b holder.Belief, held bool) {
 
 // step gives the machine one input and performs the effects. Every change of the machine goes through
 // it. The caller must hold no lock.
-func (s *Session) step(input func(m *holder.Machine, now time.Time)) { s.plan(input).perform() }
+func (s *Session) step(input func(m *holder.Machine, now time.Time)) { s.handle(input).perform() }
 
-// plan gives the machine one input and returns the plan of its effects.
-func (s *Session) plan(input func(m *holder.Machine, now time.Time)) *plan {
+// handle gives the machine one input and returns the actions that carry out its effects.
+func (s *Session) handle(input func(m *holder.Machine, now time.Time)) *actions {
 	s.checkedOptions()
 	s.mu.Lock()
 	now := s.o.Clock.Now()
-	s.machine.Lend(spare.Get().(*holder.Effects))
+	s.machine.Lend(spareEffects.Get().(*holder.Effects))
 	s.machine.Handle(now, input)
 	p := s.take(now)
 	s.mu.Unlock()

@@ -52,7 +52,7 @@ func (end ender) answer(holder.Outcome) { end(errAnswered) }
 // answer.
 func (s *Session) wait(ctx context.Context, spread func() time.Duration, isEnough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
-	n := s.begin(replyTo{ctx: ctx, to: ender(end)}, (*holder.Machine).Await)
+	n := s.begin(pendingCall{ctx: ctx, caller: ender(end)}, (*holder.Machine).Await)
 	defer s.cancel(n, nil)
 	f := s.follower()
 	f.Spread = spread

@@ -15,10 +15,10 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// A plan has the functions that carry out the effects of one input. A hook of the Trace can block, and so
+// Actions are the functions that carry out the effects of one input. A hook of the Trace can block, and so
 // can the function that sets the alarm, if the method After of the Clock blocks. No other function
 // blocks.
-type plan struct {
+type actions struct {
 	acts    []func() // before the requests, such as the end of contexts
 	sends   []*sending
 	later   []func() // the alarm, and handlers
@@ -28,22 +28,22 @@ type plan struct {
 
 // An answer is an outcome and where it goes.
 type answer struct {
-	to receiver
-	o  holder.Outcome
+	caller  caller
+	outcome holder.Outcome
 }
 
-// plans and spare have structs that nothing uses any more.
+// spareActions and spareEffects have structs that nothing uses any more.
 var (
-	plans = sync.Pool{New: func() any { return new(plan) }}
-	spare = sync.Pool{New: func() any { return new(holder.Effects) }}
+	spareActions = sync.Pool{New: func() any { return new(actions) }}
+	spareEffects = sync.Pool{New: func() any { return new(holder.Effects) }}
 )
 
-func (p *plan) do(f func()) { p.acts = append(p.acts, f) }
+func (a *actions) do(f func()) { a.acts = append(a.acts, f) }
 
 // hook adds a hook, which may be nil.
-func (p *plan) hook(f func()) {
+func (a *actions) hook(f func()) {
 	if f != nil {
-		p.hooks = append(p.hooks, f)
+		a.hooks = append(a.hooks, f)
 	}
 }
 
@@ -51,36 +51,36 @@ func (p *plan) hook(f func()) {
 // panics or calls runtime.Goexit, perform still sends the outcomes, so that no caller waits forever. After
 // that, the panic continues. A panic of a hook ends the process, unless the hook runs on the goroutine of
 // a caller that recovers.
-func (p *plan) perform() {
-	defer p.done()
-	callAll(p.acts)
-	for _, w := range p.sends {
+func (a *actions) perform() {
+	defer a.done()
+	callAll(a.acts)
+	for _, w := range a.sends {
 		go w.send()
 	}
-	callAll(p.later)
-	callAll(p.hooks)
+	callAll(a.later)
+	callAll(a.hooks)
 }
 
-// performHere is perform for a goroutine that may wait for the answer to a request. If the plan is just to
-// send one, and the Clock cannot block, that is done on this goroutine.
-func (p *plan) performHere() {
-	if len(p.sends) != 1 || len(p.hooks)+len(p.answers) > 0 || !p.sends[0].s.onSystemClock() {
-		p.perform()
+// performHere is perform for a goroutine that may wait for the answer to a request. If there is just one to
+// send, and the Clock cannot block, that is done on this goroutine.
+func (a *actions) performHere() {
+	if len(a.sends) != 1 || len(a.hooks)+len(a.answers) > 0 || !a.sends[0].s.onSystemClock() {
+		a.perform()
 		return
 	}
-	w := p.sends[0]
-	p.sends = none(p.sends)
-	p.perform()
+	w := a.sends[0]
+	a.sends = none(a.sends)
+	a.perform()
 	w.send()
 }
 
-// done sends the outcomes, and keeps the plan for another input.
-func (p *plan) done() {
-	for _, a := range p.answers {
-		a.to.answer(a.o)
+// done sends the outcomes, and keeps the actions for another input.
+func (a *actions) done() {
+	for _, to := range a.answers {
+		to.caller.answer(to.outcome)
 	}
-	*p = plan{none(p.acts), none(p.sends), none(p.later), none(p.hooks), none(p.answers)}
-	plans.Put(p)
+	*a = actions{none(a.acts), none(a.sends), none(a.later), none(a.hooks), none(a.answers)}
+	spareActions.Put(a)
 }
 
 func callAll(all []func()) {
@@ -100,14 +100,14 @@ func (s *Session) onSystemClock() bool {
 	return ok
 }
 
-// take makes a plan of the effects of one input. The caller holds mu, and must unlock mu before it
-// performs the plan.
-func (s *Session) take(now time.Time) *plan {
-	p := plans.Get().(*plan)
+// take returns the actions for the effects of one input. The caller holds mu, and must unlock mu before it
+// performs them.
+func (s *Session) take(now time.Time) *actions {
+	p := spareActions.Get().(*actions)
 	out := s.machine.Take()
 	defer func() { // it has no more users
 		out.Clear()
-		spare.Put(out)
+		spareEffects.Put(out)
 	}()
 	s.belief.Store(s.machine.Belief())
 	s.last = cmp.Or(s.machine.Belief(), s.last)
@@ -154,7 +154,7 @@ func (s *Session) take(now time.Time) *plan {
 	}
 	for _, o := range out.Answers {
 		i := s.callAt(o.Call)
-		p.answers = append(p.answers, answer{s.calls[i].to, o})
+		p.answers = append(p.answers, answer{s.calls[i].caller, o})
 		if s.calls = slices.Delete(s.calls, i, i+1); len(s.calls) == 0 {
 			s.calls = nil // most Sessions have none most of the time
 		}

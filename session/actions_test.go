@@ -39,11 +39,11 @@ func TestOrderOfEffects(t *testing.T) {
 			s, _ := New(say, "x", &Options{Trace: &Trace{Ended: func(EndInfo) { synctest.Wait(); say("Ended") }}})
 			_, _ = s.Acquire(t.Context())
 			held, _ := s.WhileHeld(t.Context())
-			s.begin(replyTo{t.Context(), say, 0}, (*holder.Machine).Await)
+			s.begin(pendingCall{t.Context(), say, 0}, (*holder.Machine).Await)
 			log = nil
-			p := s.plan(func(m *holder.Machine, _ time.Time) {
+			p := s.handle(func(m *holder.Machine, _ time.Time) {
 				s.lastCall++
-				s.calls = append(s.calls, replyTo{t.Context(), say, s.lastCall})
+				s.calls = append(s.calls, pendingCall{t.Context(), say, s.lastCall})
 				input(m, s.lastCall)
 			})
 			p.acts = slices.Insert(p.acts, 0, synctest.Wait)
