@@ -19,7 +19,7 @@ const maxRealTime = time.Minute
 // example because one has panicked while it held a mutex, it reports a deadlock. They stay blocked, and
 // the other rules still run.
 func (s *suite) runInBubble(t *testing.T, r rule) {
-	var p *probe
+	var p *tester
 	number := ""
 	stuck := func(what string) string {
 		return fmt.Sprintf("leasetest: rule %s %s\nSPEC %s: %s\nhistory:\n%s\nreplay: %s\n\n%s",
@@ -45,7 +45,7 @@ func (s *suite) runInBubble(t *testing.T, r rule) {
 			ended = true
 		})
 		number = bubbleOf(string(debug.Stack()))
-		p = s.probe(t, r)
+		p = s.tester(t, r)
 		go func() {
 			defer close(done)
 			p.guarded(func() { r.check(p) })()

@@ -91,7 +91,7 @@ func TestEndsOfTheProcess(t *testing.T) {
 		replay = "LEASETEST_SEED=1 go test github.com/fencedlease/lease/leasetest -run '" + me
 	)
 	locked := leases(true, func(l *buggySession) lease.Lease { return &lockedLease{buggySession: l} }, once)
-	fails := rule{"H1/fails-first", "a rule fails before", 0, func(p *probe) { p.Errorf("its message") }}
+	fails := rule{"H1/fails-first", "a rule fails before", 0, func(p *tester) { p.Errorf("its message") }}
 	locked.rules = append([]rule{fails}, locked.rules...)
 	panicky := func(l *buggySession) lease.Lease { return panickyLease{l} }
 	broken := func(l *buggySession) lease.Lease { return brokenLease{l} }

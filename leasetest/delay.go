@@ -23,9 +23,9 @@ func (s *suite) checkInRealTime(t testing.TB, r rule) {
 	rulePace.enter(s.options.Unit / 8)
 	for n := 1; ; n++ {
 		run := trial{&recorder{TB: t}}
-		var p *probe
+		var p *tester
 		run.run(func() {
-			p = s.probe(run, r)
+			p = s.tester(run, r)
 			if n > 1 {
 				p.name = fmt.Sprintf("%s/%d", p.name, n)
 			}

@@ -93,12 +93,12 @@ func (w *world) revokeReasons() []lease.Code {
 // endingAfter returns a context that a goroutine cancels after it has slept for d and called
 // runtime.Gosched n times. In a bubble, many operations take no time. If n is larger, an operation of
 // another goroutine gets further before the context is canceled.
-func (p *probe) endingAfter(d time.Duration, n int) context.Context {
+func (p *tester) endingAfter(d time.Duration, n int) context.Context {
 	return p.endingBecause(context.Canceled, d, n)
 }
 
 // endingBecause is like endingAfter, but the context has the given cause.
-func (p *probe) endingBecause(cause error, d time.Duration, n int) context.Context {
+func (p *tester) endingBecause(cause error, d time.Duration, n int) context.Context {
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	go func() {
 		p.Sleep(d)
@@ -112,13 +112,13 @@ func (p *probe) endingBecause(cause error, d time.Duration, n int) context.Conte
 }
 
 // slow delays every request and answer, so that requests overlap even if the authority answers at once.
-func (p *probe) slow() leasefault.Line[lease.Action] {
+func (p *tester) slow() leasefault.Line[lease.Action] {
 	return leasefault.Always(leasefault.Any, leasefault.Chain(leasefault.DelayRequest(p.Unit/100), leasefault.DelayAnswer(p.Unit/100)))
 }
 
 // loseRequest drops the request. Unlike leasefault.LoseRequest, it returns at the end of the rule, even
 // if the context of the request is never canceled.
-func (p *probe) loseRequest(ctx context.Context, _ *leasefault.Call) error {
+func (p *tester) loseRequest(ctx context.Context, _ *leasefault.Call) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -128,7 +128,7 @@ func (p *probe) loseRequest(ctx context.Context, _ *leasefault.Call) error {
 }
 
 // loseAnswer executes the request and drops the answer.
-func (p *probe) loseAnswer(ctx context.Context, c *leasefault.Call) error {
+func (p *tester) loseAnswer(ctx context.Context, c *leasefault.Call) error {
 	_ = c.Send(ctx)
 	return p.loseRequest(ctx, c)
 }
@@ -148,7 +148,7 @@ func ignoreContextOfAnswer(g *leasefault.Gate) leasefault.Fault {
 }
 
 // waitReached waits until a call has reached the gate.
-func (p *probe) waitReached(g *leasefault.Gate) {
+func (p *tester) waitReached(g *leasefault.Gate) {
 	p.Helper()
 	select {
 	case <-g.Reached():

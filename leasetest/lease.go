@@ -48,11 +48,11 @@ var leaseRules = slices.Concat(leaseTokenRules, acquireRules, idRules, beliefRul
 
 // A world is the authority that the leases of a rule share.
 type world struct {
-	*probe
+	*tester
 	direct lease.Authority // the authority without faults and history; nil without CanUseAuthority
 }
 
-func (p *probe) world() *world {
+func (p *tester) world() *world {
 	switch {
 	case !p.can(CanUseAuthority):
 		return &world{p, nil}
@@ -65,7 +65,7 @@ func (p *probe) world() *world {
 }
 
 // gate returns a gate that is opened at the end of the rule.
-func (p *probe) gate() *leasefault.Gate {
+func (p *tester) gate() *leasefault.Gate {
 	g := leasefault.NewGate()
 	p.gates = append(p.gates, g)
 	return g

@@ -25,7 +25,7 @@ type Transmit func(ctx context.Context, send func() error) error
 // A link is the connection between a client and its server. Each message is a request and its answer. A rule
 // disturbs one message of a call at a time. A link is safe for concurrent use by multiple goroutines.
 type link struct {
-	p *probe
+	p *tester
 
 	mu       sync.Mutex
 	count    int       // messages since the last call of disturb
@@ -116,7 +116,7 @@ var losses = []struct {
 }
 
 // lateness returns the two ways to delay a message by d.
-func (p *probe) lateness(d time.Duration) map[string]Transmit {
+func (p *tester) lateness(d time.Duration) map[string]Transmit {
 	pause := func(ctx context.Context) error {
 		p.Sleep(d)
 		return ctx.Err()
@@ -178,23 +178,23 @@ func (p pause) isReached(done <-chan struct{}) bool {
 }
 
 // linkedAuthority returns an authority that sends its messages through the returned link.
-func (p *probe) linkedAuthority() (authorityProbe, *link) {
+func (p *tester) linkedAuthority() (authorityTester, *link) {
 	l := &link{p: p}
 	a := p.Options.Authority.Connect(p.TB, l.transmit)
 	p.checkMade(a, "Options.Authority.Connect")
-	return authorityProbe{p, p.history.authority(a), a}, l
+	return authorityTester{p, p.history.authority(a), a}, l
 }
 
 // linkedStore returns a store that sends its messages through the returned link.
-func (p *probe) linkedStore() (storeProbe, *link) {
+func (p *tester) linkedStore() (storeTester, *link) {
 	l := &link{p: p}
 	s := p.Options.Store.Connect(p.TB, l.transmit)
 	p.checkMade(s, "Options.Store.Connect")
-	return storeProbe{p, p.history.store(s), s}, l
+	return storeTester{p, p.history.store(s), s}, l
 }
 
 // intruder returns the client for requests while a message of a is disturbed: a second one, if there is one.
-func (a authorityProbe) intruder() authorityProbe {
+func (a authorityTester) intruder() authorityTester {
 	if a.can(hasAnotherAuthority) {
 		return a.another()
 	}
@@ -202,7 +202,7 @@ func (a authorityProbe) intruder() authorityProbe {
 }
 
 // do sends a request with a timeout, because some clients send no request while another is disturbed.
-func (a authorityProbe) do(name string, req lease.Request) error {
+func (a authorityTester) do(name string, req lease.Request) error {
 	ctx, cancel := context.WithTimeout(a.ctx, a.D/4)
 	defer cancel()
 	_, err := a.Do(ctx, name, req)

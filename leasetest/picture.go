@@ -63,7 +63,7 @@ func (h *history) noted(now time.Time, text string) {
 
 // drawPicture draws the timeline into the artifact folder of the test, and returns a line that names the
 // file. Without the flag -artifacts of go test it draws nothing.
-func (p *probe) drawPicture(what string) string {
+func (p *tester) drawPicture(what string) string {
 	t, ok := p.TB.(*testing.T)
 	if f := flag.Lookup("test.artifacts"); !ok || p.suite.steps || f == nil || f.Value.String() != "true" {
 		return ""

@@ -18,7 +18,7 @@ type rule struct {
 	name  string // the name of the rule and of its subtest: the clause of SPEC.md, a slash, and what the rule checks
 	says  string // the rule as a sentence
 	needs Ability
-	check func(*probe)
+	check func(*tester)
 }
 
 // panickingRules contains the rules in which a function of the suite panics. They are skipped after a
@@ -169,7 +169,7 @@ func (s *suite) failures() string {
 }
 
 func (s *suite) check(t testing.TB, r rule) {
-	p := s.probe(t, r)
+	p := s.tester(t, r)
 	p.guarded(func() { r.check(p) })()
 }
 

@@ -153,7 +153,7 @@ func vectorRules(forStep bool) []rule {
 
 // A run is the execution of a scenario.
 type run struct {
-	authorityProbe
+	authorityTester
 	scenario
 	second time.Duration // how long a second of the vector takes
 	began  time.Time     // time 0 of the scenario
@@ -162,8 +162,8 @@ type run struct {
 	before lease.Record  // the record after the last step
 }
 
-func (s scenario) check(p *probe) {
-	r := &run{authorityProbe: p.authority(), scenario: s, second: p.Unit}
+func (s scenario) check(p *tester) {
+	r := &run{authorityTester: p.authority(), scenario: s, second: p.Unit}
 	r.second = max(r.second, p.Limits.MinDuration/15)
 	if s.needs&CanServeOldVersions != 0 {
 		r.second = time.Second // before version 2012-02-12 a lease lasts 60 s
@@ -173,7 +173,7 @@ func (s scenario) check(p *probe) {
 	}
 	began, waited := r.clock(), time.Duration(0)
 	if m, ok := r.bare.(*stepper); ok && s.record != nil {
-		m.records[r.probe.name], m.now = *s.record, s.now
+		m.records[r.tester.name], m.now = *s.record, s.now
 		began = m.now
 	} else {
 		for _, step := range s.setup {
@@ -252,7 +252,7 @@ func (r *run) scale(d time.Duration) time.Duration {
 	return scaled
 }
 
-func (r *run) do(s vectors.Step) (lease.Result, error) { return r.send(r.probe.name, s.Request) }
+func (r *run) do(s vectors.Step) (lease.Result, error) { return r.send(r.tester.name, s.Request) }
 
 // send sends a request for the named lease, with its duration and period scaled by r.scale.
 func (r *run) send(name string, req lease.Request) (lease.Result, error) {
@@ -284,7 +284,7 @@ func (r *run) step(s vectors.Step) {
 	if code := lease.CodeOf(err); code != s.Want.Code || err != nil && code == 0 {
 		wrong("the outcome", codeText(code, err), codeText(s.Want.Code, nil))
 	}
-	if op := (*lease.OpError)(nil); err != nil && (!errors.As(err, &op) || op.Op != s.Request.Action.String() || op.Name != r.probe.name) {
+	if op := (*lease.OpError)(nil); err != nil && (!errors.As(err, &op) || op.Op != s.Request.Action.String() || op.Name != r.tester.name) {
 		wrong("the error", err, "a *lease.OpError with the operation and the name")
 	}
 	if s.Want.Code != 0 {
@@ -340,7 +340,7 @@ func (r *run) step(s vectors.Step) {
 // that epoch rises by itself between two reads. It uses a name that no request has used before.
 func (r *run) raisesEpochBy(n uint64, s vectors.Step) bool {
 	r.Helper()
-	name := r.probe.name + "/unused"
+	name := r.tester.name + "/unused"
 	epoch := func() uint64 {
 		res, err := lease.Inspect(r.ctx, r, name)
 		r.need(err, "read")

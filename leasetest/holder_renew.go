@@ -13,7 +13,7 @@ import (
 )
 
 var beliefRules = []rule{
-	{"H9/false-from-the-end-on", "CheckAlive is false once the lease is no longer certain, even if no goroutine of the holder could run since", CanUseClock, func(p *probe) {
+	{"H9/false-from-the-end-on", "CheckAlive is false once the lease is no longer certain, even if no goroutine of the holder could run since", CanUseClock, func(p *tester) {
 		w := p.world()
 		clock := leasefault.NewClock()
 		a, b := w.join(Holder{Owner: "a", Clock: clock}), w.join(Holder{Owner: "b"})
@@ -28,7 +28,7 @@ var beliefRules = []rule{
 		b.requireAliveFor(2*p.D, "after it followed a holder that had paused")
 		a.awaitLosses(1)
 	}},
-	{"H9/counted-from-the-sending", "the belief is counted from before the request, not from its answer", CanUseAuthority, func(p *probe) {
+	{"H9/counted-from-the-sending", "the belief is counted from before the request, not from its answer", CanUseAuthority, func(p *tester) {
 		for i, slow := range []leasefault.Line[lease.Action]{
 			leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/12)),
 			leasefault.Nth(1, lease.ActionRenew, leasefault.DelayAnswer(p.D/12)),
@@ -52,14 +52,14 @@ var beliefRules = []rule{
 			a.requireNotAlive("a duration after the last request that was granted was sent")
 		}
 	}},
-	{"H9/held-for-most-of-the-duration", "without renewals a holder believes for most of the duration", canStall, func(p *probe) {
+	{"H9/held-for-most-of-the-duration", "without renewals a holder believes for most of the duration", canStall, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		a.acquire()
 		a.stall()
 		p.pass(p.D * 9 / 10)
 		a.requireAlive("when nine tenths of the duration are over")
 	}},
-	{"H9/counts-what-is-certain", "if MinRemaining is less than the duration asked for, the holder believes no longer than that", CanUseAuthority, func(p *probe) {
+	{"H9/counts-what-is-certain", "if MinRemaining is less than the duration asked for, the holder believes no longer than that", CanUseAuthority, func(p *tester) {
 		for _, d := range []time.Duration{p.D, lease.Infinite} {
 			if d == lease.Infinite && !p.can(CanBeInfinite) {
 				continue
@@ -75,7 +75,7 @@ var beliefRules = []rule{
 			a.awaitLosses(1)
 		}
 	}},
-	{"H9/counts-what-is-sure-of-a-renewal", "a renewal counts like a grant: for MinRemaining, no longer than the duration, less what the clocks may differ", CanUseAuthority, func(p *probe) {
+	{"H9/counts-what-is-sure-of-a-renewal", "a renewal counts like a grant: for MinRemaining, no longer than the duration, less what the clocks may differ", CanUseAuthority, func(p *tester) {
 		for i, c := range []struct {
 			what string
 			sure func(sure time.Duration) time.Duration
@@ -106,7 +106,7 @@ var beliefRules = []rule{
 			a.awaitLosses(1)
 		}
 	}},
-	{"H9/check-alive-sends-nothing", "CheckAlive makes no request and waits for none", canCut, func(p *probe) {
+	{"H9/check-alive-sends-nothing", "CheckAlive makes no request and waits for none", canCut, func(p *tester) {
 		var hang atomic.Bool
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(leasefault.Any, leasefault.If(hang.Load, p.loseRequest)))
 		a.acquire()
@@ -125,7 +125,7 @@ var beliefRules = []rule{
 			p.Errorf("100 calls made %d requests", n-asked)
 		}
 	}},
-	{"H9/infinite-keeps-asking", "the holder of an infinite lease goes on asking, and learns that it was broken", canRevoke | CanBeInfinite | exactTime, func(p *probe) {
+	{"H9/infinite-keeps-asking", "the holder of an infinite lease goes on asking, and learns that it was broken", canRevoke | CanBeInfinite | exactTime, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
 		tok := a.acquire()
@@ -138,7 +138,7 @@ var beliefRules = []rule{
 		a.requireNotAlive("a minute after it was broken")
 		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 	}},
-	{"H9/confirmed-is-the-last-answer", "LastConfirmed returns when the request was sent whose answer last showed that the lease is held", hasLastConfirmed | canStall, func(p *probe) {
+	{"H9/confirmed-is-the-last-answer", "LastConfirmed returns when the request was sent whose answer last showed that the lease is held", hasLastConfirmed | canStall, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		holder := a.Lease.(confirmer)
 		if at, ok := holder.LastConfirmed(); ok {
@@ -160,7 +160,7 @@ var beliefRules = []rule{
 			p.Errorf("nothing was heard since %s, and confirmed at %s", timeText(stalled), timeText(at))
 		}
 	}},
-	{"H9/two-never-believe", "of holders that contend, and are kept from renewing if they can be, no two believe at the same time", 0, func(p *probe) {
+	{"H9/two-never-believe", "of holders that contend, and are kept from renewing if they can be, no two believe at the same time", 0, func(p *tester) {
 		w := p.world()
 		steps := 300
 		if !p.Bubble {
@@ -203,7 +203,7 @@ var beliefRules = []rule{
 			p.Errorf("no holder ever had the lease")
 		}
 	}},
-	{"H10/a-clock-that-jumps-ends-the-belief", "a holder whose clock jumps ahead believes no longer than the clock says", CanUseClock, func(p *probe) {
+	{"H10/a-clock-that-jumps-ends-the-belief", "a holder whose clock jumps ahead believes no longer than the clock says", CanUseClock, func(p *tester) {
 		clock := leasefault.NewClock()
 		a := p.world().join(Holder{Owner: "a", Clock: clock})
 		a.acquire()
@@ -216,7 +216,7 @@ var beliefRules = []rule{
 }
 
 var renewalRules = []rule{
-	{"H11/held-as-long-as-it-is-renewed", "a lease that is not broken stays held, under the same token", 0, func(p *probe) {
+	{"H11/held-as-long-as-it-is-renewed", "a lease that is not broken stays held, under the same token", 0, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		tok := a.acquire()
@@ -232,7 +232,7 @@ var renewalRules = []rule{
 		}
 		a.requireLosses(0)
 	}},
-	{"H11/one-renewal-at-a-time", "at most one renewal of each incarnation is in flight that was not given up", CanUseAuthority, func(p *probe) {
+	{"H11/one-renewal-at-a-time", "at most one renewal of each incarnation is in flight that was not given up", CanUseAuthority, func(p *tester) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
@@ -241,7 +241,7 @@ var renewalRules = []rule{
 			p.Errorf("%d renewals were in flight at once", n)
 		}
 	}},
-	{"H11/two-renewals-of-all-incarnations-at-most", "at most two renewals that were not given up are in flight, though each is of an incarnation of its own", CanUseAuthority | exactTime, func(p *probe) {
+	{"H11/two-renewals-of-all-incarnations-at-most", "at most two renewals that were not given up are in flight, though each is of an incarnation of its own", CanUseAuthority | exactTime, func(p *tester) {
 		for i := range 12 { // in some, the third incarnation wants to renew before the renewal of the first is given up
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(p.gate())))
 			for range 3 {
@@ -272,7 +272,7 @@ var renewalRules = []rule{
 			}
 		}
 	}},
-	{"H11/a-late-answer-ends-a-belief-and-prolongs-none", "the answer to a renewal that was given up does not prolong what the holder believes; if it is a refusal, the lease is lost, and if it shows a break, it is lost at the end of that", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+	{"H11/a-late-answer-ends-a-belief-and-prolongs-none", "the answer to a renewal that was given up does not prolong what the holder believes; if it is a refusal, the lease is lost, and if it shows a break, it is lost at the end of that", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *tester) {
 		for _, what := range []string{"a grant", "a refusal", "a break"} {
 			gate := p.gate()
 			hold := ignoreContext(gate)
@@ -307,7 +307,7 @@ var renewalRules = []rule{
 			a.requireLostError(a.awaitLosses(1), tok, reasons...)
 		}
 	}},
-	{"H11/a-newer-token-under-the-own-ID-is-a-loss", "if the answer to a renewal shows the holder's ID in force with a newer token, the lease is lost: as over if that may be a late acquire of the holder, and else as taken-over", CanUseAuthority | CanShowRecords, func(p *probe) {
+	{"H11/a-newer-token-under-the-own-ID-is-a-loss", "if the answer to a renewal shows the holder's ID in force with a newer token, the lease is lost: as over if that may be a late acquire of the holder, and else as taken-over", CanUseAuthority | CanShowRecords, func(p *tester) {
 		for i, reason := range []lease.Code{lease.ErrTakenOver, lease.ErrEnded} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
@@ -341,7 +341,7 @@ var renewalRules = []rule{
 			a.requireLostError(a.awaitLosses(1), tok, reason)
 		}
 	}},
-	{"H11/errors-are-retried", "a renewal that errs, hangs, or whose answer is lost is not a loss, whether or not it was carried out, and even if its error has the code conflict or corrupt: it is retried until the lease is no longer certain", CanUseAuthority, func(p *probe) {
+	{"H11/errors-are-retried", "a renewal that errs, hangs, or whose answer is lost is not a loss, whether or not it was carried out, and even if its error has the code conflict or corrupt: it is retried until the lease is no longer certain", CanUseAuthority, func(p *tester) {
 		coded := func(code lease.Code) leasefault.Fault {
 			return func(context.Context, *leasefault.Call) error {
 				return &lease.OpError{Op: "renew", Name: p.name, Err: code}
@@ -361,7 +361,7 @@ var renewalRules = []rule{
 			}
 		}
 	}},
-	{"H11/a-refusal-that-shows-the-own-ID-is-no-loss", "a refusal whose record shows the holder's ID in force is not a loss, even if nothing is certain about the time that remains, and the lease is renewed again", CanUseAuthority | CanShowRecords, func(p *probe) {
+	{"H11/a-refusal-that-shows-the-own-ID-is-no-loss", "a refusal whose record shows the holder's ID in force is not a loss, even if nothing is certain about the time that remains, and the lease is renewed again", CanUseAuthority | CanShowRecords, func(p *tester) {
 		for _, certain := range []bool{true, false} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, certain)
@@ -381,7 +381,7 @@ var renewalRules = []rule{
 			a.requireLosses(0)
 		}
 	}},
-	{"H11/a-refusal-is-a-loss", "a renewal that is refused because another has the lease is a loss at once", canRevoke, func(p *probe) {
+	{"H11/a-refusal-is-a-loss", "a renewal that is refused because another has the lease is a loss at once", canRevoke, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		tok := a.acquire()
@@ -393,7 +393,7 @@ var renewalRules = []rule{
 		b.requireAliveFor(2*p.D, "after it followed another")
 		a.requireLosses(1)
 	}},
-	{"H11/an-outage-is-no-loss", "a holder that is cut off for less than the rest of its belief keeps the lease", canCut, func(p *probe) {
+	{"H11/an-outage-is-no-loss", "a holder that is cut off for less than the rest of its belief keeps the lease", canCut, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
 		for range 6 {
@@ -408,7 +408,7 @@ var renewalRules = []rule{
 		}
 		a.requireLosses(0)
 	}},
-	{"H11/first-renewals-are-spread", "holders that acquire together do not send their first renewals together, after a first acquire and after a later one", CanUseAuthority | exactTime, func(p *probe) {
+	{"H11/first-renewals-are-spread", "holders that acquire together do not send their first renewals together, after a first acquire and after a later one", CanUseAuthority | exactTime, func(p *tester) {
 		const crowd = 20
 		w := p.world()
 		var all []*contender
@@ -443,7 +443,7 @@ var renewalRules = []rule{
 			}
 		}
 	}},
-	{"H12/a-renewal-resurrects-nothing", "a renewal that is carried out after the loss revives nothing, and its lease is released", CanUseAuthority, func(p *probe) {
+	{"H12/a-renewal-resurrects-nothing", "a renewal that is carried out after the loss revives nothing, and its lease is released", CanUseAuthority, func(p *tester) {
 		w := p.world()
 		began := time.Now()
 		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, func(ctx context.Context, c *leasefault.Call) error {
@@ -460,7 +460,7 @@ var renewalRules = []rule{
 		a.requireNotAlive("after it was lost")
 		w.requireFree("after a renewal that came too late")
 	}},
-	{"H12/a-late-renewal-is-released-though-a-release-failed", "a renewal that is carried out after the loss is released by its ID, even if every release before it failed", CanUseAuthority | exactTime, func(p *probe) {
+	{"H12/a-late-renewal-is-released-though-a-release-failed", "a renewal that is carried out after the loss is released by its ID, even if every release before it failed", CanUseAuthority | exactTime, func(p *tester) {
 		for i := range 8 {
 			fault := []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer}[i%2]
 			arrives := p.D * 31 / 30
@@ -496,7 +496,7 @@ var renewalRules = []rule{
 			a.awaitLosses(1)
 		}
 	}},
-	{"H19/a-refusal-reaches-no-later-incarnation", "a refused renewal of an earlier incarnation is not a loss of a later one", CanUseAuthority, func(p *probe) {
+	{"H19/a-refusal-reaches-no-later-incarnation", "a refused renewal of an earlier incarnation is not a loss of a later one", CanUseAuthority, func(p *tester) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
@@ -507,7 +507,7 @@ var renewalRules = []rule{
 		a.requireAliveFor(3*p.D, "after the renewal of an earlier incarnation was refused")
 		a.requireLosses(0)
 	}},
-	{"H19/a-late-refusal-reaches-no-later-incarnation", "the answer to a renewal of an earlier incarnation, which was refused between the two, is not a loss of the later one", CanUseAuthority | exactTime, func(p *probe) {
+	{"H19/a-late-refusal-reaches-no-later-incarnation", "the answer to a renewal of an earlier incarnation, which was refused between the two, is not a loss of the later one", CanUseAuthority | exactTime, func(p *tester) {
 		for i, wait := range []time.Duration{0, p.D * 2 / 3} { // in the second case, the renewal was given up before its answer comes
 			request, answer := p.gate(), p.gate()
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, leasefault.Chain(ignoreContext(request), ignoreContextOfAnswer(answer))))
@@ -523,7 +523,7 @@ var renewalRules = []rule{
 			a.requireLosses(0)
 		}
 	}},
-	{"H19/an-answer-prolongs-no-other-incarnation", "the answer to a renewal of an earlier incarnation adds nothing to what a later one believes", CanUseAuthority, func(p *probe) {
+	{"H19/an-answer-prolongs-no-other-incarnation", "the answer to a renewal of an earlier incarnation adds nothing to what a later one believes", CanUseAuthority, func(p *tester) {
 		gate := p.gate()
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContextOfAnswer(gate)), leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))

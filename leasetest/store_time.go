@@ -11,7 +11,7 @@ import (
 
 // twins returns two records with the same epoch in the given state. They differ in their owners, or are
 // equal if records in this state have no ID.
-func (state recordState) twins(s storeProbe, on lease.Snapshot) (one, other lease.Record) {
+func (state recordState) twins(s storeTester, on lease.Snapshot) (one, other lease.Record) {
 	one = state.record(s, on)
 	if other = one; !one.ID.IsZero() {
 		other.Owner = "another"
@@ -21,7 +21,7 @@ func (state recordState) twins(s storeProbe, on lease.Snapshot) (one, other leas
 
 // storeStateRules check a store with every state of a record.
 var storeStateRules = []rule{
-	{"S1/swap-commits-in-every-state", "a swap commits the record that it was given, from every state to every state, and returns it", 0, func(p *probe) {
+	{"S1/swap-commits-in-every-state", "a swap commits the record that it was given, from every state to every state, and returns it", 0, func(p *tester) {
 		s := p.store()
 		s.eachState(func(name string, state recordState) {
 			for _, before := range states {
@@ -41,7 +41,7 @@ var storeStateRules = []rule{
 			}
 		})
 	}},
-	{"S1/an-ended-context-is-no-conflict-in-any-state", "a swap under a context that is done already was not applied if it says so, in any state", 0, func(p *probe) {
+	{"S1/an-ended-context-is-no-conflict-in-any-state", "a swap under a context that is done already was not applied if it says so, in any state", 0, func(p *tester) {
 		s := p.store()
 		ctx, cancel := context.WithCancel(s.ctx)
 		cancel()
@@ -61,7 +61,7 @@ var storeStateRules = []rule{
 			s.Errorf("absent: a swap under a done context says %v, and it was applied: %v", err, applied)
 		}
 	}},
-	{"S2/no-version-recurs-in-any-state", "records with one state and one epoch have versions of their own, whichever client wrote them", 0, func(p *probe) {
+	{"S2/no-version-recurs-in-any-state", "records with one state and one epoch have versions of their own, whichever client wrote them", 0, func(p *tester) {
 		s := p.store()
 		clients := s.clients()
 		s.eachState(func(name string, state recordState) {
@@ -78,7 +78,7 @@ var storeStateRules = []rule{
 			}
 		})
 	}},
-	{"S4/time-never-decreases-in-any-state", "the store's time does not decrease from one answer to the next, whatever the state, and whichever client gets them", 0, func(p *probe) {
+	{"S4/time-never-decreases-in-any-state", "the store's time does not decrease from one answer to the next, whatever the state, and whichever client gets them", 0, func(p *tester) {
 		s := p.store()
 		clients := s.clients()
 		if !s.can(CanTellTime) {
@@ -103,7 +103,7 @@ var storeStateRules = []rule{
 			}
 		})
 	}},
-	{"S8/no-load-is-stale-for-another-client-in-any-state", "a load that begins after the answer to another client's swap returns the new record, whatever the states before and after", hasAnother, func(p *probe) {
+	{"S8/no-load-is-stale-for-another-client-in-any-state", "a load that begins after the answer to another client's swap returns the new record, whatever the states before and after", hasAnother, func(p *tester) {
 		s := p.store()
 		both := s.clients()
 		s.eachState(func(name string, state recordState) {
@@ -122,7 +122,7 @@ var storeStateRules = []rule{
 			}
 		})
 	}},
-	{"S10/another-client's-changes-are-listed", "a list by one client shows what another has changed since the list before, in any state", hasAnother | hasList, func(p *probe) {
+	{"S10/another-client's-changes-are-listed", "a list by one client shows what another has changed since the list before, in any state", hasAnother | hasList, func(p *tester) {
 		s := p.store()
 		both := s.clients()
 		s.eachState(func(name string, state recordState) { s.putState(name, state) })
@@ -133,7 +133,7 @@ var storeStateRules = []rule{
 		})
 		s.listsLocks(both[1])
 	}},
-	{"S3/each-forgotten-state-raises-the-epoch", "the epoch of a name that is not known is no lower than the highest that was forgotten, in any order and in any state, also after the store was opened again", hasForget, func(p *probe) {
+	{"S3/each-forgotten-state-raises-the-epoch", "the epoch of a name that is not known is no lower than the highest that was forgotten, in any order and in any state, also after the store was opened again", hasForget, func(p *tester) {
 		s := p.store()
 		after := s.forget()
 		if 9*after > s.longestWait() && !s.Bubble {
@@ -172,7 +172,7 @@ var storeStateRules = []rule{
 
 // timeRules check the time of a store.
 var timeRules = []rule{
-	{"S4/time-never-decreases-at-a-conflict", "the time that comes with a conflict is not before one that came earlier", 0, func(p *probe) {
+	{"S4/time-never-decreases-at-a-conflict", "the time that comes with a conflict is not before one that came earlier", 0, func(p *tester) {
 		s := p.store()
 		for what, d := range map[string]time.Duration{"another version": 100 * s.D, "an end": s.D / 2} {
 			old := s.putLeased(s.name, d)
@@ -187,7 +187,7 @@ var timeRules = []rule{
 			}
 		}
 	}},
-	{"S4/time-passes", "the store's time passes as time does", 0, func(p *probe) {
+	{"S4/time-passes", "the store's time passes as time does", 0, func(p *tester) {
 		s := p.store()
 		began, sent := s.load(s.name).Now, time.Now()
 		if began.IsZero() {
@@ -202,7 +202,7 @@ var timeRules = []rule{
 			s.Errorf("Options.Slack is 0, so times are exact; %v passed, and %v by the store's time", real, passed)
 		}
 	}},
-	{"S4/time-outlives-reopening", "the store's time does not decrease when it is opened again", hasReopen | CanTellTime, func(p *probe) {
+	{"S4/time-outlives-reopening", "the store's time does not decrease when it is opened again", hasReopen | CanTellTime, func(p *tester) {
 		s := p.store()
 		for range 3 {
 			s.pass(s.Unit)
@@ -213,7 +213,7 @@ var timeRules = []rule{
 			}
 		}
 	}},
-	{"S4/time-never-decreases-though-the-clock-is-set-back", "when the clock of the store is set back, no answer has an earlier time than an answer before it, whatever its name", hasStepClock, func(p *probe) {
+	{"S4/time-never-decreases-though-the-clock-is-set-back", "when the clock of the store is set back, no answer has an earlier time than an answer before it, whatever its name", hasStepClock, func(p *tester) {
 		s := p.store()
 		stale := s.load(s.name)
 		put := s.put(s.name, stale, s.leased(stale, 100*s.D))
@@ -236,7 +236,7 @@ var timeRules = []rule{
 			later("a swap", put.Now)
 		}
 	}},
-	{"S4/no-time-before-the-record-after-a-restart", "if the clock is set back while the store is closed, no answer has a time before that on which its record was decided", hasStepClock | hasReopen | CanTellTime, func(p *probe) {
+	{"S4/no-time-before-the-record-after-a-restart", "if the clock is set back while the store is closed, no answer has a time before that on which its record was decided", hasStepClock | hasReopen | CanTellTime, func(p *tester) {
 		s := p.store()
 		put := s.putLeased(s.name, s.D)
 		decided := put.Record.Until.Add(-s.D)
@@ -249,7 +249,7 @@ var timeRules = []rule{
 			}
 		}
 	}},
-	{"S5/swap-conflicts-once-the-state-is-over", "a record that has come to its until since it was loaded cannot be swapped", CanTellTime, func(p *probe) {
+	{"S5/swap-conflicts-once-the-state-is-over", "a record that has come to its until since it was loaded cannot be swapped", CanTellTime, func(p *tester) {
 		s := p.store()
 		for _, state := range []lease.State{lease.Leased, lease.Breaking} {
 			old := s.load(s.name)
@@ -272,13 +272,13 @@ var timeRules = []rule{
 			s.put(s.name, old, s.leased(old, s.D))
 		}
 	}},
-	{"S5/swap-commits-before-the-state-is-over", "a record that has not come to its until can be swapped", CanTellTime, func(p *probe) {
+	{"S5/swap-commits-before-the-state-is-over", "a record that has not come to its until can be swapped", CanTellTime, func(p *tester) {
 		s := p.store()
 		put := s.putLeased(s.name, s.D)
 		s.pass(s.D / 2)
 		s.put(s.name, put, s.leased(put, s.D))
 	}},
-	{"S5/the-clock-of-the-store-ends-a-state", "whether a record has come to its until is decided by the clock of the store, and not by that of the process that swaps", hasStepClock | CanTellTime, func(p *probe) {
+	{"S5/the-clock-of-the-store-ends-a-state", "whether a record has come to its until is decided by the clock of the store, and not by that of the process that swaps", hasStepClock | CanTellTime, func(p *tester) {
 		s := p.store()
 		old := s.putLeased(s.name, s.D)
 		s.stepClock(-4 * s.D)
@@ -298,7 +298,7 @@ var timeRules = []rule{
 			s.Errorf("after its end the store shows %s at %s", recordText(seen.Record), timeText(seen.Now))
 		}
 	}},
-	{"S5/the-store's-authority-goes-by-the-clock-of-the-store", "the store's own authority decides and lists by the clock of the store, and not by that of its process", hasStepClock | hasAuthority | CanTellTime, func(p *probe) {
+	{"S5/the-store's-authority-goes-by-the-clock-of-the-store", "the store's own authority decides and lists by the clock of the store, and not by that of its process", hasStepClock | hasAuthority | CanTellTime, func(p *tester) {
 		s := p.store()
 		a := s.bare.(authorityMaker).Authority()
 		grant := func() error {
@@ -321,7 +321,7 @@ var timeRules = []rule{
 			s.listsByClock(a, false)
 		}
 	}},
-	{"S5/reopening-restarts-no-duration", "a lease that is over is over after the store was opened again, and one that runs ends when it would have", hasReopen | CanTellTime, func(p *probe) {
+	{"S5/reopening-restarts-no-duration", "a lease that is over is over after the store was opened again, and one that runs ends when it would have", hasReopen | CanTellTime, func(p *tester) {
 		s := p.store()
 		put := s.putLeased(s.name, 2*s.D)
 		s.pass(s.D)

@@ -28,7 +28,7 @@ func allAuthorityRules() []rule { return slices.Concat(authorityRules, vectorRul
 
 // authorityWorks is checked first. If an authority cannot connect, for example, every rule would fail.
 var authorityWorks = []rule{
-	{"A1/it-works-at-all", "a lease is acquired and released", 0, func(p *probe) {
+	{"A1/it-works-at-all", "a lease is acquired and released", 0, func(p *tester) {
 		a := p.authority()
 		id := a.id()
 		_, err := a.Do(a.ctx, a.name, lease.Request{Action: lease.ActionAcquire, Proposed: id, Owner: "leasetest", Duration: a.D})
@@ -38,33 +38,33 @@ var authorityWorks = []rule{
 	}},
 }
 
-// An authorityProbe combines an authority under test with the rule that tests it.
-type authorityProbe struct {
-	*probe
+// An authorityTester combines an authority under test with the rule that tests it.
+type authorityTester struct {
+	*tester
 	lease.Authority                 // records its calls in the history
 	bare            lease.Authority // the authority without the history
 }
 
-func (p *probe) authority() authorityProbe {
+func (p *tester) authority() authorityTester {
 	a := p.suite.newAuthority(p.TB)
 	p.checkMade(a, "newAuthority")
 	if m, ok := a.(*stepper); ok { // a stepper writes the history itself, with the times of the machine
 		m.history = p.history
-		return authorityProbe{p, a, a}
+		return authorityTester{p, a, a}
 	}
-	return authorityProbe{p, p.history.authority(a), a}
+	return authorityTester{p, p.history.authority(a), a}
 }
 
-func (a authorityProbe) corrupt(name string) {
+func (a authorityTester) corrupt(name string) {
 	a.history.printf("the test corrupts the record of %q", name)
-	a.Options.Authority.Corrupt(a.probe.TB, a.bare, name)
+	a.Options.Authority.Corrupt(a.tester.TB, a.bare, name)
 }
 
-func (a authorityProbe) ask(req lease.Request) (lease.Result, error) {
+func (a authorityTester) ask(req lease.Request) (lease.Result, error) {
 	return a.Do(a.ctx, a.name, req)
 }
 
-func (a authorityProbe) grant(req lease.Request) lease.Result {
+func (a authorityTester) grant(req lease.Request) lease.Result {
 	a.Helper()
 	res, err := a.ask(req)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a authorityProbe) grant(req lease.Request) lease.Result {
 }
 
 // refuse sends a request that the authority must refuse with the given code.
-func (a authorityProbe) refuse(req lease.Request, code lease.Code) lease.Result {
+func (a authorityTester) refuse(req lease.Request, code lease.Code) lease.Result {
 	a.Helper()
 	res, err := a.ask(req)
 	if lease.CodeOf(err) != code {
@@ -83,7 +83,7 @@ func (a authorityProbe) refuse(req lease.Request, code lease.Code) lease.Result 
 	return res
 }
 
-func (a authorityProbe) inspect() lease.Result {
+func (a authorityTester) inspect() lease.Result {
 	a.Helper()
 	return a.grant(lease.Request{Action: lease.ActionRead})
 }
@@ -97,7 +97,7 @@ func renew(id lease.ID) lease.Request { return lease.Request{Action: lease.Actio
 func release(id lease.ID) lease.Request { return lease.Request{Action: lease.ActionRelease, ID: id} }
 
 // lacksAbility reports whether a request needs an ability that the authority lacks.
-func (p *probe) lacksAbility(req lease.Request) bool {
+func (p *tester) lacksAbility(req lease.Request) bool {
 	switch req.Action {
 	case lease.ActionBreak:
 		return !p.can(CanBreak)
@@ -112,7 +112,7 @@ func (p *probe) lacksAbility(req lease.Request) bool {
 // sameRecords reports whether two records of a lease are equal, but for their ends if the authority has no
 // clock, because each read can then return another, and for a higher epoch of the later record if neither has
 // an ID (see epochMayRise).
-func (p *probe) sameRecords(earlier, later lease.Record) bool {
+func (p *tester) sameRecords(earlier, later lease.Record) bool {
 	if !p.can(CanTellTime) && earlier.Until.IsZero() == later.Until.IsZero() {
 		earlier.Until = later.Until
 	}
@@ -129,7 +129,7 @@ func epochMayRise(r lease.Record) bool { return r.ID.IsZero() }
 
 // answerRules check single answers of an authority.
 var answerRules = []rule{
-	{"A1/refused-is-a-code", "a refusal is an OpError around a refusing Code, and shows the record that decided", 0, func(p *probe) {
+	{"A1/refused-is-a-code", "a refusal is an OpError around a refusing Code, and shows the record that decided", 0, func(p *tester) {
 		a := p.authority()
 		id := p.id()
 		a.grant(acquire(id, p.D))
@@ -143,7 +143,7 @@ var answerRules = []rule{
 			p.Errorf("the refusal shows %s at %s", outcomeText(res.Record, nil), timeText(res.Now))
 		}
 	}},
-	{"A1/the-cause-of-a-context-is-no-refusal", "a request whose context ends, before the call or during it, does not get the Code of the context's cause", 0, func(p *probe) {
+	{"A1/the-cause-of-a-context-is-no-refusal", "a request whose context ends, before the call or during it, does not get the Code of the context's cause", 0, func(p *tester) {
 		a := p.authority()
 		id := p.id()
 		requests := []lease.Request{acquire(id, p.D), renew(id), {Action: lease.ActionRead}}
@@ -168,7 +168,7 @@ var answerRules = []rule{
 			}
 		}
 	}},
-	{"A7/limits-are-kept", "a duration or a period out of the stated limits is refused at the grant; an infinite duration is within them, and an infinite period is not", 0, func(p *probe) {
+	{"A7/limits-are-kept", "a duration or a period out of the stated limits is refused at the grant; an infinite duration is within them, and an infinite period is not", 0, func(p *tester) {
 		a := p.authority()
 		l := p.Limits
 		if l.MinDuration > 1 {
@@ -196,7 +196,7 @@ var answerRules = []rule{
 			a.grant(acquire(p.id(), p.D))
 		}
 	}},
-	{"A7/the-break-of-an-infinite-lease-lasts-for-the-longest-period", "no other limit shortens the break of an infinite lease, at the break or at a later look", CanBreak | CanBeInfinite, func(p *probe) {
+	{"A7/the-break-of-an-infinite-lease-lasts-for-the-longest-period", "no other limit shortens the break of an infinite lease, at the break or at a later look", CanBreak | CanBeInfinite, func(p *tester) {
 		a := p.authority()
 		long := 100 * p.D
 		if p.Limits.MaxPeriod > 0 {
@@ -214,7 +214,7 @@ var answerRules = []rule{
 		}
 		a.grant(release(id))
 	}},
-	{"A7/a-record-beyond-the-limits-ends-after-first-sight", "a record that claims more than the limits ends the longest time after the first request that sees it, whatever that request and its outcome; a read does not count", hasPut | exactTime, func(p *probe) {
+	{"A7/a-record-beyond-the-limits-ends-after-first-sight", "a record that claims more than the limits ends the longest time after the first request that sees it, whatever that request and its outcome; a read does not count", hasPut | exactTime, func(p *tester) {
 		a := p.authority()
 		for i, c := range p.excessiveRecords() {
 			for j, req := range p.firstRequests(c.ID) {
@@ -256,7 +256,7 @@ var answerRules = []rule{
 			}
 		}
 	}},
-	{"A7/an-expired-record-is-renewed-within-the-limits", "the renewal of an expired record whose duration is above the limits lasts for the longest duration", hasPut | exactTime, func(p *probe) {
+	{"A7/an-expired-record-is-renewed-within-the-limits", "the renewal of an expired record whose duration is above the limits lasts for the longest duration", hasPut | exactTime, func(p *tester) {
 		most := p.Limits.MaxDuration
 		if most == 0 {
 			return // no duration is above the limits
@@ -276,7 +276,7 @@ var answerRules = []rule{
 		p.pass(1)
 		a.grant(acquire(p.id(), p.D))
 	}},
-	{"A8/a-break-tells-enough", "a break returns no less than the time for which the lease stays locked, also to a client that has not seen the lease, and no more than the lease can have left", CanBreak | hasAnotherAuthority, func(p *probe) {
+	{"A8/a-break-tells-enough", "a break returns no less than the time for which the lease stays locked, also to a client that has not seen the lease, and no more than the lease can have left", CanBreak | hasAnotherAuthority, func(p *tester) {
 		a := p.authority()
 		for i, period := range []lease.Period{{}, lease.Grace(p.D / 4), lease.Grace(100 * p.D)} {
 			name := fmt.Sprint(p.name, "/", i)
@@ -306,7 +306,7 @@ var answerRules = []rule{
 
 // certaintyRules check MinRemaining and MaxRemaining.
 var certaintyRules = []rule{
-	{"A5/min-remaining-is-certain", "the ID stays locked for MinRemaining, counted from the time at which the request was sent", 0, func(p *probe) {
+	{"A5/min-remaining-is-certain", "the ID stays locked for MinRemaining, counted from the time at which the request was sent", 0, func(p *tester) {
 		a := p.authority()
 		id := p.id()
 		for _, req := range []lease.Request{acquire(id, p.D), renew(id)} {
@@ -319,7 +319,7 @@ var certaintyRules = []rule{
 			a.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
 		}
 	}},
-	{"A5/min-remaining-of-every-answer-is-certain", "MinRemaining is never more than what is left of the lease, counted from the sending: of a read, a refusal, a change and a break too", 0, func(p *probe) {
+	{"A5/min-remaining-of-every-answer-is-certain", "MinRemaining is never more than what is left of the lease, counted from the sending: of a read, a refusal, a change and a break too", 0, func(p *tester) {
 		a := p.authority()
 		id, other := p.id(), p.id()
 		a.grant(acquire(id, p.D))
@@ -355,7 +355,7 @@ var certaintyRules = []rule{
 		certain(renew(id), lease.ErrBroken)
 		certain(breaks, 0)
 	}},
-	{"A5/nothing-is-certain-if-unlocked", "for a lease that is not locked, MinRemaining and MaxRemaining are zero", 0, func(p *probe) {
+	{"A5/nothing-is-certain-if-unlocked", "for a lease that is not locked, MinRemaining and MaxRemaining are zero", 0, func(p *tester) {
 		a := p.authority()
 		id := p.id()
 		a.grant(acquire(id, p.D))
@@ -368,7 +368,7 @@ var certaintyRules = []rule{
 }
 
 // requireNoCode checks the error of a request whose context ended, and which the authority must not refuse.
-func (p *probe) requireNoCode(req lease.Request, err error, when string, cause error) {
+func (p *tester) requireNoCode(req lease.Request, err error, when string, cause error) {
 	p.Helper()
 	if code := lease.CodeOf(err); code != 0 {
 		p.Errorf("%s, whose context ended %s the call because %q, gets the code %v: %v", requestText(req), when, cause, code, err)
@@ -385,7 +385,7 @@ type excessiveRecord struct {
 
 // excessiveRecords returns records that claim ten times the longest of p.D, MaxDuration and MaxPeriod.
 // Without a limit, the lease lasts as long as its record claims.
-func (p *probe) excessiveRecords() []excessiveRecord {
+func (p *tester) excessiveRecords() []excessiveRecord {
 	l := p.Limits
 	claims := 10 * max(p.D, l.MaxDuration, l.MaxPeriod)
 	record := func(state lease.State, d, limit time.Duration) excessiveRecord {
@@ -407,7 +407,7 @@ func (p *probe) excessiveRecords() []excessiveRecord {
 }
 
 // firstRequests returns requests for a lease whose current ID is id. None of them ends the lease early.
-func (p *probe) firstRequests(id lease.ID) []lease.Request {
+func (p *tester) firstRequests(id lease.ID) []lease.Request {
 	return []lease.Request{
 		acquire(p.id(), p.D), renew(p.id()), renew(id), release(p.id()),
 		{Action: lease.ActionWrite}, {Action: lease.ActionWrite, ID: id}, {Action: lease.ActionWrite, ID: p.id()},
@@ -417,7 +417,7 @@ func (p *probe) firstRequests(id lease.ID) []lease.Request {
 }
 
 var contentionRules = []rule{
-	{"A2/one-acquire-wins", "of any number of concurrent acquires with different IDs, at any clients, one is granted, and the others are refused as held", 0, func(p *probe) {
+	{"A2/one-acquire-wins", "of any number of concurrent acquires with different IDs, at any clients, one is granted, and the others are refused as held", 0, func(p *tester) {
 		a := p.authority()
 		clients := a.clients()
 		for range 10 {
@@ -442,7 +442,7 @@ var contentionRules = []rule{
 			clients[len(clients)-1].grant(release(*winner.Load())) // a request of another client with the same ID is granted
 		}
 	}},
-	{"A2/holders-exclude-each-other", "between the grant of an acquire and its release no other is granted, at any client, and tokens rise from grant to grant", 0, func(p *probe) {
+	{"A2/holders-exclude-each-other", "between the grant of an acquire and its release no other is granted, at any client, and tokens rise from grant to grant", 0, func(p *tester) {
 		clients := p.authority().clients()
 		var holders atomic.Int32
 		var newest atomic.Uint64
@@ -475,7 +475,7 @@ var contentionRules = []rule{
 			}
 		})
 	}},
-	{"A2/break-races-renewal", "a concurrent renewal and break have the effect of one after the other", CanBreak, func(p *probe) {
+	{"A2/break-races-renewal", "a concurrent renewal and break have the effect of one after the other", CanBreak, func(p *tester) {
 		a := p.authority()
 		for i := range 16 {
 			id := p.id()
@@ -489,7 +489,7 @@ var contentionRules = []rule{
 			}
 		}
 	}},
-	{"A2/a-release-races-a-change", "of a concurrent release and change of the same ID, one is granted, and the other is refused because the ID has changed", CanChange, func(p *probe) {
+	{"A2/a-release-races-a-change", "of a concurrent release and change of the same ID, one is granted, and the other is refused because the ID has changed", CanChange, func(p *tester) {
 		a := p.authority()
 		for i := range 16 {
 			id, other := p.id(), p.id()
@@ -501,7 +501,7 @@ var contentionRules = []rule{
 			_, _ = a.ask(release(other))
 		}
 	}},
-	{"A2/a-renewal-races-an-acquire", "of a renewal of an expired lease and a concurrent acquire by another holder, one is granted", 0, func(p *probe) {
+	{"A2/a-renewal-races-an-acquire", "of a renewal of an expired lease and a concurrent acquire by another holder, one is granted", 0, func(p *tester) {
 		a := p.authority()
 		for i := range 16 {
 			id, other := p.id(), p.id()
@@ -517,7 +517,7 @@ var contentionRules = []rule{
 			_, _ = a.ask(release(other))
 		}
 	}},
-	{"A3/carried-out-once-at-most", "a request whose context ends meanwhile is carried out at most once, and exactly once if it is granted", 0, func(p *probe) {
+	{"A3/carried-out-once-at-most", "a request whose context ends meanwhile is carried out at most once, and exactly once if it is granted", 0, func(p *tester) {
 		a := p.authority()
 		id := p.id()
 		a.grant(acquire(id, p.D))
@@ -546,7 +546,7 @@ var contentionRules = []rule{
 
 // race makes requests concurrently, in reverse order if n is odd. It returns how many were granted, their
 // lowest MinRemaining, and the code of one refusal. Any other error fails the rule.
-func (a authorityProbe) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {
+func (a authorityTester) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {
 	var mu sync.Mutex
 	sure = lease.Infinite
 	if n%2 == 1 {

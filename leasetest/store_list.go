@@ -13,12 +13,12 @@ import (
 
 // nameRules check names in a store.
 var nameRules = []rule{
-	{"S6/clients-at-once-keep-names-apart", "a swap under one name undoes none that another client makes under another", hasAnother, func(p *probe) {
+	{"S6/clients-at-once-keep-names-apart", "a swap under one name undoes none that another client makes under another", hasAnother, func(p *tester) {
 		s := p.store()
 		both := s.clients()
 		s.increment(both, s.name+"/a", s.name+"/b")
 	}},
-	{"S6/different-names-are-different-leases", "two names never share a record, also after the store was opened again; a name that cannot be kept is refused", 0, func(p *probe) {
+	{"S6/different-names-are-different-leases", "two names never share a record, also after the store was opened again; a name that cannot be kept is refused", 0, func(p *tester) {
 		s := p.store()
 		put := map[string]lease.Record{}
 		for _, pair := range similarNames {
@@ -42,7 +42,7 @@ var nameRules = []rule{
 			s.reopen()
 		}
 	}},
-	{"S6/hostile-names-are-refused", "a name that is empty, too long, not UTF-8 or has a NUL in it is refused", 0, func(p *probe) {
+	{"S6/hostile-names-are-refused", "a name that is empty, too long, not UTF-8 or has a NUL in it is refused", 0, func(p *tester) {
 		s := p.store()
 		for _, h := range badNames {
 			snap, err := s.Load(s.ctx, h.name)
@@ -59,7 +59,7 @@ var nameRules = []rule{
 
 // authorityNameRules check names at an authority.
 var authorityNameRules = []rule{
-	{"S6/different-names-are-different-leases", "two names never share a lease; a name that cannot be kept is refused", 0, func(p *probe) {
+	{"S6/different-names-are-different-leases", "two names never share a lease; a name that cannot be kept is refused", 0, func(p *tester) {
 		a := p.authority()
 		for i, pair := range similarNames {
 			// Both names get a random prefix, unless it makes one of them too long.
@@ -144,7 +144,7 @@ var similarNames = []struct{ what, a, b string }{
 }
 
 // refuseWatch requires that a Watch of the name, if v has one, is refused with the code lease.ErrName.
-func (p *probe) refuseWatch(v any, what, name string) {
+func (p *tester) refuseWatch(v any, what, name string) {
 	p.Helper()
 	w, ok := v.(lease.Watcher)
 	if !ok {
@@ -172,7 +172,7 @@ var badNames = []struct{ what, name string }{
 
 // listRules check the lists of a store.
 var listRules = []rule{
-	{"S10/everything-held-is-listed-once", "a list shows every leased and breaking record once, as a load shows it, and no other name", hasList, func(p *probe) {
+	{"S10/everything-held-is-listed-once", "a list shows every leased and breaking record once, as a load shows it, and no other name", hasList, func(p *tester) {
 		s := p.store()
 		held := map[string]lease.Record{}
 		for i, d := range []time.Duration{100 * s.D, 100 * s.D, 200 * s.D, lease.Infinite} {
@@ -209,13 +209,13 @@ var listRules = []rule{
 			}
 		}
 	}},
-	{"S10/a-long-list-shows-every-lease", "a list of many leases shows each of them once, though names before them come and go meanwhile", hasList, func(p *probe) {
+	{"S10/a-long-list-shows-every-lease", "a list of many leases shows each of them once, though names before them come and go meanwhile", hasList, func(p *tester) {
 		s := p.store()
 		many, workers := 150, 8 // more than a page of 100
 		if s.Bubble {
 			many = 1200 // more than a page of 1000
 		}
-		quiet := storeProbe{p, s.bare, s.bare} // its calls are not in the history, which they would fill
+		quiet := storeTester{p, s.bare, s.bare} // its calls are not in the history, which they would fill
 		s.callConcurrently(workers, func(worker int) {
 			for i := worker; i < many && !s.Failed(); i += workers {
 				name := fmt.Sprintf("%s/%04d", s.name, i)
@@ -246,7 +246,7 @@ var listRules = []rule{
 			}
 		}
 	}},
-	{"S10/a-prefix-is-a-prefix", "a list shows the names that begin with the prefix, byte for byte, and no other name", hasList, func(p *probe) {
+	{"S10/a-prefix-is-a-prefix", "a list shows the names that begin with the prefix, byte for byte, and no other name", hasList, func(p *tester) {
 		s := p.store()
 		var names []string
 		long := strings.Repeat("n", 300)
@@ -281,7 +281,7 @@ var listRules = []rule{
 			}
 		}
 	}},
-	{"S10/what-is-over-is-not-listed-as-held", "an entry contains the record as it is at the time of the entry", hasList, func(p *probe) {
+	{"S10/what-is-over-is-not-listed-as-held", "an entry contains the record as it is at the time of the entry", hasList, func(p *tester) {
 		s := p.store()
 		name := s.name + "/ends"
 		put := s.putLeased(name, s.Unit)
@@ -294,7 +294,7 @@ var listRules = []rule{
 			s.Errorf("what was leased for %v is listed as %s at %s", s.Unit, recordText(e.Record), timeText(e.Now))
 		}
 	}},
-	{"S4/time-never-decreases-in-a-list", "the time of an entry is neither before that of an answer before the list nor after that of an answer after it", hasList | CanTellTime, func(p *probe) {
+	{"S4/time-never-decreases-in-a-list", "the time of an entry is neither before that of an answer before the list nor after that of an answer after it", hasList | CanTellTime, func(p *tester) {
 		s := p.store()
 		s.eachState(func(name string, state recordState) { s.putState(name, state) })
 		s.pass(s.Unit)
@@ -307,7 +307,7 @@ var listRules = []rule{
 			}
 		}
 	}},
-	{"S10/a-list-goes-by-the-clock-of-the-store", "whether an entry is over is decided by the clock of the store, and not by that of the process that lists", hasList | hasStepClock | CanTellTime, func(p *probe) {
+	{"S10/a-list-goes-by-the-clock-of-the-store", "whether an entry is over is decided by the clock of the store, and not by that of the process that lists", hasList | hasStepClock | CanTellTime, func(p *tester) {
 		s := p.store()
 		s.putLeased(s.name, s.D)
 		s.stepClock(-4 * s.D)
@@ -318,7 +318,7 @@ var listRules = []rule{
 		s.stepClock(2 * s.D) // no time passes for the process
 		s.listsByClock(s.bare, false)
 	}},
-	{"S10/a-list-under-way-shows-what-was-true", "an entry of a lease that was renewed, taken or made infinite while the list was under way is the record before or after that, and no state between, at a time at which it was true", hasList | exactTime, func(p *probe) {
+	{"S10/a-list-under-way-shows-what-was-true", "an entry of a lease that was renewed, taken or made infinite while the list was under way is the record before or after that, and no state between, at a time at which it was true", hasList | exactTime, func(p *tester) {
 		s := p.store()
 		allowed := map[string][]lease.Record{} // by name
 		changed := map[string]lease.Snapshot{} // by name
@@ -371,7 +371,7 @@ var listRules = []rule{
 			s.Errorf("the list of %q is empty", s.name+"/")
 		}
 	}},
-	{"S10/a-list-ends-with-its-context", "a list whose context is done ends with an error that names no lease, and does not pass for a list of nothing", hasList, func(p *probe) {
+	{"S10/a-list-ends-with-its-context", "a list whose context is done ends with an error that names no lease, and does not pass for a list of nothing", hasList, func(p *tester) {
 		s := p.store()
 		const many = 10
 		for i := range many {
@@ -380,7 +380,7 @@ var listRules = []rule{
 		}
 		p.endListsByContext(s.bare, many)
 	}},
-	{"S10/a-loop-may-end-the-list", "a loop that ends before the list gets no further entry, and a second use of the sequence is a new list", hasList, func(p *probe) {
+	{"S10/a-loop-may-end-the-list", "a loop that ends before the list gets no further entry, and a second use of the sequence is a new list", hasList, func(p *tester) {
 		s := p.store()
 		for i := range 3 {
 			name := fmt.Sprint(s.name, "/", i)
@@ -412,23 +412,23 @@ var listRules = []rule{
 			s.Errorf("a use of the sequence does not show what was leased since the one before")
 		}
 	}},
-	{"S10/a-corrupt-record-is-an-error-of-its-own", "a record that cannot be read is an error beside the name of its lease, and the list goes on", hasList | hasCorrupt, func(p *probe) {
+	{"S10/a-corrupt-record-is-an-error-of-its-own", "a record that cannot be read is an error beside the name of its lease, and the list goes on", hasList | hasCorrupt, func(p *tester) {
 		s := p.store()
 		for _, end := range []string{"a", "b", "c"} {
 			s.putLeased(s.name+"/"+end, 100*s.D)
 		}
 		s.history.printf("the test corrupts the record of %q", s.name+"/b")
-		s.Options.Store.Corrupt(s.probe.TB, s.bare, s.name+"/b")
+		s.Options.Store.Corrupt(s.tester.TB, s.bare, s.name+"/b")
 		p.listsCorrupt(s.bare)
 	}},
-	{"S10/bad-prefixes-are-refused", "a prefix that is neither empty nor a name is an error", hasList, func(p *probe) {
+	{"S10/bad-prefixes-are-refused", "a prefix that is neither empty nor a name is an error", hasList, func(p *tester) {
 		p.refuseBadPrefixes(p.store().bare)
 	}},
 }
 
 // listsByClock requires that v, if it is a Lister, lists the rule's lease as locked or not, and at a time of the
 // store.
-func (s storeProbe) listsByClock(v any, locked bool) {
+func (s storeTester) listsByClock(v any, locked bool) {
 	s.Helper()
 	if _, ok := v.(lease.Lister); !ok {
 		return
@@ -446,7 +446,7 @@ func (s storeProbe) listsByClock(v any, locked bool) {
 
 // authorityListRules check the lists of an authority.
 var authorityListRules = []rule{
-	{"S10/everything-held-is-listed-once", "the list of an authority shows every lease that is held, as a read shows it", hasList, func(p *probe) {
+	{"S10/everything-held-is-listed-once", "the list of an authority shows every lease that is held, as a read shows it", hasList, func(p *tester) {
 		a := p.authority()
 		held := map[string]lease.ID{}
 		for i := range 5 {
@@ -491,7 +491,7 @@ var authorityListRules = []rule{
 			}
 		}
 	}},
-	{"S10/a-list-ends-with-its-context", "the list of an authority whose context is done ends with an error that names no lease, and does not pass for a list of nothing", hasList, func(p *probe) {
+	{"S10/a-list-ends-with-its-context", "the list of an authority whose context is done ends with an error that names no lease, and does not pass for a list of nothing", hasList, func(p *tester) {
 		a := p.authority()
 		d := a.D
 		if p.can(CanBeInfinite) {
@@ -506,10 +506,10 @@ var authorityListRules = []rule{
 			p.endListsByContext(a.bare, many)
 		}
 	}},
-	{"S10/bad-prefixes-are-refused", "a prefix that is neither empty nor a name is an error in the list of an authority, too", hasList, func(p *probe) {
+	{"S10/bad-prefixes-are-refused", "a prefix that is neither empty nor a name is an error in the list of an authority, too", hasList, func(p *tester) {
 		p.refuseBadPrefixes(p.authority().bare)
 	}},
-	{"M9/a-list-forgets-nothing", "a list changes no lease, in whatever state, and an expired one can be renewed after it", hasList, func(p *probe) {
+	{"M9/a-list-forgets-nothing", "a list changes no lease, in whatever state, and an expired one can be renewed after it", hasList, func(p *tester) {
 		a := p.authority()
 		before := map[string]lease.Record{}
 		var expired []string
@@ -533,7 +533,7 @@ var authorityListRules = []rule{
 			a.mustGrant(name, renew(ids[name]))
 		}
 	}},
-	{"S10/a-corrupt-record-is-an-error-of-its-own", "in the list of an authority a record that cannot be read is an error beside the name of its lease, and the list goes on", hasList | hasCorruptAuthority, func(p *probe) {
+	{"S10/a-corrupt-record-is-an-error-of-its-own", "in the list of an authority a record that cannot be read is an error beside the name of its lease, and the list goes on", hasList | hasCorruptAuthority, func(p *tester) {
 		a := p.authority()
 		for _, end := range []string{"a", "b", "c"} {
 			_, err := a.Do(p.ctx, p.name+"/"+end, acquire(p.id(), p.D))
@@ -542,7 +542,7 @@ var authorityListRules = []rule{
 		a.corrupt(p.name + "/b")
 		p.listsCorrupt(a.bare)
 	}},
-	{"S10/a-list-keeps-the-limits", "the list of an authority shows a record that claims more than the limits as a read shows it", hasPut | hasList | CanShowRecords | exactTime, func(p *probe) {
+	{"S10/a-list-keeps-the-limits", "the list of an authority shows a record that claims more than the limits as a read shows it", hasPut | hasList | CanShowRecords | exactTime, func(p *tester) {
 		a := p.authority()
 		for i, c := range p.excessiveRecords() {
 			name := fmt.Sprint(p.name, "/", i)
@@ -564,7 +564,7 @@ var authorityListRules = []rule{
 
 // endListsByContext ends the context of a list of many leases before the first entry or after it. The
 // list must show all leases, or end with an error that names no lease.
-func (p *probe) endListsByContext(listed any, many int) {
+func (p *tester) endListsByContext(listed any, many int) {
 	p.Helper()
 	for _, after := range []int{0, 1} {
 		ctx, cancel := context.WithCancel(p.ctx)
@@ -593,7 +593,7 @@ func (p *probe) endListsByContext(listed any, many int) {
 }
 
 // refuseBadPrefixes requires that the list of each bad prefix ends with an error that names no lease.
-func (p *probe) refuseBadPrefixes(listed any) {
+func (p *tester) refuseBadPrefixes(listed any) {
 	p.Helper()
 	for _, h := range badNames {
 		if h.name == "" {
@@ -610,7 +610,7 @@ func (p *probe) refuseBadPrefixes(listed any) {
 }
 
 // listsCorrupt lists three leases, a, b and c. The record of b is corrupt.
-func (p *probe) listsCorrupt(listed any) {
+func (p *tester) listsCorrupt(listed any) {
 	p.Helper()
 	shown := map[string]error{}
 	for e, err := range p.listed(listed, p.name+"/") {
@@ -629,13 +629,13 @@ func (p *probe) listsCorrupt(listed any) {
 	}
 }
 
-func (p *probe) lister(listed any) lease.Lister {
+func (p *tester) lister(listed any) lease.Lister {
 	p.Helper()
 	return listed.(lease.Lister)
 }
 
 // listed is a list that the history records.
-func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, error) bool) {
+func (p *tester) listed(listed any, prefix string) func(yield func(lease.Entry, error) bool) {
 	p.Helper()
 	l := p.lister(listed)
 	return func(yield func(lease.Entry, error) bool) {
@@ -653,7 +653,7 @@ func (p *probe) listed(listed any, prefix string) func(yield func(lease.Entry, e
 // list returns the entries of a list by their names. The list must not fail, and must list the leases of
 // this rule without errors. Each name must begin with the prefix and occur only once, and each record
 // must be as it is at the time of its entry.
-func (p *probe) list(listed any, prefix string) map[string]lease.Entry {
+func (p *tester) list(listed any, prefix string) map[string]lease.Entry {
 	p.Helper()
 	entries := map[string]lease.Entry{}
 	for e, err := range p.listed(listed, prefix) {

@@ -17,7 +17,7 @@ import (
 
 // runRules check functions that run under a lease.
 var runRules = []rule{
-	{"N1/a-loss-ends-the-function", "the context of a function ends with a loss, and a run whose function was ended so returns the loss, whatever the function returns", canLose, func(p *probe) {
+	{"N1/a-loss-ends-the-function", "the context of a function ends with a loss, and a run whose function was ended so returns the loss, whatever the function returns", canLose, func(p *tester) {
 		a, own := p.world().join(Holder{Owner: "a"}), errors.New("the function failed")
 		a.loseInRun(func(ctx context.Context, _ func()) error { return context.Cause(ctx) })
 		a.loseInRun(func(_ context.Context, end func()) error { end(); return nil }) // the caller ends its context after the loss
@@ -25,7 +25,7 @@ var runRules = []rule{
 			p.Errorf("Run returned %v, and the function returned %v", err, own)
 		}
 	}},
-	{"N1/a-loss-that-nothing-noticed-is-part-of-what-the-run-returns", "a run whose function ends after the lease returns the loss, even if nothing had noticed the loss before", CanUseClock | hasWhileHeld, func(p *probe) {
+	{"N1/a-loss-that-nothing-noticed-is-part-of-what-the-run-returns", "a run whose function ends after the lease returns the loss, even if nothing had noticed the loss before", CanUseClock | hasWhileHeld, func(p *tester) {
 		clock := leasefault.NewClock()
 		a := p.world().join(Holder{Owner: "a", Clock: clock})
 		err := session.Run(p.ctx, a.Lease, func(context.Context, lease.Token) error {
@@ -38,7 +38,7 @@ var runRules = []rule{
 			p.Errorf("the function ended after the lease, and Run returned %v", err)
 		}
 	}},
-	{"N1/a-run-does-not-contend-again-after-a-take-over", "a run whose lease was taken over returns the loss, and does not contend again, even if the caller lets it", CanTakeOver | CanChange | CanShowRecords | CanUseAuthority | exactTime, func(p *probe) {
+	{"N1/a-run-does-not-contend-again-after-a-take-over", "a run whose lease was taken over returns the loss, and does not contend again, even if the caller lets it", CanTakeOver | CanChange | CanShowRecords | CanUseAuthority | exactTime, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
 		ctx, cancel := context.WithCancel(p.ctx)
@@ -69,7 +69,7 @@ var runRules = []rule{
 		b.requireAliveFor(p.D, "after it has taken over from a run")
 		b.requireLosses(0)
 	}},
-	{"N2/renewed-until-the-function-returns", "the lease is renewed until the function has returned, though its context ended before, and then released", 0, func(p *probe) {
+	{"N2/renewed-until-the-function-returns", "the lease is renewed until the function has returned, though its context ended before, and then released", 0, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		ctx, cancel := context.WithCancel(p.ctx)
@@ -82,7 +82,7 @@ var runRules = []rule{
 		a.requireNotAlive("after the run")
 		b.acquire()
 	}},
-	{"N3/a-panic-leaves-no-lease", "the lease of a function that panicked is free at once", 0, func(p *probe) {
+	{"N3/a-panic-leaves-no-lease", "the lease of a function that panicked is free at once", 0, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		func() {
@@ -93,7 +93,7 @@ var runRules = []rule{
 		b.acquire()
 		a.requireLosses(0)
 	}},
-	{"N3/an-attempt-without-an-answer-leaves-no-lease", "a run that gives up after acquires without an answer releases what they may have got, or returns the error of that release", CanUseAuthority | exactTime, func(p *probe) {
+	{"N3/an-attempt-without-an-answer-leaves-no-lease", "a run that gives up after acquires without an answer releases what they may have got, or returns the error of that release", CanUseAuthority | exactTime, func(p *tester) {
 		held := func(context.Context, *leasefault.Call) error { return lease.ErrHeldByOther }
 		for i, script := range [][]leasefault.Line[lease.Action]{
 			{leasefault.Always(lease.ActionAcquire, leasefault.FailAnswer)},
@@ -126,7 +126,7 @@ var runRules = []rule{
 			}
 		}
 	}},
-	{"N3/a-single-attempt-without-an-answer-leaves-no-lease", "a run that makes one attempt, and gets no answer, releases what it may have got", CanUseAuthority, func(p *probe) {
+	{"N3/a-single-attempt-without-an-answer-leaves-no-lease", "a run that makes one attempt, and gets no answer, releases what it may have got", CanUseAuthority, func(p *tester) {
 		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, answerUnknown(lease.ErrConflict), answerUnknown(lease.ErrCorrupt)} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
@@ -142,7 +142,7 @@ var runRules = []rule{
 			w.requireFree("after a run that gave up")
 		}
 	}},
-	{"N3/a-release-that-failed-is-part-of-what-the-run-returns", "a run whose release failed returns an error that is not the function's alone, even if its context ended", canCut, func(p *probe) {
+	{"N3/a-release-that-failed-is-part-of-what-the-run-returns", "a run whose release failed returns an error that is not the function's alone, even if its context ended", canCut, func(p *tester) {
 		w, own := p.world(), errors.New("the function failed")
 		for i, failed := range []error{nil, own, nil, own} {
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"})
@@ -161,7 +161,7 @@ var runRules = []rule{
 			}
 		}
 	}},
-	{"N1/a-single-attempt-runs-nothing-beside-a-living-holder", "a run that makes one attempt does not call its function while another holder lives, even if the refusal does not show that", CanUseAuthority | CanShowRecords, func(p *probe) {
+	{"N1/a-single-attempt-runs-nothing-beside-a-living-holder", "a run that makes one attempt does not call its function while another holder lives, even if the refusal does not show that", CanUseAuthority | CanShowRecords, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		a.acquire()
@@ -185,7 +185,7 @@ var runRules = []rule{
 		}
 		a.requireAliveFor(p.D/4, "after another tried to run")
 	}},
-	{"N4/woken-contenders-are-spread", "contenders that run functions and are woken by one release do not acquire at the same time", CanUseAuthority | hasWait | exactTime, func(p *probe) {
+	{"N4/woken-contenders-are-spread", "contenders that run functions and are woken by one release do not acquire at the same time", CanUseAuthority | hasWait | exactTime, func(p *tester) {
 		const crowd = 10
 		w := p.world()
 		first := w.join(Holder{Owner: "first"})
@@ -211,7 +211,7 @@ var runRules = []rule{
 			p.Errorf("%d contenders were woken at once, and their next acquires came in %d instants", crowd, n)
 		}
 	}},
-	{"N4/contenders-are-spread-after-errors", "contenders that run functions, and whose first acquires failed at the same time, do not go on acquiring at the same time", CanUseAuthority | exactTime, func(p *probe) {
+	{"N4/contenders-are-spread-after-errors", "contenders that run functions, and whose first acquires failed at the same time, do not go on acquiring at the same time", CanUseAuthority | exactTime, func(p *tester) {
 		const crowd = 10
 		w := p.world()
 		ctx, cancel := context.WithCancel(p.ctx)

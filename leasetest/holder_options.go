@@ -41,7 +41,7 @@ func (w *requestLog) isInFlight(ctx context.Context) bool {
 
 // boundRules check the contexts and the fields of requests.
 var boundRules = []rule{
-	{"H11/every-renewal-has-a-bound", "the context of a renewal ends, at the latest with what is certain, though nothing answers", CanUseAuthority, func(p *probe) {
+	{"H11/every-renewal-has-a-bound", "the context of a renewal ends, at the latest with what is certain, though nothing answers", CanUseAuthority, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseRequest))
 		a.acquire()
 		p.pass(p.D * 7 / 8)
@@ -49,7 +49,7 @@ var boundRules = []rule{
 		p.pass(p.D)
 		a.requireShortRequests(lease.ActionRenew, p.D)
 	}},
-	{"H11/two-renewals-that-hang-stop-all-others", "while two renewals of an infinite lease have been given up and have not returned, no third is sent, even if Acquire is called", CanUseAuthority | CanBeInfinite | exactTime, func(p *probe) {
+	{"H11/two-renewals-that-hang-stop-all-others", "while two renewals of an infinite lease have been given up and have not returned, no third is sent, even if Acquire is called", CanUseAuthority | CanBeInfinite | exactTime, func(p *tester) {
 		first, gate := p.gate(), p.gate()
 		a := p.world().join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(first)), leasefault.From(2, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
@@ -72,7 +72,7 @@ var boundRules = []rule{
 			p.Errorf("the renewals have returned, and none was sent since")
 		}
 	}},
-	{"H17/a-release-ends-with-its-context", "a release whose context ends returns its error at once, though nothing answers", CanUseAuthority, func(p *probe) {
+	{"H17/a-release-ends-with-its-context", "a release whose context ends returns its error at once, though nothing answers", CanUseAuthority, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, p.loseRequest))
 		a.acquire()
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
@@ -85,7 +85,7 @@ var boundRules = []rule{
 		}
 		a.requireNotAlive("after a release whose context ended")
 	}},
-	{"H17/every-release-has-a-bound", "the context of every release that is sent ends, though the context of the call does not, and nothing answers", CanUseAuthority, func(p *probe) {
+	{"H17/every-release-has-a-bound", "the context of every release that is sent ends, though the context of the call does not, and nothing answers", CanUseAuthority, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.First(3, lease.ActionRelease, p.loseRequest))
 		a.acquire()
 		released := make(chan error, 1)
@@ -98,7 +98,7 @@ var boundRules = []rule{
 			p.Errorf("the release does not return")
 		}
 	}},
-	{"H8/the-owner-is-sent", "a holder sends its owner with every acquire, and other owners never", CanUseAuthority, func(p *probe) {
+	{"H8/the-owner-is-sent", "a holder sends its owner with every acquire, and other owners never", CanUseAuthority, func(p *tester) {
 		w := p.world()
 		for _, owner := range []string{"worker-1", "worker-2"} {
 			a := w.join(Holder{Owner: owner})
@@ -134,7 +134,7 @@ var boundRules = []rule{
 			}
 		}
 	}},
-	{"H17/a-release-ends-a-break", "a release while the lease is breaking gives it up at once, and is no loss", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
+	{"H17/a-release-ends-a-break", "a release while the lease is breaking gives it up at once, and is no loss", canRevoke | CanBreak | CanShowRecords, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		for _, known := range []bool{true, false} {
@@ -154,7 +154,7 @@ var boundRules = []rule{
 
 // waitRules check Wait and invalid options.
 var waitRules = []rule{
-	{"H21/wait", "wait returns at once if the lease is free, with the context's error if that ends first, and in time when the holder releases", hasWait, func(p *probe) {
+	{"H21/wait", "wait returns at once if the lease is free, with the context's error if that ends first, and in time when the holder releases", hasWait, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		waiter := b.waiter()
@@ -177,7 +177,7 @@ var waitRules = []rule{
 		}
 		b.acquire()
 	}},
-	{"H21/an-error-of-the-authority-ends-no-wait", "a wait whose requests fail returns no error but that of its context", CanUseAuthority | hasWait, func(p *probe) {
+	{"H21/an-error-of-the-authority-ends-no-wait", "a wait whose requests fail returns no error but that of its context", CanUseAuthority | hasWait, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		a.acquire()
@@ -191,13 +191,13 @@ var waitRules = []rule{
 			}
 		}
 	}},
-	{"H21/wait-returns-though-a-read-hangs", "a wait whose requests hang and ignore their contexts returns when it may be worth asking again", CanUseAuthority | hasWait, func(p *probe) {
+	{"H21/wait-returns-though-a-read-hangs", "a wait whose requests hang and ignore their contexts returns when it may be worth asking again", CanUseAuthority | hasWait, func(p *tester) {
 		b := p.world().join(Holder{Owner: "b"}, leasefault.Always(leasefault.Any, ignoreContext(p.gate())))
 		ctx, cancel := context.WithTimeout(p.ctx, 10*p.D)
 		defer cancel()
 		p.need(b.waiter().Wait(ctx), "waiting while requests hang")
 	}},
-	{"H21/wait-ends-with-a-release-and-a-close", "every wait ends when its own holder is released or closed, though another holds and though requests hang", CanUseAuthority | hasWait | exactTime, func(p *probe) {
+	{"H21/wait-ends-with-a-release-and-a-close", "every wait ends when its own holder is released or closed, though another holds and though requests hang", CanUseAuthority | hasWait | exactTime, func(p *tester) {
 		for i := range 8 {
 			var hang atomic.Bool
 			gate := p.gate()
@@ -233,7 +233,7 @@ var waitRules = []rule{
 			}
 		}
 	}},
-	{"H21/wait-ends-without-a-watch", "a wait for a lease without an end returns after its release, even if the watch is lost, cannot begin, begins just after the release, or there is none", CanUseAuthority | hasWait | CanBeInfinite | exactTime, func(p *probe) {
+	{"H21/wait-ends-without-a-watch", "a wait for a lease without an end returns after its release, even if the watch is lost, cannot begin, begins just after the release, or there is none", CanUseAuthority | hasWait | CanBeInfinite | exactTime, func(p *tester) {
 		direct := p.world().direct
 		var a *contender
 		for i, over := range []func(lease.Authority) lease.Authority{
@@ -265,7 +265,7 @@ var waitRules = []rule{
 			}
 		}
 	}},
-	{"H22/bad-holders-are-refused", "what is out of range, or leaves no time to renew, is refused when the lease is made: the constructor fails its test, and the message contains the value", 0, func(p *probe) {
+	{"H22/bad-holders-are-refused", "what is out of range, or leaves no time to renew, is refused when the lease is made: the constructor fails its test, and the message contains the value", 0, func(p *tester) {
 		type bad struct {
 			what   string
 			holder Holder

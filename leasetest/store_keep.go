@@ -11,7 +11,7 @@ import (
 
 // keepRules check that a store does not forget records and epochs too early.
 var keepRules = []rule{
-	{"S3/a-swap-lowers-no-epoch", "a swap to a record with a lower epoch is refused and changes nothing, in any state, and under a name that is not known", 0, func(p *probe) {
+	{"S3/a-swap-lowers-no-epoch", "a swap to a record with a lower epoch is refused and changes nothing, in any state, and under a name that is not known", 0, func(p *tester) {
 		s := p.store()
 		s.eachState(func(name string, state recordState) {
 			was := s.raiseEpoch(name, 9)
@@ -39,7 +39,7 @@ var keepRules = []rule{
 			}
 		}
 	}},
-	{"S3/a-known-name-has-an-epoch-of-its-own", "the epoch of a name that is known does not rise because another name with a higher epoch was forgotten", hasForget, func(p *probe) {
+	{"S3/a-known-name-has-an-epoch-of-its-own", "the epoch of a name that is known does not rise because another name with a higher epoch was forgotten", hasForget, func(p *tester) {
 		s := p.store()
 		known := map[string]lease.Record{}
 		s.eachState(func(name string, state recordState) {
@@ -63,7 +63,7 @@ var keepRules = []rule{
 			s.reopen()
 		}
 	}},
-	{"S3/epoch-outlives-idleness", "a record that was not used for a long time keeps its epoch, or is forgotten without letting epochs fall", 0, func(p *probe) {
+	{"S3/epoch-outlives-idleness", "a record that was not used for a long time keeps its epoch, or is forgotten without letting epochs fall", 0, func(p *tester) {
 		s := p.store()
 		ended := s.putLeased(s.name+"/ended", s.Unit)
 		released := s.putLeased(s.name+"/released", 100*s.D)
@@ -75,7 +75,7 @@ var keepRules = []rule{
 			}
 		}
 	}},
-	{"S9/what-is-locked-is-never-forgotten", "a leased and a breaking record are not forgotten, also after the store was opened again", hasForget, func(p *probe) {
+	{"S9/what-is-locked-is-never-forgotten", "a leased and a breaking record are not forgotten, also after the store was opened again", hasForget, func(p *tester) {
 		s := p.store()
 		held := map[string]lease.Record{}
 		s.eachState(func(name string, state recordState) {
@@ -94,7 +94,7 @@ var keepRules = []rule{
 			s.reopen()
 		}
 	}},
-	{"S9/what-stays-locked-is-never-forgotten", "a leased, a breaking and an infinite record are not forgotten while they are locked, however long ago they were written", hasForget | exactTime, func(p *probe) {
+	{"S9/what-stays-locked-is-never-forgotten", "a leased, a breaking and an infinite record are not forgotten while they are locked, however long ago they were written", hasForget | exactTime, func(p *tester) {
 		s := p.store()
 		after := min(s.forget(), s.idleTime())
 		put := map[string]lease.Record{}
@@ -120,7 +120,7 @@ var keepRules = []rule{
 			s.requireRecord(name, r)
 		}
 	}},
-	{"S9/what-is-renewed-is-never-forgotten", "a lease that was renewed is not forgotten while it is locked, however long ago it was first granted", hasForget | exactTime, func(p *probe) {
+	{"S9/what-is-renewed-is-never-forgotten", "a lease that was renewed is not forgotten while it is locked, however long ago it was first granted", hasForget | exactTime, func(p *tester) {
 		s := p.store()
 		after := min(s.forget(), s.idleTime())
 		d := max(s.D, after/200) // so that a few hundred renewals are enough
@@ -138,7 +138,7 @@ var keepRules = []rule{
 		s.forget()
 		s.requireRecord(s.name, snap.Record)
 	}},
-	{"S9/the-stated-time-counts-from-the-end", "a record is remembered for the stated time after its lease or its break has ended, however long ago it was written", hasForget | exactTime, func(p *probe) {
+	{"S9/the-stated-time-counts-from-the-end", "a record is remembered for the stated time after its lease or its break has ended, however long ago it was written", hasForget | exactTime, func(p *tester) {
 		s := p.store()
 		after := s.forget()
 		d := 4*after + s.Unit
@@ -162,7 +162,7 @@ var keepRules = []rule{
 			s.requireRecord(name, r)
 		}
 	}},
-	{"S9/what-may-be-renewed-is-kept-for-the-stated-time", "an expired and a broken record are remembered for the time that the store states", hasForget, func(p *probe) {
+	{"S9/what-may-be-renewed-is-kept-for-the-stated-time", "an expired and a broken record are remembered for the time that the store states", hasForget, func(p *tester) {
 		s := p.store()
 		after := s.forget()
 		if after < 0 {
@@ -202,7 +202,7 @@ var keepRules = []rule{
 }
 
 // idleTime returns how long a rule leaves a record unused that an implementation might forget.
-func (p *probe) idleTime() time.Duration {
+func (p *tester) idleTime() time.Duration {
 	if p.Bubble {
 		return 400 * 24 * time.Hour
 	}
@@ -210,7 +210,7 @@ func (p *probe) idleTime() time.Duration {
 }
 
 // longestWait bounds the sum of the sleeps of a rule that lets the retention time of a store pass.
-func (p *probe) longestWait() time.Duration {
+func (p *tester) longestWait() time.Duration {
 	if p.Bubble {
 		return time.Hour
 	}
@@ -220,49 +220,49 @@ func (p *probe) longestWait() time.Duration {
 // A recordState is a state of a record, with a function that returns such a record.
 type recordState struct {
 	what   string
-	record func(s storeProbe, on lease.Snapshot) lease.Record
+	record func(s storeTester, on lease.Snapshot) lease.Record
 	needs  Ability
 }
 
 // states contains all states that a store can keep. Every finite lock lasts for 100*s.D.
 var states = []recordState{
-	{"released", func(s storeProbe, on lease.Snapshot) lease.Record {
+	{"released", func(s storeTester, on lease.Snapshot) lease.Record {
 		return lease.Record{ID: s.id(), Owner: "leasetest", Duration: s.D, Epoch: on.Record.Epoch + 1}
 	}, 0},
-	{"forgotten ID", func(_ storeProbe, on lease.Snapshot) lease.Record {
+	{"forgotten ID", func(_ storeTester, on lease.Snapshot) lease.Record {
 		return lease.Record{Epoch: on.Record.Epoch + 1}
 	}, 0},
-	{"leased", func(s storeProbe, on lease.Snapshot) lease.Record { return s.leased(on, 100*s.D) }, 0},
-	{"infinite", func(s storeProbe, on lease.Snapshot) lease.Record { return s.leased(on, lease.Infinite) }, CanBeInfinite},
-	{"breaking", func(s storeProbe, on lease.Snapshot) lease.Record {
+	{"leased", func(s storeTester, on lease.Snapshot) lease.Record { return s.leased(on, 100*s.D) }, 0},
+	{"infinite", func(s storeTester, on lease.Snapshot) lease.Record { return s.leased(on, lease.Infinite) }, CanBeInfinite},
+	{"breaking", func(s storeTester, on lease.Snapshot) lease.Record {
 		r := s.leased(on, 100*s.D)
 		r.State = lease.Breaking
 		return r
 	}, CanBreak},
-	{"infinite breaking", func(s storeProbe, on lease.Snapshot) lease.Record {
+	{"infinite breaking", func(s storeTester, on lease.Snapshot) lease.Record {
 		r := s.leased(on, 100*s.D)
 		r.State, r.Duration = lease.Breaking, lease.Infinite
 		return r
 	}, CanBreak | CanBeInfinite},
-	{"expired", func(s storeProbe, on lease.Snapshot) lease.Record { return s.endedRecord(on, lease.Expired) }, 0},
-	{"broken", func(s storeProbe, on lease.Snapshot) lease.Record { return s.endedRecord(on, lease.Broken) }, CanBreak},
+	{"expired", func(s storeTester, on lease.Snapshot) lease.Record { return s.endedRecord(on, lease.Expired) }, 0},
+	{"broken", func(s storeTester, on lease.Snapshot) lease.Record { return s.endedRecord(on, lease.Broken) }, CanBreak},
 }
 
 // endedRecord returns the record of an ended lease in the given state, such as Expired.
-func (s storeProbe) endedRecord(on lease.Snapshot, state lease.State) lease.Record {
+func (s storeTester) endedRecord(on lease.Snapshot, state lease.State) lease.Record {
 	r := s.leased(on, s.D)
 	r.State, r.Until = state, time.Time{}
 	return r
 }
 
-func (s storeProbe) putState(name string, state recordState) lease.Snapshot {
+func (s storeTester) putState(name string, state recordState) lease.Snapshot {
 	s.Helper()
 	old := s.load(name)
 	return s.put(name, old, state.record(s, old))
 }
 
 // eachState calls f for each state that the store can keep. Each call gets a name of its own.
-func (s storeProbe) eachState(f func(name string, state recordState)) {
+func (s storeTester) eachState(f func(name string, state recordState)) {
 	for _, state := range states {
 		if s.can(state.needs) {
 			f(fmt.Sprintf("%s/%s", s.name, state.what), state)
@@ -271,7 +271,7 @@ func (s storeProbe) eachState(f func(name string, state recordState)) {
 }
 
 // raiseEpoch adds the given number to the epoch of the named lease, with one swap.
-func (s storeProbe) raiseEpoch(name string, by uint64) lease.Snapshot {
+func (s storeTester) raiseEpoch(name string, by uint64) lease.Snapshot {
 	s.Helper()
 	snap := s.load(name)
 	next := s.leased(snap, 100*s.D)
@@ -281,7 +281,7 @@ func (s storeProbe) raiseEpoch(name string, by uint64) lease.Snapshot {
 
 // reopenRules check that a store keeps its data when it is opened again.
 var reopenRules = []rule{
-	{"S3/reopening-keeps-every-state", "a record in any state is the same after the store was opened again, and can be swapped", hasReopen, func(p *probe) {
+	{"S3/reopening-keeps-every-state", "a record in any state is the same after the store was opened again, and can be swapped", hasReopen, func(p *tester) {
 		s := p.store()
 		put := map[string]lease.Snapshot{}
 		s.eachState(func(name string, state recordState) {
@@ -298,7 +298,7 @@ var reopenRules = []rule{
 			}
 		}
 	}},
-	{"S2/stale-swap-conflicts-after-reopening", "a swap of what was loaded before the store was opened again conflicts if the record has changed, in any state", hasReopen, func(p *probe) {
+	{"S2/stale-swap-conflicts-after-reopening", "a swap of what was loaded before the store was opened again conflicts if the record has changed, in any state", hasReopen, func(p *tester) {
 		s := p.store()
 		s.eachState(func(name string, state recordState) {
 			absent := s.load(name)
@@ -315,7 +315,7 @@ var reopenRules = []rule{
 			}
 		})
 	}},
-	{"S2/no-version-recurs-in-a-long-life", "a version that was replaced does not come back, in whatever order a name is used, released and forgotten and the store is opened again, and a swap of it does not commit", 0, func(p *probe) {
+	{"S2/no-version-recurs-in-a-long-life", "a version that was replaced does not come back, in whatever order a name is used, released and forgotten and the store is opened again, and a swap of it does not commit", 0, func(p *tester) {
 		s := p.store()
 		now := s.load(s.name)
 		var replaced []lease.Snapshot
@@ -359,7 +359,7 @@ var reopenRules = []rule{
 			}
 		}
 	}},
-	{"S7/a-watch-of-a-reopened-store-signals", "a watch that begins after the store was opened again signals", hasReopen | hasWatch, func(p *probe) {
+	{"S7/a-watch-of-a-reopened-store-signals", "a watch that begins after the store was opened again signals", hasReopen | hasWatch, func(p *tester) {
 		s := p.store()
 		s.putLeased(s.name, 100*s.D)
 		s.reopen()
@@ -371,7 +371,7 @@ var reopenRules = []rule{
 			s.Errorf("a release was not signalled")
 		}
 	}},
-	{"S10/a-reopened-store-lists-what-is-held", "a list of a store that was opened again shows every lock", hasReopen | hasList, func(p *probe) {
+	{"S10/a-reopened-store-lists-what-is-held", "a list of a store that was opened again shows every lock", hasReopen | hasList, func(p *tester) {
 		s := p.store()
 		s.eachState(func(name string, state recordState) { s.putState(name, state) })
 		s.reopen()
@@ -380,7 +380,7 @@ var reopenRules = []rule{
 }
 
 // listsLocks requires that a list by the given client shows each locked record of eachState.
-func (s storeProbe) listsLocks(client storeProbe) {
+func (s storeTester) listsLocks(client storeTester) {
 	s.Helper()
 	entries := s.list(client.bare, s.name)
 	s.eachState(func(name string, state recordState) {
@@ -393,7 +393,7 @@ func (s storeProbe) listsLocks(client storeProbe) {
 // requireMinEpoch tests the epochs of forgotten names. The map has the epoch that was put under each
 // name. A name whose record has no ID now is forgotten. Its epoch, and that of a name that was never
 // used, must be at least the highest epoch of all forgotten names.
-func (s storeProbe) requireMinEpoch(epochs map[string]uint64, when string) {
+func (s storeTester) requireMinEpoch(epochs map[string]uint64, when string) {
 	s.Helper()
 	highest := uint64(0)
 	seen := map[string]lease.Record{s.name + "/never-used": s.load(s.name + "/never-used").Record}

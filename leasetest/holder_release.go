@@ -13,7 +13,7 @@ import (
 
 // releaseRules check Release and Close.
 var releaseRules = []rule{
-	{"H17/release-gives-up", "after a release that returned nil, another holder can acquire at once", 0, func(p *probe) {
+	{"H17/release-gives-up", "after a release that returned nil, another holder can acquire at once", 0, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		for range 3 {
@@ -25,7 +25,7 @@ var releaseRules = []rule{
 		}
 		a.requireLosses(0)
 	}},
-	{"H17/a-release-under-a-context-that-it-ends", "a release under a context of WhileHeld returns nil when the lease was released, though the release ends that context", hasWhileHeld, func(p *probe) {
+	{"H17/a-release-under-a-context-that-it-ends", "a release under a context of WhileHeld returns nil when the lease was released, though the release ends that context", hasWhileHeld, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.DelayAnswer(p.Unit/4))), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -34,7 +34,7 @@ var releaseRules = []rule{
 		p.need(a.Release(held), "a release under a context of WhileHeld")
 		b.acquire()
 	}},
-	{"H17/a-release-under-a-context-that-ended-before", "a release under a context of an earlier incarnation, which has ended, returns its error at once, though nothing answers", CanUseAuthority | hasWhileHeld, func(p *probe) {
+	{"H17/a-release-under-a-context-that-ended-before", "a release under a context of an earlier incarnation, which has ended, returns its error at once, though nothing answers", CanUseAuthority | hasWhileHeld, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(2, lease.ActionRelease, p.loseRequest))
 		a.acquire()
 		earlier, giveBack := lease.WhileHeld(p.ctx, a.Lease)
@@ -49,7 +49,7 @@ var releaseRules = []rule{
 		}
 		a.requireNotAlive("after a release under a context that had ended")
 	}},
-	{"H17/the-belief-ends-with-the-call", "CheckAlive is false from the call of release on, before the authority is asked", CanUseAuthority, func(p *probe) {
+	{"H17/the-belief-ends-with-the-call", "CheckAlive is false from the call of release on, before the authority is asked", CanUseAuthority, func(p *tester) {
 		var a *contender
 		var seen, alive, waits atomic.Bool
 		a = p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, leasefault.Before(func() {
@@ -72,7 +72,7 @@ var releaseRules = []rule{
 			p.Errorf("CheckAlive does not return while the release is under way")
 		}
 	}},
-	{"H17/a-release-that-errs-ends-the-belief", "CheckAlive stays false after a release that erred, and nothing is renewed", canCut, func(p *probe) {
+	{"H17/a-release-that-errs-ends-the-belief", "CheckAlive stays false after a release that erred, and nothing is renewed", canCut, func(p *tester) {
 		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, p.loseRequest, p.loseAnswer} {
 			w := p.world()
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.From(1, lease.ActionRelease, fault))
@@ -89,7 +89,7 @@ var releaseRules = []rule{
 			a.requireLosses(0)
 		}
 	}},
-	{"H17/nothing-to-release-is-nil", "a release of nothing returns nil and makes no request", 0, func(p *probe) {
+	{"H17/nothing-to-release-is-nil", "a release of nothing returns nil and makes no request", 0, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		p.need(a.release(), "release of what was never held")
@@ -104,7 +104,7 @@ var releaseRules = []rule{
 			p.Errorf("%d releases of nothing were sent", n-1)
 		}
 	}},
-	{"H17/the-first-release-after-a-loss-returns-it", "the first release after a loss returns the loss, and the next one nil; after another acquire none returns it", canLose, func(p *probe) {
+	{"H17/the-first-release-after-a-loss-returns-it", "the first release after a loss returns the loss, and the next one nil; after another acquire none returns it", canLose, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		for _, acquires := range []bool{false, true} {
@@ -120,7 +120,7 @@ var releaseRules = []rule{
 			p.need(a.release(), "another release")
 		}
 	}},
-	{"H17/release-again-settles", "after an error a release can be called again, and then returns nil", canCut, func(p *probe) {
+	{"H17/release-again-settles", "after an error a release can be called again, and then returns nil", canCut, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -129,7 +129,7 @@ var releaseRules = []rule{
 		w.requireFree("after a release that returned nil")
 		b.acquire()
 	}},
-	{"H17/a-conflict-is-no-release", "a release that the authority refused with a conflict has released nothing: Release returns an error, or sends the release again", CanUseAuthority, func(p *probe) {
+	{"H17/a-conflict-is-no-release", "a release that the authority refused with a conflict has released nothing: Release returns an error, or sends the release again", CanUseAuthority, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, func(context.Context, *leasefault.Call) error { return lease.ErrConflict }))
 		a.acquire()
@@ -138,7 +138,7 @@ var releaseRules = []rule{
 		}
 		w.requireFree("after a release that returned nil")
 	}},
-	{"H17/releases-at-once", "of concurrent releases none returns nil before the lease is released", CanUseAuthority, func(p *probe) {
+	{"H17/releases-at-once", "of concurrent releases none returns nil before the lease is released", CanUseAuthority, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.DelayRequest(p.D/20)))
 		a.acquire()
@@ -149,7 +149,7 @@ var releaseRules = []rule{
 			}
 		})
 	}},
-	{"H17/release-supersedes-an-acquire", "the acquires that are under way when release is called do not hold, and are undone", CanUseAuthority, func(p *probe) {
+	{"H17/release-supersedes-an-acquire", "the acquires that are under way when release is called do not hold, and are undone", CanUseAuthority, func(p *tester) {
 		gate := p.gate()
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, gate.HoldAnswer)), w.join(Holder{Owner: "b"})
@@ -177,7 +177,7 @@ var releaseRules = []rule{
 		a.requireLosses(0)
 		b.acquire()
 	}},
-	{"H17/a-holder-that-has-lost-releases-nothing-of-others", "if a lease was lost and acquired by another holder, a late release of the first holder does not end the other's lease", canLose, func(p *probe) {
+	{"H17/a-holder-that-has-lost-releases-nothing-of-others", "if a lease was lost and acquired by another holder, a late release of the first holder does not end the other's lease", canLose, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -189,7 +189,7 @@ var releaseRules = []rule{
 		b.requireAliveFor(3*p.D, "after one that had lost it released")
 		b.requireLosses(0)
 	}},
-	{"H18/after-close-nothing-runs", "after close no request is sent, no handler is called, and no acquire is granted", hasClose, func(p *probe) {
+	{"H18/after-close-nothing-runs", "after close no request is sent, no handler is called, and no acquire is granted", hasClose, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		closer := a.Lease.(closer)
@@ -207,7 +207,7 @@ var releaseRules = []rule{
 		a.requireLosses(0)
 		p.need(closer.Close(p.ctx), "second close")
 	}},
-	{"H18/close-begins-no-handler", "a close after the end of what is certain calls no handler, even if nothing had noticed the loss", CanUseClock | hasClose, func(p *probe) {
+	{"H18/close-begins-no-handler", "a close after the end of what is certain calls no handler, even if nothing had noticed the loss", CanUseClock | hasClose, func(p *tester) {
 		clock := leasefault.NewClock()
 		a := p.world().join(Holder{Owner: "a", Clock: clock})
 		a.acquire()
@@ -219,7 +219,7 @@ var releaseRules = []rule{
 		p.pass(p.D / 2)
 		a.requireLosses(notified)
 	}},
-	{"H18/a-done-context-closes-too", "a close whose context is done, or ends, ends the holding and an acquire under way all the same", CanUseAuthority | hasClose, func(p *probe) {
+	{"H18/a-done-context-closes-too", "a close whose context is done, or ends, ends the holding and an acquire under way all the same", CanUseAuthority | hasClose, func(p *tester) {
 		w := p.world()
 		b := w.join(Holder{Owner: "b"})
 		for _, flying := range []bool{false, true} {
@@ -257,7 +257,7 @@ var releaseRules = []rule{
 			p.need(b.release(), "release")
 		}
 	}},
-	{"H18/a-close-ends-with-its-context", "a close whose context ends returns the error of that context at once, though a request ignores its context", CanUseAuthority | hasClose | exactTime, func(p *probe) {
+	{"H18/a-close-ends-with-its-context", "a close whose context ends returns the error of that context at once, though a request ignores its context", CanUseAuthority | hasClose | exactTime, func(p *tester) {
 		gate := p.gate()
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(gate)))

@@ -12,7 +12,7 @@ import (
 )
 
 // The rule oldPeriodRule applies to authorities and to functions like lease.Step.
-var oldPeriodRule = rule{"M17/before-2012-02-12-no-period-is-looked-at", "a break of a version before 2012-02-12 ignores every period, even one out of range, and ends when what is left ends", CanServeOldVersions | CanBreak | CanShowRecords, func(p *probe) {
+var oldPeriodRule = rule{"M17/before-2012-02-12-no-period-is-looked-at", "a break of a version before 2012-02-12 ignores every period, even one out of range, and ends when what is left ends", CanServeOldVersions | CanBreak | CanShowRecords, func(p *tester) {
 	a := p.authority()
 	for _, period := range []lease.Period{lease.Grace(-1), lease.Grace(-lease.Infinite), lease.Grace(0), lease.Grace(p.D / 4), lease.Grace(lease.Infinite)} {
 		id := p.id()
@@ -28,7 +28,7 @@ var oldPeriodRule = rule{"M17/before-2012-02-12-no-period-is-looked-at", "a brea
 }}
 
 // The rule badArgumentRule applies to authorities and to functions like lease.Step.
-var badArgumentRule = rule{"M18/the-first-bad-argument-is-named", "of two bad arguments, the code is of the first of version, action, ID, proposed ID, duration, period and owner", 0, func(p *probe) {
+var badArgumentRule = rule{"M18/the-first-bad-argument-is-named", "of two bad arguments, the code is of the first of version, action, ID, proposed ID, duration, period and owner", 0, func(p *tester) {
 	a := p.authority()
 	const acquires, renews, releases, changes, breaks = lease.ActionAcquire, lease.ActionRenew, lease.ActionRelease, lease.ActionChange, lease.ActionBreak
 	arguments := []struct {
@@ -68,7 +68,7 @@ var badArgumentRule = rule{"M18/the-first-bad-argument-is-named", "of two bad ar
 var machineRules = []rule{
 	oldPeriodRule,
 	badArgumentRule,
-	{"M4/the-same-ID-has-a-newer-token", "tokens compare as numbers, over releases, and past the tenth", 0, func(p *probe) {
+	{"M4/the-same-ID-has-a-newer-token", "tokens compare as numbers, over releases, and past the tenth", 0, func(p *tester) {
 		a := p.authority()
 		var last lease.Token
 		for i := range 12 {
@@ -85,7 +85,7 @@ var machineRules = []rule{
 			a.grant(release(id))
 		}
 	}},
-	{"M4/the-last-epoch-is-the-last", "a grant that raises the last epoch, 2^63-1, is refused and changes nothing, and one that keeps it is granted", hasPut, func(p *probe) {
+	{"M4/the-last-epoch-is-the-last", "a grant that raises the last epoch, 2^63-1, is refused and changes nothing, and one that keeps it is granted", hasPut, func(p *tester) {
 		const last = 1<<63 - 1
 		a := p.authority()
 		id := p.id()
@@ -123,7 +123,7 @@ var machineRules = []rule{
 			}
 		}
 	}},
-	{"M14/the-longest-break-of-an-infinite-lease-has-an-end", "a break of an infinite lease with an infinite period is granted, and leaves the lease breaking until an end that a later break can move", CanBreak | CanBeInfinite, func(p *probe) {
+	{"M14/the-longest-break-of-an-infinite-lease-has-an-end", "a break of an infinite lease with an infinite period is granted, and leaves the lease breaking until an end that a later break can move", CanBreak | CanBeInfinite, func(p *tester) {
 		a := p.authority()
 		if p.Limits.MaxPeriod > 0 {
 			p.Skipf("the longest period is %v", p.Limits.MaxPeriod) // A7: an infinite one is refused
@@ -145,7 +145,7 @@ var machineRules = []rule{
 		p.pass(p.D/2 + p.Slack)
 		a.grant(acquire(p.id(), p.D))
 	}},
-	{"M18/limits-come-after-every-argument", "a request with a bad argument and a duration or a period out of the limits gets the code of the bad argument", 0, func(p *probe) {
+	{"M18/limits-come-after-every-argument", "a request with a bad argument and a duration or a period out of the limits gets the code of the bad argument", 0, func(p *tester) {
 		a := p.authority()
 		l, id := p.Limits, p.id()
 		var durations, periods []time.Duration // out of the limits
@@ -182,7 +182,7 @@ var machineRules = []rule{
 
 // leaseTokenRules check the tokens of leases.
 var leaseTokenRules = []rule{
-	{"M4/tokens-rise", "each acquire has a newer token than every one before, whichever holder acquires, and renewals keep it", hasToken, func(p *probe) {
+	{"M4/tokens-rise", "each acquire has a newer token than every one before, whichever holder acquires, and renewals keep it", hasToken, func(p *tester) {
 		w := p.world()
 		both := []*contender{w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})}
 		var last lease.Token
@@ -206,7 +206,7 @@ var leaseTokenRules = []rule{
 var stepMachineRules = []rule{
 	oldPeriodRule,
 	badArgumentRule,
-	{"M14/sums-saturate", "an end that cannot be written is never, and for a break the last time that can be; before the year 1 nothing is granted", 0, func(p *probe) {
+	{"M14/sums-saturate", "an end that cannot be written is never, and for a break the last time that can be; before the year 1 nothing is granted", 0, func(p *tester) {
 		step := p.authority().bare.(*stepper).step
 		last, id := time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), p.id()
 		for _, now := range []time.Time{last.Add(-time.Minute + 1), last, last.Add(time.Hour)} {

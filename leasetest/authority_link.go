@@ -11,7 +11,7 @@ import (
 
 // authorityLinkRules check an authority whose connection to its server is disturbed.
 var authorityLinkRules = []rule{
-	{"A3/a-request-that-got-no-answer-is-carried-out-once-at-most", "a request of which a message is lost is not refused, is carried out at most once, and is carried out if it is granted", hasConnectAuthority, func(p *probe) {
+	{"A3/a-request-that-got-no-answer-is-carried-out-once-at-most", "a request of which a message is lost is not refused, is carried out at most once, and is carried out if it is granted", hasConnectAuthority, func(p *tester) {
 		a, l := p.linkedAuthority()
 		id := p.id()
 		taken := []lease.Request{acquire(id, p.D)}
@@ -49,7 +49,7 @@ var authorityLinkRules = []rule{
 			}
 		}
 	}},
-	{"A3/a-request-that-got-no-answer-is-not-decided-again", "a request that was carried out and whose answer is lost is neither carried out again nor refused, whatever another client does before the loss is noticed", hasConnectAuthority, func(p *probe) {
+	{"A3/a-request-that-got-no-answer-is-not-decided-again", "a request that was carried out and whose answer is lost is neither carried out again nor refused, whatever another client does before the loss is noticed", hasConnectAuthority, func(p *tester) {
 		a, l := p.linkedAuthority()
 		intruder := a.intruder()
 		id, other := p.id(), p.id()
@@ -94,7 +94,7 @@ var authorityLinkRules = []rule{
 			}
 		}
 	}},
-	{"A5/late-messages-make-nothing-more-certain", "if a request or its answer is late, MinRemaining of this answer and of the next ones is no more than what is left, and MaxRemaining is no less", hasConnectAuthority, func(p *probe) {
+	{"A5/late-messages-make-nothing-more-certain", "if a request or its answer is late, MinRemaining of this answer and of the next ones is no more than what is left, and MaxRemaining is no less", hasConnectAuthority, func(p *tester) {
 		a, l := p.linkedAuthority()
 		id := p.id()
 		for _, req := range []lease.Request{acquire(id, p.D), renew(id)} {
@@ -128,7 +128,7 @@ var authorityLinkRules = []rule{
 			}
 		}
 	}},
-	{"A5/a-late-read-tells-what-is-left", "MaxRemaining in the answer to a read covers what is left of a lease that another client acquired after the read was sent", hasConnectAuthority, func(p *probe) {
+	{"A5/a-late-read-tells-what-is-left", "MaxRemaining in the answer to a read covers what is left of a lease that another client acquired after the read was sent", hasConnectAuthority, func(p *tester) {
 		a, l := p.linkedAuthority()
 		intruder := a.intruder()
 		for nth := range l.messages() {
@@ -161,7 +161,7 @@ var authorityLinkRules = []rule{
 			}
 		}
 	}},
-	{"M6/a-late-break-ends-no-later", "a later break with a shorter period lets the lease end no later than the first, though its request or its answer is late", hasConnectAuthority | CanBreak | CanShowRecords, func(p *probe) {
+	{"M6/a-late-break-ends-no-later", "a later break with a shorter period lets the lease end no later than the first, though its request or its answer is late", hasConnectAuthority | CanBreak | CanShowRecords, func(p *tester) {
 		a, l := p.linkedAuthority()
 		for what, late := range p.lateness(p.D / 2) {
 			for nth := range l.messages() {
@@ -180,7 +180,7 @@ var authorityLinkRules = []rule{
 			}
 		}
 	}},
-	{"A5/a-later-break-is-no-more-certain", "if the answer to a break was late, MinRemaining after a later break is no more than what the first break leaves", hasConnectAuthority | CanBreak, func(p *probe) {
+	{"A5/a-later-break-is-no-more-certain", "if the answer to a break was late, MinRemaining after a later break is no more than what the first break leaves", hasConnectAuthority | CanBreak, func(p *tester) {
 		a, l := p.linkedAuthority()
 		for nth := range l.messages() {
 			p.history.printf("== the answer to message %d of the first break is late", nth)
@@ -203,7 +203,7 @@ var authorityLinkRules = []rule{
 			}
 		}
 	}},
-	{"A2/another-request-between-two-messages", "an acquire or a renewal during which another client takes the lease takes nothing from that client", hasConnectAuthority, func(p *probe) {
+	{"A2/another-request-between-two-messages", "an acquire or a renewal during which another client takes the lease takes nothing from that client", hasConnectAuthority, func(p *tester) {
 		a, l := p.linkedAuthority()
 		intruder := a.intruder()
 		id, other := p.id(), p.id()
@@ -241,7 +241,7 @@ var authorityLinkRules = []rule{
 			}
 		}
 	}},
-	{"A4/no-answer-from-before-the-call", "a read is not answered with what another read saw before the call, even if that read has not returned", hasConnectAuthority, func(p *probe) {
+	{"A4/no-answer-from-before-the-call", "a read is not answered with what another read saw before the call, even if that read has not returned", hasConnectAuthority, func(p *tester) {
 		a, l := p.linkedAuthority()
 		for nth := range l.messages() {
 			p.history.printf("== the answer to message %d of an earlier read is late", nth)
@@ -272,7 +272,7 @@ var authorityLinkRules = []rule{
 }
 
 // read reads the named lease. If that fails, so does the rule.
-func (a authorityProbe) read(name string) lease.Result {
+func (a authorityTester) read(name string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
 	a.need(err, "a read")
@@ -280,7 +280,7 @@ func (a authorityProbe) read(name string) lease.Result {
 }
 
 // requireOnce checks a request that is granted unless a message is lost, by reads before and after it.
-func (a authorityProbe) requireOnce(req lease.Request, before, after lease.Result, sent time.Time, err error) {
+func (a authorityTester) requireOnce(req lease.Request, before, after lease.Result, sent time.Time, err error) {
 	a.Helper()
 	was, is := before.Record, after.Record
 	if was.ID.IsZero() && was.State.Locked() { // the authority does not show the ID

@@ -13,7 +13,7 @@ import (
 
 // lossRules check losses, handlers and contexts.
 var lossRules = []rule{
-	{"H15/a-loss-is-reported-once", "each handler is called exactly once for a loss, with the token and the reason, and once more for the loss of the next incarnation", canLose, func(p *probe) {
+	{"H15/a-loss-is-reported-once", "each handler is called exactly once for a loss, with the token and the reason, and once more for the loss of the next incarnation", canLose, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		other := new(lossLog)
@@ -40,7 +40,7 @@ var lossRules = []rule{
 			a.requireLosses(n + 1)
 		}
 	}},
-	{"H15/a-release-is-no-loss", "a release that took effect first is not reported as a loss, whatever its outcome", canCut, func(p *probe) {
+	{"H15/a-release-is-no-loss", "a release that took effect first is not reported as a loss, whatever its outcome", canCut, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		a.acquire()
 		p.need(a.release(), "release")
@@ -55,7 +55,7 @@ var lossRules = []rule{
 		p.pass(2 * p.D)
 		a.requireLosses(0)
 	}},
-	{"H15/reported-at-the-end-though-a-request-hangs", "a loss is reported when the lease is no longer certain, even if a request hangs and ignores its context", CanUseAuthority, func(p *probe) {
+	{"H15/reported-at-the-end-though-a-request-hangs", "a loss is reported when the lease is no longer certain, even if a request hangs and ignores its context", CanUseAuthority, func(p *tester) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(gate)))
 		tok := a.acquire()
@@ -63,7 +63,7 @@ var lossRules = []rule{
 		a.requireNotAlive("a duration after it acquired")
 		a.requireLostError(a.requireLosses(1), tok, lease.ErrExpired)
 	}},
-	{"H15/a-release-at-the-end", "a release before the lease is no longer certain is not a loss, and a release from then on does not hide the loss, to the nanosecond", canCut | exactTime, func(p *probe) {
+	{"H15/a-release-at-the-end", "a release before the lease is no longer certain is not a loss, and a release from then on does not hide the loss, to the nanosecond", canCut | exactTime, func(p *tester) {
 		n := 0
 		after := func(d time.Duration) *contender { // acquires, and then cuts the contender off for d
 			n++
@@ -87,7 +87,7 @@ var lossRules = []rule{
 			a.requireLosses(want)
 		}
 	}},
-	{"H16/handlers-run-in-goroutines-of-their-own", "a handler that blocks delays neither another handler nor a method", canLose, func(p *probe) {
+	{"H16/handlers-run-in-goroutines-of-their-own", "a handler that blocks delays neither another handler nor a method", canLose, func(p *tester) {
 		blocked := make(chan struct{})
 		a := p.world().join(Holder{Owner: "a"})
 		p.Cleanup(func() { close(blocked) })
@@ -104,7 +104,7 @@ var lossRules = []rule{
 		a.acquireWithin(3, "while a handler blocks")
 		p.need(a.release(), "release while a handler blocks")
 	}},
-	{"H16/every-method-may-be-called-inside", "a handler may call every method", canLose, func(p *probe) {
+	{"H16/every-method-may-be-called-inside", "a handler may call every method", canLose, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		done := make(chan bool, 1)
 		a.OnLost(func(error) {
@@ -133,7 +133,7 @@ var lossRules = []rule{
 		}
 		a.requireAlive("after its handler has acquired again")
 	}},
-	{"H16/close-may-be-called-inside", "a handler may call Close, and Close waits for no handler", canLose | hasClose, func(p *probe) {
+	{"H16/close-may-be-called-inside", "a handler may call Close, and Close waits for no handler", canLose | hasClose, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		closed := make(chan struct{})
 		a.OnLost(func(error) {
@@ -150,7 +150,7 @@ var lossRules = []rule{
 		}
 		a.requireNotAlive("after close")
 	}},
-	{"H16/a-handler-registered-after-the-end-is-not-called", "a handler that registers after the end of what is certain is not called for that loss, even if nothing had noticed the loss", CanUseClock, func(p *probe) {
+	{"H16/a-handler-registered-after-the-end-is-not-called", "a handler that registers after the end of what is certain is not called for that loss, even if nothing had noticed the loss", CanUseClock, func(p *tester) {
 		clock := leasefault.NewClock()
 		a := p.world().join(Holder{Owner: "a", Clock: clock})
 		a.acquire()
@@ -165,7 +165,7 @@ var lossRules = []rule{
 			p.Errorf("a handler that registered after the end of what is certain was called %d times", n)
 		}
 	}},
-	{"H16/stop-unregisters", "a handler that was unregistered is not called, and every other is; stop reports whether it was still registered", canLose, func(p *probe) {
+	{"H16/stop-unregisters", "a handler that was unregistered is not called, and every other is; stop reports whether it was still registered", canLose, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		var logs [4]lossLog
 		var stops [4]func() bool
@@ -186,7 +186,7 @@ var lossRules = []rule{
 			}
 		}
 	}},
-	{"H20/a-bound-context-ends-with-its-incarnation", "a context bound to the holding ends at the loss at the latest, at the release, or at once, each with its cause", canLose | hasWhileHeld, func(p *probe) {
+	{"H20/a-bound-context-ends-with-its-incarnation", "a context bound to the holding ends at the loss at the latest, at the release, or at once, each with its cause", canLose | hasWhileHeld, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		bound, stop := lease.WhileHeld(p.ctx, a.Lease)
@@ -227,7 +227,7 @@ var lossRules = []rule{
 
 // panicRules call handlers that panic. They run last, because a lease that does not recover ends the process.
 var panicRules = []rule{
-	{"H16/a-panic-stops-no-other", "a handler that panics stops no other handler", canLose, func(p *probe) {
+	{"H16/a-panic-stops-no-other", "a handler that panics stops no other handler", canLose, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		after := new(lossLog)
 		a.OnLost(func(error) { p.panic("a handler of OnLost") })
@@ -244,7 +244,7 @@ var panicRules = []rule{
 
 // heldRules check when the contexts of WhileHeld end, and how long they delay a Release.
 var heldRules = []rule{
-	{"H20/a-loss-waits-for-every-context", "after a loss the ID is not released before every context of the incarnation was given back, and is released then", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+	{"H20/a-loss-waits-for-every-context", "after a loss the ID is not released before every context of the incarnation was given back, and is released then", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer)), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -273,7 +273,7 @@ var heldRules = []rule{
 		}
 		w.requireFree("after both contexts were given back")
 	}},
-	{"H20/a-loss-waits-no-longer-than-the-lease", "after a loss, an ID with a context that is never given back is released when the lease has certainly expired, and not earlier", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+	{"H20/a-loss-waits-no-longer-than-the-lease", "after a loss, an ID with a context that is never given back is released when the lease has certainly expired, and not earlier", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer))
 		a.acquire()
@@ -305,7 +305,7 @@ var heldRules = []rule{
 			p.Errorf("the lease has expired, and no release was sent")
 		}
 	}},
-	{"H20/a-call-does-not-wait-for-work", "a release and a close send the release at once, and a hand-over the change, though contexts were not given back, while the lease is held and after it was lost", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+	{"H20/a-call-does-not-wait-for-work", "a release and a close send the release at once, and a hand-over the change, though contexts were not given back, while the lease is held and after it was lost", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
 		for i, c := range []struct {
 			what  string
 			needs Ability
@@ -343,7 +343,7 @@ var heldRules = []rule{
 			giveBack()
 		}
 	}},
-	{"H20/a-context-ends-a-stop-window-before-the-lease", "if the lease has a stop window, a context of WhileHeld ends when that begins, while CheckAlive is true, even if nothing else happens then", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+	{"H20/a-context-ends-a-stop-window-before-the-lease", "if the lease has a stop window, a context of WhileHeld ends when that begins, while CheckAlive is true, even if nothing else happens then", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
 		w := p.world()
 		hold := func(who string) (a *contender, held context.Context, since time.Time) {
 			p.Helper()
@@ -379,7 +379,7 @@ var heldRules = []rule{
 			}
 		}
 	}},
-	{"H20/no-context-begins-in-the-stop-window", "a context of WhileHeld that is made after the stop window has begun is done at once, and the reason of its cause is stop-window, as that of the contexts before", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+	{"H20/no-context-begins-in-the-stop-window", "a context of WhileHeld that is made after the stop window has begun is done at once, and the reason of its cause is stop-window, as that of the contexts before", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
 		tok := a.acquire()
@@ -404,7 +404,7 @@ var heldRules = []rule{
 			p.pass(p.D / 200)
 		}
 	}},
-	{"H20/a-context-begins-after-a-late-renewal", "a context of WhileHeld that is made after a renewal was granted in the stop window is not done, though the contexts before have ended", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+	{"H20/a-context-begins-after-a-late-renewal", "a context of WhileHeld that is made after a renewal was granted in the stop window is not done, though the contexts before have ended", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
 		var down atomic.Bool
 		down.Store(true)
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRenew, leasefault.If(down.Load, leasefault.FailRequest)))

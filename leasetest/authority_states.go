@@ -15,44 +15,44 @@ type authorityState struct {
 	state lease.State
 	what  string
 	needs Ability
-	set   func(a authorityProbe, name string, id lease.ID)
-	after func(p *probe) time.Duration // the time that must pass after set; nil for no time
+	set   func(a authorityTester, name string, id lease.ID)
+	after func(p *tester) time.Duration // the time that must pass after set; nil for no time
 }
 
 // authorityStates contains all states. A lease that is Leased or Breaking is infinite or lasts for p.long().
 var authorityStates = []authorityState{
-	{lease.Available, "never used", 0, func(authorityProbe, string, lease.ID) {}, nil},
-	{lease.Available, "released", 0, func(a authorityProbe, name string, id lease.ID) {
+	{lease.Available, "never used", 0, func(authorityTester, string, lease.ID) {}, nil},
+	{lease.Available, "released", 0, func(a authorityTester, name string, id lease.ID) {
 		a.mustGrant(name, acquire(id, a.D), release(id))
 	}, nil},
-	{lease.Available, "written", CanUse, func(a authorityProbe, name string, id lease.ID) {
+	{lease.Available, "written", CanUse, func(a authorityTester, name string, id lease.ID) {
 		a.mustGrant(name, acquire(id, a.D), release(id), lease.Request{Action: lease.ActionWrite})
 	}, nil},
-	{lease.Leased, "leased", 0, func(a authorityProbe, name string, id lease.ID) { a.mustGrant(name, acquire(id, a.long())) }, nil},
-	{lease.Leased, "infinite", CanBeInfinite, func(a authorityProbe, name string, id lease.ID) { a.mustGrant(name, acquire(id, lease.Infinite)) }, nil},
-	{lease.Breaking, "breaking", CanBreak, func(a authorityProbe, name string, id lease.ID) {
+	{lease.Leased, "leased", 0, func(a authorityTester, name string, id lease.ID) { a.mustGrant(name, acquire(id, a.long())) }, nil},
+	{lease.Leased, "infinite", CanBeInfinite, func(a authorityTester, name string, id lease.ID) { a.mustGrant(name, acquire(id, lease.Infinite)) }, nil},
+	{lease.Breaking, "breaking", CanBreak, func(a authorityTester, name string, id lease.ID) {
 		a.mustGrant(name, acquire(id, a.long()), lease.Request{Action: lease.ActionBreak})
 	}, nil},
-	{lease.Broken, "broken", CanBreak, func(a authorityProbe, name string, id lease.ID) {
+	{lease.Broken, "broken", CanBreak, func(a authorityTester, name string, id lease.ID) {
 		a.mustGrant(name, acquire(id, a.D), lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
 	}, nil},
-	{lease.Expired, "expired", 0, func(a authorityProbe, name string, id lease.ID) {
+	{lease.Expired, "expired", 0, func(a authorityTester, name string, id lease.ID) {
 		a.mustGrant(name, acquire(id, a.short()))
-	}, (*probe).short},
+	}, (*tester).short},
 }
 
 // short returns the duration of a lease that expires soon.
-func (p *probe) short() time.Duration { return max(p.Unit, p.Limits.MinDuration) }
+func (p *tester) short() time.Duration { return max(p.Unit, p.Limits.MinDuration) }
 
 // long returns Options.Limits.MaxDuration or, without that limit, a duration longer than any rule takes.
-func (p *probe) long() time.Duration {
+func (p *tester) long() time.Duration {
 	if p.Limits.MaxDuration > 0 {
 		return p.Limits.MaxDuration
 	}
 	return 100 * p.D
 }
 
-func (a authorityProbe) mustGrant(name string, requests ...lease.Request) {
+func (a authorityTester) mustGrant(name string, requests ...lease.Request) {
 	a.Helper()
 	for _, req := range requests {
 		if _, err := a.Do(a.ctx, name, req); err != nil {
@@ -62,7 +62,7 @@ func (a authorityProbe) mustGrant(name string, requests ...lease.Request) {
 }
 
 // eachState calls f with a lease of its own for each state that a lease of the authority can have.
-func (a authorityProbe) eachState(f func(name string, id lease.ID, s authorityState)) {
+func (a authorityTester) eachState(f func(name string, id lease.ID, s authorityState)) {
 	a.Helper()
 	for _, s := range authorityStates {
 		if !a.can(s.needs) {
@@ -71,14 +71,14 @@ func (a authorityProbe) eachState(f func(name string, id lease.ID, s authoritySt
 		name, id := a.name+"/"+strings.ReplaceAll(s.what, " ", "-"), a.id()
 		s.set(a, name, id)
 		if s.after != nil {
-			a.pass(s.after(a.probe) + a.Slack/4)
+			a.pass(s.after(a.tester) + a.Slack/4)
 		}
 		f(name, id, s)
 	}
 }
 
 // requireRecord requires that a read of the named lease shows r as it is at the time of the read.
-func (a authorityProbe) requireRecord(name string, r lease.Record, when string) lease.Result {
+func (a authorityTester) requireRecord(name string, r lease.Record, when string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
 	a.need(err, "read")
@@ -94,7 +94,7 @@ func (a authorityProbe) requireRecord(name string, r lease.Record, when string) 
 }
 
 // everyRequest returns requests with all actions, with the ID of the holder and with other IDs.
-func (a authorityProbe) everyRequest(id lease.ID) (all []lease.Request) {
+func (a authorityTester) everyRequest(id lease.ID) (all []lease.Request) {
 	other := a.id()
 	period := lease.Grace(a.D / 4)
 	for _, req := range []lease.Request{
@@ -122,7 +122,7 @@ type stateCase struct {
 }
 
 // eachCell calls f for every pair of a state and a request. Each pair has a lease of its own.
-func (a authorityProbe) eachCell(f func(c stateCase)) {
+func (a authorityTester) eachCell(f func(c stateCase)) {
 	a.Helper()
 	for _, s := range authorityStates {
 		if !a.can(s.needs) {
@@ -136,7 +136,7 @@ func (a authorityProbe) eachCell(f func(c stateCase)) {
 			cells = append(cells, stateCase{what: s.what + ": " + requestText(req), name: name, req: req})
 		}
 		if s.after != nil {
-			a.pass(s.after(a.probe) + a.Slack/4)
+			a.pass(s.after(a.tester) + a.Slack/4)
 		}
 		for _, c := range cells {
 			var err error
@@ -148,7 +148,7 @@ func (a authorityProbe) eachCell(f func(c stateCase)) {
 }
 
 // nearlySame is like sameRecords, but the ends of the leases may differ by up to Options.Slack.
-func (p *probe) nearlySame(old, got lease.Record) bool {
+func (p *tester) nearlySame(old, got lease.Record) bool {
 	if d := old.Until.Sub(got.Until); p.Slack > 0 && d <= p.Slack && -d <= p.Slack {
 		old.Until = got.Until
 	}
@@ -156,7 +156,7 @@ func (p *probe) nearlySame(old, got lease.Record) bool {
 }
 
 var stateRules = []rule{
-	{"M1/every-request-in-every-state", "every request in every state has the outcome of the tables, and changes the record as they say and nothing else", CanShowRecords, func(p *probe) {
+	{"M1/every-request-in-every-state", "every request in every state has the outcome of the tables, and changes the record as they say and nothing else", CanShowRecords, func(p *tester) {
 		a := p.authority()
 		a.eachCell(func(c stateCase) {
 			res, err := a.Do(p.ctx, c.name, c.req)
@@ -187,7 +187,7 @@ var stateRules = []rule{
 			}
 		})
 	}},
-	{"A5/every-answer-in-every-state", "MinRemaining of every answer in every state is at most what is left of the lock", CanShowRecords, func(p *probe) {
+	{"A5/every-answer-in-every-state", "MinRemaining of every answer in every state is at most what is left of the lock", CanShowRecords, func(p *tester) {
 		a := p.authority()
 		a.eachCell(func(c stateCase) {
 			res, err := a.Do(p.ctx, c.name, c.req)
@@ -197,7 +197,7 @@ var stateRules = []rule{
 			}
 		})
 	}},
-	{"A2/time-never-decreases-in-any-state", "the authority's time does not decrease from one answer to the next, whatever the state and the request", CanTellTime, func(p *probe) {
+	{"A2/time-never-decreases-in-any-state", "the authority's time does not decrease from one answer to the next, whatever the state and the request", CanTellTime, func(p *tester) {
 		a := p.authority()
 		a.eachCell(func(c stateCase) {
 			last := c.before.Now
@@ -213,7 +213,7 @@ var stateRules = []rule{
 			}
 		})
 	}},
-	{"A6/a-done-context-changes-no-state", "a request whose context is done already changes nothing, in any state, and gets the context's error", 0, func(p *probe) {
+	{"A6/a-done-context-changes-no-state", "a request whose context is done already changes nothing, in any state, and gets the context's error", 0, func(p *tester) {
 		a := p.authority()
 		ctx, cancel := context.WithCancel(p.ctx)
 		cancel()
@@ -226,7 +226,7 @@ var stateRules = []rule{
 			a.requireRecord(c.name, c.before.Record, c.what+", under a done context:")
 		})
 	}},
-	{"M4/tokens-outlive-idleness-in-every-state", "the first grant after a long time has a newer token than the last one before it, whatever state the lease was left in", 0, func(p *probe) {
+	{"M4/tokens-outlive-idleness-in-every-state", "the first grant after a long time has a newer token than the last one before it, whatever state the lease was left in", 0, func(p *tester) {
 		a := p.authority()
 		last := map[string]uint64{}
 		a.eachState(func(name string, _ lease.ID, _ authorityState) {
@@ -252,7 +252,7 @@ var stateRules = []rule{
 			}
 		}
 	}},
-	{"S3/reopening-keeps-every-state", "a lease in any state is the same after the authority was opened again", hasReopenAuthority, func(p *probe) {
+	{"S3/reopening-keeps-every-state", "a lease in any state is the same after the authority was opened again", hasReopenAuthority, func(p *tester) {
 		a := p.authority()
 		before := map[string]lease.Record{}
 		ids := map[string]lease.ID{}
@@ -282,9 +282,9 @@ var stateRules = []rule{
 			}
 		}
 	}},
-	{"A4/a-grant-that-writes-nothing-is-decided-on-what-another-client-left", "a client refuses a use of a lease, and a change to the ID in force, once another client has broken the lease or has taken it", CanBreak | CanUse | hasAnotherAuthority, func(p *probe) {
+	{"A4/a-grant-that-writes-nothing-is-decided-on-what-another-client-left", "a client refuses a use of a lease, and a change to the ID in force, once another client has broken the lease or has taken it", CanBreak | CanUse | hasAnotherAuthority, func(p *tester) {
 		a := p.authority()
-		clients := []authorityProbe{a, a.another()}
+		clients := []authorityTester{a, a.another()}
 		for i := range 4 {
 			one, other := clients[i%2], clients[1-i%2]
 			id, last := p.id(), p.id()
@@ -306,9 +306,9 @@ var stateRules = []rule{
 			other.grant(release(last))
 		}
 	}},
-	{"A2/another-client-respects-a-lock-to-its-end", "an acquire by another client is refused for as long as the answer to the first client was certain", hasAnotherAuthority, func(p *probe) {
+	{"A2/another-client-respects-a-lock-to-its-end", "an acquire by another client is refused for as long as the answer to the first client was certain", hasAnotherAuthority, func(p *tester) {
 		a := p.authority()
-		clients := []authorityProbe{a, a.another()}
+		clients := []authorityTester{a, a.another()}
 		for i := range 8 {
 			one, other := clients[i%2], clients[1-i%2]
 			id := p.id()
@@ -332,7 +332,7 @@ var stateRules = []rule{
 			_, _ = one.ask(release(id))
 		}
 	}},
-	{"A5/another-client-is-told-what-is-left-of-a-renewed-lease", "MinRemaining is never more than what is left of a lease that was renewed or acquired again since another client saw it, or that a client has not seen before", hasAnotherAuthority, func(p *probe) {
+	{"A5/another-client-is-told-what-is-left-of-a-renewed-lease", "MinRemaining is never more than what is left of a lease that was renewed or acquired again since another client saw it, or that a client has not seen before", hasAnotherAuthority, func(p *tester) {
 		a := p.authority()
 		other := a.another()
 		latest := map[string]time.Time{} // the latest possible end of each lease
@@ -347,7 +347,7 @@ var stateRules = []rule{
 		}
 		p.pass(p.D / 2)
 		for name, end := range latest {
-			for what, client := range map[string]authorityProbe{"another client": other, "a new client": a.another()} {
+			for what, client := range map[string]authorityTester{"another client": other, "a new client": a.another()} {
 				sent := time.Now()
 				res, err := lease.Inspect(p.ctx, client, name)
 				p.need(err, "read by "+what)
@@ -357,7 +357,7 @@ var stateRules = []rule{
 			}
 		}
 	}},
-	{"A5/a-later-break-has-its-own-end", "another client that saw an earlier break of the lease is told the end of the later break, and respects it", hasAnotherAuthority | CanBreak, func(p *probe) {
+	{"A5/a-later-break-has-its-own-end", "another client that saw an earlier break of the lease is told the end of the later break, and respects it", hasAnotherAuthority | CanBreak, func(p *tester) {
 		a := p.authority()
 		for n, id := range []lease.ID{p.id(), p.id()} {
 			name, next := fmt.Sprint(p.name, "/", n), id
@@ -400,25 +400,25 @@ var stateRules = []rule{
 	}},
 }
 
-func (a *authorityProbe) reopen() {
+func (a *authorityTester) reopen() {
 	a.history.printf("the authority is reopened")
-	a.bare = a.Options.Authority.Reopen(a.probe.TB, a.bare)
+	a.bare = a.Options.Authority.Reopen(a.tester.TB, a.bare)
 	a.checkMade(a.bare, "Options.Authority.Reopen")
 	a.Authority = a.history.authority(a.bare)
 }
 
 // clients returns all clients that the suite can make: the authority, and another client.
-func (a authorityProbe) clients() []authorityProbe {
+func (a authorityTester) clients() []authorityTester {
 	a.Helper()
 	if !a.can(hasAnotherAuthority) {
-		return []authorityProbe{a}
+		return []authorityTester{a}
 	}
-	return []authorityProbe{a, a.another()}
+	return []authorityTester{a, a.another()}
 }
 
-func (a authorityProbe) another() authorityProbe {
+func (a authorityTester) another() authorityTester {
 	a.Helper()
-	other := a.Options.Authority.Another(a.probe.TB, a.bare)
+	other := a.Options.Authority.Another(a.tester.TB, a.bare)
 	a.checkMade(other, "Options.Authority.Another")
-	return authorityProbe{a.probe, a.history.authority(other), other}
+	return authorityTester{a.tester, a.history.authority(other), other}
 }

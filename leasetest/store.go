@@ -30,7 +30,7 @@ var storeRules = slices.Concat(storeWorks, storeRecordRules, swapRules, storeSta
 
 // storeWorks is checked first. If a store cannot connect, for example, every rule would fail.
 var storeWorks = []rule{
-	{"S1/it-works-at-all", "a record that was swapped in is loaded", 0, func(p *probe) {
+	{"S1/it-works-at-all", "a record that was swapped in is loaded", 0, func(p *tester) {
 		s := p.store()
 		old := s.load(s.name)
 		next := s.leased(old, s.D)
@@ -41,42 +41,42 @@ var storeWorks = []rule{
 	}},
 }
 
-// A storeProbe combines a store under test with the rule that tests it.
-type storeProbe struct {
-	*probe
+// A storeTester combines a store under test with the rule that tests it.
+type storeTester struct {
+	*tester
 	lease.Store             // records its calls in the history
 	bare        lease.Store // the store without the history
 }
 
-func (p *probe) store() storeProbe {
+func (p *tester) store() storeTester {
 	s := p.suite.newStore(p.TB)
 	p.checkMade(s, "newStore")
 	if l, ok := s.(lease.Limiter); ok {
 		p.Limits = l.Limits()
 		p.D = p.leaseDuration()
 	}
-	return storeProbe{p, p.history.store(s), s}
+	return storeTester{p, p.history.store(s), s}
 }
 
 // reopen closes the store and opens it again with the same data.
-func (s *storeProbe) reopen() {
+func (s *storeTester) reopen() {
 	s.history.printf("the store is reopened")
-	s.bare = s.Options.Store.Reopen(s.probe.TB, s.bare)
+	s.bare = s.Options.Store.Reopen(s.tester.TB, s.bare)
 	s.checkMade(s.bare, "Options.Store.Reopen")
 	s.Store = s.history.store(s.bare)
 }
 
-func (s *storeProbe) stepClock(d time.Duration) {
+func (s *storeTester) stepClock(d time.Duration) {
 	s.history.printf("the clock of the store is moved by %v", d)
-	s.Options.Store.StepClock(s.probe.TB, s.bare, d)
+	s.Options.Store.StepClock(s.tester.TB, s.bare, d)
 }
 
-func (s *storeProbe) forget() (after time.Duration) {
+func (s *storeTester) forget() (after time.Duration) {
 	s.history.printf("the store forgets")
-	return s.Options.Store.Forget(s.probe.TB, s.bare)
+	return s.Options.Store.Forget(s.tester.TB, s.bare)
 }
 
-func (s storeProbe) load(name string) lease.Snapshot {
+func (s storeTester) load(name string) lease.Snapshot {
 	s.Helper()
 	snap, err := s.Load(s.ctx, name)
 	s.need(err, "load")
@@ -85,7 +85,7 @@ func (s storeProbe) load(name string) lease.Snapshot {
 
 // swap calls Store.Swap, again after a conflict if the record has not changed: a conflict can be
 // spurious, and a store may have one counter of versions for all names.
-func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
+func (s storeTester) swap(name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	for range maxSpurious {
 		if snap, err = s.Swap(s.ctx, name, old, next); !errors.Is(err, lease.ErrConflict) {
 			break
@@ -103,7 +103,7 @@ func (s storeProbe) swap(name string, old lease.Snapshot, next lease.Record) (sn
 const maxSpurious = 10
 
 // put calls swap, and requires that the swap succeeds.
-func (s storeProbe) put(name string, old lease.Snapshot, next lease.Record) lease.Snapshot {
+func (s storeTester) put(name string, old lease.Snapshot, next lease.Record) lease.Snapshot {
 	s.Helper()
 	snap, err := s.swap(name, old, next)
 	s.need(err, "swap of the current version")
@@ -111,7 +111,7 @@ func (s storeProbe) put(name string, old lease.Snapshot, next lease.Record) leas
 }
 
 // leased returns the record of a lease with the duration d, which starts at the time of the given snapshot.
-func (s storeProbe) leased(on lease.Snapshot, d time.Duration) lease.Record {
+func (s storeTester) leased(on lease.Snapshot, d time.Duration) lease.Record {
 	r := lease.Record{State: lease.Leased, ID: s.id(), Owner: "leasetest", Duration: d, Epoch: on.Record.Epoch + 1}
 	if d != lease.Infinite {
 		r.Until = on.Now.Round(0).UTC().Add(d)
@@ -120,14 +120,14 @@ func (s storeProbe) leased(on lease.Snapshot, d time.Duration) lease.Record {
 }
 
 // putLeased writes the record of a lease that starts now and has the duration d.
-func (s storeProbe) putLeased(name string, d time.Duration) lease.Snapshot {
+func (s storeTester) putLeased(name string, d time.Duration) lease.Snapshot {
 	s.Helper()
 	old := s.load(name)
 	return s.put(name, old, s.leased(old, d))
 }
 
 // requireRecord loads the named lease and requires that its record is r.
-func (s storeProbe) requireRecord(name string, r lease.Record) lease.Snapshot {
+func (s storeTester) requireRecord(name string, r lease.Record) lease.Snapshot {
 	s.Helper()
 	snap := s.load(name)
 	if !s.sameRecords(r.At(snap.Now), snap.Record.At(snap.Now)) {
@@ -138,7 +138,7 @@ func (s storeProbe) requireRecord(name string, r lease.Record) lease.Snapshot {
 
 // swapRules check Load and Swap.
 var swapRules = []rule{
-	{"S1/unknown-name-is-absent", "a name that the store does not know gives a record that is zero but for its epoch", 0, func(p *probe) {
+	{"S1/unknown-name-is-absent", "a name that the store does not know gives a record that is zero but for its epoch", 0, func(p *tester) {
 		s := p.store()
 		snap := s.load(s.name)
 		if want := (lease.Record{Epoch: snap.Record.Epoch}); snap.Record != want {
@@ -148,7 +148,7 @@ var swapRules = []rule{
 			s.Errorf("the version of an absent record is empty")
 		}
 	}},
-	{"S1/stale-swap-conflicts", "a swap of a version that is no longer the current one is a conflict, and certainly not applied", 0, func(p *probe) {
+	{"S1/stale-swap-conflicts", "a swap of a version that is no longer the current one is a conflict, and certainly not applied", 0, func(p *tester) {
 		s := p.store()
 		for _, what := range []string{"absence", "a record"} {
 			old := s.load(s.name)
@@ -164,7 +164,7 @@ var swapRules = []rule{
 			s.requireRecord(s.name, first)
 		}
 	}},
-	{"S1/foreign-version-commits-nothing", "a swap of a version that the name never had does not commit, whether the name has a record or not", 0, func(p *probe) {
+	{"S1/foreign-version-commits-nothing", "a swap of a version that the name never had does not commit, whether the name has a record or not", 0, func(p *tester) {
 		s := p.store()
 		other := s.load(s.name + "/other")
 		other = s.put(s.name+"/other", other, s.leased(other, 100*s.D))
@@ -186,7 +186,7 @@ var swapRules = []rule{
 			s.put(s.name, now, s.leased(now, 100*s.D))
 		}
 	}},
-	{"S1/version-decides-not-record", "a swap conflicts if the record was changed since the load, even if it was changed back", 0, func(p *probe) {
+	{"S1/version-decides-not-record", "a swap conflicts if the record was changed since the load, even if it was changed back", 0, func(p *tester) {
 		s := p.store()
 		old := s.load(s.name)
 		old = s.put(s.name, old, s.leased(old, 100*s.D))
@@ -198,11 +198,11 @@ var swapRules = []rule{
 			s.Errorf("a swap of version %q, when %q shows the same record: %v", old.Version, now.Version, err)
 		}
 	}},
-	{"S1/a-swap-conflicts-after-the-store's-authority", "if the store has an authority of its own, a swap conflicts after each change that this authority has made since the load, and a swap of the zero Snapshot is never committed", hasAuthority, func(p *probe) {
+	{"S1/a-swap-conflicts-after-the-store's-authority", "if the store has an authority of its own, a swap conflicts after each change that this authority has made since the load, and a swap of the zero Snapshot is never committed", hasAuthority, func(p *tester) {
 		s := p.store()
 		own := s.bare.(authorityMaker).Authority()
 		p.checkMade(own, "the method Authority of the store")
-		a := authorityProbe{p, p.history.authority(own), own}
+		a := authorityTester{p, p.history.authority(own), own}
 		id, other := p.id(), p.id()
 		last := id // the ID in force at the end
 		if p.can(CanChange) {
@@ -243,7 +243,7 @@ var swapRules = []rule{
 			}
 		}
 	}},
-	{"S1/an-ended-context-is-no-conflict", "whatever becomes of its context, a swap that conflicts was not applied, and one that commits was", 0, func(p *probe) {
+	{"S1/an-ended-context-is-no-conflict", "whatever becomes of its context, a swap that conflicts was not applied, and one that commits was", 0, func(p *tester) {
 		s := p.store()
 		began := time.Now()
 		old := s.putLeased(s.name, 100*s.D)
@@ -262,11 +262,11 @@ var swapRules = []rule{
 			}
 		}
 	}},
-	{"S1/no-update-is-lost", "each swap starts from what the one before committed, whichever client makes it", 0, func(p *probe) {
+	{"S1/no-update-is-lost", "each swap starts from what the one before committed, whichever client makes it", 0, func(p *tester) {
 		s := p.store()
 		s.increment(s.clients(), s.name)
 	}},
-	{"S2/no-version-recurs", "no two states of a name have the same version, even if their records are equal", 0, func(p *probe) {
+	{"S2/no-version-recurs", "no two states of a name have the same version, even if their records are equal", 0, func(p *tester) {
 		s := p.store()
 		snap := s.load(s.name)
 		seen := map[string]bool{snap.Version: true}
@@ -282,7 +282,7 @@ var swapRules = []rule{
 			seen[snap.Version] = true
 		}
 	}},
-	{"S8/a-done-context-shows-no-old-record", "a load whose context is already done returns an error, or the record as it is, and not what this client saw before another replaced it", 0, func(p *probe) {
+	{"S8/a-done-context-shows-no-old-record", "a load whose context is already done returns an error, or the record as it is, and not what this client saw before another replaced it", 0, func(p *tester) {
 		s := p.store()
 		clients := s.clients()
 		for i, writes := range clients {
@@ -298,7 +298,7 @@ var swapRules = []rule{
 	}},
 }
 
-func (p *probe) callConcurrently(n int, f func(i int)) {
+func (p *tester) callConcurrently(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(p.guarded(func() { f(i) }))
@@ -308,7 +308,7 @@ func (p *probe) callConcurrently(n int, f func(i int)) {
 
 // swapAmongOthers leases the name, and returns the snapshot that it replaced. Like an authority, it loads again
 // after each conflict, because other goroutines swap too, and all names of a store may share one version.
-func (s storeProbe) swapAmongOthers(name string) (old lease.Snapshot, err error) {
+func (s storeTester) swapAmongOthers(name string) (old lease.Snapshot, err error) {
 	const most = 1000 // a client that shows an old record would try forever
 	for range most {
 		if old, err = s.Load(s.ctx, name); err != nil {
@@ -329,7 +329,7 @@ func (s storeProbe) swapAmongOthers(name string) (old lease.Snapshot, err error)
 
 // increment makes concurrent swaps, which increase the epochs of the named leases by one each, through
 // the clients in turn. At the end, each epoch must have increased by the number of swaps that succeeded.
-func (s storeProbe) increment(clients []storeProbe, names ...string) {
+func (s storeTester) increment(clients []storeTester, names ...string) {
 	const workers, each = 6, 10
 	var mu sync.Mutex
 	// Before the first swap, an epoch may increase by itself.
@@ -358,12 +358,12 @@ func (s storeProbe) increment(clients []storeProbe, names ...string) {
 }
 
 // clients returns the store and, if Options.Store.Another is set, a second client of it.
-func (s storeProbe) clients() []storeProbe {
+func (s storeTester) clients() []storeTester {
 	s.Helper()
 	if !s.can(hasAnother) {
-		return []storeProbe{s}
+		return []storeTester{s}
 	}
-	other := s.Options.Store.Another(s.probe.TB, s.bare)
+	other := s.Options.Store.Another(s.tester.TB, s.bare)
 	s.checkMade(other, "Options.Store.Another")
-	return []storeProbe{s, {s.probe, s.history.store(other), other}}
+	return []storeTester{s, {s.tester, s.history.store(other), other}}
 }

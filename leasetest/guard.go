@@ -14,7 +14,7 @@ import (
 )
 
 var guardRules = []rule{
-	{"G1/no-older-token-after-a-newer", "after a token was accepted, no older token is accepted", 0, func(p *probe) {
+	{"G1/no-older-token-after-a-newer", "after a token was accepted, no older token is accepted", 0, func(p *tester) {
 		g := p.guard()
 		for _, epoch := range []uint64{1, 2, 9, 10, 99, 100, 1<<32 - 1, 1 << 32, 1<<53 + 1, 1<<63 - 1} {
 			p.admits(g, epoch)
@@ -24,7 +24,7 @@ var guardRules = []rule{
 			p.refuses(g, "")
 		}
 	}},
-	{"G1/older-and-newer-at-the-same-time", "of functions under different tokens, called at the same time, none runs after one with a newer token, and no two run at once", 0, func(p *probe) {
+	{"G1/older-and-newer-at-the-same-time", "of functions under different tokens, called at the same time, none runs after one with a newer token, and no two run at once", 0, func(p *tester) {
 		g := p.guard()
 		var running atomic.Int32
 		var newest atomic.Uint64
@@ -45,7 +45,7 @@ var guardRules = []rule{
 			}
 		})
 	}},
-	{"G2/advance-waits-for-older-functions", "when advance has returned, no function of an older token is running", 0, func(p *probe) {
+	{"G2/advance-waits-for-older-functions", "when advance has returned, no function of an older token is running", 0, func(p *tester) {
 		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})
 		var done atomic.Bool
@@ -77,14 +77,14 @@ var guardRules = []rule{
 			}
 		}
 	}},
-	{"G4/equal-tokens-pass", "the token of the mark is admitted again and again", 0, func(p *probe) {
+	{"G4/equal-tokens-pass", "the token of the mark is admitted again and again", 0, func(p *tester) {
 		g := p.guard()
 		for range 3 {
 			p.admits(g, 7)
 			p.need(g.Advance(lease.TokenOf(7)), "advance to the mark")
 		}
 	}},
-	{"G4/malformed-tokens-never-pass", "an empty or malformed token is refused, also by a guard that has seen none", 0, func(p *probe) {
+	{"G4/malformed-tokens-never-pass", "an empty or malformed token is refused, also by a guard that has seen none", 0, func(p *tester) {
 		g := p.guard()
 		for _, tok := range []lease.Token{"", "0", "1", "v10", "00000000000000000000", "0000000000000000001", "99999999999999999999",
 			"00000000000000000001 ", "-0000000000000000001", "0000000000000000000a",
@@ -94,7 +94,7 @@ var guardRules = []rule{
 		}
 		p.admits(g, 1)
 	}},
-	{"G5/a-refusal-names-both-tokens", "a refusal says which token was shown and which was seen", 0, func(p *probe) {
+	{"G5/a-refusal-names-both-tokens", "a refusal says which token was shown and which was seen", 0, func(p *tester) {
 		g := p.guard()
 		old, next := lease.TokenOf(41), lease.TokenOf(42)
 		p.need(g.Advance(next), "advance")
@@ -107,7 +107,7 @@ var guardRules = []rule{
 			}
 		}
 	}},
-	{"G5/a-refusal-after-a-wait-names-both-tokens", "a refusal of a call that waited for a function says which token was shown and which was seen meanwhile", 0, func(p *probe) {
+	{"G5/a-refusal-after-a-wait-names-both-tokens", "a refusal of a call that waited for a function says which token was shown and which was seen meanwhile", 0, func(p *tester) {
 		old, next := lease.TokenOf(41), lease.TokenOf(42)
 		calls := []func(g Guard) error{
 			func(g Guard) error { return g.Do(old, write) },
@@ -149,14 +149,14 @@ var guardRules = []rule{
 			}
 		}
 	}},
-	{"G6/the-mark-outlives-idleness", "a guard that was not used for a long time still refuses the tokens that it refused before", 0, func(p *probe) {
+	{"G6/the-mark-outlives-idleness", "a guard that was not used for a long time still refuses the tokens that it refused before", 0, func(p *tester) {
 		g := p.guard()
 		p.admits(g, 7)
 		p.pass(p.idleTime())
 		p.refuses(g, lease.TokenOf(6))
 		p.admits(g, 7)
 	}},
-	{"G6/the-mark-outlives-reopening", "a guard that was opened again refuses the tokens that it refused before, whether a function, a failed one or an advance raised the mark", hasReopenGuard, func(p *probe) {
+	{"G6/the-mark-outlives-reopening", "a guard that was opened again refuses the tokens that it refused before, whether a function, a failed one or an advance raised the mark", hasReopenGuard, func(p *tester) {
 		g := p.guard()
 		for i, raise := range []func(tok lease.Token) error{
 			func(tok lease.Token) error { return g.Do(tok, write) },
@@ -174,7 +174,7 @@ var guardRules = []rule{
 			p.admits(g, epoch)
 		}
 	}},
-	{"G6/a-failure-keeps-the-mark-that-was-raised-meanwhile", "a function that fails does not lower the mark that a newer token has raised while the function ran", 0, func(p *probe) {
+	{"G6/a-failure-keeps-the-mark-that-was-raised-meanwhile", "a function that fails does not lower the mark that a newer token has raised while the function ran", 0, func(p *tester) {
 		for _, show := range []func(g Guard) error{
 			func(g Guard) error { return g.Advance(lease.TokenOf(2)) },
 			func(g Guard) error { return g.Do(lease.TokenOf(2), write) },
@@ -191,7 +191,7 @@ var guardRules = []rule{
 			p.admits(g, 2)
 		}
 	}},
-	{"G7/waits-for-one-function", "a new holder waits for the function that runs, and for no other that waits too", 0, func(p *probe) {
+	{"G7/waits-for-one-function", "a new holder waits for the function that runs, and for no other that waits too", 0, func(p *tester) {
 		g := p.guard()
 		running, end := make(chan struct{}), make(chan struct{})
 		go p.guarded(func() {
@@ -220,7 +220,7 @@ var guardRules = []rule{
 		p.need(<-advanced, "advance")
 		older.Wait()
 	}},
-	{"G7/a-wait-ends-with-its-context", "a call that waits for a function returns its context's error when the context ends, and its own function does not run, then or later", hasDoContext, func(p *probe) {
+	{"G7/a-wait-ends-with-its-context", "a call that waits for a function returns its context's error when the context ends, and its own function does not run, then or later", hasDoContext, func(p *tester) {
 		for _, epoch := range []uint64{1, 2} { // the token of the function that runs, and a newer one
 			g := p.guard()
 			running := make(chan struct{})
@@ -255,7 +255,7 @@ var guardRules = []rule{
 	}},
 	// The next rule is the last in this list, because it can end the process: the function that it passes to
 	// the guard panics. If the guard runs it in a new goroutine and does not recover, the process ends.
-	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *probe) {
+	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *tester) {
 		g := p.guard()
 		p.admits(g, 1)
 		failure := errors.New("the function failed")
@@ -299,7 +299,7 @@ func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
 	s.test(t)
 }
 
-func (p *probe) guard() Guard {
+func (p *tester) guard() Guard {
 	p.Helper()
 	g := p.suite.newGuard(p.TB)
 	p.checkMade(g, "newGuard")
@@ -309,7 +309,7 @@ func (p *probe) guard() Guard {
 // write is a function for calls of Guard.Do.
 func write() error { return nil }
 
-func (p *probe) admits(g Guard, epoch uint64) {
+func (p *tester) admits(g Guard, epoch uint64) {
 	p.Helper()
 	ran := false
 	err := g.Do(lease.TokenOf(epoch), func() error { ran = true; return nil })
@@ -319,7 +319,7 @@ func (p *probe) admits(g Guard, epoch uint64) {
 	}
 }
 
-func (p *probe) refuses(g Guard, tok lease.Token) {
+func (p *tester) refuses(g Guard, tok lease.Token) {
 	p.Helper()
 	ran := false
 	err := g.Do(tok, func() error { ran = true; return nil })
@@ -333,7 +333,7 @@ func (p *probe) refuses(g Guard, tok lease.Token) {
 }
 
 // yield lets other goroutines of the bubble run.
-func (p *probe) yield() {
+func (p *tester) yield() {
 	if p.Bubble {
 		p.Sleep(1)
 	}

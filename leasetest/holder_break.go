@@ -16,7 +16,7 @@ import (
 
 // breakRules check breaks and hand-overs.
 var breakRules = []rule{
-	{"H13/a-break-is-kept-to-its-end", "a holder keeps a lease that is breaking, under its token, until the break's certain end, and then loses it as broken", canRevoke | CanBreak | CanShowRecords, func(p *probe) {
+	{"H13/a-break-is-kept-to-its-end", "a holder keeps a lease that is breaking, under its token, until the break's certain end, and then loses it as broken", canRevoke | CanBreak | CanShowRecords, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		tok := a.acquire()
@@ -38,7 +38,7 @@ var breakRules = []rule{
 		p.pass(p.D)
 		a.requireLosses(1)
 	}},
-	{"H13/a-break-of-an-infinite-lease-is-kept-to-its-end", "a holder keeps an infinite lease that is breaking until the break's certain end, and then loses it as broken", canRevoke | CanBreak | CanShowRecords | CanBeInfinite | noLimits | exactTime, func(p *probe) {
+	{"H13/a-break-of-an-infinite-lease-is-kept-to-its-end", "a holder keeps an infinite lease that is breaking until the break's certain end, and then loses it as broken", canRevoke | CanBreak | CanShowRecords | CanBeInfinite | noLimits | exactTime, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a", Duration: lease.Infinite})
 		tok := a.acquire()
@@ -48,7 +48,7 @@ var breakRules = []rule{
 		a.requireNotAlive("when the break is over")
 		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 	}},
-	{"H13/an-immediate-break-is-a-loss", "a holder whose lease was broken at once loses it when it learns so", canRevoke, func(p *probe) {
+	{"H13/an-immediate-break-is-a-loss", "a holder whose lease was broken at once loses it when it learns so", canRevoke, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		tok := a.acquire()
@@ -57,7 +57,7 @@ var breakRules = []rule{
 		a.requireNotAlive("half a duration after an immediate break")
 		a.requireLostError(a.awaitLosses(1), tok, w.revokeReasons()...)
 	}},
-	{"H13/a-break-of-unknown-end-is-a-loss", "if the answer does not show how long a break lasts, the lease is lost at once, even if it shows the record", CanUseAuthority | CanBreak, func(p *probe) {
+	{"H13/a-break-of-unknown-end-is-a-loss", "if the answer does not show how long a break lasts, the lease is lost at once, even if it shows the record", CanUseAuthority | CanBreak, func(p *tester) {
 		for i, hide := range []func(res *lease.Result){
 			func(res *lease.Result) { *res = lease.Result{} },
 			func(res *lease.Result) { res.MinRemaining = 0 },
@@ -77,7 +77,7 @@ var breakRules = []rule{
 			a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 		}
 	}},
-	{"H13/the-earliest-end-of-a-break-counts", "if a later answer about a break makes more certain than an earlier one, the lease is lost as broken at the end that the earlier one made certain", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+	{"H13/the-earliest-end-of-a-break-counts", "if a later answer about a break makes more certain than an earlier one, the lease is lost as broken at the end that the earlier one made certain", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *tester) {
 		w := p.world()
 		sure := p.D * 2 / 5 // longer than the interval between renewals
 		var mu sync.Mutex
@@ -117,7 +117,7 @@ var breakRules = []rule{
 		a.requireNotAlive("at the end that the first answer made certain")
 		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 	}},
-	{"H13/a-break-counts-from-the-sending", "what is left of a break is counted from before the request that learned of it, and not from its answer", CanUseAuthority | CanBreak | exactTime, func(p *probe) {
+	{"H13/a-break-counts-from-the-sending", "what is left of a break is counted from before the request that learned of it, and not from its answer", CanUseAuthority | CanBreak | exactTime, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.DelayAnswer(p.D/12)))
 		tok := a.acquire()
@@ -126,7 +126,7 @@ var breakRules = []rule{
 		a.requireNotAlive("at the end of the break")
 		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
 	}},
-	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, including a signal that follows another one, and a signal without a change", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, including a signal that follows another one, and a signal without a change", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *tester) {
 		tenth := p.D / 30 // renewals are expected every third of the duration
 		for i := range 12 {
 			w := p.world()
@@ -166,7 +166,7 @@ var breakRules = []rule{
 			a.awaitLosses(1)
 		}
 	}},
-	{"H13/asks-once-an-interval-though-answers-are-slow", "a holder asks at least once an interval, counted from the sending of a request and not from its answer", CanUseAuthority | exactTime, func(p *probe) {
+	{"H13/asks-once-an-interval-though-answers-are-slow", "a holder asks at least once an interval, counted from the sending of a request and not from its answer", CanUseAuthority | exactTime, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRenew, leasefault.DelayAnswer(p.D/15)))
 		a.acquire()
 		p.pass(4 * p.D)
@@ -178,7 +178,7 @@ var breakRules = []rule{
 			}
 		}
 	}},
-	{"H13/a-signal-of-a-later-watch-is-answered", "a holder whose watch was lost begins another within two intervals, and asks within a tenth of an interval after its signals", CanUseAuthority | CanBreak | CanShowRecords | exactTime | noLimits, func(p *probe) {
+	{"H13/a-signal-of-a-later-watch-is-answered", "a holder whose watch was lost begins another within two intervals, and asks within a tenth of an interval after its signals", CanUseAuthority | CanBreak | CanShowRecords | exactTime | noLimits, func(p *tester) {
 		const duration = 10 // the duration of the lease, in suite durations
 		tenth := p.D * duration / 30
 		w := p.world()
@@ -212,7 +212,7 @@ var breakRules = []rule{
 		p.pass(tenth)
 		a.requireNotAlive("a tenth of an interval after a signal of the second watch")
 	}},
-	{"H13/handlers-are-called-at-a-break", "handlers of OnBreaking are called with the end of the lease, and again if that moves earlier, in every incarnation", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
+	{"H13/handlers-are-called-at-a-break", "handlers of OnBreaking are called with the end of the lease, and again if that moves earlier, in every incarnation", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		warned := a.recordBreaks()
@@ -245,7 +245,7 @@ var breakRules = []rule{
 			a.awaitLosses(n + 1)
 		}
 	}},
-	{"H13/a-handler-that-is-unregistered-is-not-called-at-a-break", "a handler of OnBreaking that was unregistered is not called", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *probe) {
+	{"H13/a-handler-that-is-unregistered-is-not-called-at-a-break", "a handler of OnBreaking that was unregistered is not called", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		stop := a.Lease.(breakNotifier).OnBreaking(func(time.Time) { p.Errorf("a handler that was unregistered was called") })
@@ -256,7 +256,7 @@ var breakRules = []rule{
 		w.revoke(p.D / 2)
 		p.pass(p.D)
 	}},
-	{"H14/hand-over", "a hand-over gives the lease to the receiver, no other holder gets it in between, and the giver's incarnation and its contexts end without OnLost", hasHandOver | CanChange, func(p *probe) {
+	{"H14/hand-over", "a hand-over gives the lease to the receiver, no other holder gets it in between, and the giver's incarnation and its contexts end without OnLost", hasHandOver | CanChange, func(p *tester) {
 		w := p.world()
 		a, b, c := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"}), w.join(Holder{Owner: "c"})
 		old := a.acquire()
@@ -275,7 +275,7 @@ var breakRules = []rule{
 		a.requireNotAlive("after it handed over")
 		a.requireLosses(0)
 	}},
-	{"H14/a-done-context-hands-nothing-over", "a hand-over under a context that is done makes no request and returns the context's error: the giver goes on holding, or has released", hasHandOver | CanChange, func(p *probe) {
+	{"H14/a-done-context-hands-nothing-over", "a hand-over under a context that is done makes no request and returns the context's error: the giver goes on holding, or has released", hasHandOver | CanChange, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -297,7 +297,7 @@ var breakRules = []rule{
 		}
 		a.requireLosses(0)
 	}},
-	{"H14/a-hand-over-ends-with-its-context", "a hand-over whose context ends returns its error at once, though nothing answers", hasHandOver | CanChange | CanUseAuthority, func(p *probe) {
+	{"H14/a-hand-over-ends-with-its-context", "a hand-over whose context ends returns its error at once, though nothing answers", hasHandOver | CanChange | CanUseAuthority, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionChange, p.loseRequest)), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -312,7 +312,7 @@ var breakRules = []rule{
 		a.requireNotAlive("after a hand-over whose context ended")
 		a.requireLosses(0)
 	}},
-	{"H14/the-belief-ends-with-the-hand-over", "CheckAlive is false from the call of a hand-over on, before the authority is asked, even if its answer is lost", hasHandOver | CanChange | CanUseAuthority, func(p *probe) {
+	{"H14/the-belief-ends-with-the-hand-over", "CheckAlive is false from the call of a hand-over on, before the authority is asked, even if its answer is lost", hasHandOver | CanChange | CanUseAuthority, func(p *tester) {
 		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, leasefault.FailRequest} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
@@ -331,7 +331,7 @@ var breakRules = []rule{
 			a.requireLosses(0)
 		}
 	}},
-	{"H14/a-repeated-hand-over-settles-it", "a hand-over whose outcome is unknown can be repeated with the same receiver, and returns nil when the receiver has the lease", hasHandOver | CanChange | CanUseAuthority | exactTime, func(p *probe) {
+	{"H14/a-repeated-hand-over-settles-it", "a hand-over whose outcome is unknown can be repeated with the same receiver, and returns nil when the receiver has the lease", hasHandOver | CanChange | CanUseAuthority | exactTime, func(p *tester) {
 		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer} {
 			w, a, b := p.handOverInVain(i, fault)
 			err := a.giver().HandOver(p.ctx, b.giver().ID())
@@ -343,7 +343,7 @@ var breakRules = []rule{
 			a.requireLosses(0)
 		}
 	}},
-	{"H14/what-is-never-taken-ends-with-its-receiver", "a lease that was handed over and never acquired ends with the release or the close of the receiver", hasHandOver | CanChange, func(p *probe) {
+	{"H14/what-is-never-taken-ends-with-its-receiver", "a lease that was handed over and never acquired ends with the release or the close of the receiver", hasHandOver | CanChange, func(p *tester) {
 		for i := range 2 {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
@@ -358,7 +358,7 @@ var breakRules = []rule{
 			c.acquire()
 		}
 	}},
-	{"H14/what-is-given-to-an-earlier-ID-ends-with-the-next-acquire", "a lease that was handed over to an ID that the receiver had given up ends with the next acquire of the receiver, which does not return that another holder has it", hasHandOver | CanChange | CanUseAuthority | CanShowRecords, func(p *probe) {
+	{"H14/what-is-given-to-an-earlier-ID-ends-with-the-next-acquire", "a lease that was handed over to an ID that the receiver had given up ends with the next acquire of the receiver, which does not return that another holder has it", hasHandOver | CanChange | CanUseAuthority | CanShowRecords, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		to := b.giver().ID()
@@ -375,7 +375,7 @@ var breakRules = []rule{
 		p.pass(p.D / 20)
 		w.requireFree("after the next acquire of the receiver")
 	}},
-	{"H14/a-stuck-acquire-locks-nothing-after-a-hand-over", "an earlier infinite acquire of the giver, which is carried out only after a hand-over, leaves nothing locked after the giver's next release", hasHandOver | CanChange | CanUseAuthority | CanBeInfinite, func(p *probe) {
+	{"H14/a-stuck-acquire-locks-nothing-after-a-hand-over", "an earlier infinite acquire of the giver, which is carried out only after a hand-over, leaves nothing locked after the giver's next release", hasHandOver | CanChange | CanUseAuthority | CanBeInfinite, func(p *tester) {
 		w := p.world()
 		var early *leasefault.Call
 		a := w.join(Holder{Owner: "a", Duration: lease.Infinite}, leasefault.Nth(1, lease.ActionAcquire, func(_ context.Context, c *leasefault.Call) error {
@@ -392,7 +392,7 @@ var breakRules = []rule{
 		p.need(a.release(), "release by the giver")
 		w.requireFree("after the giver's release")
 	}},
-	{"H14/a-stuck-acquire-that-overtakes-a-hand-over-locks-nothing", "an earlier acquire of the giver, which is carried out between a hand-over and its answer, leaves nothing locked after the giver's next release", hasHandOver | CanChange | CanUseAuthority | CanBreak, func(p *probe) {
+	{"H14/a-stuck-acquire-that-overtakes-a-hand-over-locks-nothing", "an earlier acquire of the giver, which is carried out between a hand-over and its answer, leaves nothing locked after the giver's next release", hasHandOver | CanChange | CanUseAuthority | CanBreak, func(p *tester) {
 		w := p.world()
 		gate := p.gate()
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, ignoreContext(gate)),
@@ -413,7 +413,7 @@ var breakRules = []rule{
 		p.need(a.release(), "release by the giver")
 		w.requireFree("after the giver's release")
 	}},
-	{"H14/a-hand-over-that-is-refused-releases", "if the authority refuses a hand-over, the call returns that refusal, and the ID has been released by then", hasHandOver | CanChange | CanUseAuthority, func(p *probe) {
+	{"H14/a-hand-over-that-is-refused-releases", "if the authority refuses a hand-over, the call returns that refusal, and the ID has been released by then", hasHandOver | CanChange | CanUseAuthority, func(p *tester) {
 		w := p.world()
 		refuse := func(context.Context, *leasefault.Call) error {
 			return &lease.OpError{Op: "change", Name: w.name, Err: lease.ErrForeign}
@@ -427,7 +427,7 @@ var breakRules = []rule{
 		c.acquire()
 		a.requireLosses(0)
 	}},
-	{"H14/what-is-not-held-is-not-handed-over", "a hand-over of a lease that is not held is an error and changes nothing", hasHandOver | CanChange, func(p *probe) {
+	{"H14/what-is-not-held-is-not-handed-over", "a hand-over of a lease that is not held is an error and changes nothing", hasHandOver | CanChange, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		b.acquire()
@@ -436,7 +436,7 @@ var breakRules = []rule{
 		}
 		b.requireAliveFor(p.D, "after another handed over what it did not hold")
 	}},
-	{"H14/a-hand-over-needs-another-ID", "a hand-over to no ID, or to the ID under which the lease is held, is an error and changes nothing", hasHandOver | CanChange, func(p *probe) {
+	{"H14/a-hand-over-needs-another-ID", "a hand-over to no ID, or to the ID under which the lease is held, is an error and changes nothing", hasHandOver | CanChange, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		a.acquire()
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/4)
@@ -505,7 +505,7 @@ func (p *contender) recordBreaks() (ends func() []time.Time) {
 }
 
 // handOverInVain acquires the i-th lease of the rule, and requires that its hand-over fails under the fault.
-func (p *probe) handOverInVain(i int, fault leasefault.Fault) (w *world, giver, receiver *contender) {
+func (p *tester) handOverInVain(i int, fault leasefault.Fault) (w *world, giver, receiver *contender) {
 	p.Helper()
 	w = p.world()
 	w.name = fmt.Sprint(p.name, i)

@@ -11,7 +11,7 @@ import (
 
 // storeLinkRules check a store whose connection to its server is disturbed.
 var storeLinkRules = []rule{
-	{"S1/a-swap-that-got-no-answer-is-no-conflict-if-it-was-applied", "a swap of which a message is lost is applied at most once, is applied if it returns nil, and is not applied if it is a conflict", hasConnect, func(p *probe) {
+	{"S1/a-swap-that-got-no-answer-is-no-conflict-if-it-was-applied", "a swap of which a message is lost is applied at most once, is applied if it returns nil, and is not applied if it is a conflict", hasConnect, func(p *tester) {
 		s, l := p.linkedStore()
 		for _, loss := range losses {
 			for nth := range l.messages() {
@@ -41,7 +41,7 @@ var storeLinkRules = []rule{
 			}
 		}
 	}},
-	{"S8/a-load-that-got-no-answer-shows-no-other-record", "a load of which a message is lost returns an error or the current record, and never an absent one", hasConnect, func(p *probe) {
+	{"S8/a-load-that-got-no-answer-shows-no-other-record", "a load of which a message is lost returns an error or the current record, and never an absent one", hasConnect, func(p *tester) {
 		s, l := p.linkedStore()
 		held := s.putLeased(p.name, 1000*p.D)
 		for _, loss := range losses {
@@ -56,7 +56,7 @@ var storeLinkRules = []rule{
 			}
 		}
 	}},
-	{"S8/no-answer-from-before-the-call", "a load does not return what another load saw before the call, even if that load has not returned", hasConnect, func(p *probe) {
+	{"S8/no-answer-from-before-the-call", "a load does not return what another load saw before the call, even if that load has not returned", hasConnect, func(p *tester) {
 		s, l := p.linkedStore()
 		clients := s.clients()
 		writer := clients[len(clients)-1]
@@ -84,7 +84,7 @@ var storeLinkRules = []rule{
 			l.restore()
 		}
 	}},
-	{"S5/a-late-swap-conflicts-once-the-state-is-over", "a swap does not replace a record that has come to its until while a message of the swap was late", hasConnect | hasAnother | CanTellTime, func(p *probe) {
+	{"S5/a-late-swap-conflicts-once-the-state-is-over", "a swap does not replace a record that has come to its until while a message of the swap was late", hasConnect | hasAnother | CanTellTime, func(p *tester) {
 		s, l := p.linkedStore()
 		reader := s.clients()[1] // the first client may hold its connection during the swap
 		for nth := range l.messages() {
@@ -107,7 +107,7 @@ var storeLinkRules = []rule{
 			}
 		}
 	}},
-	{"S10/a-list-that-got-no-answer-says-so", "a list of which a message is lost yields an error, or every lease that is held", hasConnect | hasList, func(p *probe) {
+	{"S10/a-list-that-got-no-answer-says-so", "a list of which a message is lost yields an error, or every lease that is held", hasConnect | hasList, func(p *tester) {
 		s, l := p.linkedStore()
 		names := map[string]bool{}
 		for range 3 {

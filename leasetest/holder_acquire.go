@@ -13,10 +13,10 @@ import (
 )
 
 var acquireRules = []rule{
-	{"H1/granted-is-held", "an acquire that returns true holds now", 0, func(p *probe) {
+	{"H1/granted-is-held", "an acquire that returns true holds now", 0, func(p *tester) {
 		p.world().join(Holder{Owner: "a"}).acquire()
 	}},
-	{"H1/held-by-another-is-false", "while another holder has the lease, an acquire returns false at once without an error and has no effect", 0, func(p *probe) {
+	{"H1/held-by-another-is-false", "while another holder has the lease, an acquire returns false at once without an error and has no effect", 0, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
 		a.acquire()
@@ -28,7 +28,7 @@ var acquireRules = []rule{
 		a.requireAliveFor(2*p.D, "after another tried")
 		b.requireLosses(0)
 	}},
-	{"H1/unknown-is-an-error", "an acquire with an unknown outcome returns an error, and CheckAlive stays false", canCut, func(p *probe) {
+	{"H1/unknown-is-an-error", "an acquire with an unknown outcome returns an error, and CheckAlive stays false", canCut, func(p *tester) {
 		w := p.world()
 		for i, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer, p.loseRequest, p.loseAnswer} {
 			a := w.join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, fault))
@@ -38,7 +38,7 @@ var acquireRules = []rule{
 			a.requireLosses(0)
 		}
 	}},
-	{"H1/other-refusals-are-errors", "a refusal that does not say that another has the lease is an error", CanUseAuthority, func(p *probe) {
+	{"H1/other-refusals-are-errors", "a refusal that does not say that another has the lease is an error", CanUseAuthority, func(p *tester) {
 		w := p.world()
 		codes := []lease.Code{lease.ErrEpochLimit, lease.ErrDuration, lease.ErrConflict, lease.ErrCorrupt}
 		for i := range 2 * len(codes) {
@@ -63,7 +63,7 @@ var acquireRules = []rule{
 			w.direct = direct
 		}
 	}},
-	{"H1/the-record's-duration-counts", "a lease stays locked for the duration that its holder was granted, whatever the duration of the next holder", canStall, func(p *probe) {
+	{"H1/the-record's-duration-counts", "a lease stays locked for the duration that its holder was granted, whatever the duration of the next holder", canStall, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a", Duration: 3 * p.D})
 		b := w.join(Holder{Owner: "b"})
@@ -74,7 +74,7 @@ var acquireRules = []rule{
 		p.pass(p.D + p.Slack/4)
 		b.acquire()
 	}},
-	{"H1/one-of-many-wins", "of many holders that acquire at the same time one gets the lease, and acquire of the others returns false", 0, func(p *probe) {
+	{"H1/one-of-many-wins", "of many holders that acquire at the same time one gets the lease, and acquire of the others returns false", 0, func(p *tester) {
 		w := p.world()
 		var all []*contender
 		for i := range 8 {
@@ -103,7 +103,7 @@ var acquireRules = []rule{
 			}
 		}
 	}},
-	{"H2/done-context-makes-no-request", "an acquire under a context that is done makes no request and returns the context's error", 0, func(p *probe) {
+	{"H2/done-context-makes-no-request", "an acquire under a context that is done makes no request and returns the context's error", 0, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		ctx, cancel := context.WithCancel(p.ctx)
 		cancel()
@@ -116,7 +116,7 @@ var acquireRules = []rule{
 		}
 		a.acquire()
 	}},
-	{"H2/contexts-that-end-meanwhile", "an acquire whose context ends meanwhile holds, or leaves nothing behind: no later one returns that another holder has the lease", 0, func(p *probe) {
+	{"H2/contexts-that-end-meanwhile", "an acquire whose context ends meanwhile holds, or leaves nothing behind: no later one returns that another holder has the lease", 0, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, p.slow()), w.join(Holder{Owner: "b"})
 		began := time.Now()
@@ -137,7 +137,7 @@ var acquireRules = []rule{
 		a.requireLosses(0)
 		b.acquire()
 	}},
-	{"H4/a-grant-answered-too-late-is-an-error", "a grant whose answer arrives when the lease is no longer certain is an error, and is undone", CanUseAuthority, func(p *probe) {
+	{"H4/a-grant-answered-too-late-is-an-error", "a grant whose answer arrives when the lease is no longer certain is an error, and is undone", CanUseAuthority, func(p *tester) {
 		w := p.world()
 		w.answer(func(req lease.Request, res *lease.Result, _ *error) {
 			if req.Action == lease.ActionAcquire {
@@ -151,7 +151,7 @@ var acquireRules = []rule{
 		a.requireLosses(0)
 		b.acquire()
 	}},
-	{"H5/acquire-while-holding-sends-nothing", "an acquire while holding makes no request and returns the token that is held", 0, func(p *probe) {
+	{"H5/acquire-while-holding-sends-nothing", "an acquire while holding makes no request and returns the token that is held", 0, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
 		action := lease.ActionAcquire
@@ -174,7 +174,7 @@ var acquireRules = []rule{
 			p.Errorf("%d more requests were sent", n-asked)
 		}
 	}},
-	{"H5/contexts-of-acquire-end-no-holding", "the context of an acquire does not end the lease that is held, and neither does that of an acquire while holding", 0, func(p *probe) {
+	{"H5/contexts-of-acquire-end-no-holding", "the context of an acquire does not end the lease that is held, and neither does that of an acquire while holding", 0, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		ctx, cancel := context.WithCancel(p.ctx)
 		if _, ok, err := a.tryAcquire(ctx); !ok {
@@ -187,7 +187,7 @@ var acquireRules = []rule{
 		a.requireAliveFor(3*p.D, "after the context of its acquire was cancelled")
 		a.requireLosses(0)
 	}},
-	{"H5/acquires-at-once-are-one-incarnation", "calls of acquire at the same time on one lease get the same incarnation", 0, func(p *probe) {
+	{"H5/acquires-at-once-are-one-incarnation", "calls of acquire at the same time on one lease get the same incarnation", 0, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayRequest(p.D/20)))
 		tokens := make([]lease.Token, 8)
 		p.callConcurrently(len(tokens), func(i int) {
@@ -211,7 +211,7 @@ var acquireRules = []rule{
 
 // idRules check the IDs of a holder, and take-overs.
 var idRules = []rule{
-	{"H3/a-late-grant-is-undone", "the grant of an abandoned acquire is released by its ID after the attempt has settled, and is never believed", CanUseAuthority, func(p *probe) {
+	{"H3/a-late-grant-is-undone", "the grant of an abandoned acquire is released by its ID after the attempt has settled, and is never believed", CanUseAuthority, func(p *tester) {
 		w := p.world()
 		for i, fault := range []leasefault.Fault{
 			leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/10)), // arrives after the caller has returned
@@ -232,7 +232,7 @@ var idRules = []rule{
 			p.name = name
 		}
 	}},
-	{"H3/a-grant-long-after-giving-up-is-undone", "the grant of an acquire that was given up is released by its ID, however late its request returns, also after a release", CanUseAuthority, func(p *probe) {
+	{"H3/a-grant-long-after-giving-up-is-undone", "the grant of an acquire that was given up is released by its ID, however late its request returns, also after a release", CanUseAuthority, func(p *tester) {
 		for i := range 3 {
 			gate := p.gate()
 			w := p.world()
@@ -263,7 +263,7 @@ var idRules = []rule{
 			a.requireLosses(0)
 		}
 	}},
-	{"H3/a-grant-that-breaks-is-undone", "if an acquire was granted without an answer, and its lease is breaking, a later acquire does not return that another holder has the lease, and the lease is released", CanUseAuthority | CanBreak, func(p *probe) {
+	{"H3/a-grant-that-breaks-is-undone", "if an acquire was granted without an answer, and its lease is breaking, a later acquire does not return that another holder has the lease, and the lease is released", CanUseAuthority | CanBreak, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer))
 		a.requireError(p.ctx, "whose answer was lost")
@@ -280,7 +280,7 @@ var idRules = []rule{
 		p.pass(p.D / 4)
 		w.requireFree("a quarter of a duration after an acquire of an own lease that is breaking")
 	}},
-	{"H3/a-later-acquire-settles-no-earlier-one", "an acquire that is carried out long after its error is undone, though a later acquire under the same ID was refused and abandoned, or was granted and lost", CanUseAuthority | CanBreak, func(p *probe) {
+	{"H3/a-later-acquire-settles-no-earlier-one", "an acquire that is carried out long after its error is undone, though a later acquire under the same ID was refused and abandoned, or was granted and lost", CanUseAuthority | CanBreak, func(p *tester) {
 		for i := range 2 {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
@@ -324,7 +324,7 @@ var idRules = []rule{
 			a.requireNotAlive("after an acquire that was carried out late")
 		}
 	}},
-	{"H3/attempts-do-not-overlap", "no acquire is sent while an earlier one, abandoned or not, is in flight", CanUseAuthority, func(p *probe) {
+	{"H3/attempts-do-not-overlap", "no acquire is sent while an earlier one, abandoned or not, is in flight", CanUseAuthority, func(p *tester) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.Detach(p.TB, gate.HoldRequest)))
 		a.abandon(p.D / 40)
@@ -336,7 +336,7 @@ var idRules = []rule{
 		}
 		a.acquire()
 	}},
-	{"H6/each-incarnation-has-its-ID", "no two incarnations have the same ID", CanUseAuthority, func(p *probe) {
+	{"H6/each-incarnation-has-its-ID", "no two incarnations have the same ID", CanUseAuthority, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		seen := map[lease.ID]bool{}
 		for range 4 {
@@ -351,19 +351,19 @@ var idRules = []rule{
 		a.acquireWithin(5, "after a loss")
 		a.requests.requireNewID(p, seen)
 	}},
-	{"H6/unknown-does-not-exclude-itself", "after an acquire of unknown outcome the next one does not return that another holder has the lease", CanUseAuthority, func(p *probe) {
+	{"H6/unknown-does-not-exclude-itself", "after an acquire of unknown outcome the next one does not return that another holder has the lease", CanUseAuthority, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer))
 		a.requireError(p.ctx, "whose answer was lost")
 		a.acquireWithin(3, "after one whose answer was lost")
 	}},
-	{"H7/an-unsettled-release-is-an-error", "an acquire that finds its own earlier ID in force retries the release, and does not return that another holder has the lease", canCut, func(p *probe) {
+	{"H7/an-unsettled-release-is-an-error", "an acquire that finds its own earlier ID in force retries the release, and does not return that another holder has the lease", canCut, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		a.acquire()
 		a.releaseInVain()
 		a.requireNotAlive("after a release that erred")
 		a.acquireWithin(3, "after a release that erred")
 	}},
-	{"H7/an-acquire-sends-no-deferred-release", "while work of a lost incarnation is running, an acquire is an error and sends no release, and Wait does not return. Once the work has stopped, the lease can be acquired", CanUseAuthority | hasWhileHeld | exactTime, func(p *probe) {
+	{"H7/an-acquire-sends-no-deferred-release", "while work of a lost incarnation is running, an acquire is an error and sends no release, and Wait does not return. Once the work has stopped, the lease can be acquired", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a", TakeOver: p.can(CanTakeOver)}, leasefault.From(1, lease.ActionRenew, p.loseAnswer))
 		a.acquire()
@@ -390,7 +390,7 @@ var idRules = []rule{
 		p.pass(p.D / 100)
 		a.acquireWithin(3, "after the work of the lost incarnation has stopped")
 	}},
-	{"H7/a-refused-release-may-show-another-own-ID", "if the refusal of a release shows that an earlier ID of the holder is in force, the holder releases that ID without a further call", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *probe) {
+	{"H7/a-refused-release-may-show-another-own-ID", "if the refusal of a release shows that an earlier ID of the holder is in force, the holder releases that ID without a further call", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *tester) {
 		gate := p.gate()
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.Detach(p.TB, gate.HoldRequest)))
@@ -408,14 +408,14 @@ var idRules = []rule{
 		p.pass(p.D / 4)
 		w.requireFree("after a release whose refusal showed an earlier ID")
 	}},
-	{"H8/owners-exclude-themselves", "without take-over, equal owners exclude each other", 0, func(p *probe) {
+	{"H8/owners-exclude-themselves", "without take-over, equal owners exclude each other", 0, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "same"}), w.join(Holder{Owner: "same"})
 		a.acquire()
 		b.requireDenied("that another of the same owner holds")
 		a.requireAliveFor(p.D, "after one of the same owner tried")
 	}},
-	{"H8/take-over", "with take-over a holder of the same owner gets the lease and outranks the earlier one, which loses it and never takes it back", CanTakeOver | CanChange, func(p *probe) {
+	{"H8/take-over", "with take-over a holder of the same owner gets the lease and outranks the earlier one, which loses it and never takes it back", CanTakeOver | CanChange, func(p *tester) {
 		reasons := []lease.Code{lease.ErrTakenOver, lease.ErrIDMismatch, lease.ErrEnded, lease.ErrNotPresent}
 		if p.can(CanUseAuthority | CanShowRecords) {
 			reasons = reasons[:1] // the refusal of its renewal shows the record
@@ -436,7 +436,7 @@ var idRules = []rule{
 			a.requireLosses(1)
 		}
 	}},
-	{"H8/take-over-spares-what-has-no-owner", "take-over takes nothing that has no owner", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
+	{"H8/take-over-spares-what-has-no-owner", "take-over takes nothing that has no owner", CanTakeOver | CanChange | CanUseAuthority, func(p *tester) {
 		w := p.world()
 		res, err := w.direct.Do(p.ctx, w.name, acquire(p.id(), p.D))
 		p.need(err, "acquire of a free lease without an owner")
@@ -448,7 +448,7 @@ var idRules = []rule{
 			p.Errorf("after an acquire with take-over there is %v, and there was %v", now, res.Record)
 		}
 	}},
-	{"H8/owners-are-compared-exactly", "take-over takes nothing from an owner that differs in case, in spaces, in its Unicode form, or in invisible characters", CanTakeOver | CanChange, func(p *probe) {
+	{"H8/owners-are-compared-exactly", "take-over takes nothing from an owner that differs in case, in spaces, in its Unicode form, or in invisible characters", CanTakeOver | CanChange, func(p *tester) {
 		n := 0
 		for _, owners := range [][2]string{
 			{"worker-1", "Worker-1"}, {"worker-1", "worker-1 "}, {"worker-1", " worker-1"}, {"worker-1", "worker-10"}, {"worker 1", "worker  1"},
@@ -467,7 +467,7 @@ var idRules = []rule{
 			}
 		}
 	}},
-	{"H8/take-over-spares-a-break", "take-over takes nothing that is breaking", CanTakeOver | CanChange | canRevoke | CanBreak, func(p *probe) {
+	{"H8/take-over-spares-a-break", "take-over takes nothing that is breaking", CanTakeOver | CanChange | canRevoke | CanBreak, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "same", TakeOver: true}), w.join(Holder{Owner: "same", TakeOver: true})
 		a.acquire()
@@ -485,7 +485,7 @@ var idRules = []rule{
 			}
 		}
 	}},
-	{"H3/a-take-over-without-an-answer-is-undone", "a release after a take-over of unknown outcome gives up what that may have got", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
+	{"H3/a-take-over-without-an-answer-is-undone", "a release after a take-over of unknown outcome gives up what that may have got", CanTakeOver | CanChange | CanUseAuthority, func(p *tester) {
 		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, p.loseAnswer} {
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
@@ -498,7 +498,7 @@ var idRules = []rule{
 			b.requireNotAlive("after its release")
 		}
 	}},
-	{"H8/take-over-needs-the-ID", "take-over from an authority that hides IDs is errors.ErrUnsupported", CanTakeOver | CanChange | CanUseAuthority, func(p *probe) {
+	{"H8/take-over-needs-the-ID", "take-over from an authority that hides IDs is errors.ErrUnsupported", CanTakeOver | CanChange | CanUseAuthority, func(p *tester) {
 		w := p.world()
 		w.answer(func(_ lease.Request, res *lease.Result, err *error) {
 			if *err != nil {
@@ -511,7 +511,7 @@ var idRules = []rule{
 			p.Errorf("the error is %v", err)
 		}
 	}},
-	{"H8/no-owner-is-an-owner-of-its-own", "no holder takes over a lease from a holder without an owner", CanTakeOver | CanChange, func(p *probe) {
+	{"H8/no-owner-is-an-owner-of-its-own", "no holder takes over a lease from a holder without an owner", CanTakeOver | CanChange, func(p *tester) {
 		w := p.world()
 		a, b, c := w.join(Holder{}), w.join(Holder{}), w.join(Holder{Owner: "c", TakeOver: true})
 		a.acquire()
@@ -551,7 +551,7 @@ func (p *contender) acquireWithin(n int, when string) {
 }
 
 // requireNewID requires that the ID of the last acquire is not in seen, and adds it.
-func (w *requestLog) requireNewID(p *probe, seen map[lease.ID]bool) {
+func (w *requestLog) requireNewID(p *tester, seen map[lease.ID]bool) {
 	p.Helper()
 	id := w.proposed()
 	if seen[id] {

@@ -10,7 +10,7 @@ import (
 
 // storeRecordRules check the records of stores.
 var storeRecordRules = []rule{
-	{"R2/a-corrupt-record-is-not-written", "a swap of a record that breaks a rule of R1 is refused, or its load is an error: it is never loaded as valid", 0, func(p *probe) {
+	{"R2/a-corrupt-record-is-not-written", "a swap of a record that breaks a rule of R1 is refused, or its load is an error: it is never loaded as valid", 0, func(p *tester) {
 		s := p.store()
 		on := s.load(s.name)
 		id, until := s.id(), on.Now.Round(0).UTC().Add(100*s.D)
@@ -72,11 +72,11 @@ var storeRecordRules = []rule{
 			}
 		}
 	}},
-	{"R2/what-cannot-be-read-is-an-error", "a record that cannot be read is an error that names the lease, and never a free lease", hasCorrupt, func(p *probe) {
+	{"R2/what-cannot-be-read-is-an-error", "a record that cannot be read is an error that names the lease, and never a free lease", hasCorrupt, func(p *tester) {
 		s := p.store()
 		s.putLeased(s.name, 100*s.D)
 		s.history.printf("the test corrupts the record")
-		s.Options.Store.Corrupt(s.probe.TB, s.bare, s.name)
+		s.Options.Store.Corrupt(s.tester.TB, s.bare, s.name)
 		if snap, err := s.Load(s.ctx, s.name); err == nil {
 			s.Errorf("a load shows %s", outcomeText(snap.Record, err))
 		} else if !strings.Contains(err.Error(), s.name) {
@@ -86,7 +86,7 @@ var storeRecordRules = []rule{
 			s.Errorf("an acquire gets %s", outcomeText(res.Record, err))
 		}
 	}},
-	{"R3/what-is-written-is-read", "every valid record is read as it was written", 0, func(p *probe) {
+	{"R3/what-is-written-is-read", "every valid record is read as it was written", 0, func(p *tester) {
 		s := p.store()
 		on := s.load(s.name)
 		id, until := s.id(), on.Now.Round(0).UTC().Add(100*s.D)
@@ -121,7 +121,7 @@ var storeRecordRules = []rule{
 
 // authorityRecordRules check the records of authorities.
 var authorityRecordRules = []rule{
-	{"R2/what-cannot-be-read-is-an-error", "every request for a lease whose record cannot be read gets an error that names the lease, and is neither granted nor refused", hasCorruptAuthority, func(p *probe) {
+	{"R2/what-cannot-be-read-is-an-error", "every request for a lease whose record cannot be read gets an error that names the lease, and is neither granted nor refused", hasCorruptAuthority, func(p *tester) {
 		a := p.authority()
 		id := p.id()
 		a.grant(acquire(id, p.D))
@@ -140,7 +140,7 @@ var authorityRecordRules = []rule{
 			}
 		}
 	}},
-	{"R3/what-is-granted-is-shown", "an owner and a duration are shown as they were given, and a renewal and a break change neither", CanShowRecords, func(p *probe) {
+	{"R3/what-is-granted-is-shown", "an owner and a duration are shown as they were given, and a renewal and a break change neither", CanShowRecords, func(p *tester) {
 		a := p.authority()
 		id := p.id()
 		durations := []time.Duration{p.D, 100*24*time.Hour + 1, p.D, p.D}
@@ -160,7 +160,7 @@ var authorityRecordRules = []rule{
 			}
 		}
 	}},
-	{"R6/names-and-owners", "names and owners are non-empty valid UTF-8 of at most 1024 bytes without NUL", 0, func(p *probe) {
+	{"R6/names-and-owners", "names and owners are non-empty valid UTF-8 of at most 1024 bytes without NUL", 0, func(p *tester) {
 		a := p.authority()
 		for _, h := range badNames {
 			for _, req := range []lease.Request{acquire(p.id(), p.D), renew(p.id()), release(p.id()), {Action: lease.ActionRead}, {Action: lease.ActionWrite},
@@ -179,7 +179,7 @@ var authorityRecordRules = []rule{
 
 // stepRecordRules check the records that a function like lease.Step returns.
 var stepRecordRules = []rule{
-	{"R1/records-are-in-UTC", "whatever time zone the times have, the record is a valid one, in UTC and without a monotonic reading", 0, func(p *probe) {
+	{"R1/records-are-in-UTC", "whatever time zone the times have, the record is a valid one, in UTC and without a monotonic reading", 0, func(p *tester) {
 		step := p.authority().bare.(*stepper).step
 		id := p.id()
 		for _, now := range []time.Time{time.Now(), time.Date(2012, 2, 12, 0, 0, 0, 0, time.FixedZone("east", 5*3600))} {

@@ -10,7 +10,7 @@ import (
 
 // A watcher is a watch that starts again when it is lost.
 type watcher struct {
-	p        *probe
+	p        *tester
 	ctx      context.Context
 	watched  any
 	name     string
@@ -18,7 +18,7 @@ type watcher struct {
 	received int // the number of expected signals that arrived
 }
 
-func (p *probe) beginWatch(ctx context.Context, watched any, name string) *watcher {
+func (p *tester) beginWatch(ctx context.Context, watched any, name string) *watcher {
 	p.Helper()
 	return &watcher{p: p, ctx: ctx, watched: watched, name: name, signals: p.watch(ctx, watched, name)}
 }
@@ -85,7 +85,7 @@ func (l *watcher) requireOpen() {
 
 // watchRules check the watches of a store.
 var watchRules = []rule{
-	{"S7/another-client's-change-signals", "a change by one client is signalled to the watch of another", hasAnother | hasWatch, func(p *probe) {
+	{"S7/another-client's-change-signals", "a change by one client is signalled to the watch of another", hasAnother | hasWatch, func(p *tester) {
 		s := p.store()
 		both := s.clients()
 		for i := range both {
@@ -102,7 +102,7 @@ var watchRules = []rule{
 			watch.requireSignal()
 		}
 	}},
-	{"S7/a-change-after-unread-ones-is-signalled", "a change that must be signalled is signalled though the changes before it are unread, and whatever follows it", hasWatch, func(p *probe) {
+	{"S7/a-change-after-unread-ones-is-signalled", "a change that must be signalled is signalled though the changes before it are unread, and whatever follows it", hasWatch, func(p *tester) {
 		s := p.store()
 		s.eachState(func(name string, state recordState) {
 			watch := s.beginWatch(s.ctx, s.bare, name)
@@ -123,7 +123,7 @@ var watchRules = []rule{
 			}
 		})
 	}},
-	{"S7/what-must-be-signalled-is-in-every-state", "every change that unlocks, breaks or shortens a lock or gives it to another is signalled, from every state to every state", hasWatch, func(p *probe) {
+	{"S7/what-must-be-signalled-is-in-every-state", "every change that unlocks, breaks or shortens a lock or gives it to another is signalled, from every state to every state", hasWatch, func(p *tester) {
 		s := p.store()
 		for _, locked := range states {
 			s.eachState(func(name string, next recordState) {
@@ -159,7 +159,7 @@ var watchRules = []rule{
 			})
 		}
 	}},
-	{"S7/a-corrupt-record-silences-no-watch", "a watch signals the changes of its lease though the record of another lease was corrupted, or is closed; the watches of that lease end with their context", hasWatch | hasCorrupt, func(p *probe) {
+	{"S7/a-corrupt-record-silences-no-watch", "a watch signals the changes of its lease though the record of another lease was corrupted, or is closed; the watches of that lease end with their context", hasWatch | hasCorrupt, func(p *tester) {
 		s := p.store()
 		corrupt := s.name + "/corrupt"
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
@@ -169,7 +169,7 @@ var watchRules = []rule{
 		s.putLeased(corrupt, 100*s.D)
 		snap := s.putLeased(s.name, 100*s.D)
 		s.history.printf("the test corrupts the record of %q", corrupt)
-		s.Options.Store.Corrupt(s.probe.TB, s.bare, corrupt)
+		s.Options.Store.Corrupt(s.tester.TB, s.bare, corrupt)
 		_, _ = s.Load(s.ctx, corrupt)
 		if later, err := s.bare.(lease.Watcher).Watch(ctx, corrupt); err == nil {
 			unreadable = append(unreadable, later)
@@ -187,7 +187,7 @@ var watchRules = []rule{
 			s.requireClosed(signals)
 		}
 	}},
-	{"S7/an-unread-watch-holds-no-other-up", "a watch whose signal was not received yet holds no signal to the other watches of the name up", hasWatch, func(p *probe) {
+	{"S7/an-unread-watch-holds-no-other-up", "a watch whose signal was not received yet holds no signal to the other watches of the name up", hasWatch, func(p *tester) {
 		s := p.store()
 		snap := s.putLeased(s.name, 100*s.D)
 		var all []*watcher
@@ -211,7 +211,7 @@ var watchRules = []rule{
 			w.requireSignal()
 		}
 	}},
-	{"S7/a-watch-keeps-signalling", "a watch signals the last of many changes like the first, and after days like after seconds, or is closed as lost", hasWatch, func(p *probe) {
+	{"S7/a-watch-keeps-signalling", "a watch signals the last of many changes like the first, and after days like after seconds, or is closed as lost", hasWatch, func(p *tester) {
 		s := p.store()
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
 		for i := range 100 {
@@ -226,7 +226,7 @@ var watchRules = []rule{
 			}
 		}
 	}},
-	{"S7/a-watch-ends-alone", "the end of one watch does not end others of the same name", hasWatch, func(p *probe) {
+	{"S7/a-watch-ends-alone", "the end of one watch does not end others of the same name", hasWatch, func(p *tester) {
 		s := p.store()
 		var watches []*watcher
 		var cancels []context.CancelFunc
@@ -256,7 +256,7 @@ var watchRules = []rule{
 			}
 		}
 	}},
-	{"S7/a-watch-outlives-its-record", "a watch of a name that is forgotten signals the next release, or is closed as lost", hasWatch | hasForget, func(p *probe) {
+	{"S7/a-watch-outlives-its-record", "a watch of a name that is forgotten signals the next release, or is closed as lost", hasWatch | hasForget, func(p *tester) {
 		s := p.store()
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
 		snap := s.putLeased(s.name, 100*s.D)
@@ -269,13 +269,13 @@ var watchRules = []rule{
 			s.Errorf("the release was not signalled, and the watch is not closed")
 		}
 	}},
-	{"S7/a-watch-that-is-lost-is-closed", "if the connection of a watch breaks, the watch is closed, or signals every change as before", hasWatch | hasLoseWatches, func(p *probe) {
+	{"S7/a-watch-that-is-lost-is-closed", "if the connection of a watch breaks, the watch is closed, or signals every change as before", hasWatch | hasLoseWatches, func(p *tester) {
 		s := p.store()
 		watch := s.beginWatch(s.ctx, s.bare, s.name)
 		snap := s.putLeased(s.name, 100*s.D)
 		watch.ready()
 		s.history.printf("the connections of all watches break")
-		s.Options.Store.LoseWatches(s.probe.TB, s.bare)
+		s.Options.Store.LoseWatches(s.tester.TB, s.bare)
 		for n := 0; snap.Record.State != lease.Available && n < maxSpurious; n++ { // a request may be lost, too
 			_, _ = s.Swap(s.ctx, s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
 			if now, err := s.Load(s.ctx, s.name); err == nil {
@@ -286,7 +286,7 @@ var watchRules = []rule{
 			s.Errorf("the release was not signalled, and the watch is not closed")
 		}
 	}},
-	{"S7/watch-ends-with-its-context", "a watch whose context is done is closed", hasWatch, func(p *probe) {
+	{"S7/watch-ends-with-its-context", "a watch whose context is done is closed", hasWatch, func(p *tester) {
 		s := p.store()
 		ctx, cancel := context.WithCancel(s.ctx)
 		defer cancel()
@@ -313,7 +313,7 @@ func mustSignal(was, is lease.Record) bool {
 
 // authorityWatchRules check the watches of an authority.
 var authorityWatchRules = []rule{
-	{"S7/change-signals", "every change that unlocks, breaks or gives a lock to another is signalled to a watch of the authority", hasWatch, func(p *probe) {
+	{"S7/change-signals", "every change that unlocks, breaks or gives a lock to another is signalled to a watch of the authority", hasWatch, func(p *tester) {
 		a := p.authority()
 		ctx, cancel := context.WithCancel(p.ctx)
 		defer cancel()
@@ -348,7 +348,7 @@ var authorityWatchRules = []rule{
 	}},
 }
 
-func (p *probe) requireClosed(signals <-chan struct{}) {
+func (p *tester) requireClosed(signals <-chan struct{}) {
 	p.Helper()
 	deadline := time.After(p.eventTimeout())
 	for {
@@ -364,9 +364,9 @@ func (p *probe) requireClosed(signals <-chan struct{}) {
 }
 
 // eventTimeout returns for how long the suite waits for an event that should happen immediately.
-func (p *probe) eventTimeout() time.Duration { return p.D + 10*p.Slack }
+func (p *tester) eventTimeout() time.Duration { return p.D + 10*p.Slack }
 
-func (p *probe) watch(ctx context.Context, watched any, name string) <-chan struct{} {
+func (p *tester) watch(ctx context.Context, watched any, name string) <-chan struct{} {
 	p.Helper()
 	signals, err := watched.(lease.Watcher).Watch(ctx, name)
 	p.need(err, "watch")

@@ -20,11 +20,11 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-func (s *suite) probe(t testing.TB, r rule) *probe {
+func (s *suite) tester(t testing.TB, r rule) *tester {
 	seed := fnv.New64a()
 	_ = binary.Write(seed, binary.BigEndian, s.options.Seed)
 	_, _ = seed.Write([]byte(r.name))
-	p := &probe{TB: t, Options: s.options, suite: s, rule: r, history: new(history), over: make(chan struct{}), rand: rand.New(rand.NewPCG(s.options.Seed, seed.Sum64()))}
+	p := &tester{TB: t, Options: s.options, suite: s, rule: r, history: new(history), over: make(chan struct{}), rand: rand.New(rand.NewPCG(s.options.Seed, seed.Sum64()))}
 	p.name = fmt.Sprintf("leasetest/%s/%08x", r.name, p.rand.Uint32())
 	p.history.drawing.Title = r.name + ": SPEC " + r.clause()
 	if p.Bubble {
@@ -47,8 +47,8 @@ func (s *suite) probe(t testing.TB, r rule) *probe {
 	return p
 }
 
-// A probe is the testing.TB of one rule. Its error messages contain the clause of SPEC.md and the history.
-type probe struct {
+// A tester is the testing.TB of one rule. Its error messages contain the clause of SPEC.md and the history.
+type tester struct {
 	testing.TB
 	Options
 	suite      *suite
@@ -67,18 +67,18 @@ type probe struct {
 	end        sync.Once          // closes over
 }
 
-func (p *probe) Errorf(format string, args ...any) {
+func (p *tester) Errorf(format string, args ...any) {
 	p.Helper()
 	p.TB.Errorf("%s", p.violation(fmt.Sprintf(format, args...)))
 }
 
-func (p *probe) Fatalf(format string, args ...any) {
+func (p *tester) Fatalf(format string, args ...any) {
 	p.Helper()
 	p.TB.Fatalf("%s", p.violation(fmt.Sprintf(format, args...)))
 }
 
 // violation returns the message for a violated rule, with all lines of the history since the previous one.
-func (p *probe) violation(what string) string {
+func (p *tester) violation(what string) string {
 	p.drawing.Lock()
 	defer p.drawing.Unlock()
 	when := fmt.Sprintf("at %v; history", time.Since(p.began))
@@ -101,7 +101,7 @@ func (p *probe) violation(what string) string {
 
 // panic panics with a message for the user. If the implementation under test does not recover, the
 // process ends, and the message explains why.
-func (p *probe) panic(who string) {
+func (p *tester) panic(who string) {
 	panic(fmt.Sprintf(`leasetest: %s panics, as rule %s wants it.
 If that ended the process, nothing recovered from it, and SPEC %s is violated: %s
 The results of the other rules: %s -run '%s' -skip '%s'`,
@@ -112,7 +112,7 @@ The results of the other rules: %s -run '%s' -skip '%s'`,
 // implementation under test would end the process without the name of the rule. In a bubble, the rule fails,
 // and the other rules still run. Outside, the rule might wait forever for the goroutine, so the process ends,
 // with the name of the rule.
-func (p *probe) guarded(f func()) func() {
+func (p *tester) guarded(f func()) func() {
 	return func() {
 		defer func() {
 			switch v := recover(); {
@@ -127,7 +127,7 @@ func (p *probe) guarded(f func()) func() {
 	}
 }
 
-func (p *probe) need(err error, what string) {
+func (p *tester) need(err error, what string) {
 	p.Helper()
 	if err != nil {
 		p.Fatalf("%s: %v", what, err)
@@ -137,7 +137,7 @@ func (p *probe) need(err error, what string) {
 // checkMade checks a value v that was made by a function of the user, such as newStore or
 // Options.Store.Another. If v is nil or a nil pointer, it ends the rule with a failure. If v lacks a
 // method that the rule needs, it skips the rule.
-func (p *probe) checkMade(v any, by string) {
+func (p *tester) checkMade(v any, by string) {
 	p.Helper()
 	if r := reflect.ValueOf(v); v == nil || r.Kind() == reflect.Pointer && r.IsNil() {
 		p.TB.Fatalf("leasetest: %s of this test returned nil; rule %s was not checked", by, p.rule.name)
@@ -149,7 +149,7 @@ func (p *probe) checkMade(v any, by string) {
 }
 
 // pass sleeps for d and, in a synctest bubble, then calls synctest.Wait.
-func (p *probe) pass(d time.Duration) {
+func (p *tester) pass(d time.Duration) {
 	p.Sleep(d)
 	if p.Bubble {
 		synctest.Wait()
@@ -157,9 +157,9 @@ func (p *probe) pass(d time.Duration) {
 }
 
 // settle lets a request that a call may have left behind, on a goroutine of its own, reach the authority.
-func (p *probe) settle() { p.pass(p.Unit / 20) }
+func (p *tester) settle() { p.pass(p.Unit / 20) }
 
-func (p *probe) id() (id lease.ID) {
+func (p *tester) id() (id lease.ID) {
 	p.drawing.Lock()
 	defer p.drawing.Unlock()
 	binary.BigEndian.PutUint64(id[:8], p.rand.Uint64())
