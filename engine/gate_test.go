@@ -169,6 +169,55 @@ func TestGateMeasuresAtTheWall(t *testing.T) {
 	}
 }
 
+// What a server does while the machine is busy with something else is measured again before a lease is refused
+// because of it: one measurement says nothing, and two say nothing any more once the server has renewed all leases
+// without a queue.
+func TestGateMeasuresABusyMomentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(8)
+		const duration, held = 30 * time.Second, 3000 // 300 renewals a second
+		renew := func(perTenth int, queued bool, windows int) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var waits sync.WaitGroup
+			for range 8 {
+				if queued {
+					waits.Go(func() { _, _ = g.Enter(ctx, Request{}) })
+				}
+			}
+			synctest.Wait()
+			for range windows * 5 {
+				time.Sleep(window / 5)
+				for range perTenth {
+					Pass{g, Request{Urgent: true, Renewals: 1}, time.Now()}.answer()
+				}
+			}
+			cancel()
+			waits.Wait()
+			g.flow.underWay = 0 // those that were let in are not answered
+			for i := range held {
+				g.Note(fmt.Sprint(i), lease.Record{State: lease.Leased, Duration: duration})
+			}
+		}
+		admitted := func(want bool, when string) {
+			t.Helper()
+			if err := g.Admit("another", duration); (err == nil) != want {
+				t.Errorf("%s: %v", when, err)
+			}
+		}
+		renew(30, false, 2)
+		renew(5, true, 2) // the first of them began before the queue
+		admitted(true, "after one measurement of a sixth")
+		renew(30, false, 2)
+		renew(5, true, 2) // the first of them began before the queue
+		admitted(true, "after one more, later")
+		renew(30, false, 2)
+		renew(5, true, 3)
+		admitted(false, "while the server does a sixth")
+		renew(30, false, int(duration/3/window)+1)
+		admitted(true, "after all were renewed without a queue")
+	})
+}
+
 // answer is Leave for a request that did not enter.
 func (p Pass) answer() {
 	p.gate.mu.Lock()

@@ -17,9 +17,10 @@ const (
 
 // A room knows how many renewals a second the leases that are held need, and how many the server does. The latter
 // is known only while requests queue up, and only if most of them are renewals, because a server may do many more
-// renewals than other requests. After that, the server may be able to do more: it may have been busy with something
-// else. The bound therefore grows, until the server shows again what it does. It grows no faster than the renewals
-// of the leases that were let in begin. The caller holds a lock.
+// renewals than other requests. One measurement may have met a moment at which the machine was busy with something
+// else, so the better of two in a row counts. After that, the server may be able to do more. The bound therefore
+// grows, until the server shows again what it does. It grows no faster than the renewals of the leases that were
+// let in begin. The caller holds a lock.
 type room struct {
 	held  map[string]holding // by name
 	load  float64            // renewals a second of all held
@@ -27,7 +28,8 @@ type room struct {
 
 	bound float64   // renewals a second that may be asked for; 0: unknown
 	grown time.Time // when the bound was set or grew
-	does  float64   // requests a second in the last measurement
+	does  float64   // requests a second that the bound was set from
+	last  float64   // requests a second in the last measurement; 0: the server was not at its limit in it
 
 	began    time.Time // of the measurement under way
 	requests int       // in it; a renewal counts as one
@@ -51,16 +53,19 @@ func (r *room) answered(now time.Time, renewals int, most bool) {
 	if took < window {
 		return
 	}
-	if took < 2*window { // otherwise it is the first request, or the server or this process was paused
-		r.does = float64(r.requests) / took.Seconds()
-		if !r.idle && float64(r.renewals) >= given*float64(r.requests) {
-			r.bound, r.grown = given*r.does, now
-		}
+	before := r.last
+	r.last = 0
+	if took < 2*window && !r.idle && float64(r.renewals) >= given*float64(r.requests) {
+		r.last = float64(r.requests) / took.Seconds()
+	} // after longer, it is the first request, or the server or this process was paused
+	if before > 0 && r.last > 0 {
+		r.does = max(before, r.last)
+		r.bound, r.grown = given*r.does, now
 	}
 	r.began, r.requests, r.renewals, r.idle = now, 0, 0, false
 }
 
-// grow raises the bound if nothing has queued up for a while.
+// grow raises the bound if nothing has queued up for a while. The server then renews all that are held.
 func (r *room) grow(now time.Time) {
 	if r.bound == 0 || len(r.held) == 0 {
 		r.bound = 0
@@ -68,7 +73,7 @@ func (r *room) grow(now time.Time) {
 	}
 	interval := time.Duration(float64(len(r.held)) / r.load * float64(time.Second)) // the mean of all held
 	for now.Sub(r.grown) >= interval && r.bound < 2*r.load {
-		r.bound, r.grown = r.bound*growth, r.grown.Add(interval)
+		r.bound, r.grown = max(r.bound, r.load)*growth, r.grown.Add(interval)
 	}
 }
 
