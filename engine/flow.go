@@ -8,8 +8,9 @@ import (
 // A flow decides which requests are under way. It reads no clock, and the caller holds a lock.
 type flow struct {
 	most     int
-	limit    float64 // of the requests under way; at most most
-	underWay int
+	limit    float64          // of the requests under way; at most most
+	underWay int              // all of them
+	others   int              // those that are not urgent
 	urgent   soonest[*waiter] // those that wait
 	other    list.List        // of *waiter, in the order of arrival
 
@@ -25,6 +26,7 @@ type waiter struct {
 	place
 	urgent   bool
 	deadline time.Time     // zero: none
+	calm     time.Time     // until then, an urgent request may be overtaken by others
 	turn     chan bool     // gets true if the request may be sent, and false if it is too late
 	listed   *list.Element // in the list of the other requests
 }
@@ -37,13 +39,17 @@ func spare(limit int) int {
 	return max(1, limit/4)
 }
 
+// kept returns how many of the requests under way are not urgent ones, if as many of these wait, and no lease will
+// soon be lost. Otherwise a list would get no answer while the server is a little too slow for all renewals.
+func kept(limit int) int { return limit / 8 }
+
 // waiting reports whether any request waits.
 func (f *flow) waiting() bool { return f.urgent.len()+f.other.Len() > 0 }
 
 // arrive reports whether a request may be sent at once. If not, it waits.
 func (f *flow) arrive(now time.Time, w *waiter) bool {
 	if f.queued(w.urgent) == 0 && f.free(w.urgent) {
-		f.underWay++
+		f.send(w.urgent)
 		return true
 	}
 	if w.urgent {
@@ -65,10 +71,28 @@ func (f *flow) queued(urgent bool) int {
 // free reports whether a request of a kind may be sent.
 func (f *flow) free(urgent bool) bool {
 	limit := int(f.limit)
-	if urgent {
+	if urgent || f.others < kept(limit) {
 		return f.underWay < limit
 	}
 	return f.underWay < limit-spare(limit)
+}
+
+// first reports whether the next request to be sent is an urgent one.
+func (f *flow) first(now time.Time) (urgent bool) {
+	if f.urgent.len() == 0 || f.other.Len() == 0 || f.others >= kept(int(f.limit)) {
+		return f.urgent.len() > 0
+	}
+	return !now.Before(f.urgent.first().calm)
+}
+
+// send counts a request that is under way from now on, and over one that no longer is.
+func (f *flow) send(urgent bool) { f.count(urgent, 1) }
+func (f *flow) over(urgent bool) { f.count(urgent, -1) }
+
+func (f *flow) count(urgent bool, n int) {
+	if f.underWay += n; !urgent {
+		f.others += n
+	}
 }
 
 // giveUp removes a request that waits, and reports whether it did.
@@ -82,8 +106,8 @@ func (f *flow) giveUp(w *waiter) bool {
 }
 
 // leave ends a request, and sends others.
-func (f *flow) leave(now, sent time.Time, answered bool) {
-	f.underWay--
+func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
+	f.over(urgent)
 	switch {
 	case answered:
 		f.answered = now
@@ -103,15 +127,17 @@ func (f *flow) leave(now, sent time.Time, answered bool) {
 // pass sends the requests whose turn it is. It drops those that would be answered too late, unless nothing
 // is under way: if all were dropped, the usual time would never be measured again.
 func (f *flow) pass(now time.Time) {
-	for _, urgent := range []bool{true, false} {
-		for f.queued(urgent) > 0 && f.free(urgent) {
-			w := f.next(urgent)
-			late := f.underWay > 0 && !w.deadline.IsZero() && f.late(now, w.deadline)
-			if !late {
-				f.underWay++
-			}
-			w.turn <- !late
+	for f.waiting() {
+		urgent := f.first(now)
+		if !f.free(urgent) {
+			return
 		}
+		w := f.next(urgent)
+		late := f.underWay > 0 && !w.deadline.IsZero() && f.late(now, w.deadline)
+		if !late {
+			f.send(urgent)
+		}
+		w.turn <- !late
 	}
 }
 

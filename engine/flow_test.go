@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"slices"
+	"cmp"
 	"testing"
 	"time"
 
@@ -23,6 +23,7 @@ type plainRequest struct {
 	urgent   bool
 	deadline time.Time
 	needed   time.Time
+	calm     time.Time
 	state    string // waiting, under way, dropped, over
 	sent     time.Time
 }
@@ -36,29 +37,35 @@ func (p *plain) count(state string, urgent bool) (n int) {
 	return n
 }
 
-// settle sends what may be sent. A request that has just arrived is not dropped.
+// settle sends what may be sent, one request after the other. A request that has just arrived is not dropped.
 func (p *plain) settle(now time.Time, arrived *plainRequest) {
-	for _, urgent := range []bool{true, false} {
-		all := slices.Clone(p.all)
-		if urgent {
-			slices.SortStableFunc(all, func(a, b *plainRequest) int { return a.needed.Compare(b.needed) })
+	for {
+		limit, others := int(p.limit), p.count("under way", false)
+		underWay := p.count("under way", true) + others
+		reserved := 0
+		if limit > 1 {
+			reserved = max(1, limit/4)
 		}
-		for _, r := range all {
-			if r.state != "waiting" || r.urgent != urgent {
-				continue
-			}
-			limit, underWay := int(p.limit), p.count("under way", true)+p.count("under way", false)
-			reserved := 0
-			if !urgent && limit > 1 {
-				reserved = max(1, limit/4)
-			}
+		var next, other *plainRequest
+		for _, r := range p.all {
 			switch {
-			case underWay >= limit-reserved, !urgent && p.count("waiting", true) > 0:
-			case r != arrived && underWay > 0 && !r.deadline.IsZero() && r.deadline.Sub(now) < p.took/2:
-				r.state = "dropped"
-			default:
-				r.state, r.sent = "under way", now
+			case r.state != "waiting":
+			case !r.urgent:
+				other = cmp.Or(other, r)
+			case next == nil || r.needed.Before(next.needed):
+				next = r
 			}
+		}
+		if next == nil || other != nil && others < limit/8 && now.Before(next.calm) {
+			next = cmp.Or(other, next)
+		}
+		switch {
+		case next == nil, underWay >= limit, !next.urgent && others >= limit/8 && underWay >= limit-reserved:
+			return
+		case next != arrived && underWay > 0 && !next.deadline.IsZero() && next.deadline.Sub(now) < p.took/2:
+			next.state = "dropped"
+		default:
+			next.state, next.sent = "under way", now
 		}
 	}
 }
@@ -67,7 +74,7 @@ func (p *plain) settle(now time.Time, arrived *plainRequest) {
 // and never has more under way than its limit allows.
 func TestFlowIsAsPlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		most := rapid.IntRange(1, 9).Draw(t, "most")
+		most := rapid.SampledFrom([]int{1, 2, 3, 5, 9, 17, 25}).Draw(t, "most")
 		f, p := newFlow(most), &plain{most: most, limit: float64(most)}
 		now := time.Unix(1000, 0)
 		var waiters []*waiter
@@ -97,16 +104,17 @@ func TestFlowIsAsPlain(t *testing.T) {
 			}
 			return rapid.SampledFrom(of).Draw(t, state)
 		}
-		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "ms")) * time.Millisecond)
-			switch rapid.SampledFrom([]string{"arrive", "arrive", "arrive", "answer", "answer", "silence", "give up"}).Draw(t, "what") {
+			switch rapid.SampledFrom([]string{"arrive", "arrive", "arrive", "arrive", "arrive", "arrive", "answer", "answer", "answer", "silence", "give up"}).Draw(t, "what") {
 			case "arrive":
 				w := &waiter{urgent: rapid.Bool().Draw(t, "urgent"), turn: make(chan bool, 1)}
 				if ms := rapid.IntRange(0, 200).Draw(t, "deadline"); ms > 0 {
 					w.deadline = now.Add(time.Duration(ms) * time.Millisecond)
 				}
 				w.needed = now.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "needed")) * 20 * time.Millisecond)
-				r := &plainRequest{urgent: w.urgent, deadline: w.deadline, needed: w.needed, state: "waiting"}
+				w.calm = now.Add(time.Duration(rapid.IntRange(-1, 3).Draw(t, "calm")) * 20 * time.Millisecond)
+				r := &plainRequest{urgent: w.urgent, deadline: w.deadline, needed: w.needed, calm: w.calm, state: "waiting"}
 				waiters, p.all = append(waiters, w), append(p.all, r)
 				states[w] = "waiting"
 				if f.arrive(now, w) {
@@ -117,7 +125,7 @@ func TestFlowIsAsPlain(t *testing.T) {
 				if i := pick("under way"); i >= 0 {
 					w, r := waiters[i], p.all[i]
 					states[w], r.state = "over", "over"
-					f.leave(now, sent[w], true)
+					f.leave(now, sent[w], w.urgent, true)
 					p.answered, p.limit = now, min(float64(most), p.limit+1/p.limit)
 					if took := now.Sub(r.sent); p.took == 0 {
 						p.took = took
@@ -130,7 +138,7 @@ func TestFlowIsAsPlain(t *testing.T) {
 				if i := pick("under way"); i >= 0 {
 					w, r := waiters[i], p.all[i]
 					states[w], r.state = "over", "over"
-					f.leave(now, sent[w], false)
+					f.leave(now, sent[w], w.urgent, false)
 					if p.answered.Before(r.sent) && p.cut.Before(r.sent) {
 						p.limit, p.cut = max(min(2, float64(most)), p.limit/2), now
 					}
@@ -151,7 +159,7 @@ func TestFlowIsAsPlain(t *testing.T) {
 					t.Fatalf("request %d is %s, want %s; limit %v, want %v", i, states[w], p.all[i].state, f.limit, p.limit)
 				}
 			}
-			if u, o := p.count("under way", true), p.count("under way", false); f.underWay != u+o || u+o > most || most > 1 && o > most-spare(most) {
+			if u, o := p.count("under way", true), p.count("under way", false); f.underWay != u+o || f.others != o || u+o > most || most > 1 && o > most-spare(most) {
 				t.Fatalf("%d urgent and %d other requests are under way of %d", u, o, most)
 			}
 		}

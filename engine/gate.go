@@ -21,7 +21,9 @@ var ErrTooLate = errors.New("too late to be answered in time")
 // A Gate stands between a store and its server. All requests of the store pass through it:
 //
 //   - It limits how many requests are under way, and sends fewer of them to a server that is silent.
-//   - Requests that are urgent overtake all others. A part of the limit is reserved for them.
+//   - Requests that are urgent overtake all others. A quarter of the limit is reserved for them, and an eighth for
+//     the others as long as each lease that is held is renewed before half of its time is over. So a list is
+//     answered even while the server is a little too slow for all renewals.
 //   - It does not send a request that could not be answered before its deadline.
 //   - It refuses another lease while the server cannot renew more than those that the store holds.
 //
@@ -76,6 +78,7 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	w.deadline, _ = ctx.Deadline()
 	now := time.Now()
 	g.mu.Lock()
+	w.calm = g.room.half(r.Name)
 	if g.flow.arrive(now, w) {
 		g.mu.Unlock()
 		return Pass{g, r, now}, nil
@@ -95,7 +98,7 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != ErrTooLate && !g.flow.giveUp(w) && <-w.turn { // its turn came at the same moment
-		g.flow.underWay--
+		g.flow.over(w.urgent)
 		g.flow.pass(time.Now())
 	}
 	if r.Urgent || !g.room.nearlyFull() {
@@ -123,7 +126,7 @@ func (p Pass) Leave(answered bool) {
 	if answered {
 		p.gate.room.answered(now, p.request.Renewals, p.gate.flow.waiting() && !p.request.Partial)
 	}
-	p.gate.flow.leave(now, p.sent, answered)
+	p.gate.flow.leave(now, p.sent, p.request.Urgent, answered)
 }
 
 // abandon says that the request was not sent after all.
@@ -133,7 +136,7 @@ func (p Pass) abandon() {
 	}
 	p.gate.mu.Lock()
 	defer p.gate.mu.Unlock()
-	p.gate.flow.underWay--
+	p.gate.flow.over(p.request.Urgent)
 	p.gate.flow.pass(time.Now())
 }
 

@@ -193,7 +193,7 @@ func TestGateMeasuresABusyMomentAgain(t *testing.T) {
 			}
 			cancel()
 			waits.Wait()
-			g.flow.underWay = 0 // those that were let in are not answered
+			g.flow.underWay, g.flow.others = 0, 0 // those that were let in are not answered
 			for i := range held {
 				g.Note(fmt.Sprint(i), lease.Record{State: lease.Leased, Duration: duration})
 			}
@@ -221,7 +221,7 @@ func TestGateMeasuresABusyMomentAgain(t *testing.T) {
 // answer is Leave for a request that did not enter.
 func (p Pass) answer() {
 	p.gate.mu.Lock()
-	p.gate.flow.underWay++
+	p.gate.flow.send(p.request.Urgent)
 	p.gate.mu.Unlock()
 	p.Leave(true)
 }
@@ -460,6 +460,26 @@ func TestGateWhenTheServerSlowsDown(t *testing.T) {
 		t.Logf("%d are held while the server is slow, and %d after that", before, held)
 		if held < fits*8/10 || lost > 0 {
 			t.Errorf("%d are held and %d lost at a server for %d that was slow once", held, lost, fits)
+		}
+	})
+}
+
+// A server that is suddenly too slow for all renewals still answers other requests, and no lease is lost for them.
+func TestGateAnswersReadsWhileTheServerIsTooSlow(t *testing.T) {
+	crowded(t, 3*fits, func(c *crowd) {
+		time.Sleep(time.Minute)
+		c.server.set(time.Second/200, 0) // the renewals need about 250
+		failed := 0
+		for range 30 {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			if c.request(ctx, Request{}) != nil {
+				failed++
+			}
+			cancel()
+			time.Sleep(time.Second)
+		}
+		if held, lost, _ := c.state(); failed > 0 || lost > 0 {
+			t.Errorf("%d of 30 reads failed, and %d of %d leases are lost", failed, lost, held)
 		}
 	})
 }

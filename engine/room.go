@@ -90,6 +90,15 @@ func (r *room) admit(now time.Time, name string, d time.Duration) error {
 	return nil
 }
 
+// half returns when half of the time of a lease that is held is over. The zero time means that it is not held.
+func (r *room) half(name string) time.Time {
+	h, ok := r.held[name]
+	if !ok {
+		return time.Time{}
+	}
+	return h.until.Add(-time.Duration(renewalsPerDuration / h.load / 2 * float64(time.Second)))
+}
+
 // nearlyFull reports whether at least half of what fits is held.
 func (r *room) nearlyFull() bool { return r.bound > 0 && r.load >= r.bound/2 }
 

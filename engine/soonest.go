@@ -32,6 +32,9 @@ func (s *soonest[W]) add(w W) {
 	heap.Push(&s.heap, w)
 }
 
+// first returns the one that is needed first. There must be one.
+func (s *soonest[W]) first() W { return s.heap[0] }
+
 // next removes the one that is needed first. There must be one.
 func (s *soonest[W]) next() W { return heap.Pop(&s.heap).(W) }
 
