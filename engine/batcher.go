@@ -8,7 +8,8 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// A Batcher sends the renewals of many leases together, those that are needed first before the others.
+// A Batcher sends the renewals of many leases together, or many requests of another kind, those that are needed
+// first before the others. The comments of its fields and methods speak of renewals.
 //
 // As long as few requests are under way, each renewal is a request of its own. Otherwise renewals wait, and are
 // sent together as soon as the Gate lets a request through. Which of them are in it is decided only then, so a
@@ -21,6 +22,9 @@ type Batcher[Q, A any] struct {
 	// renewal is that of its caller. That of a request with several ends later than those of all callers, so a
 	// caller who gives up does not end the renewals of others.
 	Send func(ctx context.Context, pass Pass, all []Q) ([]A, error)
+
+	// Kind says what a renewal is to the Gate. Its Name and Partial are not used.
+	Kind Request
 
 	Gate *Gate // for all requests; nil: no limit but Few
 	Few  int   // requests that may be under way without being full; must be positive
@@ -47,7 +51,7 @@ type result[A any] struct {
 }
 
 // An UnsentError is the error of a request that was certainly not sent. It wraps the reason: the error of its
-// context, or [ErrTooLate].
+// context, [ErrTooLate], or a [*FullError] that wraps one of them.
 type UnsentError struct{ Err error }
 
 // Error returns the text of Err.
@@ -81,7 +85,7 @@ func (b *Batcher[Q, A]) Do(ctx context.Context, name string, query Q) (none A, e
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting.remove(w) {
-		return none, &UnsentError{ctx.Err()}
+		return none, b.unsent(ctx.Err())
 	}
 	select {
 	case r := <-w.answer:
@@ -97,7 +101,9 @@ func (b *Batcher[Q, A]) Close() { _ = b.tasks.Close(context.Background()) }
 // sendAlone sends a renewal in a request of its own, on the goroutine of its caller.
 func (b *Batcher[Q, A]) sendAlone(ctx context.Context, name string, query Q) (none A, err error) {
 	defer b.ended()
-	pass, err := b.Gate.Enter(ctx, Request{Urgent: true, Name: name, Renewals: 1, Partial: true})
+	request := b.Kind.times(1, b.Most)
+	request.Name, request.Partial = name, true
+	pass, err := b.Gate.Enter(ctx, request)
 	if err != nil {
 		return none, &UnsentError{err}
 	}
@@ -129,7 +135,7 @@ func (b *Batcher[Q, A]) startNext() {
 // sendNext sends one request with the renewals that are needed first when the Gate lets it through.
 func (b *Batcher[Q, A]) sendNext() {
 	defer b.ended()
-	pass, _ := b.Gate.Enter(context.Background(), Request{Urgent: true}) // without a deadline it cannot be late
+	pass, _ := b.Gate.Enter(context.Background(), Request{Urgent: b.Kind.Urgent}) // without a deadline it cannot be late
 	b.mu.Lock()
 	b.blocked = false
 	batch := b.take()
@@ -139,7 +145,7 @@ func (b *Batcher[Q, A]) sendNext() {
 		pass.abandon()
 		return
 	}
-	pass.request.Renewals, pass.request.Partial = len(batch), len(batch) < b.Most
+	pass.request = b.Kind.times(len(batch), b.Most)
 	queries, last := make([]Q, len(batch)), time.Time{}
 	for i, w := range batch {
 		queries[i] = w.query
@@ -172,12 +178,22 @@ func (b *Batcher[Q, A]) take() (batch []*renewal[Q, A]) {
 			err = ErrTooLate
 		}
 		if err != nil {
-			w.answer <- result[A]{err: &UnsentError{err}}
+			w.answer <- result[A]{err: b.unsent(err)}
 			continue
 		}
 		batch = append(batch, w)
 	}
 	return batch
+}
+
+// unsent returns the error of a renewal that was not sent because of err.
+func (b *Batcher[Q, A]) unsent(err error) error {
+	if b.Gate != nil {
+		b.Gate.mu.Lock()
+		defer b.Gate.mu.Unlock()
+		err = b.Gate.unsent(b.Kind, err)
+	}
+	return &UnsentError{err}
 }
 
 func deadlineOf(ctx context.Context) time.Time {

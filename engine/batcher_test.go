@@ -22,7 +22,7 @@ type sender struct {
 
 func newSender(g *Gate, few, most int) (*sender, *Batcher[string, string]) {
 	s := &sender{make(chan []string, 100), make(chan error)}
-	return s, &Batcher[string, string]{Gate: g, Few: few, Most: most, Send: s.send}
+	return s, &Batcher[string, string]{Kind: Request{Urgent: true, Renewals: 1}, Gate: g, Few: few, Most: most, Send: s.send}
 }
 
 func (s *sender) send(_ context.Context, pass Pass, all []string) (answers []string, err error) {
@@ -189,6 +189,47 @@ func TestBatcherWaitsForTheGate(t *testing.T) {
 		c.want(t, "answer to alone", "answer to soon", "answer to x", "answer to y", "answer to w")
 		if g.flow.underWay != 0 {
 			t.Errorf("%d are under way", g.flow.underWay)
+		}
+	})
+}
+
+// Requests of another kind leave a place to urgent ones. They are counted as what they are, and say what is held if
+// they wait in vain at a server that does little more than renewals.
+func TestBatcherOfOtherRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(4)
+		s, b := newSender(g, 1, 3)
+		b.Kind = Request{Others: 1}
+		c := caller{b, make(chan string, 100)}
+		c.do(t.Context(), "x")
+		for range 6 {
+			c.do(t.Context(), "y")
+		}
+		s.want(t, "x")
+		s.want(t, "y", "y", "y")
+		s.want(t, "y", "y", "y")
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 3 {
+			c.do(ctx, "z")
+		}
+		s.want(t)
+		if p, err := g.Enter(t.Context(), Request{Urgent: true}); err != nil || !g.flow.waiting() {
+			t.Errorf("an urgent request: %v; others wait: %v", err, g.flow.waiting())
+		} else {
+			p.Leave(true)
+		}
+		g.Note("held", lease.Record{State: lease.Leased, Duration: time.Second})
+		g.room.bound, g.room.does = 4, 5
+		cancel()
+		synctest.Wait()
+		for range 3 {
+			s.going <- nil
+		}
+		want := "z not sent: " + g.room.full(0, context.Canceled).Error()
+		c.want(t, "answer to x", "answer to y", "answer to y", "answer to y", "answer to y", "answer to y", "answer to y", want, want, want)
+		b.Close()
+		if r := g.room; r.requests != 7 || r.renewals != 0 { // the first answer, to the urgent one, began the measurement
+			t.Errorf("%d requests and %d renewals are counted, want 7 and 0", r.requests, r.renewals)
 		}
 	})
 }

@@ -56,13 +56,19 @@ type Request struct {
 	// Note knows, goes first. Requests without a name go in the order of their deadlines.
 	Name string
 
-	// Renewals is the number of leases that the request renews. The Gate counts how many the server renews
-	// a second.
-	Renewals int
+	// Renewals is the number of leases that the request renews, and Others that of the other requests that are sent
+	// in it. If both are zero, it is one other request. The Gate counts how many of each the server does a second.
+	Renewals, Others int
 
 	// Partial says that the request could have renewed more leases, if more had waited. While there are such
 	// requests, what the server does is not the most that it can do.
 	Partial bool
+}
+
+// times returns the request that n of them make together, of which at most the given number fit into one.
+func (r Request) times(n, most int) Request {
+	r.Renewals, r.Others, r.Partial = n*r.Renewals, n*r.Others, n < most
+	return r
 }
 
 // Enter blocks until the request may be sent. The caller must then send it, and call [Pass.Leave] at its end.
@@ -101,10 +107,15 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 		g.flow.over(w.urgent)
 		g.flow.pass(time.Now())
 	}
+	return Pass{}, g.unsent(r, err)
+}
+
+// unsent returns the error of a request that was not sent because of err. The caller holds the lock.
+func (g *Gate) unsent(r Request, err error) error {
 	if r.Urgent || !g.room.nearlyFull() {
-		return Pass{}, err
+		return err
 	}
-	return Pass{}, g.room.full(0, err)
+	return g.room.full(0, err)
 }
 
 // A Pass is a request that a Gate has let through.
@@ -124,7 +135,7 @@ func (p Pass) Leave(answered bool) {
 	defer p.gate.mu.Unlock()
 	now := time.Now()
 	if answered {
-		p.gate.room.answered(now, p.request.Renewals, p.gate.flow.waiting() && !p.request.Partial)
+		p.gate.room.answered(now, p.request.Renewals, p.request.Others, p.gate.flow.waiting() && !p.request.Partial)
 	}
 	p.gate.flow.leave(now, p.sent, p.request.Urgent, answered)
 }

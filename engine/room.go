@@ -43,10 +43,11 @@ type holding struct {
 	until time.Time // without a renewal it is lost by then
 }
 
-// answered counts a request that the server has carried out. It renewed the given number of leases. The parameter
-// most says whether the server seems to do all that it can: other requests wait.
-func (r *room) answered(now time.Time, renewals int, most bool) {
-	r.requests += max(1, renewals)
+// answered counts a request that the server has carried out. It renewed the given number of leases, and had the
+// given number of other requests. The parameter most says whether the server seems to do all that it can: other
+// requests wait.
+func (r *room) answered(now time.Time, renewals, others int, most bool) {
+	r.requests += max(1, renewals+others)
 	r.renewals += renewals
 	r.idle = r.idle || !most
 	took := now.Sub(r.began)

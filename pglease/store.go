@@ -156,6 +156,7 @@ func (s *rows) init(o *Options) error {
 	s.clock.Server, s.clock.Logger, s.clock.Most = "PostgreSQL", o.Logger, names
 	s.notifier.tasks = &s.tasks
 	s.renewals.Send, s.renewals.Few, s.renewals.Most = s.renewMany, defaultRenewals, mostRenewals
+	s.renewals.Kind = engine.Request{Urgent: true, Renewals: 1}
 	if s.size > 0 {
 		s.gate = engine.NewGate(s.size)
 		s.renewals.Gate, s.renewals.Few = s.gate, max(1, s.gate.Spare())
