@@ -24,7 +24,8 @@ func (a *Authority) Do(ctx context.Context, name string, req lease.Request) (lea
 	if err := cmp.Or(lease.CheckName(name), a.store.limits.Check(req)); err != nil {
 		return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
 	}
-	c := &call{Store: a.store, opening: req.Action == lease.ActionAcquire, last: a.store.remembered(name)}
+	c := &call{Store: a.store, opening: req.Action == lease.ActionAcquire, last: a.store.remembered(name),
+		urgent: req.Action == lease.ActionRenew || req.Action == lease.ActionRelease}
 	res, err := lease.NewAuthority(c).Do(ctx, name, req)
 	if c.began && !c.asked { // the decision used only the remembered entry, so decide again with the entry from the engine
 		res, err = lease.NewAuthority(c).Do(ctx, name, req)
@@ -47,6 +48,7 @@ func (a *Authority) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 type call struct {
 	*Store
 	opening bool // whether the request is an acquire
+	urgent  bool // whether it is a renewal or a release
 
 	last  lease.Snapshot // the remembered Snapshot; the first Load returns it
 	began bool           // whether a Load has returned the remembered Snapshot
@@ -65,9 +67,9 @@ func (c *call) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	}
 	c.asked = true
 	if c.opening {
-		return c.load(ctx, name, c.engine.Open)
+		return c.load(ctx, name, c.engine.Open, false)
 	}
-	return c.Store.Load(ctx, name)
+	return c.load(ctx, name, c.engine.Load, c.urgent)
 }
 
 func (c *call) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {

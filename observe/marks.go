@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/clock"
 )
 
@@ -83,9 +84,8 @@ func (s *Store) startMarking() {
 			if wait = s.untilMark(); wait > 0 {
 				continue
 			}
-			sentAt := s.clock.Elapsed()
 			asking, done := clock.WithTimeout(ctx, c, revisionTimeout)
-			revision, err := r.Revision(asking)
+			revision, sentAt, err := s.revision(asking, r)
 			done()
 			if err != nil {
 				wait = time.Second
@@ -96,6 +96,19 @@ func (s *Store) startMarking() {
 			s.mu.Unlock()
 		}
 	}()
+}
+
+// revision returns the Revision of the engine, and the elapsed time after which it was asked for. The request is
+// urgent, because it serves all leases that are held.
+func (s *Store) revision(ctx context.Context, r Reviser) (revision int64, sentAt time.Duration, err error) {
+	leave, err := s.enter(ctx, engine.Request{Urgent: true})
+	if err != nil {
+		return 0, 0, err
+	}
+	sentAt = s.clock.Elapsed()
+	revision, err = r.Revision(ctx)
+	leave(err)
+	return revision, sentAt, err
 }
 
 // untilMark returns the time until the next mark is due, or a second if the Store holds no watched lease.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/engines"
 )
 
@@ -61,6 +62,10 @@ type Options struct {
 	// Default: the empty token, which is older than all other tokens.
 	Floor lease.Token
 
+	// Gate decides when each call of the Engine may begin, except Watch and List: an Engine that needs it
+	// there enters the Gate itself, for each request. Default: every call begins at once.
+	Gate *engine.Gate
+
 	// Clock is the clock of the Store. Default: the clock of package time.
 	Clock lease.Clock
 }
@@ -76,6 +81,7 @@ type Store struct {
 	engine Engine
 	limits lease.Limits
 	floor  uint64 // the epoch of Options.Floor
+	gate   *engine.Gate
 	clock  stopwatch
 
 	mu           sync.Mutex
@@ -114,7 +120,7 @@ func New(e Engine, opts *Options) (*Store, error) {
 	if o.Names == 0 {
 		o.Names = DefaultNames
 	}
-	s := &Store{engine: e, limits: o.Limits, floor: lowest, observations: newObservations(o.Names)}
+	s := &Store{engine: e, limits: o.Limits, floor: lowest, gate: o.Gate, observations: newObservations(o.Names)}
 	s.clock.start(o.Clock, o.MaxClockDrift)
 	return s, nil
 }
@@ -124,15 +130,20 @@ func (s *Store) Limits() lease.Limits { return s.limits }
 
 // Load returns the record with the given name. The Store computes its Until from its own observations.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	return s.load(ctx, name, s.engine.Load)
+	return s.load(ctx, name, s.engine.Load, engines.IsUrgent(ctx))
 }
 
-func (s *Store) load(ctx context.Context, name string, load func(context.Context, string) (Entry, error)) (lease.Snapshot, error) {
+func (s *Store) load(ctx context.Context, name string, load func(context.Context, string) (Entry, error), urgent bool) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
+		return lease.Snapshot{}, err
+	}
+	leave, err := s.enter(ctx, engine.Request{Urgent: urgent})
+	if err != nil {
 		return lease.Snapshot{}, err
 	}
 	sentAt := s.clock.Elapsed()
 	e, err := load(ctx, name)
+	leave(err)
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
@@ -156,8 +167,13 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if next.Epoch > old.Record.Epoch { // a grant
 		next.Epoch = max(next.Epoch, s.floor+1)
 	}
+	leave, err := s.enterSwap(ctx, name, old.Record, next)
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
 	sentAt := s.clock.Elapsed()
 	e, err := s.engine.Swap(ctx, name, old.Version, toKept(next, s.clock.PointAt(sentAt)))
+	leave(err)
 	switch {
 	case errors.Is(err, lease.ErrConflict) && e.Version != "":
 		return s.see(name, e, sentAt, false), err
