@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A member is a process of the group.
-type member struct {
+// A worker is a process of the group.
+type worker struct {
 	id     string
 	weight int // at least 1
 	max    int // the most shards that it works at a time; 0 means no limit
@@ -33,7 +33,7 @@ type move struct {
 //
 // There are as few moves as possible: none if every member has its share and no shard is free, or if no
 // process may take more shards. A process that is not a member keeps nothing.
-func plan(members []member, shards []shard) []move {
+func plan(members []worker, shards []shard) []move {
 	loads := make(map[string]int, len(members))
 	free := 0
 	for _, s := range shards {
@@ -85,7 +85,7 @@ func plan(members []member, shards []shard) []move {
 // shares returns how many of n shards each member should have: its weighted fair share, rounded up or
 // down, but at most its max. Members that already have more than the lower number are rounded up first. A
 // share that is a whole number is not rounded.
-func shares(members []member, loads map[string]int, n int) map[string]int {
+func shares(members []worker, loads map[string]int, n int) map[string]int {
 	targets := make(map[string]int, len(members))
 	rest := slices.Clone(members)
 	weights := func() (sum int) {
@@ -99,7 +99,7 @@ func shares(members []member, loads map[string]int, n int) map[string]int {
 	for full := true; full; {
 		full = false
 		left, sum := n, weights()
-		rest = slices.DeleteFunc(rest, func(m member) bool {
+		rest = slices.DeleteFunc(rest, func(m worker) bool {
 			if m.max == 0 || lessProduct(left, m.weight, m.max, sum) {
 				return false
 			}
@@ -120,14 +120,14 @@ func shares(members []member, loads map[string]int, n int) map[string]int {
 	if left == 0 {
 		return targets
 	}
-	rest = slices.DeleteFunc(rest, func(m member) bool { return remainder[m.id] == 0 })
-	rich := func(m member) int {
+	rest = slices.DeleteFunc(rest, func(m worker) bool { return remainder[m.id] == 0 })
+	rich := func(m worker) int {
 		if loads[m.id] > targets[m.id] {
 			return 0
 		}
 		return 1
 	}
-	slices.SortFunc(rest, func(a, b member) int {
+	slices.SortFunc(rest, func(a, b worker) int {
 		return cmp.Or(cmp.Compare(rich(a), rich(b)), cmp.Compare(remainder[b.id], remainder[a.id]), strings.Compare(a.id, b.id))
 	})
 	for _, m := range rest[:min(left, len(rest))] {
@@ -158,7 +158,7 @@ func receiver(name string, poor []string, lacks map[string]int) (best string) {
 }
 
 // place returns how many other members with room the shard ranks above the member id.
-func place(name, id string, members []member, loads map[string]int) (n int) {
+func place(name, id string, members []worker, loads map[string]int) (n int) {
 	own := rank(name, id)
 	for _, m := range members {
 		if m.id != id && m.hasRoom(loads[m.id]) && rank(name, m.id) > own {
@@ -168,7 +168,7 @@ func place(name, id string, members []member, loads map[string]int) (n int) {
 	return n
 }
 
-func (m member) hasRoom(load int) bool { return m.max == 0 || load < m.max }
+func (m worker) hasRoom(load int) bool { return m.max == 0 || load < m.max }
 
 // rank returns a number that looks random, and is the same in every process and version of the library.
 func rank(name, id string) uint64 {

@@ -16,7 +16,7 @@ var deep = flag.Bool("shards.deep", false, "try every world of 3 and 4 processes
 
 // A world is an input of plan, and what follows from it.
 type world struct {
-	members []member
+	members []worker
 	shards  []shard
 }
 
@@ -48,7 +48,7 @@ func (w world) fair() map[string]float64 {
 			fair[m.id] += step * float64(m.weight)
 		}
 		left -= step * sum
-		open = slices.DeleteFunc(open, func(m member) bool { return m.max > 0 && float64(m.max)-fair[m.id] < 1e-9 })
+		open = slices.DeleteFunc(open, func(m worker) bool { return m.max > 0 && float64(m.max)-fair[m.id] < 1e-9 })
 	}
 	return fair
 }
@@ -75,7 +75,7 @@ func all(int) bool { return true }
 // check checks a plan: its balance, number of moves and stability, also if only some moves are carried out.
 func (w world) check(part uint) error {
 	moves := plan(w.members, w.shards)
-	ids := map[string]member{}
+	ids := map[string]worker{}
 	for _, m := range w.members {
 		ids[m.id] = m
 	}
@@ -145,9 +145,9 @@ func TestPlanExhaustive(t *testing.T) {
 			if equal := (1<<(2*processes) - 1) / 3; processes > 2 && kinds%equal != 0 && !*deep {
 				continue // of the kinds of 3 and 4 processes, try those of equal processes
 			}
-			var members []member
+			var members []worker
 			for i := range processes {
-				m := member{id: string(rune('a' + i)), weight: 1 + 2*(kinds>>(2*i)&1)}
+				m := worker{id: string(rune('a' + i)), weight: 1 + 2*(kinds>>(2*i)&1)}
 				if kinds>>(2*i+1)&1 == 1 {
 					m.max = 2
 				}
@@ -188,7 +188,7 @@ func TestPlanExhaustive(t *testing.T) {
 func drawWorld(t *rapid.T) world {
 	var w world
 	for i := range rapid.IntRange(1, 30).Draw(t, "processes") {
-		m := member{id: fmt.Sprintf("%02d", i), weight: rapid.SampledFrom([]int{1, 1, 1, 2, 3, 10}).Draw(t, "weight")}
+		m := worker{id: fmt.Sprintf("%02d", i), weight: rapid.SampledFrom([]int{1, 1, 1, 2, 3, 10}).Draw(t, "weight")}
 		if rapid.IntRange(0, 4).Draw(t, "limited") == 0 {
 			m.max = rapid.IntRange(1, 40).Draw(t, "max")
 		}
@@ -270,7 +270,7 @@ func TestPlanWithOldLists(t *testing.T) {
 func TestPlanNewcomer(t *testing.T) {
 	var w world
 	for i := range 4 {
-		w.members = append(w.members, member{id: string(rune('a' + i)), weight: 1})
+		w.members = append(w.members, worker{id: string(rune('a' + i)), weight: 1})
 	}
 	for i := range 90 {
 		w.shards = append(w.shards, shard{name: fmt.Sprint(i), holder: string(rune('a' + i%3)), order: uint64(i)})

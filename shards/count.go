@@ -20,7 +20,7 @@ const trial = mostFailures + 1
 //
 // The Max of a member is lower by the shards that it holds and that are left out. A member without room is left
 // out too.
-func (r *run) count(members []member, shards []shard) (open []member, counted []shard) {
+func (r *run) count(members []worker, shards []shard) (open []worker, counted []shard) {
 	now, first := r.clock.Now(), r.tenures == nil
 	tenures, others := make(map[string]*tenure, len(shards)), map[string]int{}
 	for _, s := range shards {

@@ -3,7 +3,6 @@ package shards
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -15,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/internal/jitter"
-	"github.com/fencedlease/lease/internal/numbered"
+	"github.com/fencedlease/lease/internal/member"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/session"
 )
@@ -49,7 +48,7 @@ type Group struct {
 	lister    lease.Lister
 	prefix    string
 	o         *Options
-	decide    func(members []member, shards []shard) []move // plan, except in tests
+	decide    func(members []worker, shards []shard) []move // plan, except in tests
 
 	mu      sync.Mutex
 	running bool
@@ -62,29 +61,16 @@ type Group struct {
 // which usually ends with a slash. New returns a [*lease.FieldError] if an argument or an option is out
 // of range, or if a is not a [lease.Lister].
 func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
-	if a == nil {
-		return nil, lease.Missing("New.a")
-	}
-	lister, ok := a.(lease.Lister)
-	if !ok {
-		return nil, &lease.FieldError{Field: "New.a", Value: "an authority without List", Bound: "must be a lease.Lister, because the processes find each other in the list of leases", Code: lease.ErrOption}
-	}
-	if err := lease.CheckName(prefix); err != nil {
-		return nil, err
-	}
-	if most := lease.MaxLabel - len(memberName("", numbered.Most)); len(prefix) > most {
-		return nil, &lease.FieldError{Field: "New.prefix", Value: strconv.Itoa(len(prefix)) + " bytes", Bound: fmt.Sprintf("must have at most %d bytes", most), Code: lease.ErrName}
-	}
-	o, err := o.complete()
+	lister, err := member.CheckNew(a, prefix, memberName("", member.Most), "the processes find each other in the list of leases")
 	if err != nil {
 		return nil, err
 	}
-	if o.Session.Owner == "" {
-		s, err := session.New(a, prefix, o.Session)
-		if err != nil {
-			return nil, err
-		}
-		o.Session.Owner = s.Owner() // the default, which names the host and the process
+	o, err = o.complete()
+	if err != nil {
+		return nil, err
+	}
+	if err := member.SetOwner(a, prefix, o.Session); err != nil {
+		return nil, err
 	}
 	return &Group{authority: a, lister: lister, prefix: prefix, o: o, decide: plan}, nil
 }
@@ -127,13 +113,16 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 	random := jitter.Source{Reader: &g.o.Session.Rand}
 	drawn := random.ID()
 	r := &run{
-		Group: g, drawn: drawn, id: numbered.ID(drawn, g.prefix), rest: rest{offers: unlimited}, source: names, workFunc: work, clock: g.o.Session.Clock,
+		Group: g, id: member.ID(drawn, g.prefix), rest: rest{offers: unlimited}, source: names, workFunc: work, clock: g.o.Session.Clock,
 		held: map[string]*holding{}, avoid: map[string]*avoided{}, due: map[surplus]time.Time{},
 		permits: make(chan struct{}, acquiresAtOnce), interval: g.o.Interval,
 	}
 	r.label = label(g.o.Session.Owner, r.id)
 	r.asked = r.ask(ctx)
-	if err := r.announce(); err != nil {
+	o := *r.o.Session
+	o.Owner = r.announcement()
+	var err error
+	if r.self, err = member.New(r.authority, func(i int) string { return memberName(r.prefix, i) }, drawn, o); err != nil {
 		return err
 	}
 	defer r.stop(ctx)
@@ -161,13 +150,10 @@ const acquiresAtOnce = 32
 // A run is the state of one call of Run. Only the goroutine of Run uses the fields without a comment.
 type run struct {
 	*Group
-	drawn     lease.ID // from which id follows
 	id, label string
-	self      *numbered.Lease // the lease with which the process announces itself
-	announced int             // what it offers according to this lease
-	told      digest          // the names that it knows according to this lease
-	knows     digest          // the names that it knows
-	asked     error           // of the last call of the function names
+	self      *member.Lease // the lease with which the process announces itself
+	knows     digest        // the names that it knows
+	asked     error         // of the last call of the function names
 	rest      rest
 	source    func(context.Context) ([]string, error)
 	workFunc  Work
@@ -274,13 +260,9 @@ func (r *run) look(ctx context.Context, first bool) {
 	} else {
 		r.unnamed = 0
 	}
-	if r.judge(); r.rest.offers != r.announced || r.knows != r.told {
-		r.announceAnew(ctx)
-	}
-	if !r.self.CheckAlive() {
-		if _, err := r.self.Acquire(ctx); err != nil && ctx.Err() == nil {
-			r.reportFailed("", err, 1)
-		}
+	r.judge()
+	if err := r.self.Show(ctx, r.announcement()); err != nil && ctx.Err() == nil {
+		r.reportFailed("", err, 1)
 	}
 	began := r.clock.Now()
 	seen, err := follow.Ask(ctx, r.clock, r.o.Session.Duration, &r.tasks, &r.lists, r.list)
@@ -390,9 +372,9 @@ func (r *run) act(ctx context.Context, seen listing, names map[string]bool, firs
 
 // members returns the processes that take part in the plan: all that are not drained. The Max of each is
 // lower by the shards that it holds and that are hidden from this process.
-func (r *run) members(seen listing, hidden map[string]int) (members []member) {
+func (r *run) members(seen listing, hidden map[string]int) (members []worker) {
 	drained := false
-	add := func(m member) {
+	add := func(m worker) {
 		if m.max > 0 {
 			m.max = max(1, m.max-hidden[m.id])
 		}
@@ -403,11 +385,11 @@ func (r *run) members(seen listing, hidden map[string]int) (members []member) {
 		case m.ID == r.id:
 			drained = m.Drained
 		case !m.Drained:
-			add(member{m.ID, m.Weight, m.Max})
+			add(worker{m.ID, m.Weight, m.Max})
 		}
 	}
 	if !drained {
-		add(member{r.id, r.o.Weight, r.o.Max})
+		add(worker{r.id, r.o.Weight, r.o.Max})
 	}
 	if drained != r.drained {
 		r.drained = drained
@@ -421,7 +403,7 @@ func (r *run) members(seen listing, hidden map[string]int) (members []member) {
 }
 
 // tooMany returns how many of n shards no member may take, because each has its Max.
-func tooMany(members []member, n int) int {
+func tooMany(members []worker, n int) int {
 	for _, m := range members {
 		if m.max == 0 {
 			return 0
@@ -510,7 +492,7 @@ func (r *run) breakLease(ctx context.Context, m move) {
 	r.works.Go(func() {
 		ctx, cancel := clock.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
 		defer cancel()
-		if _, err := lease.Break(ctx, r.authority, shardName(r.prefix, m.name), lease.Grace(numbered.BreakGrace(r.o.Session, r.o.Grace))); err != nil {
+		if _, err := lease.Break(ctx, r.authority, shardName(r.prefix, m.name), lease.Grace(member.BreakGrace(r.o.Session, r.o.Grace))); err != nil {
 			if !lease.CodeOf(err).Refusal() {
 				r.reportFailed(m.name, err, 1)
 			}
@@ -532,10 +514,10 @@ const patience = 4
 // takeOverdue takes shards that have been free for long, because the process that should take them has
 // crashed or cannot work on them. One process tries after the other. A shard that is taken in this way is
 // given last, so that it does not return to where its work fails.
-func (r *run) takeOverdue(ctx context.Context, members []member, knows map[string]digest, shards []shard, loads map[string]int) {
+func (r *run) takeOverdue(ctx context.Context, members []worker, knows map[string]digest, shards []shard, loads map[string]int) {
 	for _, s := range shards {
 		n := r.tenures[s.name].lists
-		if s.holder == "" && n >= patience && (member{max: r.o.Max}).hasRoom(loads[r.id]) && n >= patience+place(s.name, r.id, agreeing(members, knows, r.knows, bucket(s.name)), loads) {
+		if s.holder == "" && n >= patience && (worker{max: r.o.Max}).hasRoom(loads[r.id]) && n >= patience+place(s.name, r.id, agreeing(members, knows, r.knows, bucket(s.name)), loads) {
 			loads[r.id]++
 			r.take(ctx, s.name, 0)
 		}
@@ -560,7 +542,7 @@ func (r *run) stop(ctx context.Context) {
 	for _, h := range held {
 		h.end(ErrStopping)
 	}
-	if err := numbered.Close(ctx, r.self.Session, r.o.Session); err != nil {
+	if err := r.self.End(ctx); err != nil {
 		r.reportFailed("", err, 1)
 	}
 	r.works.Wait()

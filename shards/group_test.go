@@ -20,7 +20,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/follow"
-	"github.com/fencedlease/lease/internal/numbered"
+	"github.com/fencedlease/lease/internal/member"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
@@ -548,7 +548,7 @@ func TestOwners(t *testing.T) {
 	}
 	l, err := read(func(yield func(lease.Entry, error) bool) {
 		for i := range 2 {
-			yield(lease.Entry{Name: memberName("p/", i), Record: lease.Record{State: lease.Leased, Owner: memberOwner(numbered.ID(lease.ID{}, "p/"), 1, 0, 0, digest{})}}, nil)
+			yield(lease.Entry{Name: memberName("p/", i), Record: lease.Record{State: lease.Leased, Owner: memberOwner(member.ID(lease.ID{}, "p/"), 1, 0, 0, digest{})}}, nil)
 		}
 	}, "p/")
 	if len(l.members) != 1 || err != nil {
@@ -805,17 +805,17 @@ func TestAllWorkFails(t *testing.T) {
 
 // The members that rest get what they offer, if the others have room for all shards.
 func TestLimit(t *testing.T) {
-	all := []member{{"a", 1, 0}, {"b", 1, 0}, {"c", 1, 4}}
+	all := []worker{{"a", 1, 0}, {"b", 1, 0}, {"c", 1, 4}}
 	for n, c := range []struct {
 		offers map[string]int
 		shards int
-		want   []member
+		want   []worker
 	}{
 		{nil, 9, all},
-		{map[string]int{"a": 0}, 9, []member{{"b", 1, 0}, {"c", 1, 4}}},
-		{map[string]int{"a": 1, "c": 9}, 9, []member{{"a", 1, 1}, {"b", 1, 0}, {"c", 1, 4}}},
+		{map[string]int{"a": 0}, 9, []worker{{"b", 1, 0}, {"c", 1, 4}}},
+		{map[string]int{"a": 1, "c": 9}, 9, []worker{{"a", 1, 1}, {"b", 1, 0}, {"c", 1, 4}}},
 		{map[string]int{"a": 0, "b": 1}, 9, all},
-		{map[string]int{"a": 0, "b": 1}, 4, []member{{"b", 1, 1}, {"c", 1, 4}}},
+		{map[string]int{"a": 0, "b": 1}, 4, []worker{{"b", 1, 1}, {"c", 1, 4}}},
 		{map[string]int{"a": 0, "b": 0, "c": 0}, 9, all},
 	} {
 		if got := limit(all, c.offers, c.shards); !slices.Equal(got, c.want) {

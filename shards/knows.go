@@ -50,7 +50,7 @@ func parseDigest(s string) (d digest) {
 }
 
 // agreeing returns the members that know the same names as this process in a bucket.
-func agreeing(members []member, knows map[string]digest, own digest, bucket int) (same []member) {
+func agreeing(members []worker, knows map[string]digest, own digest, bucket int) (same []worker) {
 	for _, m := range members {
 		if knows[m.id][bucket] == own[bucket] {
 			same = append(same, m)
@@ -61,10 +61,10 @@ func agreeing(members []member, knows map[string]digest, own digest, bucket int)
 
 // planKnown is plan for members that know different names. The names that the same members agree on are
 // planned together, and shared by these members alone. A shard that another member holds stays with it.
-func planKnown(plan func([]member, []shard) []move, members []member, knows map[string]digest, own digest, shards []shard) (moves []move) {
+func planKnown(plan func([]worker, []shard) []move, members []worker, knows map[string]digest, own digest, shards []shard) (moves []move) {
 	type group struct {
 		key     string
-		members []member
+		members []worker
 		shards  []shard
 	}
 	byBucket := make([]*group, buckets)
@@ -91,7 +91,7 @@ func planKnown(plan func([]member, []shard) []move, members []member, knows map[
 	for _, s := range shards {
 		loads[s.holder]++
 		g := byBucket[bucket(s.name)]
-		if !isMember[s.holder] || slices.ContainsFunc(g.members, func(m member) bool { return m.id == s.holder }) {
+		if !isMember[s.holder] || slices.ContainsFunc(g.members, func(m worker) bool { return m.id == s.holder }) {
 			g.shards = append(g.shards, s)
 		}
 	}
@@ -100,7 +100,7 @@ func planKnown(plan func([]member, []shard) []move, members []member, knows map[
 		for _, s := range g.shards {
 			inGroup[s.holder]++
 		}
-		var open []member
+		var open []worker
 		for _, m := range g.members {
 			if elsewhere := loads[m.id] - inGroup[m.id]; m.max == 0 || m.max > elsewhere {
 				if m.max > 0 {

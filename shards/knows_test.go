@@ -84,7 +84,7 @@ func TestDifferentNames(t *testing.T) {
 // from a member that does not, and gives no member more than its Max. With equal names it is plan.
 func TestPlanKnown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var members []member
+		var members []worker
 		knows, holds := map[string]digest{}, map[string]int{}
 		sets := []map[string]bool{{}, {}}
 		var names []string
@@ -98,7 +98,7 @@ func TestPlanKnown(t *testing.T) {
 		}
 		set := map[string]int{}
 		for i := range rapid.IntRange(1, 5).Draw(t, "members") {
-			m := member{fmt.Sprint("m", i), rapid.IntRange(1, 3).Draw(t, "weight"), rapid.IntRange(0, 12).Draw(t, "max")}
+			m := worker{fmt.Sprint("m", i), rapid.IntRange(1, 3).Draw(t, "weight"), rapid.IntRange(0, 12).Draw(t, "max")}
 			members = append(members, m)
 			set[m.id] = rapid.IntRange(0, 1).Draw(t, "set")
 			if i == 0 {
@@ -145,14 +145,14 @@ func sortedMoves(moves []move) []move {
 // Without a Max, each share is the exact weighted share rounded down or up, so one that is a whole number is
 // not changed, whatever the members have.
 func TestExactShares(t *testing.T) {
-	if got := shares([]member{{"a", 2, 0}, {"b", 1, 0}, {"c", 1, 0}}, map[string]int{"a": 2}, 2); got["a"] != 1 {
+	if got := shares([]worker{{"a", 2, 0}, {"b", 1, 0}, {"c", 1, 0}}, map[string]int{"a": 2}, 2); got["a"] != 1 {
 		t.Errorf("the shares of 2 shards by the weights 2, 1 and 1 are %v", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		var members []member
+		var members []worker
 		loads, sum, total := map[string]int{}, 0, 0
 		for i := range rapid.IntRange(1, 6).Draw(t, "members") {
-			m := member{fmt.Sprint("m", i), rapid.IntRange(1, 5).Draw(t, "weight"), 0}
+			m := worker{fmt.Sprint("m", i), rapid.IntRange(1, 5).Draw(t, "weight"), 0}
 			members, sum = append(members, m), sum+m.weight
 			loads[m.id] = rapid.IntRange(0, 9).Draw(t, "load")
 		}

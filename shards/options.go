@@ -1,13 +1,12 @@
 package shards
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
 
-	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/numbered"
+	"github.com/fencedlease/lease/internal/member"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -65,41 +64,24 @@ func (o *Options) complete() (*Options, error) {
 	}
 	c.Session = s
 	if c.Interval == 0 {
-		c.Interval = min(max(s.Duration/6, time.Millisecond), numbered.MaxInterval)
+		c.Interval = min(max(s.Duration/6, time.Millisecond), member.MaxInterval)
 	}
 	if c.Weight == 0 {
 		c.Weight = 1
 	}
 	if c.Grace == 0 {
-		c.Grace = min(s.Duration, numbered.MaxInterval)
+		c.Grace = min(s.Duration, member.MaxInterval)
 	}
 	if c.Trace == nil {
 		c.Trace = new(Trace)
 	}
-	var errs []error
-	for _, f := range []struct {
-		bad   bool
-		field string
-		value any
-		bound string
-	}{
-		{s.Duration == lease.Infinite, "Session.Duration", "infinite", "must be finite, so that the shards of a process that has crashed become free"},
-		{s.TakeOver, "Session.TakeOver", s.TakeOver, "must be false, because each process has leases of its own"},
-		{len(s.Owner) > maxOwner, "Session.Owner", fmt.Sprintf("%d bytes", len(s.Owner)), fmt.Sprintf("must have at most %d bytes", maxOwner)},
-		{c.Interval < time.Millisecond, "Interval", c.Interval, "must be at least 1ms; did you forget the unit?"},
-		{c.Grace < time.Millisecond, "Grace", c.Grace, "must be at least 1ms; did you forget the unit?"},
-		{c.Interval > numbered.MaxInterval, "Interval", c.Interval, "must be at most 4.5 years"},
-		{c.Grace > numbered.MaxInterval, "Grace", c.Grace, "must be at most 4.5 years"},
-		{c.Weight < 1 || c.Weight > maxWeight, "Weight", c.Weight, fmt.Sprintf("must be from 1 to %d", maxWeight)},
-		{c.Max < 0, "Max", c.Max, "must not be negative"},
-		{c.ProgressTimeout != 0 && c.ProgressTimeout < time.Millisecond, "ProgressTimeout", c.ProgressTimeout, "must be at least 1ms, or 0 for no limit; did you forget the unit?"},
-	} {
-		if f.bad {
-			errs = append(errs, &lease.FieldError{Field: "Options." + f.field, Value: fmt.Sprint(f.value), Bound: f.bound, Code: lease.ErrOption})
-		}
-	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if err := member.Check(append(member.SessionRules(s, maxOwner, "the shards of a process that has crashed become free", "each process has leases of its own"),
+		member.AtLeast("Interval", c.Interval, ""), member.AtMost("Interval", c.Interval),
+		member.AtLeast("Grace", c.Grace, ""), member.AtMost("Grace", c.Grace),
+		member.Rule{Broken: c.Weight < 1 || c.Weight > maxWeight, Field: "Weight", Value: c.Weight, Bound: fmt.Sprintf("must be from 1 to %d", maxWeight)},
+		member.Rule{Broken: c.Max < 0, Field: "Max", Value: c.Max, Bound: "must not be negative"},
+		member.AtLeast("ProgressTimeout", cmp.Or(c.ProgressTimeout, time.Second), ", or 0 for no limit"))); err != nil {
+		return nil, err
 	}
 	return &c, nil
 }

@@ -1,12 +1,8 @@
 package shards
 
 import (
-	"context"
 	"log/slog"
 	"time"
-
-	"github.com/fencedlease/lease/internal/numbered"
-	"github.com/fencedlease/lease/session"
 )
 
 // A rest is what a process knows of its own work. If no work goes well and two shards in a row were given up,
@@ -69,7 +65,7 @@ func (r *run) judge() {
 
 // limit returns the members of the plan, of which those that rest get no more than they offer. It returns all
 // members as they are if the others have no room for all n shards.
-func limit(members []member, offers map[string]int, n int) (limited []member) {
+func limit(members []worker, offers map[string]int, n int) (limited []worker) {
 	room := 0
 	for _, m := range members {
 		switch most, rests := offers[m.id]; {
@@ -90,31 +86,7 @@ func limit(members []member, offers map[string]int, n int) (limited []member) {
 	return limited
 }
 
-// announceAnew makes a lease with what has changed, and then ends the one before, so that the process is in
-// every list.
-func (r *run) announceAnew(ctx context.Context) {
-	before := r.self
-	if err := r.announce(); err != nil {
-		r.reportFailed("", err, 1)
-		return
-	}
-	if _, err := r.self.Acquire(ctx); err != nil && ctx.Err() == nil {
-		r.reportFailed("", err, 1)
-	}
-	if err := numbered.Close(ctx, before.Session, r.o.Session); err != nil {
-		r.reportFailed("", err, 1)
-	}
-}
-
-// announce makes a lease with which the process shows what it offers, in place of the one before.
-func (r *run) announce() error {
-	o := *r.o.Session
-	o.Owner = memberOwner(r.label, r.o.Weight, r.o.Max, r.rest.offers, r.knows)
-	self, err := numbered.New(r.drawn, func(i int) (*session.Session, error) {
-		return session.New(r.authority, memberName(r.prefix, i), &o)
-	})
-	if err == nil {
-		r.self, r.announced, r.told = self, r.rest.offers, r.knows
-	}
-	return err
+// announcement returns the owner of the lease with which the process announces itself.
+func (r *run) announcement() string {
+	return memberOwner(r.label, r.o.Weight, r.o.Max, r.rest.offers, r.knows)
 }

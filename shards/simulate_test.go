@@ -164,7 +164,7 @@ func (c *town) needed() int {
 	defer c.mu.Unlock()
 	var w world
 	for _, p := range c.procs {
-		w.members = append(w.members, member{fmt.Sprintf("%p", p), p.group.o.Weight, p.group.o.Max})
+		w.members = append(w.members, worker{fmt.Sprintf("%p", p), p.group.o.Weight, p.group.o.Max})
 	}
 	for _, name := range c.names {
 		s := shard{name: name}
@@ -187,7 +187,7 @@ func later(a, b time.Time) time.Time {
 // breaks the lease at once.
 type algorithm struct {
 	name   string
-	decide func(p *process) func([]member, []shard) []move
+	decide func(p *process) func([]worker, []shard) []move
 }
 
 // stealing makes the decisions of the Kinesis Client Library and of Event Hubs processors. A process
@@ -199,10 +199,10 @@ type algorithm struct {
 //     maxLeasesToStealAtOneTime (1 by default).
 //   - Event Hubs, balanced: each cycle claims one partition, free or stolen. Greedy: it claims all that it
 //     lacks. A process steals only from one that has more than the lower target.
-func stealing(free, most int) func(p *process) func([]member, []shard) []move {
-	return func(p *process) func([]member, []shard) []move {
+func stealing(free, most int) func(p *process) func([]worker, []shard) []move {
+	return func(p *process) func([]worker, []shard) []move {
 		dice := rand.New(rand.NewPCG(uint64(len(p.town.procs)), 7))
-		return func(members []member, shards []shard) (moves []move) {
+		return func(members []worker, shards []shard) (moves []move) {
 			self := members[0].id
 			held := map[string][]shard{}
 			for _, m := range members {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/numbered"
+	"github.com/fencedlease/lease/internal/member"
 )
 
 // A View is what one process last saw in the list of leases.
@@ -143,7 +143,7 @@ func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err err
 		case kind == "members":
 			m, offers, knows, ok := parseMember(e.Record.Owner)
 			// An earlier lease of the process may not be released yet.
-			if ok && numbered.IsOf(m.ID, prefix) && !slices.ContainsFunc(l.members, func(o Member) bool { return o.ID == m.ID }) {
+			if ok && member.IsOf(m.ID, prefix) && !slices.ContainsFunc(l.members, func(o Member) bool { return o.ID == m.ID }) {
 				l.members = append(l.members, m)
 				l.knows[m.ID] = knows
 				if offers != unlimited {
@@ -152,7 +152,7 @@ func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err err
 			}
 		case kind == "shards":
 			s := listed{Shard: Shard{Name: name, Owner: e.Record.Owner, Token: e.Record.Token(), State: e.Record.State}}
-			if owner, id, order, ok := parseShard(e.Record.Owner); ok && numbered.IsOf(id, prefix) {
+			if owner, id, order, ok := parseShard(e.Record.Owner); ok && member.IsOf(id, prefix) {
 				s.Owner, s.ID, s.order = owner, id, order
 			} else {
 				s.foreign = true

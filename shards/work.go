@@ -8,7 +8,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/clock"
-	"github.com/fencedlease/lease/internal/numbered"
+	"github.com/fencedlease/lease/internal/member"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/session"
 )
@@ -62,11 +62,11 @@ func (r *run) hold(h *holding) {
 			r.reportGiven(h.name, tok, cause, 0)
 		}
 		// Close sends the release again if it has failed. After a loss, the store often does not answer.
-		if err := numbered.Close(h.ctx, s, r.o.Session); err != nil && !errors.Is(cause, lease.ErrLost) {
+		if err := member.Close(h.ctx, s, r.o.Session); err != nil && !errors.Is(cause, lease.ErrLost) {
 			r.reportFailed(h.name, err, 1)
 		}
 	})
-	ran, err := session.TryRun(h.ctx, numbered.Member{Session: s}, func(ctx context.Context, t lease.Token) error {
+	ran, err := session.TryRun(h.ctx, member.Member{Session: s}, func(ctx context.Context, t lease.Token) error {
 		acquired()
 		tok = t
 		r.heldMu.Lock()

@@ -26,7 +26,7 @@ type town struct {
 	store   *memory.Store
 	prefix  string
 	options Options
-	decide  func(*process) func([]member, []shard) []move // nil means plan
+	decide  func(*process) func([]worker, []shard) []move // nil means plan
 	began   time.Time
 	refuses atomic.Bool // the store refuses names that begin with "bad"
 
@@ -302,12 +302,12 @@ func (c *town) loads() map[*process]int {
 // unbalanced returns how the loads differ from the fair shares, or "" if they do not and no shard is idle.
 func (c *town) unbalanced() string {
 	loads := c.loads()
-	var members []member
+	var members []worker
 	have := map[string]int{}
 	sum := 0
 	for p, n := range loads {
 		id := fmt.Sprintf("%p", p)
-		members = append(members, member{id, p.group.o.Weight, p.group.o.Max})
+		members = append(members, worker{id, p.group.o.Weight, p.group.o.Max})
 		have[id] = n
 		sum += n
 	}

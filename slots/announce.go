@@ -4,8 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/fencedlease/lease/internal/numbered"
-	"github.com/fencedlease/lease/session"
+	"github.com/fencedlease/lease/internal/member"
 )
 
 // An announcement tells the other processes how many slots this one knows of, once SetN has changed the
@@ -13,28 +12,21 @@ import (
 // of its own, which the process has until no call of Run is under way.
 type announcement struct {
 	runs  atomic.Int64  // calls of Run under way
-	turn  chan struct{} // full while the fields below are in use
-	lease *numbered.Lease
-	n     int // what the lease announces
+	turn  chan struct{} // full while lease is in use
+	lease *member.Lease
 }
 
 // leave ends a call of Run, and with the last one the announcement.
-func (a *announcement) leave(ctx context.Context, o *session.Options) {
+func (a *announcement) leave(ctx context.Context) {
 	if a.runs.Add(-1) > 0 {
 		return
 	}
 	a.turn <- struct{}{} // its requests have time limits
-	if a.runs.Load() == 0 {
-		a.end(ctx, o)
-	}
-	<-a.turn
-}
-
-func (a *announcement) end(ctx context.Context, o *session.Options) {
-	if a.lease != nil {
-		_ = numbered.Close(ctx, a.lease.Session, o)
+	if a.runs.Load() == 0 && a.lease != nil {
+		_ = a.lease.End(ctx)
 		a.lease = nil
 	}
+	<-a.turn
 }
 
 // announce makes the lease say n. Without a call of Run there is nothing to announce.
@@ -49,17 +41,13 @@ func (s *Slots) announce(ctx context.Context, n int) error {
 	if a.runs.Load() == 0 {
 		return nil
 	}
-	if a.n != n {
-		a.end(ctx, s.o.Session)
-	}
+	me := waiter{id: s.process, process: s.process, n: n}
 	if a.lease == nil {
-		me := waiter{id: s.process, process: s.process, n: n}
-		l, err := numbered.New(s.drawID(), func(i int) (*session.Session, error) { return s.session(announcedName(s.prefix, i), me) })
+		l, err := s.lease(announcedName, s.drawID(), me)
 		if err != nil {
 			return err
 		}
-		a.lease, a.n = l, n
+		a.lease = l
 	}
-	_, err := a.lease.Acquire(ctx) // sends nothing if the lease is held
-	return err
+	return a.lease.Show(ctx, ownerOf(s.o.Session.Owner, me))
 }

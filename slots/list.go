@@ -3,11 +3,12 @@ package slots
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/numbered"
+	"github.com/fencedlease/lease/internal/member"
 )
 
 // Processes of different versions of the library share the names and owners of the leases.
@@ -68,7 +69,7 @@ func (s *Slots) list(ctx context.Context) (listing, error) {
 		}
 		kind, name, _ := strings.Cut(strings.TrimPrefix(e.Name, s.prefix), "/")
 		w, ok := parseOwner(e.Record.Owner)
-		ok = ok && numbered.IsOf(w.id, s.prefix)
+		ok = ok && member.IsOf(w.id, s.prefix)
 		switch i, bad := strconv.Atoi(name); {
 		case err == nil && !e.Record.State.Locked():
 		case kind == "slots" && bad == nil && i >= 0:
@@ -78,7 +79,10 @@ func (s *Slots) list(ctx context.Context) (listing, error) {
 			}
 		case kind == "waiting" && bad == nil && err == nil && ok:
 			w.number = i
-			l.waiters = append(l.waiters, w)
+			// A waiter has two leases while one replaces the other.
+			if !slices.ContainsFunc(l.waiters, func(o waiter) bool { return o.id == w.id }) {
+				l.waiters = append(l.waiters, w)
+			}
 			l.known[w.process] = max(l.known[w.process], w.n)
 		case kind == "n" && bad == nil && err == nil && ok:
 			l.announced[w.process] = w.n

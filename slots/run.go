@@ -10,7 +10,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/follow"
-	"github.com/fencedlease/lease/internal/numbered"
+	"github.com/fencedlease/lease/internal/member"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/session"
 )
@@ -21,8 +21,7 @@ type run struct {
 	f         func(context.Context, lease.Token) error
 	me        waiter
 	random    lease.ID          // from which me.id follows
-	waiting   *numbered.Lease   // the place in the queue; nil if the call has not queued up
-	announced waiter            // what the lease in the queue shows
+	waiting   *member.Lease     // the place in the queue; nil if the call has not queued up
 	queue     []string          // the waiters ahead at the last list
 	freeSince map[int]time.Time // since which list a slot has been free, and the queue has not moved
 	tasks     tasks.Group       // requests that have not returned
@@ -128,20 +127,14 @@ func (r *run) overdue(l listing, n int) int {
 
 // queueUp makes the call a waiter that the others see, as it is now.
 func (r *run) queueUp(ctx context.Context) error {
-	if r.waiting != nil && r.announced == r.me {
-		return nil
+	if r.waiting == nil {
+		l, err := r.lease(waiterName, r.random, r.me)
+		if err != nil {
+			return err
+		}
+		r.waiting = l
 	}
-	if r.waiting != nil {
-		_ = numbered.Close(ctx, r.waiting.Session, r.o.Session)
-	}
-	me := r.me
-	l, err := numbered.New(r.random, func(i int) (*session.Session, error) { return r.session(waiterName(r.prefix, i), me) })
-	if err != nil {
-		return err
-	}
-	r.waiting, r.announced = l, me
-	_, err = l.Acquire(ctx)
-	return err
+	return r.waiting.Show(ctx, ownerOf(r.o.Session.Owner, r.me))
 }
 
 // slotKey is the key of the context value of Number.
@@ -158,12 +151,14 @@ func Number(ctx context.Context) (slot int, ok bool) {
 func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 	me := r.me
 	me.priority = r.o.Priority // while it holds the slot, PriorityAfter may end
-	s, err := r.session(slotName(r.prefix, i), me)
+	o := *r.o.Session
+	o.Owner = ownerOf(o.Owner, me)
+	s, err := session.New(r.authority, slotName(r.prefix, i), &o)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = numbered.Close(ctx, s, r.o.Session) }()
-	_, err = session.TryRun(ctx, numbered.Member{Session: s}, func(ctx context.Context, tok lease.Token) error {
+	defer func() { _ = member.Close(ctx, s, r.o.Session) }()
+	_, err = session.TryRun(ctx, member.Member{Session: s}, func(ctx context.Context, tok lease.Token) error {
 		if i >= int(r.n.Load()) {
 			return nil // SetN has removed the slot meanwhile
 		}
@@ -173,7 +168,7 @@ func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 			r.leaving = make(chan struct{})
 			go func() {
 				defer close(r.leaving)
-				_ = numbered.Close(ctx, r.waiting.Session, r.o.Session)
+				_ = r.waiting.End(ctx)
 			}()
 		}
 		return r.f(context.WithValue(ctx, slotKey{}, i), tok)
@@ -210,7 +205,7 @@ func (r *run) leave(ctx context.Context) {
 	if r.leaving != nil {
 		<-r.leaving
 	} else if r.waiting != nil {
-		_ = numbered.Close(ctx, r.waiting.Session, r.o.Session)
+		_ = r.waiting.End(ctx)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/internal/jitter"
-	"github.com/fencedlease/lease/internal/numbered"
+	"github.com/fencedlease/lease/internal/member"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/session"
 )
@@ -53,37 +53,20 @@ func (o *Options) complete() (*Options, error) {
 	}
 	c.Session = s
 	if c.Interval == 0 {
-		c.Interval = min(max(s.Duration/12, time.Millisecond), numbered.MaxInterval)
+		c.Interval = min(max(s.Duration/12, time.Millisecond), member.MaxInterval)
 	}
 	if c.Grace == 0 {
 		c.Grace = s.Duration
 	}
 	if c.PriorityAfter == 0 {
-		c.PriorityAfter = 4 * min(s.Duration, numbered.MaxInterval)
+		c.PriorityAfter = 4 * min(s.Duration, member.MaxInterval)
 	}
-	var errs []error
-	for _, f := range []struct {
-		bad   bool
-		field string
-		value any
-		bound string
-	}{
-		{s.Duration == lease.Infinite, "Session.Duration", "infinite", "must be finite, so that the slot of a process that has crashed becomes free"},
-		{s.TakeOver, "Session.TakeOver", s.TakeOver, "must be false, because each call of Run has a slot of its own"},
-		{len(s.Owner) > 900, "Session.Owner", fmt.Sprintf("%d bytes", len(s.Owner)), "must have at most 900 bytes"},
-		{c.Interval < time.Millisecond, "Interval", c.Interval, "must be at least 1ms; did you forget the unit?"},
-		{c.Interval > numbered.MaxInterval, "Interval", c.Interval, "must be at most 4.5 years"},
-		{c.Grace < time.Millisecond, "Grace", c.Grace, "must be at least 1ms; did you forget the unit?"},
-		{c.PriorityAfter > 0 && c.PriorityAfter < time.Millisecond, "PriorityAfter", c.PriorityAfter, "must be at least 1ms, or negative; did you forget the unit?"},
-	} {
-		if f.bad {
-			errs = append(errs, &lease.FieldError{Field: "Options." + f.field, Value: fmt.Sprint(f.value), Bound: f.bound, Code: lease.ErrOption})
-		}
+	if err := member.Check(append(member.SessionRules(s, 900, "the slot of a process that has crashed becomes free", "each call of Run has a slot of its own"),
+		member.AtLeast("Interval", c.Interval, ""), member.AtMost("Interval", c.Interval), member.AtLeast("Grace", c.Grace, ""),
+		member.AtLeast("PriorityAfter", cmp.Or(max(c.PriorityAfter, 0), time.Second), ", or negative"))); err != nil {
+		return nil, err
 	}
-	if errs != nil {
-		return nil, errors.Join(errs...)
-	}
-	c.Grace = numbered.BreakGrace(s, c.Grace)
+	c.Grace = member.BreakGrace(s, c.Grace)
 	return &c, nil
 }
 
@@ -110,36 +93,23 @@ type Slots struct {
 // New returns n slots under the prefix, which usually ends with a slash. It sends no request. It returns
 // a [*lease.FieldError] if an argument or an option is out of range, or if a is not a [lease.Lister].
 func New(a lease.Authority, prefix string, n int, o *Options) (*Slots, error) {
-	if a == nil {
-		return nil, lease.Missing("New.a")
-	}
-	lister, ok := a.(lease.Lister)
-	if !ok {
-		return nil, &lease.FieldError{Field: "New.a", Value: "an authority without List", Bound: "must be a lease.Lister, because free slots are found in the list of leases", Code: lease.ErrOption}
-	}
-	if err := lease.CheckName(prefix); err != nil {
+	lister, err := member.CheckNew(a, prefix, waiterName("", member.Most), "free slots are found in the list of leases")
+	if err != nil {
 		return nil, err
 	}
-	if most := lease.MaxLabel - len(waiterName("", numbered.Most)); len(prefix) > most {
-		return nil, &lease.FieldError{Field: "New.prefix", Value: fmt.Sprintf("%d bytes", len(prefix)), Bound: fmt.Sprintf("must have at most %d bytes", most), Code: lease.ErrName}
-	}
-	o, err := o.complete()
+	o, err = o.complete()
 	if err != nil {
 		return nil, err
 	}
 	if err := checkN("New.n", n); err != nil {
 		return nil, err
 	}
-	if o.Session.Owner == "" {
-		s, err := session.New(a, prefix, o.Session)
-		if err != nil {
-			return nil, err
-		}
-		o.Session.Owner = s.Owner() // the default, which names the host and the process
+	if err := member.SetOwner(a, prefix, o.Session); err != nil {
+		return nil, err
 	}
 	s := &Slots{authority: a, lister: lister, prefix: prefix, o: o, decide: decide, random: jitter.Source{Reader: &o.Session.Rand}}
 	s.announced.turn = make(chan struct{}, 1)
-	s.process, s.began = numbered.ID(s.random.ID(), prefix), o.Session.Clock.Now()
+	s.process, s.began = member.ID(s.random.ID(), prefix), o.Session.Clock.Now()
 	s.n.Store(int64(n))
 	return s, nil
 }
@@ -220,11 +190,11 @@ func (s *Slots) drawID() lease.ID {
 	return s.random.ID()
 }
 
-// session returns a Session of a lease whose owner shows w.
-func (s *Slots) session(name string, w waiter) (*session.Session, error) {
+// lease returns a Lease that shows w.
+func (s *Slots) lease(name func(prefix string, i int) string, id lease.ID, w waiter) (*member.Lease, error) {
 	o := *s.o.Session
 	o.Owner = ownerOf(o.Owner, w)
-	return session.New(s.authority, name, &o)
+	return member.New(s.authority, func(i int) string { return name(s.prefix, i) }, id, o)
 }
 
 // Run waits for a slot, calls f once, and gives the slot up when f has returned. The context of f, and
@@ -244,9 +214,9 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 		return lease.Missing("Run.f")
 	}
 	random := s.drawID()
-	r := &run{Slots: s, f: f, random: random, me: waiter{id: numbered.ID(random, s.prefix), process: s.process}, freeSince: map[int]time.Time{}, watches: watches{changed: make(chan struct{}, 1)}}
+	r := &run{Slots: s, f: f, random: random, me: waiter{id: member.ID(random, s.prefix), process: s.process}, freeSince: map[int]time.Time{}, watches: watches{changed: make(chan struct{}, 1)}}
 	s.announced.runs.Add(1)
-	defer s.announced.leave(ctx, s.o.Session)
+	defer s.announced.leave(ctx)
 	defer r.leave(ctx)
 	defer r.watches.end()
 	for {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/follow"
-	"github.com/fencedlease/lease/internal/numbered"
+	"github.com/fencedlease/lease/internal/member"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
@@ -422,7 +422,7 @@ func TestCrashedWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
 		a := h.store.Authority()
-		dead, err := session.New(a, waiterName("x/", 1000), &session.Options{Owner: ownerOf("", waiter{id: numbered.ID(lease.ID{1}, "x/"), priority: 9}), Duration: 24 * time.Hour})
+		dead, err := session.New(a, waiterName("x/", 1000), &session.Options{Owner: ownerOf("", waiter{id: member.ID(lease.ID{1}, "x/"), priority: 9}), Duration: 24 * time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package numbered
+package member
 
 import (
 	"context"
@@ -43,9 +43,6 @@ func Close(ctx context.Context, s *session.Session, o *session.Options) error {
 	defer cancel()
 	return s.Close(ctx)
 }
-
-// MaxInterval is the longest interval between two lists. Times that are computed from it do not overflow.
-const MaxInterval = lease.Infinite / 64
 
 // BreakGrace returns the grace of a break. It is at least grace, and long enough for the holder to learn of
 // the break and to stop its work, but not longer than a lease, because some stores refuse that.

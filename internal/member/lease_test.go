@@ -1,0 +1,163 @@
+package member_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/member"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+// open makes a Lease of the store that shows owner. It ends with the test.
+func open(t *testing.T, m *memory.Store, id lease.ID, owner string, name func(int) string) *member.Lease {
+	o, err := (&session.Options{Owner: owner, Logger: slog.New(slog.DiscardHandler)}).Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := member.New(m.Authority(), name, id, *o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.End(context.Background()) })
+	return l
+}
+
+// leases makes n Leases of the same store.
+func leases(t *testing.T, m *memory.Store, n int) (ls []*member.Lease) {
+	for i := range n {
+		ls = append(ls, open(t, m, lease.ID{byte(i), byte(i >> 8), 1}, strconv.Itoa(i), strconv.Itoa))
+	}
+	return ls
+}
+
+// Every Lease has a number of its own, and few more numbers are used than there are Leases at a time.
+func TestLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New(nil)
+		used := map[string]bool{}
+		for range 10 {
+			held := map[string]bool{}
+			for i, l := range leases(t, m, 300) {
+				if ok, err := l.Acquire(t.Context()); !ok || held[l.Name()] {
+					t.Fatalf("Lease %d at number %s: %v, %v", i, l.Name(), ok, err)
+				}
+				held[l.Name()], used[l.Name()] = true, true
+				defer l.Release(t.Context())
+			}
+			for name := range held {
+				if _, err := lease.Break(t.Context(), m.Authority(), name, lease.Grace(0)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if len(used) > 2048 {
+			t.Errorf("%d names for 300 Leases at a time", len(used))
+		}
+	})
+}
+
+// A Lease that another process has acquired after a loss gets another number.
+func TestLeaseLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New(nil)
+		l := leases(t, m, 1)[0]
+		if ok, err := l.Acquire(t.Context()); !ok {
+			t.Fatal(err)
+		}
+		lost := l.Name()
+		if _, err := lease.Break(t.Context(), m.Authority(), lost, lease.Grace(0)); err != nil {
+			t.Fatal(err)
+		}
+		other, err := m.Lease(lost, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close(t.Context())
+		if ok, err := other.Acquire(t.Context()); !ok {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := l.Show(t.Context(), "0"); err != nil || !l.CheckAlive() || l.Name() == lost {
+			t.Errorf("at number %s, and before at %s: %v", l.Name(), lost, err)
+		}
+	})
+}
+
+// If no lease can be had, Acquire ends, and returns false.
+func TestLeaseRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New(nil)
+		other, err := m.Lease("taken", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close(t.Context())
+		if ok, err := other.Acquire(t.Context()); !ok {
+			t.Fatal(err)
+		}
+		tried := 0
+		l := open(t, m, lease.ID{1}, "", func(number int) string {
+			if tried++; number >= member.Most {
+				t.Errorf("number %d", number)
+			}
+			return "taken"
+		})
+		if ok, err := l.Acquire(t.Context()); ok || err != nil || tried > 20 {
+			t.Errorf("%v, %v after %d leases", ok, err, tried)
+		}
+	})
+}
+
+// Show acquires the lease, keeps it while the owner stays the same, and replaces it when the owner changes. At
+// each change of a record there is a lease in force, so no list lacks the member.
+func TestShow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New(nil)
+		owners := func() (all []string) {
+			for e := range m.List(t.Context(), "n/") {
+				if e.Record.State.Locked() {
+					all = append(all, e.Record.Owner)
+				}
+			}
+			return all
+		}
+		gone := 0
+		var l *member.Lease
+		name := func(i int) string {
+			if l != nil && len(owners()) == 0 {
+				gone++
+			}
+			return fmt.Sprint("n/", i)
+		}
+		l = open(t, m, lease.ID{7}, "one", name)
+		var held string
+		for _, owner := range []string{"one", "one", "two", "two", "one"} {
+			before := l.Token()
+			if err := l.Show(t.Context(), owner); err != nil {
+				t.Error(err)
+			}
+			if got := owners(); !slices.Equal(got, []string{owner}) || owner == held && l.Token() != before {
+				t.Errorf("shows %q instead of %q", got, owner)
+			}
+			held = owner
+		}
+		if gone > 0 {
+			t.Errorf("%d times no lease was held while another was drawn", gone)
+		}
+		if err := l.Show(t.Context(), strings.Repeat("x", lease.MaxLabel+1)); err == nil || !slices.Equal(owners(), []string{"one"}) {
+			t.Errorf("an owner that is too long: %v; shows %q", err, owners())
+		}
+		if err := l.End(t.Context()); err != nil || owners() != nil {
+			t.Errorf("%q after the end: %v", owners(), err)
+		}
+	})
+}

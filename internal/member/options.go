@@ -1,0 +1,84 @@
+package member
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// MaxInterval is the longest interval between two lists. Times that are computed from it do not overflow.
+const MaxInterval = lease.Infinite / 64
+
+// A Rule says what the value of an option must be.
+type Rule struct {
+	Broken bool
+	Field  string
+	Value  any
+	Bound  string
+}
+
+// Check returns an error for each broken rule, or nil.
+func Check(rules []Rule) error {
+	var errs []error
+	for _, r := range rules {
+		if r.Broken {
+			errs = append(errs, &lease.FieldError{Field: "Options." + r.Field, Value: fmt.Sprint(r.Value), Bound: r.Bound, Code: lease.ErrOption})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// SessionRules returns the rules for the options of the leases of a group. The texts say why the Duration must
+// be finite, and why TakeOver must not be set.
+func SessionRules(s *session.Options, maxOwner int, finite, takeOver string) []Rule {
+	return []Rule{
+		{s.Duration == lease.Infinite, "Session.Duration", "infinite", "must be finite, so that " + finite},
+		{s.TakeOver, "Session.TakeOver", s.TakeOver, "must be false, because " + takeOver},
+		{len(s.Owner) > maxOwner, "Session.Owner", fmt.Sprintf("%d bytes", len(s.Owner)), fmt.Sprintf("must have at most %d bytes", maxOwner)},
+	}
+}
+
+// AtLeast returns the rule that a time has at least a millisecond. The text or names another value that is
+// allowed; it is empty or begins with a comma.
+func AtLeast(field string, d time.Duration, or string) Rule {
+	return Rule{d < time.Millisecond, field, d, "must be at least 1ms" + or + "; did you forget the unit?"}
+}
+
+// AtMost returns the rule that a time is not longer than MaxInterval.
+func AtMost(field string, d time.Duration) Rule {
+	return Rule{d > MaxInterval, field, d, "must be at most 4.5 years"}
+}
+
+// CheckNew checks the arguments that a function New of both packages has. The name longest is that of a lease
+// of the group, without its prefix. The text says why the authority must be a lease.Lister.
+func CheckNew(a lease.Authority, prefix, longest, lister string) (lease.Lister, error) {
+	if a == nil {
+		return nil, lease.Missing("New.a")
+	}
+	l, ok := a.(lease.Lister)
+	if !ok {
+		return nil, &lease.FieldError{Field: "New.a", Value: "an authority without List", Bound: "must be a lease.Lister, because " + lister, Code: lease.ErrOption}
+	}
+	if err := lease.CheckName(prefix); err != nil {
+		return nil, err
+	}
+	if most := lease.MaxLabel - len(longest); len(prefix) > most {
+		return nil, &lease.FieldError{Field: "New.prefix", Value: fmt.Sprintf("%d bytes", len(prefix)), Bound: fmt.Sprintf("must have at most %d bytes", most), Code: lease.ErrName}
+	}
+	return l, nil
+}
+
+// SetOwner sets the Owner of complete options to its default, which names the host and the process.
+func SetOwner(a lease.Authority, prefix string, o *session.Options) error {
+	if o.Owner != "" {
+		return nil
+	}
+	s, err := session.New(a, prefix, o)
+	if err == nil {
+		o.Owner = s.Owner()
+	}
+	return err
+}
