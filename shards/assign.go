@@ -53,13 +53,13 @@ func plan(members []worker, shards []shard) []move {
 	if len(lacks) == 0 {
 		return nil
 	}
-	poor := make([]string, 0, len(lacks))
+	short := make([]string, 0, len(lacks))
 	for id := range lacks {
-		poor = append(poor, id)
+		short = append(short, id)
 	}
-	slices.Sort(poor)
+	slices.Sort(short)
 
-	// Free shards go first, so that no running work stops if the poor can have a free shard.
+	// Free shards go first, so that no running work stops if those that are short can have a free shard.
 	sorted := slices.Clone(shards)
 	slices.SortFunc(sorted, func(a, b shard) int {
 		return cmp.Or(cmp.Compare(a.holder, b.holder), cmp.Compare(b.order, a.order), strings.Compare(a.name, b.name))
@@ -72,7 +72,7 @@ func plan(members []worker, shards []shard) []move {
 			}
 			loads[s.holder]--
 		}
-		to := receiver(s.name, poor, lacks)
+		to := receiver(s.name, short, lacks)
 		if to == "" {
 			break
 		}
@@ -145,9 +145,9 @@ func lessProduct(a, b, c, d int) bool {
 
 // receiver returns the process that gets the shard: the one that the shard ranks highest among those that
 // lack one. If the list changes a little, most shards keep their receivers.
-func receiver(name string, poor []string, lacks map[string]int) (best string) {
+func receiver(name string, short []string, lacks map[string]int) (best string) {
 	var highest uint64
-	for _, id := range poor {
+	for _, id := range short {
 		if lacks[id] > 0 {
 			if r := rank(name, id); best == "" || r > highest {
 				best, highest = id, r
@@ -157,8 +157,8 @@ func receiver(name string, poor []string, lacks map[string]int) (best string) {
 	return best
 }
 
-// place returns how many other members with room the shard ranks above the member id.
-func place(name, id string, members []worker, loads map[string]int) (n int) {
+// rankBefore returns how many other members with room the shard ranks above the member id.
+func rankBefore(name, id string, members []worker, loads map[string]int) (n int) {
 	own := rank(name, id)
 	for _, m := range members {
 		if m.id != id && m.hasRoom(loads[m.id]) && rank(name, m.id) > own {

@@ -11,7 +11,7 @@
 // of its shards, prefix+"shards/"+name. Once every Interval it lists the prefix, and computes the same moves
 // as all others. If it has more than its share, it ends the context of the surplus work with the cause
 // [ErrMoving], waits until the work has returned, and releases the lease. The process that lacks a shard
-// acquires it when it next lists. Nothing moves if the numbers of shards differ by at most one.
+// acquires it at its next poll. Nothing moves if the numbers of shards differ by at most one.
 //
 // A process makes its first list at once and its second within one Interval. It acquires nothing before the
 // second, so processes that start together do not first give everything to one.

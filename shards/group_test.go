@@ -432,10 +432,10 @@ func TestCost(t *testing.T) {
 
 // The Interval grows if a list takes long.
 func TestAdapt(t *testing.T) {
-	r := &run{Group: &Group{o: &Options{Interval: interval, Session: &session.Options{Duration: duration}}}}
+	o := &Options{Interval: interval, Session: &session.Options{Duration: duration}}
 	for took, want := range map[time.Duration]time.Duration{0: interval, 250 * time.Millisecond: interval, time.Second: 20 * time.Second, time.Minute: duration} {
-		if r.adapt(took); r.interval != want {
-			t.Errorf("%v: %v, want %v", took, r.interval, want)
+		if got := o.adapted(took); got != want {
+			t.Errorf("%v: %v, want %v", took, got, want)
 		}
 	}
 }
@@ -483,28 +483,6 @@ func TestRunBadArgument(t *testing.T) {
 	})
 }
 
-// A name that is gone is forgotten when it has not failed for long.
-func TestForget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o, err := new(Options).complete()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := &run{Group: &Group{o: o}, clock: o.Session.Clock, avoid: map[string]*avoided{}}
-		there := map[string]bool{"there": true}
-		r.fail("gone", errWork, interval)
-		r.fail("there", errWork, interval)
-		r.forget(there)
-		if len(r.avoid) != 2 {
-			t.Errorf("%d names are avoided", len(r.avoid))
-		}
-		time.Sleep(interval + 8*duration + 1)
-		if r.forget(there); r.avoid["gone"] != nil || r.avoid["there"] == nil {
-			t.Errorf("avoided: %v", r.avoid)
-		}
-	})
-}
-
 // Processes that run one after another use few names, because a store may keep the record of each.
 func TestFewNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -535,7 +513,7 @@ func TestFewNames(t *testing.T) {
 func TestOwners(t *testing.T) {
 	for _, owner := range []string{"", "host", "a/b", "x weight=3 max=4", "x offers=2", "a#5"} {
 		for _, n := range []int{unlimited, 0, 3} {
-			said := digestOf(map[string]bool{"a": true, owner: true})
+			said := digestOf([]string{"a", owner})
 			m, offers, knows, ok := parseMember(memberOwner(label(owner, "1f"), 2, 7, n, said))
 			if want := (Member{ID: "1f", Owner: owner, Weight: 2, Max: 7}); !ok || m != want || offers != n || knows != said {
 				t.Errorf("%q: %+v offers %d, want %d; knows %v, want %v", owner, m, offers, n, knows, said)
@@ -773,7 +751,7 @@ func TestAllWorkFailsInOneProcess(t *testing.T) {
 			t.Errorf("%d works began in 2 hours", n)
 		}
 		bad.broken.Store(false)
-		c.expectBalance((longestRest+trial)*duration, "after the process is mended")
+		c.expectBalance((longestQuarantine+trial)*duration, "after the process is mended")
 	})
 }
 

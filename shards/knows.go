@@ -17,9 +17,9 @@ const buckets = 24
 
 func bucket(name string) int { return int(rank(name, "bucket") % buckets) }
 
-func digestOf(names map[string]bool) (d digest) {
+func digestOf(names []string) (d digest) {
 	var sums [buckets]uint64
-	for name := range names {
+	for _, name := range names {
 		sums[bucket(name)] += rank(name, "digest")
 	}
 	for i, sum := range sums {

@@ -104,7 +104,7 @@ func TestPlanKnown(t *testing.T) {
 			if i == 0 {
 				set[m.id] = 0
 			}
-			knows[m.id] = digestOf(sets[set[m.id]])
+			knows[m.id] = digestOf(slices.Collect(maps.Keys(sets[set[m.id]])))
 		}
 		var shards []shard
 		for i, name := range names {

@@ -46,8 +46,8 @@ type Options struct {
 	//   - at Info, the number of this process's shards, when all shares are balanced;
 	//   - at Warn, how many shards are idle because every process has its Max; at Info, that none is any more;
 	//   - at Info, that this process is drained, and that it is not any more;
-	//   - at Warn, each shard that is lost, each lease that is broken, and that the process rests because all
-	//     its work fails; at Info, that it takes its share again;
+	//   - at Warn, each shard that is lost, each lease that is broken, and that the process is in quarantine
+	//     because all its work fails; at Info, that it takes its share again;
 	//   - at Warn, the 1st, 2nd, 4th, 8th and so on of a series of failures of one shard, of lists, or of
 	//     the function names.
 	Logger *slog.Logger
@@ -91,5 +91,7 @@ const (
 	maxWeight = 1_000_000
 )
 
-// maxInterval is the longest interval between two lists, even if a list takes long.
-func (o *Options) maxInterval() time.Duration { return max(o.Interval, o.Session.Duration) }
+// adapted returns the Interval, made longer if a list takes more than a twentieth of it.
+func (o *Options) adapted(took time.Duration) time.Duration {
+	return max(o.Interval, min(20*took, max(o.Interval, o.Session.Duration)))
+}

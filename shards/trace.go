@@ -47,52 +47,124 @@ func (g *Group) log(level slog.Level, text string, args ...any) {
 	to.Log(context.Background(), level, "shards: "+text, append(args, "prefix", g.prefix)...)
 }
 
-func (g *Group) reportTaken(name string, tok lease.Token) {
-	g.log(slog.LevelDebug, "taken", "name", name, "token", tok)
+// A report is an event for the log and the hooks.
+type report interface{ send(g *Group) }
+
+func (g *Group) send(reports ...report) {
+	for _, r := range reports {
+		r.send(g)
+	}
+}
+
+type taken struct {
+	name string
+	tok  lease.Token
+}
+
+func (e taken) send(g *Group) {
+	g.log(slog.LevelDebug, "taken", "name", e.name, "token", e.tok)
 	if f := g.o.Trace.Taken; f != nil {
-		f(name, tok)
+		f(e.name, e.tok)
 	}
 }
 
-func (g *Group) reportGiven(name string, tok lease.Token, cause error, took time.Duration) {
-	g.log(slog.LevelDebug, "given", "name", name, "token", tok, "cause", cause, "took", took)
+type given struct {
+	name  string
+	tok   lease.Token
+	cause error
+	took  time.Duration
+}
+
+func (e given) send(g *Group) {
+	g.log(slog.LevelDebug, "given", "name", e.name, "token", e.tok, "cause", e.cause, "took", e.took)
 	if f := g.o.Trace.Given; f != nil {
-		f(name, tok, cause, took)
+		f(e.name, e.tok, e.cause, e.took)
 	}
 }
 
-func (g *Group) reportLost(name string, tok lease.Token, err error) {
-	g.log(slog.LevelWarn, "lost", "name", name, "token", tok, "err", err)
+type lost struct {
+	name string
+	tok  lease.Token
+	err  error
+}
+
+func (e lost) send(g *Group) {
+	g.log(slog.LevelWarn, "lost", "name", e.name, "token", e.tok, "err", e.err)
 	if f := g.o.Trace.Lost; f != nil {
-		f(name, tok, err)
+		f(e.name, e.tok, e.err)
 	}
 }
 
-// reportFailed reports the error of a shard, or of a list or names if name is empty. It logs those of a
-// series whose number is a power of two.
-func (g *Group) reportFailed(name string, err error, number int) {
-	if number&(number-1) == 0 {
-		g.log(slog.LevelWarn, "failed", "name", name, "err", err, "failures", number)
+type broke struct{ name, holder string }
+
+func (e broke) send(g *Group) {
+	g.log(slog.LevelWarn, "broke", "name", e.name, "id", e.holder)
+	if f := g.o.Trace.Broke; f != nil {
+		f(e.name, e.holder)
+	}
+}
+
+// A failure is an error of a shard, or of a list or names if the name is empty. Those of a series whose number
+// is a power of two are logged.
+type failure struct {
+	name   string
+	err    error
+	number int
+}
+
+func (e failure) send(g *Group) {
+	if e.number&(e.number-1) == 0 {
+		g.log(slog.LevelWarn, "failed", "name", e.name, "err", e.err, "failures", e.number)
 	}
 	if f := g.o.Trace.Failed; f != nil {
-		f(name, err)
+		f(e.name, e.err)
 	}
 }
 
-func (g *Group) reportIdle(n int) {
+// idle is how many shards are idle because every process has its Max.
+type idle int
+
+func (n idle) send(g *Group) {
 	if n > 0 {
-		g.log(slog.LevelWarn, "shards are idle, because every process has its Max", "idle", n)
+		g.log(slog.LevelWarn, "shards are idle, because every process has its Max", "idle", int(n))
 	} else {
 		g.log(slog.LevelInfo, "no shard is idle any more")
 	}
 	if f := g.o.Trace.Idle; f != nil {
-		f(n)
+		f(int(n))
 	}
 }
 
-func (g *Group) reportBalanced(mine, members int) {
-	g.log(slog.LevelInfo, "balanced", "mine", mine, "members", members)
+type balance struct{ mine, members int }
+
+func (e balance) send(g *Group) {
+	g.log(slog.LevelInfo, "balanced", "mine", e.mine, "members", e.members)
 	if f := g.o.Trace.Balanced; f != nil {
-		f(mine, members)
+		f(e.mine, e.members)
+	}
+}
+
+// A drain of this process, which has the ID, by an operator begins or ends.
+type drain struct {
+	id     string
+	begins bool
+}
+
+func (e drain) send(g *Group) {
+	text := "is not drained any more, so it takes its share"
+	if e.begins {
+		text = "is drained, so it gives its shards up"
+	}
+	g.log(slog.LevelInfo, text, "id", e.id)
+}
+
+// quarantined is the length of a quarantine that begins, or 0 at its end.
+type quarantined time.Duration
+
+func (d quarantined) send(g *Group) {
+	if d > 0 {
+		g.log(slog.LevelWarn, "no work goes well, so the process is in quarantine", "pause", time.Duration(d))
+	} else {
+		g.log(slog.LevelInfo, "work goes well again, so the process takes its share")
 	}
 }

@@ -104,7 +104,7 @@ func (c *town) start(drift float64, change func(*Options)) *process {
 	}
 	p.group = g
 	if c.decide != nil {
-		g.decide = c.decide(p)
+		g.plan = c.decide(p)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel

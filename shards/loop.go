@@ -1,0 +1,161 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
+	"github.com/fencedlease/lease/internal/follow"
+	"github.com/fencedlease/lease/internal/member"
+	"github.com/fencedlease/lease/internal/tasks"
+)
+
+// acquiresAtOnce limits the requests of a process that gets many shards at once.
+const acquiresAtOnce = 32
+
+// A run is a call of Run. It calls the machine, and carries out what the machine decides.
+type run struct {
+	*Group
+	machine  *machine            // guarded by mu
+	held     map[string]*holding // guarded by mu
+	self     *member.Lease       // the lease with which the process announces itself
+	source   func(context.Context) ([]string, error)
+	answer   chan nameAnswer // of a call of source that has not returned; nil if there is none
+	workFunc Work
+	clock    lease.Clock
+	permits  chan struct{} // full while acquiresAtOnce acquires are running
+	works    sync.WaitGroup
+	tasks    tasks.Group // lists that have not returned
+	lists    tasks.Count
+}
+
+// tell calls the machine, and sends the reports that it returns.
+func (r *run) tell(event func(m *machine, now time.Time) []report) {
+	r.mu.Lock()
+	reports := event(r.machine, r.clock.Now())
+	r.mu.Unlock()
+	r.send(reports...)
+}
+
+// A nameAnswer is what the function names has returned.
+type nameAnswer struct {
+	names []string
+	err   error
+}
+
+// askNames calls the function names, but not again while an earlier call has not returned.
+func (r *run) askNames(ctx context.Context) {
+	if r.answer == nil {
+		answer := make(chan nameAnswer, 1)
+		r.answer = answer
+		go func() {
+			ctx, cancel := clock.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
+			defer cancel()
+			a := nameAnswer{err: errors.New("the function names has ended its goroutine")}
+			defer tasks.EvenOnExit(func() { answer <- a })
+			names, err := r.source(ctx)
+			a = nameAnswer{slices.Clone(names), err}
+		}()
+	}
+	var a nameAnswer
+	select {
+	case a = <-r.answer:
+		r.answer = nil
+	case <-clock.After(r.clock, r.o.Session.RequestTimeout):
+		a.err = errors.New("the function names has not returned")
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	r.tell(func(m *machine, now time.Time) []report { return m.named(a.names, a.err, now) })
+}
+
+// poll shows what this process offers, lists the leases, and begins the moves of this process. It returns the
+// time from this poll to the next.
+func (r *run) poll(ctx context.Context) (interval time.Duration) {
+	if ctx.Err() != nil {
+		return 0
+	}
+	var owner string
+	r.tell(func(m *machine, now time.Time) (reports []report) {
+		owner, reports = m.announce(now, r.ended())
+		return reports
+	})
+	if err := r.self.Show(ctx, owner); err != nil && ctx.Err() == nil {
+		r.send(failure{"", err, 1})
+	}
+	began := r.clock.Now()
+	list, err := follow.Ask(ctx, r.clock, r.o.Session.Duration, &r.tasks, &r.lists, func(ctx context.Context) (listing, error) {
+		return read(r.lister.List(ctx, r.prefix), r.prefix)
+	})
+	if ctx.Err() != nil {
+		return 0
+	}
+	var do actions
+	r.tell(func(m *machine, now time.Time) []report {
+		r.seen, do = m.poll(poll{began, now, list, err, r.ended()})
+		interval = r.seen.view.Interval
+		for _, e := range do.end {
+			if h := r.held[e.name]; h != nil {
+				h.end(e.cause)
+			}
+		}
+		for _, t := range do.take {
+			h := &holding{name: t.name, order: t.order}
+			h.ctx, h.end = context.WithCancelCause(context.WithoutCancel(ctx))
+			r.held[t.name] = h
+			r.works.Go(func() { r.hold(h) })
+		}
+		return do.reports
+	})
+	for _, b := range do.breaks {
+		r.works.Go(func() { r.breakLease(ctx, b) })
+	}
+	return interval
+}
+
+// ended returns the shards whose lease has ended, and on which this process may still work. The caller holds mu.
+func (r *run) ended() map[string]bool {
+	ended := map[string]bool{}
+	for name, h := range r.held {
+		if h.session != nil && !h.session.CheckAlive() {
+			ended[name] = true
+		}
+	}
+	return ended
+}
+
+// breakLease breaks the lease of a shard that its holder has not given in time.
+func (r *run) breakLease(ctx context.Context, b move) {
+	ctx, cancel := clock.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
+	defer cancel()
+	_, err := lease.Break(ctx, r.authority, shardName(r.prefix, b.name), lease.Grace(member.BreakGrace(r.o.Session, r.o.Grace)))
+	switch {
+	case err == nil:
+		r.send(broke{b.name, b.from})
+	case !lease.CodeOf(err).Refusal():
+		r.send(failure{b.name, err, 1})
+	}
+}
+
+// stop ends all work, waits for it, and gives up the lease of the process. The lease goes first, so that
+// the other processes take the shards at their next poll.
+func (r *run) stop(ctx context.Context) {
+	r.mu.Lock()
+	for _, h := range r.held {
+		h.end(ErrStopping)
+	}
+	r.mu.Unlock()
+	if err := r.self.End(ctx); err != nil {
+		r.send(failure{"", err, 1})
+	}
+	r.works.Wait()
+	if r.answer != nil {
+		<-r.answer
+	}
+}

@@ -1,0 +1,278 @@
+package shards
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A poll is the result of a list, and what the process has at that time.
+type poll struct {
+	began, now time.Time // of the list and of its answer
+	list       listing
+	err        error
+	ended      map[string]bool // the shards whose lease has ended, and on which this process may still work
+}
+
+// Actions are what a process should do after a poll.
+type actions struct {
+	take    []taking
+	end     []ending
+	breaks  []move
+	reports []report
+}
+
+// A taking is a shard to acquire. It is then the own of its history until dropped is called.
+type taking struct {
+	name  string
+	order uint64 // 0 if the process takes the shard in place of another
+}
+
+// An ending is a shard whose work should end with a cause.
+type ending struct {
+	name  string
+	cause error
+}
+
+// poll decides what to do after a list. After the first list, nothing moves.
+func (m *machine) poll(p poll) (snapshot, actions) {
+	var do actions
+	m.polls++
+	for name, h := range m.shards {
+		if h.own != nil && !h.named {
+			do.end = append(do.end, ending{name, ErrRemoved})
+		}
+	}
+	slices.SortFunc(do.end, func(a, b ending) int { return strings.Compare(a.name, b.name) })
+	m.seen.names, m.seen.view.Interval = m.names, m.o.adapted(p.now.Sub(p.began))
+	m.seen.view.Err = errors.Join(m.nameErr, p.err)
+	if p.err != nil {
+		m.failures.lists++
+		do.reports = append(do.reports, failure{"", p.err, m.failures.lists})
+		return m.seen, do
+	}
+	m.failures.lists = 0
+	m.remember(p, &do)
+	m.move(p, &do)
+	m.forget(p.now)
+	return m.seen, do
+}
+
+// remember keeps what the list shows, with what this process knows better.
+func (m *machine) remember(p poll, do *actions) {
+	l := p.list
+	for _, name := range slices.Sorted(maps.Keys(l.bad)) {
+		do.reports = append(do.reports, m.failed(name, l.bad[name], m.o.Interval, p.now))
+	}
+	l.knows[m.id] = m.digest
+	delete(l.offers, m.id)
+	if m.quarantine.offers != unlimited {
+		l.offers[m.id] = m.quarantine.offers
+	}
+	m.seen.view.At, m.seen.list = p.began, l
+	for _, name := range m.names {
+		h, s := m.shards[name], l.shards[name]
+		if err := h.cooldown.err; err != nil && (s.ID == "" || s.ID == m.id || h.coolsDown(p.now)) {
+			s.Name, s.Err = name, err
+			l.shards[name] = s
+		}
+		// A free shard that this process cannot take, because its earlier work has not ended:
+		if p.ended[name] && !s.State.Locked() && !h.coolsDown(p.now) {
+			h.own.late++
+			h.note(errLate, p.now)
+			do.reports = append(do.reports, failure{name, errLate, h.own.late})
+		}
+	}
+}
+
+// nameLag is the number of polls after which a process takes a free shard whose name not all processes know.
+// Before, they have perhaps not called the function names since this process is there.
+const nameLag = 3
+
+// move computes the moves of all processes, and decides on those of this one.
+func (m *machine) move(p poll, do *actions) {
+	l, first := m.seen.list, m.polls == 1
+	shards, hidden := m.merge(p)
+	members := m.members(hidden, do)
+	loads := map[string]int{}
+	for _, s := range shards {
+		loads[s.holder]++
+	}
+	open, counted := m.counted(members, shards, p.now)
+	moves := planKnown(m.plan, limit(open, l.offers, len(counted)), l.knows, m.digest, counted)
+	m.seen.view.Moves, m.seen.view.Idle = len(moves), tooMany(members, len(shards))
+	if first {
+		return
+	}
+	m.reportShares(loads[m.id], len(members), do)
+	giving := map[*history]bool{}
+	for _, mv := range moves {
+		h, s := m.shards[mv.name], l.shards[mv.name]
+		switch {
+		case mv.from == m.id && h.own != nil:
+			do.end = append(do.end, ending{mv.name, ErrMoving})
+		case mv.from == m.id: // its lease is being released
+		case mv.from == "":
+			h.passed++
+			allKnow := len(agreeing(open, l.knows, m.digest, bucket(mv.name))) == len(open)
+			if mv.to == m.id && (allKnow || h.passed >= nameLag) && h.mayTake(p.now) {
+				m.order++
+				m.take(mv.name, m.order, loads, do)
+			}
+		default:
+			giving[h] = true
+			late := h.overdueFor(s.Token, p.now) > m.o.Grace+2*m.seen.view.Interval
+			if late && mv.to == m.id && s.State == lease.Leased && p.now.After(m.breaksFrom) {
+				h.overdue.since = p.now
+				do.breaks = append(do.breaks, mv)
+			}
+		}
+	}
+	for _, h := range m.shards {
+		if !giving[h] {
+			h.overdue = overdue{}
+		}
+	}
+	if !m.drained {
+		m.takeInPlace(members, shards, loads, p.now, do)
+	}
+}
+
+func (m *machine) take(name string, order uint64, loads map[string]int, do *actions) {
+	loads[m.id]++
+	m.shards[name].own = &own{order: order}
+	do.take = append(do.take, taking{name, order})
+}
+
+// takeInPlace takes shards that have been free for long, because the process that should take them has crashed
+// or cannot work on them. One process tries after the other. A shard that is taken in this way is given last,
+// so that it does not return to where its work fails.
+func (m *machine) takeInPlace(members []worker, shards []shard, loads map[string]int, now time.Time, do *actions) {
+	for _, s := range shards {
+		h := m.shards[s.name]
+		if s.holder != "" || h.passed < patience || !h.mayTake(now) || !(worker{max: m.o.Max}).hasRoom(loads[m.id]) {
+			continue
+		}
+		know := agreeing(members, m.seen.list.knows, m.digest, bucket(s.name))
+		if h.passed >= patience+rankBefore(s.name, m.id, know, loads) {
+			m.take(s.name, 0, loads, do)
+		}
+	}
+}
+
+// merge returns the shards that this process knows with their holders, and how many others each process holds.
+// This process knows its own better than the list.
+func (m *machine) merge(p poll) (shards []shard, hidden map[string]int) {
+	for _, name := range m.names {
+		s, h := m.seen.list.shards[name], m.shards[name]
+		switch {
+		case h.own != nil && !p.ended[name]:
+			shards = append(shards, shard{name, m.id, h.own.order})
+		case s.foreign:
+			h.unlist()
+		default:
+			shards = append(shards, shard{name, s.ID, s.order})
+		}
+	}
+	hidden = map[string]int{}
+	for name, s := range m.seen.list.shards {
+		if h := m.shards[name]; (h == nil || !h.named) && !s.foreign && s.ID != "" {
+			hidden[s.ID]++
+		}
+	}
+	return shards, hidden
+}
+
+// members returns the processes that take part in the plan: all that are not drained. The Max of each is lower
+// by the shards that it holds and that are hidden from this process.
+func (m *machine) members(hidden map[string]int, do *actions) (members []worker) {
+	drained := false
+	add := func(w worker) {
+		if w.max > 0 {
+			w.max = max(1, w.max-hidden[w.id])
+		}
+		members = append(members, w)
+	}
+	for _, o := range m.seen.list.members {
+		switch {
+		case o.ID == m.id:
+			drained = o.Drained
+		case !o.Drained:
+			add(worker{o.ID, o.Weight, o.Max})
+		}
+	}
+	if !drained {
+		add(worker{m.id, m.o.Weight, m.o.Max})
+	}
+	if drained != m.drained {
+		m.drained = drained
+		do.reports = append(do.reports, drain{m.id, drained})
+	}
+	return members
+}
+
+// counted returns the members and the shards of the plan. The Max of a member is lower by the shards that it
+// holds and that do not count, and a member without room is left out.
+func (m *machine) counted(members []worker, shards []shard, now time.Time) (open []worker, counted []shard) {
+	others := map[string]int{}
+	for _, s := range shards {
+		h := m.shards[s.name]
+		h.observe(s.holder, now, !m.read)
+		if !m.read && s.holder != "" && s.order == 0 {
+			m.breaksFrom = now.Add(trial * m.o.Session.Duration)
+		}
+		if h.counts(s.order, len(members), now, trial*m.o.Session.Duration) {
+			counted = append(counted, s)
+		} else {
+			others[s.holder]++
+		}
+	}
+	m.read = true
+	for _, w := range members {
+		if w.max == 0 || w.max > others[w.id] {
+			w.max = max(0, w.max-others[w.id])
+			open = append(open, w)
+		}
+	}
+	return open, counted
+}
+
+// tooMany returns how many of n shards no member may take, because each has its Max.
+func tooMany(members []worker, n int) int {
+	for _, w := range members {
+		if w.max == 0 {
+			return 0
+		}
+		n -= w.max
+	}
+	return max(0, n)
+}
+
+// reportShares reports a new number of idle shards, and that all shares are balanced.
+func (m *machine) reportShares(mine, members int, do *actions) {
+	if m.idle != m.seen.view.Idle {
+		m.idle = m.seen.view.Idle
+		do.reports = append(do.reports, idle(m.idle))
+	}
+	was := m.balanced
+	if m.balanced = m.seen.view.Moves == 0 && m.idle == 0; m.balanced && !was {
+		do.reports = append(do.reports, balance{mine, members})
+	}
+}
+
+// forget drops what is known about names that are gone, except recent failures.
+func (m *machine) forget(now time.Time) {
+	for name, h := range m.shards {
+		if h.named {
+			continue
+		}
+		h.unlist()
+		if h.own == nil && now.Sub(h.cooldown.until) > cooldownOfWork*m.o.Session.Duration {
+			delete(m.shards, name)
+		}
+	}
+}
