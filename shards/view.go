@@ -55,6 +55,11 @@ func (g *Group) View() View {
 	g.mu.Lock()
 	s := g.seen // a poll replaces it, and changes nothing in it
 	g.mu.Unlock()
+	return s.View()
+}
+
+// View sorts what the process knew.
+func (s snapshot) View() View {
 	v, held := s.view, map[string]int{}
 	v.Shards = make([]Shard, 0, len(s.names))
 	for _, l := range s.list.shards {
