@@ -1,19 +1,13 @@
 package shards
 
 import (
-	"flag"
-	"os"
-	"os/exec"
-	"regexp"
 	"testing"
 
 	"github.com/fencedlease/lease/internal/check/planted"
 )
 
-var plantedNames = flag.String("shards.planted", "", "plant the bugs whose names match")
-
 // Each bug replaces a piece of code that occurs once in its file. At least one test must find it.
-var plantedBugs = []struct{ name, file, old, new string }{
+var plantedBugs = [][4]string{
 	{"the share is always rounded up", "assign.go", "range rest[:min(left, len(rest))]", "range rest"},
 	{"the rich do not keep the rest", "assign.go", "cmp.Compare(rich(a), rich(b))", "cmp.Compare(rich(b), rich(a))"},
 	{"weights do not count", "assign.go", "uint64(n), uint64(m.weight))", "uint64(n), uint64(sum/len(rest)))"},
@@ -56,33 +50,7 @@ var plantedBugs = []struct{ name, file, old, new string }{
 	{"permits are never free again", "work.go", "			<-r.permits\n", ""},
 }
 
-// Every planted bug fits the code. With -shards.planted it is also compiled, and must be found:
+// Every planted bug fits the code. With -planted it is also compiled, and must be found:
 //
-//	go test -run Planted ./shards -shards.planted .
-func TestPlanted(t *testing.T) {
-	var all, chosen []planted.Bug
-	for _, b := range plantedBugs {
-		bug := planted.Bug{Name: b.name, File: b.file, Old: b.old, New: b.new}
-		if all = append(all, bug); *plantedNames != "" && regexp.MustCompile(*plantedNames).MatchString(b.name) {
-			chosen = append(chosen, bug)
-		}
-	}
-	for _, err := range planted.Check(all) {
-		t.Error(err)
-	}
-	builds, err := planted.Builds(t.TempDir(), chosen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, b := range chosen {
-		t.Run(b.Name, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), builds[i].Binary, "-test.timeout", "60s", "-rapid.nofailfile", "-test.skip", "Planted|Compare|Curve", "-shards.seed", "1")
-			cmd.Env = append(os.Environ(), builds[i].Env...)
-			out, err := cmd.CombinedOutput()
-			if err == nil {
-				t.Error("not found")
-			}
-			t.Log(regexp.MustCompile(`--- FAIL: \w+|panic: test timed out`).FindString(string(out)))
-		})
-	}
-}
+//	go test -run Planted ./shards -planted .
+func TestPlanted(t *testing.T) { planted.Run(t, plantedBugs, "-shards.seed", "1") }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"log/slog"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -15,32 +15,23 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A run is the state of one call of Run.
+// A run is a call of Run. It carries out what its machine decides.
 type run struct {
 	*Slots
-	f         func(context.Context, lease.Token) error
-	me        waiter
-	random    lease.ID          // from which me.id follows
-	waiting   *member.Lease     // the place in the queue; nil if the call has not queued up
-	queue     []string          // the waiters ahead at the last list
-	freeSince map[int]time.Time // since which list a slot has been free, and the queue has not moved
-	tasks     tasks.Group       // requests that have not returned
-	requests  tasks.Count       // lists
-	watches   watches           // while this call waits
-	bad       time.Time         // since when all attempts have failed with permanent errors; zero if they have not
-	unbroken  error             // of the breaks of the last look
-	last      error             // of the last look
-	failures  int               // of looks in a row
-	told      bool              // whether the log has a record that it waits
-	leaving   chan struct{}     // closed when the lease of the queue has been released; nil if that has not begun
+	machine  machine
+	f        func(context.Context, lease.Token) error
+	random   lease.ID      // from which machine.me.id follows
+	waiting  *member.Lease // the place in the queue; nil if the call has not queued up
+	leaving  chan struct{} // closed when the place has been given up; nil if that has not begun
+	watches  watches       // while this call waits
+	tasks    tasks.Group   // requests that have not returned
+	requests tasks.Count   // lists
+	unbroken error         // of the breaks of the last poll
+	outage   outage
 }
 
-// patience is for how many Intervals a slot may stay free before the next waiter tries it, in place of a
-// waiter ahead that may have crashed.
-const patience = 3
-
-// look lists the leases and takes the next step. The result done reports whether f has returned.
-func (r *run) look(ctx context.Context) (done bool, err error) {
+// poll lists the leases and takes the next step. The result done reports whether f has returned.
+func (r *run) poll(ctx context.Context) (done bool, err error) {
 	r.watches.drain()
 	if r.waiting != nil && !r.waiting.CheckAlive() {
 		if _, err := r.waiting.Acquire(ctx); err != nil {
@@ -52,22 +43,13 @@ func (r *run) look(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	n := int(r.n.Load())
-	r.me.n, r.me.priority = n, r.priority()
-	if r.waiting == nil {
-		for _, w := range l.waiters {
-			r.me.ticket = max(r.me.ticket, w.ticket)
-		}
-		r.me.ticket++
-	}
-	s := r.decide(r.me, l.waiters, l.locked, n, r.overdue(l, n))
+	s := r.machine.poll(l, n, r.o.Session.Clock.Now())
 	r.unbroken = nil
-	if r.surplus.Load() {
-		r.unbroken = r.breakSurplus(ctx)
+	if r.excess.Load() {
+		r.unbroken = r.breakExcess(ctx)
 	}
 	if s.breaks >= 0 {
-		h := l.locked[s.breaks]
-		why := fmt.Sprintf("a waiter has priority %d, and the holder %d", r.me.priority, h.priority)
-		r.unbroken = errors.Join(r.unbroken, r.breakSlot(ctx, s.breaks, h, why))
+		r.unbroken = errors.Join(r.unbroken, r.breakSlot(ctx, s.breaks, l.locked[s.breaks], s.why))
 	}
 	if s.take >= 0 {
 		done, err := r.take(ctx, s.take)
@@ -76,7 +58,7 @@ func (r *run) look(ctx context.Context) (done bool, err error) {
 		}
 	}
 	if w, ok := r.authority.(lease.Watcher); ok {
-		r.watches.begin(ctx, w, r.o, &r.tasks, r.toWatch(s, n))
+		r.watches.begin(ctx, w, r.o, &r.tasks, s.toWatch(r.prefix, n))
 	}
 	return false, r.queueUp(ctx)
 }
@@ -86,55 +68,16 @@ func ask[T any](ctx context.Context, o *Options, g *tasks.Group, running *tasks.
 	return follow.Ask(ctx, o.Session.Clock, o.Session.RequestTimeout, g, running, do)
 }
 
-// toWatch returns the names of all slots for the first waiter, and for any other that of the waiter ahead of
-// it, which leaves the queue when it has a slot.
-func (r *run) toWatch(s step, n int) (names []string) {
-	if s.rank > 0 {
-		return []string{waiterName(r.prefix, s.ahead.number)}
-	}
-	for i := range n {
-		names = append(names, slotName(r.prefix, i))
-	}
-	return names
-}
-
-// overdue returns how many of the waiters ahead have let free slots pass. A slot that is free at two lists may
-// have been taken and given up in between. Then a waiter has left the queue, and the time begins again.
-func (r *run) overdue(l listing, n int) int {
-	now := r.o.Session.Clock.Now()
-	var queue []string
-	for _, w := range l.waiters {
-		if w.id != r.me.id && before(w, r.me) {
-			queue = append(queue, w.id)
-		}
-	}
-	if slices.ContainsFunc(r.queue, func(id string) bool { return !slices.Contains(queue, id) }) {
-		clear(r.freeSince)
-	}
-	r.queue = queue
-	longest := time.Duration(0)
-	for i := range n {
-		if _, ok := l.locked[i]; ok {
-			delete(r.freeSince, i)
-		} else if since, ok := r.freeSince[i]; ok {
-			longest = max(longest, now.Sub(since))
-		} else {
-			r.freeSince[i] = now
-		}
-	}
-	return int(longest / (patience * r.o.Interval))
-}
-
 // queueUp makes the call a waiter that the others see, as it is now.
 func (r *run) queueUp(ctx context.Context) error {
 	if r.waiting == nil {
-		l, err := r.lease(waiterName, r.random, r.me)
+		l, err := r.lease(waiterName, r.random, r.machine.me)
 		if err != nil {
 			return err
 		}
-		r.waiting = l
+		r.waiting, r.machine.queued = l, true
 	}
-	return r.waiting.Show(ctx, ownerOf(r.o.Session.Owner, r.me))
+	return r.waiting.Show(ctx, ownerOf(r.o.Session.Owner, r.machine.me))
 }
 
 // slotKey is the key of the context value of Number.
@@ -149,7 +92,7 @@ func Number(ctx context.Context) (slot int, ok bool) {
 }
 
 func (r *run) take(ctx context.Context, i int) (done bool, err error) {
-	me := r.me
+	me := r.machine.me
 	me.priority = r.o.Priority // while it holds the slot, PriorityAfter may end
 	o := *r.o.Session
 	o.Owner = ownerOf(o.Owner, me)
@@ -188,11 +131,11 @@ func (r *run) explainBreak(ctx context.Context, i int) {
 		why = "unknown: " + err.Error()
 	case i >= l.largest(r.process, int(r.n.Load())):
 		why = "SetN: no process has so many slots"
-	case locked && h.priority > r.me.priority:
+	case locked && h.priority > r.machine.me.priority:
 		by, why = h.owner, "for a higher priority"
 	default:
 		for _, w := range l.waiters {
-			if w.priority > r.me.priority {
+			if w.priority > r.machine.me.priority {
 				by, why = w.owner, "for a higher priority"
 			}
 		}
@@ -209,48 +152,54 @@ func (r *run) leave(ctx context.Context) {
 	}
 }
 
+// An outage is a series of polls that failed.
+type outage struct {
+	last      error     // of the last poll
+	failures  int       // in a row
+	permanent time.Time // since when all polls have failed with permanent errors; zero if they have not
+	told      bool      // whether the log has a record that Run waits
+}
+
 // report logs the 1st, 2nd, 4th, 8th and so on of a series of errors, and the first success after them.
-func (r *run) report(err error) {
-	to := r.logger()
-	switch r.last = err; {
-	case err == nil && r.failures > 0:
-		to.Info("slots: the authority answers again", "prefix", r.prefix, "failures", r.failures)
-		r.failures = 0
-	case err == nil && !r.told:
-		r.told = true
-		to.Info("slots: waiting for a slot", "prefix", r.prefix)
+func (o *outage) report(to *slog.Logger, prefix string, err error) {
+	switch o.last = err; {
+	case err == nil && o.failures > 0:
+		to.Info("slots: the authority answers again", "prefix", prefix, "failures", o.failures)
+		o.failures = 0
+	case err == nil && !o.told:
+		o.told = true
+		to.Info("slots: waiting for a slot", "prefix", prefix)
 	case err != nil:
-		if r.failures++; r.failures&(r.failures-1) == 0 { // a power of two
-			to.Warn("slots: failed", "prefix", r.prefix, "failures", r.failures, "err", err)
+		if o.failures++; o.failures&(o.failures-1) == 0 { // a power of two
+			to.Warn("slots: failed", "prefix", prefix, "failures", o.failures, "err", err)
 		}
 	}
 }
 
 // stopped returns one error that matches ctx.Err(), the cause of ctx and the last error, if there is one.
-func (r *run) stopped(ctx context.Context) error {
+func (o *outage) stopped(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); errors.Is(cause, err) {
 		err = cause
 	} else {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
-	if r.last != nil {
-		err = fmt.Errorf("%w; the last error: %w", err, r.last)
+	if o.last != nil {
+		err = fmt.Errorf("%w; the last error: %w", err, o.last)
 	}
 	return err
 }
 
-// isPermanent reports whether all attempts have failed with permanent errors for 30 s.
-func (r *run) isPermanent(err error) bool {
+// isPermanent reports whether all polls have failed with permanent errors for 30 s.
+func (o *outage) isPermanent(err error, now time.Time) bool {
 	if !errors.As(err, new(*lease.PermanentError)) {
-		r.bad = time.Time{}
+		o.permanent = time.Time{}
 		return false
 	}
-	now := r.o.Session.Clock.Now()
-	if r.bad.IsZero() {
-		r.bad = now
+	if o.permanent.IsZero() {
+		o.permanent = now
 	}
-	return now.Sub(r.bad) >= 30*time.Second
+	return now.Sub(o.permanent) >= 30*time.Second
 }
 
 // isHopeless reports whether a request that failed with err can never be granted.

@@ -79,9 +79,8 @@ type Slots struct {
 	process   string    // identifies this Slots among those of the prefix
 	began     time.Time // when New was called
 	n         atomic.Int64
-	surplus   atomic.Bool // SetN was called, and there may be slots to break
+	excess    atomic.Bool // SetN was called, and there may be slots to break
 	announced announcement
-	decide    func(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step // decide, except in tests
 
 	mu     sync.Mutex
 	random jitter.Source // guarded by mu
@@ -107,7 +106,7 @@ func New(a lease.Authority, prefix string, n int, o *Options) (*Slots, error) {
 	if err := member.SetOwner(a, prefix, o.Session); err != nil {
 		return nil, err
 	}
-	s := &Slots{authority: a, lister: lister, prefix: prefix, o: o, decide: decide, random: jitter.Source{Reader: &o.Session.Rand}}
+	s := &Slots{authority: a, lister: lister, prefix: prefix, o: o, random: jitter.Source{Reader: &o.Session.Rand}}
 	s.announced.turn = make(chan struct{}, 1)
 	s.process, s.began = member.ID(s.random.ID(), prefix), o.Session.Clock.Now()
 	s.n.Store(int64(n))
@@ -130,13 +129,13 @@ func (s *Slots) SetN(ctx context.Context, n int) error {
 		return err
 	}
 	s.n.Store(int64(n))
-	s.surplus.Store(true)
-	return s.breakSurplus(ctx)
+	s.excess.Store(true)
+	return s.breakExcess(ctx)
 }
 
-// breakSurplus announces the number of slots, and breaks those above the largest number that a process
+// breakExcess announces the number of slots, and breaks those above the largest number that a process
 // knows of. It ends at the first break that is not answered.
-func (s *Slots) breakSurplus(ctx context.Context) (err error) {
+func (s *Slots) breakExcess(ctx context.Context) (err error) {
 	n := int(s.n.Load())
 	if err := s.announce(ctx, n); err != nil {
 		return err
@@ -155,7 +154,7 @@ func (s *Slots) breakSurplus(ctx context.Context) (err error) {
 	}
 	// While another process knows of more slots, it may still end them, or be told of n.
 	if err == nil && len(excess(l.locked, n)) == 0 && int(s.n.Load()) == n {
-		s.surplus.Store(false)
+		s.excess.Store(false)
 	}
 	return err
 }
@@ -175,14 +174,6 @@ func (s *Slots) breakSlot(ctx context.Context, i int, h holder, why string) erro
 }
 
 func (s *Slots) logger() *slog.Logger { return cmp.Or(s.o.Session.Logger, slog.Default()) }
-
-// priority returns what the Priority counts as now.
-func (s *Slots) priority() int {
-	if s.o.Session.Clock.Now().Sub(s.began) < s.o.PriorityAfter {
-		return min(s.o.Priority, 0)
-	}
-	return s.o.Priority
-}
 
 func (s *Slots) drawID() lease.ID {
 	s.mu.Lock()
@@ -214,23 +205,24 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 		return lease.Missing("Run.f")
 	}
 	random := s.drawID()
-	r := &run{Slots: s, f: f, random: random, me: waiter{id: member.ID(random, s.prefix), process: s.process}, freeSince: map[int]time.Time{}, watches: watches{changed: make(chan struct{}, 1)}}
+	r := &run{Slots: s, f: f, random: random, watches: watches{changed: make(chan struct{}, 1)},
+		machine: machine{o: s.o, began: s.began, me: waiter{id: member.ID(random, s.prefix), process: s.process}, freeSince: map[int]time.Time{}}}
 	s.announced.runs.Add(1)
 	defer s.announced.leave(ctx)
 	defer r.leave(ctx)
 	defer r.watches.end()
 	for {
 		began := s.o.Session.Clock.Now()
-		done, err := r.look(ctx)
+		done, err := r.poll(ctx)
 		switch {
 		case done:
 			return err
 		case ctx.Err() != nil:
-			return r.stopped(ctx)
-		case r.isPermanent(err), isHopeless(err):
+			return r.outage.stopped(ctx)
+		case r.outage.isPermanent(err, s.o.Session.Clock.Now()), isHopeless(err):
 			return err
 		}
-		r.report(cmp.Or(err, r.unbroken))
+		r.outage.report(s.logger(), s.prefix, cmp.Or(err, r.unbroken))
 		s.mu.Lock()
 		pause := s.random.Shorten(s.o.Interval, 0.1)
 		s.mu.Unlock()

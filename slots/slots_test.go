@@ -28,9 +28,8 @@ import (
 
 // A house is a set of contenders over one memory store, in a synctest bubble.
 type house struct {
-	t      testing.TB
-	store  *memory.Store
-	decide func(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step
+	t     testing.TB
+	store *memory.Store
 
 	mu     sync.Mutex
 	alive  map[*context.Context]string
@@ -42,7 +41,7 @@ type house struct {
 }
 
 func newHouse(t testing.TB) *house {
-	return &house{t: t, store: memory.New(nil), decide: decide, alive: map[*context.Context]string{}, grants: map[string]int{}, ended: map[int]time.Time{}}
+	return &house{t: t, store: memory.New(nil), alive: map[*context.Context]string{}, grants: map[string]int{}, ended: map[int]time.Time{}}
 }
 
 func (h *house) slots(a lease.Authority, name string, n, priority int) *Slots {
@@ -51,7 +50,6 @@ func (h *house) slots(a lease.Authority, name string, n, priority int) *Slots {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	s.decide = h.decide
 	return s
 }
 
@@ -171,43 +169,6 @@ func TestEightForThree(t *testing.T) {
 			t.Errorf("%d leases are still locked, of %d names", left, names)
 		}
 	})
-}
-
-// Planted bugs of decide must be found by the check of TestEightForThree.
-func TestPlantedBugs(t *testing.T) {
-	for name, bug := range map[string]func(s step, me waiter, waiters []waiter, locked map[int]holder, n int) step{
-		"no queue": func(s step, me waiter, _ []waiter, locked map[int]holder, n int) step {
-			s = decide(me, nil, locked, n, 0)
-			s.rank = 1 // nor a watch
-			return s
-		},
-		"newest first": func(s step, me waiter, waiters []waiter, locked map[int]holder, n int) step {
-			waiters = slices.Clone(waiters)
-			for i := range waiters {
-				waiters[i].ticket = 1<<40 - waiters[i].ticket
-			}
-			me.ticket = 1<<40 - me.ticket
-			return decide(me, waiters, locked, n, 0)
-		},
-		"only the first slot": func(s step, me waiter, waiters []waiter, locked map[int]holder, n int) step {
-			return decide(me, waiters, locked, 1, 0)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
-				h.decide = func(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step {
-					return bug(decide(me, waiters, locked, n, overdue), me, waiters, locked, n)
-				}
-				h.contend(1, 3, time.Hour, func(int) lease.Authority { return h.store.Authority() })
-				faults := h.unfair()
-				if h.most == 3 && faults == nil {
-					t.Errorf("not found; grants: %v", h.grants)
-				}
-				t.Log(h.most, faults)
-			})
-		})
-	}
 }
 
 // Requests and answers get lost. There are never more than 3 at once, and work goes on.

@@ -1,0 +1,42 @@
+package planted
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+)
+
+var names = flag.String("planted", "", "plant the bugs whose names match")
+
+// Run checks that every bug fits the sources in the current folder: each has the name, the file, the old code and
+// the new one. With -planted, it also builds the bugs whose names match, and runs the tests of the package with
+// each, besides those whose names match Planted. They must fail. The arguments are those of the test binary.
+func Run(t *testing.T, bugs [][4]string, arguments ...string) {
+	var all, chosen []Bug
+	for _, row := range bugs {
+		b := Bug{row[0], row[1], row[2], row[3]}
+		if all = append(all, b); *names != "" && regexp.MustCompile(*names).MatchString(b.Name) {
+			chosen = append(chosen, b)
+		}
+	}
+	for _, err := range Check(all) {
+		t.Error(err)
+	}
+	builds, err := Builds(t.TempDir(), chosen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, b := range chosen {
+		t.Run(b.Name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), builds[i].Binary, append([]string{"-test.timeout", "120s", "-test.failfast", "-rapid.nofailfile", "-test.skip", "Planted"}, arguments...)...)
+			cmd.Env = append(os.Environ(), builds[i].Env...)
+			out, err := cmd.CombinedOutput()
+			if err == nil {
+				t.Error("not found")
+			}
+			t.Log(regexp.MustCompile(`--- FAIL: \w+|panic: test timed out`).FindString(string(out)))
+		})
+	}
+}
