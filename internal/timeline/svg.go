@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // The colours of the picture in the light and, for renderers that know media queries, in the dark. The light
@@ -148,8 +149,16 @@ func (b *brush) printf(format string, args ...any) {
 	fmt.Fprintf(&b.out, format+"\n", args...)
 }
 
+// escape returns a text for the picture. A text that comes from other people can have characters that are not
+// seen, or that turn the text after them around: each is replaced.
 func escape(s string) string {
 	var b strings.Builder
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
 	_ = xml.EscapeText(&b, []byte(s))
 	return b.String()
 }
