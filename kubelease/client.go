@@ -1,26 +1,38 @@
 package kubelease
 
 import (
+	"net"
+	"net/http"
+	"time"
+
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 )
 
-// ClientConfig returns a copy of c that is adapted for holding leases, with two changes:
+// ClientConfig returns a copy of c that is adapted for holding leases. It changes three things:
 //
 //   - If c sets no rate limit, the client gets none. By default, client-go limits a client to 5 requests a
 //     second and delays all requests above this rate, including renewals. The API server has its own limits.
-//   - If c.NextProtos is not set, the client uses HTTP/1.1. With HTTP/2 all requests share one
-//     connection. If it dies silently, client-go notices only after 45 s, and a lease of 30 s is lost
-//     by then. With HTTP/1.1 a canceled request closes its connection, and the next one opens another,
-//     but a program needs one connection for each lease for which it waits. If it waits for very many,
-//     set NextProtos to "h2", and the environment variables HTTP2_READ_IDLE_TIMEOUT_SECONDS and
-//     HTTP2_PING_TIMEOUT_SECONDS to a few seconds.
+//   - The client does not share its connections with other clients of the process. With HTTP/2, which is the
+//     default, it has one for all requests, and more only if it waits for about a hundred leases.
+//   - If the API server does not answer a request in time, and has answered no other one meanwhile, a [Store]
+//     can leave the connection. With HTTP/2, client-go itself leaves a connection that died only after 45 s,
+//     and a lease of 30 s is lost by then. The client never opens many connections at once.
 func ClientConfig(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	if c.QPS == 0 && c.RateLimiter == nil {
 		c.QPS = -1
 	}
-	if len(c.NextProtos) == 0 {
-		c.NextProtos = []string{"http/1.1"}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
 	}
+	own := newConnector(c.Dial)
+	c.Dial = own.DialContext // client-go does not share a transport that has a Dial
+	c.WrapTransport = transport.Wrappers(func(next http.RoundTripper) http.RoundTripper { return &connected{next, own} }, c.WrapTransport)
 	return c
 }
+
+const (
+	dialTimeout = 3 * time.Second // 30 s in client-go
+	keepAlive   = 10 * time.Second
+)

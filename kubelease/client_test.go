@@ -18,7 +18,7 @@ func TestClientConfig(t *testing.T) {
 	if !reflect.DeepEqual(given, before) {
 		t.Errorf("the settings that were given are changed to %v", given)
 	}
-	if c.Host != given.Host || c.BearerToken != given.BearerToken || c.QPS != -1 || !reflect.DeepEqual(c.NextProtos, []string{"http/1.1"}) {
+	if c.Host != given.Host || c.BearerToken != given.BearerToken || c.QPS != -1 || len(c.NextProtos) > 0 || c.Dial == nil || c.WrapTransport == nil {
 		t.Errorf("QPS %v, NextProtos %v", c.QPS, c.NextProtos)
 	}
 	given.QPS, given.NextProtos = 50, []string{"h2"}

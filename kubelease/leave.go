@@ -3,7 +3,6 @@ package kubelease
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,20 +14,30 @@ import (
 func (e *engine) sending() (ended func(context.Context, error)) {
 	sent := e.server.Sending()
 	return func(ctx context.Context, err error) {
-		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", ctx.Err(), err)
-		}
 		var status apierrors.APIStatus
-		wrong := errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
-		e.server.Ended(sent, err, wrong, e.leave)
+		switch {
+		case err == nil:
+			e.server.Ended(sent, nil, false, e.leave)
+		case errors.As(err, &status):
+			e.server.Ended(sent, err, status.Status().Code >= http.StatusInternalServerError, e.leave)
+		case ctx.Err() != nil:
+			e.server.Ended(sent, ctx.Err(), false, e.leave)
+		}
+		// Otherwise the connection broke, perhaps because the client left it. The server has not answered.
 	}
 }
 
-// leave closes the idle connections of the client. There may be several API servers behind its address,
-// and the client would stay connected to one that is silent, or that has lost its etcd. With HTTP/1.1,
-// a request that is given up closes its own connection, but those beside it may be as dead.
+// leave closes the connections of the client. There may be several API servers behind its address,
+// and the client would stay connected to one that is silent, or that has lost its etcd. Of a client that was not
+// made with [ClientConfig], it can close only those that no request uses.
 func (e *engine) leave() bool {
-	if c, ok := e.client.RESTClient().(*rest.RESTClient); ok && c != nil && c.Client != nil {
+	c, ok := e.client.RESTClient().(*rest.RESTClient)
+	if !ok || c == nil || c.Client == nil {
+		return true
+	}
+	if own := connectorOf(c.Client.Transport); own != nil {
+		own.leave()
+	} else {
 		utilnet.CloseIdleConnectionsFor(c.Client.Transport)
 	}
 	return true

@@ -44,6 +44,7 @@ func leavesAServer(t *testing.T, harm func(*enginetest.Proxy, *atomic.Bool)) {
 		}
 		pass.ServeHTTP(w, q)
 	}))
+	wrong.EnableHTTP2 = true
 	wrong.StartTLS()
 	t.Cleanup(func() { wrong.CloseClientConnections(); wrong.Close() })
 	p := enginetest.NewProxy(t, wrong.Listener.Addr().String(), nil)

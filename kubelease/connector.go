@@ -1,0 +1,154 @@
+package kubelease
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// A connector opens and leaves the connections of a client. It does two things that a transport of net/http with
+// HTTP/2 does not:
+//
+//   - A transport opens a connection for each request that finds none, and continues when the request is given
+//     up. Once a connection is lost, many requests at once would become as many TLS handshakes, and again after
+//     each time-out. A connector lets one request go first, and the others when that has a connection.
+//   - A transport closes only idle connections. A connector can also leave those that requests use.
+type connector struct {
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu      sync.Mutex
+	conns   map[*conn]struct{}
+	ready   bool          // a request has got a connection, and not all are closed since
+	first   bool          // a request goes first
+	opening int           // connections that have not answered
+	changed chan struct{} // closed when a request that waits can perhaps be sent
+}
+
+func newConnector(dial func(context.Context, string, string) (net.Conn, error)) *connector {
+	return &connector{dial: dial, conns: map[*conn]struct{}{}, changed: make(chan struct{})}
+}
+
+// DialContext opens a connection for a transport.
+func (c *connector) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c.change(func() { c.opening++ })
+	plain, err := c.dial(ctx, network, address)
+	if err != nil {
+		c.change(func() { c.opening-- })
+		return nil, err
+	}
+	opened := &conn{Conn: plain, connector: c}
+	c.change(func() { c.conns[opened] = struct{}{} })
+	return opened, nil
+}
+
+// leave closes all connections. Requests under way fail, and the next one opens another connection.
+func (c *connector) leave() {
+	c.mu.Lock()
+	var all []*conn
+	for one := range c.conns {
+		all = append(all, one)
+	}
+	c.mu.Unlock()
+	for _, one := range all {
+		_ = one.Close()
+	}
+}
+
+// change calls f, and lets the requests that wait look again.
+func (c *connector) change(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// wait returns when there is a connection, or when it is the turn of a request to go first.
+func (c *connector) wait(ctx context.Context) (first bool, err error) {
+	for {
+		c.mu.Lock()
+		ready, changed := c.ready, c.changed
+		if first = !ready && !c.first && c.opening == 0; first {
+			c.first = true
+		}
+		c.mu.Unlock()
+		if ready || first {
+			return first, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// A conn is a connection that its connector can close.
+type conn struct {
+	net.Conn
+	connector *connector
+	answered  sync.Once
+}
+
+// Read reads what the server sends.
+func (o *conn) Read(b []byte) (n int, err error) {
+	if n, err = o.Conn.Read(b); n > 0 {
+		o.answered.Do(o.opened)
+	}
+	return n, err
+}
+
+// opened records that the connection was opened, or will not be.
+func (o *conn) opened() { o.connector.change(func() { o.connector.opening-- }) }
+
+// Close closes the connection. If there is no other, the next request goes first.
+func (o *conn) Close() error {
+	o.answered.Do(o.opened)
+	c := o.connector
+	c.change(func() {
+		delete(c.conns, o)
+		c.ready = c.ready && len(c.conns) > 0
+	})
+	return o.Conn.Close()
+}
+
+// A connected transport sends its requests over the connections of a connector.
+type connected struct {
+	next http.RoundTripper
+	*connector
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *connected) RoundTrip(q *http.Request) (*http.Response, error) {
+	first, err := t.wait(q.Context())
+	if err != nil {
+		return nil, err
+	}
+	if first {
+		defer t.change(func() { t.first = false })
+		found := func(httptrace.GotConnInfo) { t.change(func() { t.ready = true }) }
+		q = q.WithContext(httptrace.WithClientTrace(q.Context(), &httptrace.ClientTrace{GotConn: found}))
+	}
+	return t.next.RoundTrip(q)
+}
+
+// WrappedRoundTripper implements [utilnet.RoundTripperWrapper].
+func (t *connected) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// connectorOf returns the connector of a transport, or nil.
+func connectorOf(t http.RoundTripper) *connector {
+	for {
+		switch wrapper := t.(type) {
+		case *connected:
+			return wrapper.connector
+		case utilnet.RoundTripperWrapper:
+			t = wrapper.WrappedRoundTripper()
+		default:
+			return nil
+		}
+	}
+}
