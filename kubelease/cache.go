@@ -43,6 +43,13 @@ func (c *objectCache) remember(object *coordinationv1.Lease, revision int64) {
 	c.objects[object.Name] = remembered{object, revision}
 }
 
+// forget removes an object.
+func (c *objectCache) forget(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.objects, key)
+}
+
 // get returns the object with the given key and version, or nil if the cache does not have that version.
 func (c *objectCache) get(key, version string) *coordinationv1.Lease {
 	c.mu.Lock()

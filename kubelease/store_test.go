@@ -398,3 +398,38 @@ func TestOptions(t *testing.T) {
 		}
 	}
 }
+
+// If the answer to a renewal was lost, the next renewal takes two exchanges, whether the first was applied or not.
+func TestRenewalAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	for _, applied := range []bool{true, false} {
+		var w way
+		var m meter
+		lose := func(next http.RoundTripper) http.RoundTripper {
+			return trip(func(q *http.Request) (*http.Response, error) {
+				if w.cut.Load() && applied {
+					if res, err := next.RoundTrip(q); err == nil {
+						res.Body.Close()
+					}
+				}
+				if w.cut.Load() {
+					return nil, errCut
+				}
+				return next.RoundTrip(q)
+			})
+		}
+		a, name := store(t, client(t, shared.Address, lose, m.wrap), nil).Authority(), fmt.Sprint(objectOf(t), applied)
+		do(t, a, name, acquire(idA, time.Minute), 0)
+		w.cut.Store(true)
+		if _, err := a.Do(t.Context(), name, renew(idA)); !strings.Contains(fmt.Sprint(err), errCut.Error()) || lease.CodeOf(err) != 0 {
+			t.Errorf("renewed without an answer: %v", err)
+		}
+		w.cut.Store(false)
+		if n := m.count(func() { do(t, a, name, renew(idA), 0) }); n != 2 {
+			t.Errorf("%d exchanges after a lost answer to a renewal, applied: %v", n, applied)
+		}
+		if n := m.count(func() { do(t, a, name, renew(idA), 0) }); n != 1 {
+			t.Errorf("%d exchanges for a renewal", n)
+		}
+	}
+}
