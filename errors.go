@@ -213,7 +213,7 @@ func Missing(argument string) error {
 //     then ErrStopWindow or ErrExpired.
 type LostError struct {
 	Name   string // the name of the lease; may be empty in a test
-	Token  Token  // the token of the incarnation that was lost
+	Token  Token  // the token of the term that was lost
 	Reason Code   // ErrExpired, ErrBroken, ErrStopWindow, ErrTakenOver, ErrNoProgress, or the refusal of a renewal, such as ErrIDMismatch
 	Err    error  // the last error before the loss; may be nil
 }

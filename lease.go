@@ -7,8 +7,8 @@ import "context"
 // over any [Authority]. A program needs no other interface of this package in order to use leases. The
 // function [AcquireWithToken] acquires a Lease and returns the fencing token that its writes must carry.
 //
-// An incarnation is one period in which the lease is held. It begins when an Acquire is granted, and ends
-// when the lease is released or lost. It is never held again after that, and an event of one incarnation,
+// A term is one period in which the lease is held. It begins when an Acquire is granted, and ends
+// when the lease is released or lost. It is never held again after that, and an event of one term,
 // such as a loss, never affects another.
 //
 // All methods must be safe for concurrent use by several goroutines. Handlers of OnLost may call them too.
@@ -46,8 +46,8 @@ type Lease interface {
 	// even if the background goroutines of the holder have not noticed the end yet.
 	CheckAlive() bool
 
-	// OnLost registers f to be called once for every incarnation that is lost, each time in a goroutine of
-	// its own, with a [*LostError] as its argument. f is not called for an incarnation that ends by
+	// OnLost registers f to be called once for every term that is lost, each time in a goroutine of
+	// its own, with a [*LostError] as its argument. f is not called for a term that ends by
 	// Release, or for a loss before f was registered. If the lease is lost while a call of Acquire is still
 	// running, the result of that call is decided before f is called.
 	//
@@ -61,7 +61,7 @@ type Lease interface {
 type TokenAcquirer interface {
 	Lease
 
-	// AcquireWithToken is like Acquire, but also returns the fencing token of the held incarnation. If it
+	// AcquireWithToken is like Acquire, but also returns the fencing token of the held term. If it
 	// does not return true, the token is empty.
 	AcquireWithToken(ctx context.Context) (Token, bool, error)
 }
@@ -94,7 +94,7 @@ type Waiter interface {
 // call the returned function to release the resources of the context.
 //
 // If l has a method WhileHeld, like session.Session, the function WhileHeld calls it and returns its
-// results. The method of a session.Session returns a context for the incarnation that is held at the time
+// results. The method of a session.Session returns a context for the term that is held at the time
 // of the call. The context ends when ctx ends or the returned function is called, and in three other cases,
 // each with its own [context.Cause]:
 //
@@ -103,7 +103,7 @@ type Waiter interface {
 //   - The lease is not held at the call. The cause is [ErrNotHeld], and the context ends at the call.
 //
 // If l has no such method, the context ends when the lease is lost, or at once if it is not held. It does
-// not end when the lease is released, and can still end when a later incarnation is lost.
+// not end when the lease is released, and can still end when a later term is lost.
 //
 // WhileHeld panics if ctx or l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {

@@ -197,7 +197,7 @@ func ExampleTokenFromContext() {
 	// 412 fencing: stale token 00000000000000000033: 00000000000000000034 has been seen
 }
 
-// A client sends the token of one incarnation with all requests that it makes during it.
+// A client sends the token of one term with all requests that it makes in that time.
 func ExampleTransport() {
 	h, err := fencing.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // A Transport is an [http.RoundTripper] that adds a token to every request. It is safe for use by several
 // goroutines at once if the RoundTripper in the field Base is safe too.
 //
-// A Transport belongs to one incarnation of a lease. Make another one after the next grant, and do not give
+// A Transport belongs to one term of a lease. Make another one after the next grant, and do not give
 // it the token of a later grant: the resource accepts every request with the newest token, even one that
 // was prepared before the grant of that token.
 type Transport struct {

@@ -84,7 +84,7 @@ func TestEndsOfTheProcess(t *testing.T) {
 		return s
 	}
 	const (
-		once   = "H5/acquires-at-once-are-one-incarnation"
+		once   = "H5/acquires-at-once-are-one-term"
 		panics = "H16/a-panic-stops-no-other"
 		raises = "G3/a-failure-does-not-lower-the-mark"
 		me     = "^TestEndsOfTheProcess$"
@@ -101,8 +101,8 @@ func TestEndsOfTheProcess(t *testing.T) {
 		suite *suite
 		says  []string
 	}{
-		"mutex": {locked, []string{"rule " + once + " has not ended after 1s", "SPEC H5: calls of acquire at the same time on one lease get the same incarnation",
-			"Rules that failed before: H1/fails-first\n\tSPEC H1 is violated: a rule fails before\n\tits message", "sync.Mutex", "I/O", replay + "/^H5$/^acquires-at-once-are-one-incarnation$'", "leasetest.(*lockedLease).AcquireWithToken"}},
+		"mutex": {locked, []string{"rule " + once + " has not ended after 1s", "SPEC H5: calls of acquire at the same time on one lease get the same term",
+			"Rules that failed before: H1/fails-first\n\tSPEC H1 is violated: a rule fails before\n\tits message", "sync.Mutex", "I/O", replay + "/^H5$/^acquires-at-once-are-one-term$'", "leasetest.(*lockedLease).AcquireWithToken"}},
 		"handler":              {leases(true, panicky, panics), panicked},
 		"handler in real time": {leases(false, panicky, panics), panicked},
 		"blocked guard": {guards("", func(g Guard) Guard { return blockedGuard{g} }, "G4/equal-tokens-pass", "G1/no-older-token-after-a-newer"),

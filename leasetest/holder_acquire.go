@@ -187,7 +187,7 @@ var acquireRules = []rule{
 		a.requireAliveFor(3*p.D, "after the context of its acquire was cancelled")
 		a.requireLosses(0)
 	}},
-	{"H5/acquires-at-once-are-one-incarnation", "calls of acquire at the same time on one lease get the same incarnation", 0, func(p *tester) {
+	{"H5/acquires-at-once-are-one-term", "calls of acquire at the same time on one lease get the same term", 0, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayRequest(p.D/20)))
 		tokens := make([]lease.Token, 8)
 		p.callConcurrently(len(tokens), func(i int) {
@@ -336,7 +336,7 @@ var idRules = []rule{
 		}
 		a.acquire()
 	}},
-	{"H6/each-incarnation-has-its-ID", "no two incarnations have the same ID", CanUseAuthority, func(p *tester) {
+	{"H6/each-term-has-its-ID", "no two terms have the same ID", CanUseAuthority, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
 		seen := map[lease.ID]bool{}
 		for range 4 {
@@ -363,7 +363,7 @@ var idRules = []rule{
 		a.requireNotAlive("after a release that erred")
 		a.acquireWithin(3, "after a release that erred")
 	}},
-	{"H7/an-acquire-sends-no-deferred-release", "while work of a lost incarnation is running, an acquire is an error and sends no release, and Wait does not return. Once the work has stopped, the lease can be acquired", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
+	{"H7/an-acquire-sends-no-deferred-release", "while work of a lost term is running, an acquire is an error and sends no release, and Wait does not return. Once the work has stopped, the lease can be acquired", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a", TakeOver: p.can(CanTakeOver)}, leasefault.From(1, lease.ActionRenew, p.loseAnswer))
 		a.acquire()
@@ -374,21 +374,21 @@ var idRules = []rule{
 		if !w.now().State.Locked() {
 			p.Skipf("the holder sent its last renewal so early that the lease has ended")
 		}
-		a.requireError(p.ctx, "while the work of the lost incarnation runs")
+		a.requireError(p.ctx, "while the work of the lost term runs")
 		if waiter, ok := a.Lease.(lease.Waiter); ok {
 			ctx, cancel := context.WithTimeout(p.ctx, p.D/50)
 			defer cancel()
 			if err := waiter.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				p.Errorf("while the work of the lost incarnation ran, Wait returned %v", err)
+				p.Errorf("while the work of the lost term ran, Wait returned %v", err)
 			}
 		}
 		p.settle()
 		if n := len(a.requests.sentOf(lease.ActionRelease)); n != 0 {
-			p.Errorf("%d releases were sent while the work of the lost incarnation ran", n)
+			p.Errorf("%d releases were sent while the work of the lost term ran", n)
 		}
 		giveBack()
 		p.pass(p.D / 100)
-		a.acquireWithin(3, "after the work of the lost incarnation has stopped")
+		a.acquireWithin(3, "after the work of the lost term has stopped")
 	}},
 	{"H7/a-refused-release-may-show-another-own-ID", "if the refusal of a release shows that an earlier ID of the holder is in force, the holder releases that ID without a further call", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *tester) {
 		gate := p.gate()

@@ -212,7 +212,7 @@ var breakRules = []rule{
 		p.pass(tenth)
 		a.requireNotAlive("a tenth of an interval after a signal of the second watch")
 	}},
-	{"H13/handlers-are-called-at-a-break", "handlers of OnBreaking are called with the end of the lease, and again if that moves earlier, in every incarnation", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *tester) {
+	{"H13/handlers-are-called-at-a-break", "handlers of OnBreaking are called with the end of the lease, and again if that moves earlier, in every term", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		warned := a.recordBreaks()
@@ -256,7 +256,7 @@ var breakRules = []rule{
 		w.revoke(p.D / 2)
 		p.pass(p.D)
 	}},
-	{"H14/hand-over", "a hand-over gives the lease to the receiver, no other holder gets it in between, and the giver's incarnation and its contexts end without OnLost", hasHandOver | CanChange, func(p *tester) {
+	{"H14/hand-over", "a hand-over gives the lease to the receiver, no other holder gets it in between, and the giver's term and its contexts end without OnLost", hasHandOver | CanChange, func(p *tester) {
 		w := p.world()
 		a, b, c := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"}), w.join(Holder{Owner: "c"})
 		old := a.acquire()

@@ -13,7 +13,7 @@ import (
 
 // lossRules check losses, handlers and contexts.
 var lossRules = []rule{
-	{"H15/a-loss-is-reported-once", "each handler is called exactly once for a loss, with the token and the reason, and once more for the loss of the next incarnation", canLose, func(p *tester) {
+	{"H15/a-loss-is-reported-once", "each handler is called exactly once for a loss, with the token and the reason, and once more for the loss of the next term", canLose, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		other := new(lossLog)
@@ -186,7 +186,7 @@ var lossRules = []rule{
 			}
 		}
 	}},
-	{"H20/a-bound-context-ends-with-its-incarnation", "a context bound to the holding ends at the loss at the latest, at the release, or at once, each with its cause", canLose | hasWhileHeld, func(p *tester) {
+	{"H20/a-bound-context-ends-with-its-term", "a context bound to the holding ends at the loss at the latest, at the release, or at once, each with its cause", canLose | hasWhileHeld, func(p *tester) {
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		bound, stop := lease.WhileHeld(p.ctx, a.Lease)
@@ -244,7 +244,7 @@ var panicRules = []rule{
 
 // heldRules check when the contexts of WhileHeld end, and how long they delay a Release.
 var heldRules = []rule{
-	{"H20/a-loss-waits-for-every-context", "after a loss the ID is not released before every context of the incarnation was given back, and is released then", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
+	{"H20/a-loss-waits-for-every-context", "after a loss the ID is not released before every context of the term was given back, and is released then", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
 		w := p.world()
 		a, b := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer)), w.join(Holder{Owner: "b"})
 		a.acquire()

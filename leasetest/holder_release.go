@@ -34,7 +34,7 @@ var releaseRules = []rule{
 		p.need(a.Release(held), "a release under a context of WhileHeld")
 		b.acquire()
 	}},
-	{"H17/a-release-under-a-context-that-ended-before", "a release under a context of an earlier incarnation, which has ended, returns its error at once, though nothing answers", CanUseAuthority | hasWhileHeld, func(p *tester) {
+	{"H17/a-release-under-a-context-that-ended-before", "a release under a context of an earlier term, which has ended, returns its error at once, though nothing answers", CanUseAuthority | hasWhileHeld, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(2, lease.ActionRelease, p.loseRequest))
 		a.acquire()
 		earlier, giveBack := lease.WhileHeld(p.ctx, a.Lease)

@@ -232,7 +232,7 @@ var renewalRules = []rule{
 		}
 		a.requireLosses(0)
 	}},
-	{"H11/one-renewal-at-a-time", "at most one renewal of each incarnation is in flight that was not given up", CanUseAuthority, func(p *tester) {
+	{"H11/one-renewal-at-a-time", "at most one renewal of each term is in flight that was not given up", CanUseAuthority, func(p *tester) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
@@ -241,8 +241,8 @@ var renewalRules = []rule{
 			p.Errorf("%d renewals were in flight at once", n)
 		}
 	}},
-	{"H11/two-renewals-of-all-incarnations-at-most", "at most two renewals that were not given up are in flight, though each is of an incarnation of its own", CanUseAuthority | exactTime, func(p *tester) {
-		for i := range 12 { // in some, the third incarnation wants to renew before the renewal of the first is given up
+	{"H11/two-renewals-of-all-terms-at-most", "at most two renewals that were not given up are in flight, though each is of a term of its own", CanUseAuthority | exactTime, func(p *tester) {
+		for i := range 12 { // in some, the third term wants to renew before the renewal of the first is given up
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(p.gate())))
 			for range 3 {
 				if _, ok, _ := a.tryAcquire(p.ctx); !ok {
@@ -496,7 +496,7 @@ var renewalRules = []rule{
 			a.awaitLosses(1)
 		}
 	}},
-	{"H19/a-refusal-reaches-no-later-incarnation", "a refused renewal of an earlier incarnation is not a loss of a later one", CanUseAuthority, func(p *tester) {
+	{"H19/a-refusal-reaches-no-later-term", "a refused renewal of an earlier term is not a loss of a later one", CanUseAuthority, func(p *tester) {
 		gate := p.gate()
 		a := p.world().join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
@@ -504,10 +504,10 @@ var renewalRules = []rule{
 		p.need(a.release(), "release")
 		a.acquire()
 		gate.Open()
-		a.requireAliveFor(3*p.D, "after the renewal of an earlier incarnation was refused")
+		a.requireAliveFor(3*p.D, "after the renewal of an earlier term was refused")
 		a.requireLosses(0)
 	}},
-	{"H19/a-late-refusal-reaches-no-later-incarnation", "the answer to a renewal of an earlier incarnation, which was refused between the two, is not a loss of the later one", CanUseAuthority | exactTime, func(p *tester) {
+	{"H19/a-late-refusal-reaches-no-later-term", "the answer to a renewal of an earlier term, which was refused between the two, is not a loss of the later one", CanUseAuthority | exactTime, func(p *tester) {
 		for i, wait := range []time.Duration{0, p.D * 2 / 3} { // in the second case, the renewal was given up before its answer comes
 			request, answer := p.gate(), p.gate()
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, leasefault.Chain(ignoreContext(request), ignoreContextOfAnswer(answer))))
@@ -519,11 +519,11 @@ var renewalRules = []rule{
 			p.pass(wait)
 			a.acquire()
 			answer.Open()
-			a.requireAliveFor(3*p.D, "after the holder got the refusal of a renewal of an earlier incarnation")
+			a.requireAliveFor(3*p.D, "after the holder got the refusal of a renewal of an earlier term")
 			a.requireLosses(0)
 		}
 	}},
-	{"H19/an-answer-prolongs-no-other-incarnation", "the answer to a renewal of an earlier incarnation adds nothing to what a later one believes", CanUseAuthority, func(p *tester) {
+	{"H19/an-answer-prolongs-no-other-term", "the answer to a renewal of an earlier term adds nothing to what a later one believes", CanUseAuthority, func(p *tester) {
 		gate := p.gate()
 		w := p.world()
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContextOfAnswer(gate)), leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))

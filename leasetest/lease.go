@@ -328,7 +328,7 @@ func (p *contender) requireLostError(err error, tok lease.Token, reasons ...leas
 		p.w.Errorf("%s: the loss is of the lease %q, and must be of %q", p.who, lost.Name, p.name)
 	}
 	if p.w.can(hasToken) && lost.Token != tok {
-		p.w.Errorf("%s: the loss is of token %q, and the incarnation had %q", p.who, lost.Token, tok)
+		p.w.Errorf("%s: the loss is of token %q, and the term had %q", p.who, lost.Token, tok)
 	}
 	for _, r := range reasons {
 		if lost.Reason == r {

@@ -87,7 +87,7 @@ var ruleBugs = []namedBug{
 	}), "H13/a-signal-is-answered-within-a-tenth-of-an-interval"},
 	{"proposes the ID that it told again", sessionsOver("", func(over lease.Authority, _ Holder) lease.Authority {
 		return &sameID{Authority: over}
-	}), "H6/each-incarnation-has-its-ID"},
+	}), "H6/each-term-has-its-ID"},
 	{"takes over what has no owner", sessionsOver("", func(over lease.Authority, h Holder) lease.Authority {
 		return takesFor(over, h.Owner, func(one, _ string) bool { return one == "" })
 	}), "H8/take-over-spares-what-has-no-owner"},

@@ -107,7 +107,7 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 				res.MinRemaining = res.Record.Remaining(res.Now)
 			}
 		})
-	case "an answer reaches any later incarnation":
+	case "an answer reaches any later term":
 		over = &mixesAnswers{Authority: over}
 	case "tries a release once":
 		over = &releasesOnce{Authority: over, tried: map[lease.ID]bool{}}
@@ -407,7 +407,7 @@ func (b *buggySession) AcquireWithToken(ctx context.Context) (lease.Token, bool,
 	return tok, ok, err
 }
 
-// deferred reports whether work of a lost incarnation is still running.
+// deferred reports whether work of a lost term is still running.
 func (b *buggySession) deferred() bool { return b.contexts.Load() > 0 && !b.Session.CheckAlive() }
 
 func (b *buggySession) Close(ctx context.Context) error {

@@ -42,7 +42,7 @@ func (a *releasesOnce) Do(ctx context.Context, name string, req lease.Request) (
 	return a.Authority.Do(ctx, name, req)
 }
 
-// mixesAnswers answers a renewal with the late refusal of a renewal of an earlier incarnation, if there is one.
+// mixesAnswers answers a renewal with the late refusal of a renewal of an earlier term, if there is one.
 type mixesAnswers struct {
 	lease.Authority
 	mu      sync.Mutex

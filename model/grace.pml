@@ -55,7 +55,7 @@ inline finish() { bel = 0; since = 0; missed = 0; told = false; end_told = NEVER
 active proctype world() {
 	unheld(r);
 	do
-	:: d_step { bel == 0 && !LOCKED(r) ->	/* a new incarnation, granted at once */
+	:: d_step { bel == 0 && !LOCKED(r) ->	/* a new term, granted at once */
 		q.action = acquire; q.proposed = ME; q.dur = D;
 		step(r, q, code);
 		finish();

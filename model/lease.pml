@@ -3,7 +3,7 @@
  * holder.
  *
  * Two holders and one authority. That the authority is one step of machine.pml is promise
- * 1. Neither time nor the number of incarnations is bounded: times are relative, and an ID
+ * 1. Neither time nor the number of terms is bounded: times are relative, and an ID
  * that nothing remembers any more stands for a new one.
  *
  * The network is a set of requests that were sent. Any of them may be carried out at any
@@ -48,7 +48,7 @@ Record r;
 
 typedef Holder {
 	mtype phase;
-	byte id;	/* of this incarnation */
+	byte id;	/* of this term */
 	byte bel;
 	byte age;
 	byte missed;	/* ghost: ticks missed since the sending from which bel counts */
@@ -103,7 +103,7 @@ inline promise2() {
 
 inline quiet(x) { h[x].age = NEVER; h[x].answer = 0; h[x].sure = 0; h[x].end = 0; h[x].missing = 0 }
 
-inline finish(x) {	/* the incarnation has ended */
+inline finish(x) {	/* the term has ended */
 #ifdef EXCUSED
 	taken[x] = false;
 #endif

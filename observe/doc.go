@@ -31,7 +31,7 @@
 //
 // If two processes break the same lease, they may compute different upper bounds of its end. A process that
 // reads the entries of both breaks uses the earlier end, because a break can only shorten a lease. Two
-// breaks with the same ID and Epoch belong to the same incarnation of a lease.
+// breaks with the same ID and Epoch belong to the same term of a lease.
 //
 // # Memory
 //

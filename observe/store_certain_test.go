@@ -65,7 +65,7 @@ func TestSlowAnswersMakeNoTimeCertain(t *testing.T) {
 	}
 }
 
-// Two incarnations with the same ID are broken, and a client sees only the two breaks. It does not mistake
+// Two terms with the same ID are broken, and a client sees only the two breaks. It does not mistake
 // the end of the first break for that of the second. SPEC A2.
 func TestBreaksOfTwoIncarnations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -251,10 +251,10 @@ func TestBreakOnlyMovesEarlier(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		do(t, early.Authority(), acquire(idB, time.Second), 0)
-		// The break of another incarnation does not depend on the first break.
+		// The break of another term does not depend on the first break.
 		do(t, late.Authority(), breaks(500*time.Millisecond), 0)
 		if res := do(t, early.Authority(), lease.Request{Action: lease.ActionRead}, 0); res.MaxRemaining() != 500*time.Millisecond {
-			t.Errorf("another incarnation: remaining %v", res.MaxRemaining())
+			t.Errorf("another term: remaining %v", res.MaxRemaining())
 		}
 	})
 }

@@ -25,7 +25,7 @@ func needContext(ctx context.Context, call string) {
 //
 // If the Session already holds the lease, Acquire sends no request and returns true, even if another
 // goroutine has acquired it, and even after the stop window has begun. Call Release first to begin a
-// new incarnation.
+// new term.
 //
 // Acquire usually sends one request. If the Session still has to release an old ID, it sends the
 // release first. A take-over needs two more requests. The context of each request ends after
@@ -137,7 +137,7 @@ func (s *Session) ReleaseUncertain(ctx context.Context) error {
 // stays locked, and its record still has the Owner of the sender. If the receiver crashes before, a
 // finite lease stays locked until it expires, and an infinite lease until it is broken.
 //
-// HandOver ends the sender's incarnation as Release does, even if it returns an error, because the
+// HandOver ends the sender's term as Release does, even if it returns an error, because the
 // receiver may already hold the lease. The handlers of OnLost are not called. HandOver returns
 //
 //   - nil if the authority has given the lease to the receiver;
@@ -163,7 +163,7 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	return s.relinquish(ctx, "hand over", func(m *holder.Machine, n uint64) { m.HandOver(n, to) })
 }
 
-// relinquish makes a call that may end the incarnation. It waits for the answer even if ctx is a
+// relinquish makes a call that may end the term. It waits for the answer even if ctx is a
 // context of WhileHeld, which the call itself may end.
 func (s *Session) relinquish(ctx context.Context, op string, input input) error {
 	needContext(ctx, op)

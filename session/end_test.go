@@ -26,7 +26,7 @@ func (w *watched) Watch(ctx context.Context, _ string) (<-chan struct{}, error) 
 	return make(chan struct{}), nil
 }
 
-// reason returns the short name of the reason for which an incarnation or a context has ended.
+// reason returns the short name of the reason for which a term or a context has ended.
 func reason(err error) string {
 	if lost := (*lease.LostError)(nil); errors.As(err, &lost) {
 		err = lost.Reason
@@ -35,7 +35,7 @@ func reason(err error) string {
 	return string(code)
 }
 
-// Each way in which an incarnation ends does the same things in the same order: when a hook is called,
+// Each way in which a term ends does the same things in the same order: when a hook is called,
 // CheckAlive is false, the contexts have ended, and the watch has stopped. SPEC H9, H15, H17, H20.
 func TestEnds(t *testing.T) {
 	ctx := context.Background()

@@ -36,7 +36,7 @@ var plants = []struct{ name, file, old, new, test string }{
 	{"hooks are called before the contexts end", "actions.go", "p.do(s.contexts.End(out.Ended))\n", "defer func(end func()) { p.hooks = append(p.hooks, end) }(s.contexts.End(out.Ended))\n", "TestEnds"},
 	{"CheckAlive is true in a hook", "actions.go", "\ts.belief.Store(s.machine.Belief())\n\ts.last", "\tif b := s.machine.Belief(); b != nil {\n\t\ts.belief.Store(b)\n\t} else {\n\t\tdefer func() { p.hooks = append(p.hooks, func() { s.belief.Store(nil) }) }()\n\t}\n\ts.last", "TestEnds"},
 	{"requests are no tasks", "actions.go", "\t\ts.tasks.Begin()\n", "\t\ts.tasks.Begin()\n\t\ts.tasks.End()\n", "TestCloseWaitsForTheTimer"},
-	{"the watch of an earlier incarnation goes on", "actions.go", "p.do(s.watching)\n", "", "TestEnds"},
+	{"the watch of an earlier term goes on", "actions.go", "p.do(s.watching)\n", "", "TestEnds"},
 }
 
 // TestPlantedBugs builds the tests with each bug in turn, which must fail the test that is named. An ordinary

@@ -31,14 +31,14 @@ type Trace struct {
 	// again if the grace period is shortened.
 	Breaking func(BreakInfo)
 
-	// Stopping is called when the stop window of an incarnation begins. The contexts of WhileHeld have
+	// Stopping is called when the stop window of a term begins. The contexts of WhileHeld have
 	// ended, with the LostError as their cause, whose Reason is [lease.ErrStopWindow]. The lease is
 	// lost one StopWindow later unless a renewal is granted, which ends the stop window, so an
-	// incarnation can have several. A loss without a stop window, for example after a suspension of the
+	// term can have several. A loss without a stop window, for example after a suspension of the
 	// process, does not call Stopping.
 	Stopping func(*lease.LostError)
 
-	// Lost is called once for every incarnation that ends by a loss, but not if the work stops in the
+	// Lost is called once for every term that ends by a loss, but not if the work stops in the
 	// stop window, because [Run] then releases the lease before it is lost.
 	Lost func(*lease.LostError)
 
@@ -46,8 +46,8 @@ type Trace struct {
 	// release undoes an Acquire or a renewal that was granted too late.
 	Released func(ReleaseInfo)
 
-	// Ended is called once for every incarnation, when CheckAlive has turned false for it. Its Reason
-	// tells whether the incarnation ended by choice. A guard can reject a write before the Session
+	// Ended is called once for every term, when CheckAlive has turned false for it. Its Reason
+	// tells whether the term ended by choice. A guard can reject a write before the Session
 	// has noticed a loss, so also count the errors of [Run] that match fencing.ErrStale.
 	Ended func(EndInfo)
 
@@ -59,7 +59,7 @@ type Trace struct {
 // AcquireInfo is the argument of the hook [Trace].Acquire.
 type AcquireInfo struct {
 	Name      string        // the name of the lease
-	Token     lease.Token   // the token of the incarnation that is held now; empty if nothing is held
+	Token     lease.Token   // the token of the term that is held now; empty if nothing is held
 	Err       error         // the error that Acquire wraps; nil if another holder has the lease; if Abandoned is true, the error of the last request
 	Took      time.Duration // from the sending of the last request to its answer
 	Abandoned bool          // whether the caller no longer waited when the answer came
@@ -68,7 +68,7 @@ type AcquireInfo struct {
 // RenewInfo is the argument of the hook [Trace].Renew.
 type RenewInfo struct {
 	Name  string        // the name of the lease
-	Token lease.Token   // the token of the incarnation that was renewed; empty if the incarnation had already ended
+	Token lease.Token   // the token of the term that was renewed; empty if the term had already ended
 	Err   error         // nil if the renewal was granted
 	Took  time.Duration // from the sending of the renewal to its answer
 
@@ -79,7 +79,7 @@ type RenewInfo struct {
 // ReleaseInfo is the argument of the hook [Trace].Released.
 type ReleaseInfo struct {
 	Name  string      // the name of the lease
-	Token lease.Token // the token of the incarnation with this ID; empty if the ID was never held, or a newer incarnation has begun
+	Token lease.Token // the token of the term with this ID; empty if the ID was never held, or a newer term has begun
 	ID    lease.ID    // the ID that was released or handed over
 	To    lease.ID    // for a hand-over: the ID of the receiver
 	Err   error       // not nil if the outcome is unknown, if nothing was sent, or if a hand-over was refused
@@ -88,16 +88,16 @@ type ReleaseInfo struct {
 // BreakInfo is the argument of the hook [Trace].Breaking.
 type BreakInfo struct {
 	Name  string      // the name of the lease
-	Token lease.Token // the token of the incarnation that is held
+	Token lease.Token // the token of the term that is held
 	Until time.Time   // U, the time until which the lease is certainly held
 }
 
 // EndInfo is the argument of the hook [Trace].Ended.
 type EndInfo struct {
 	Name  string      // the name of the lease
-	Token lease.Token // the token of the incarnation that has ended
+	Token lease.Token // the token of the term that has ended
 
-	// Reason is [lease.ErrReleased] if Release, HandOver or Close ended the incarnation before a stop
+	// Reason is [lease.ErrReleased] if Release, HandOver or Close ended the term before a stop
 	// window had begun, and [lease.ErrStopWindow] if one of them ended it after that. After a loss,
 	// Reason is the Reason of the LostError.
 	Reason lease.Code
@@ -200,7 +200,7 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 	return calls, hook
 }
 
-// reportEnd returns a function that calls the hook for the end of an incarnation, or
+// reportEnd returns a function that calls the hook for the end of a term, or
 // nil if the Trace has no such hook.
 func (s *Session) reportEnd(cause error) (hook func()) {
 	info := EndInfo{Name: s.Name(), Token: s.last.Token, Reason: lease.ErrReleased}

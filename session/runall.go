@@ -126,7 +126,7 @@ func (a *attempt) take(ctx context.Context, i int) error {
 	return err
 }
 
-// stall ends all incarnations, because their work makes no progress.
+// stall ends all terms, because their work makes no progress.
 func (a *attempt) stall(why error) {
 	for _, m := range a.rs {
 		m.session.stall(a.toks[m.at], why)

@@ -23,8 +23,8 @@ import (
 //
 // A Session renews its lease until Release or Close is called, even if the program no longer refers
 // to the Session. After a release or a loss, the Session can acquire the lease again, any number of
-// times. Each grant begins a new incarnation with an ID of its own. A late answer to a request of one
-// incarnation does not affect a later incarnation.
+// times. Each grant begins a new term with an ID of its own. A late answer to a request of one
+// term does not affect a later term.
 type Session struct {
 	// The field machine makes all decisions of a Session. For each input, the Session locks its
 	// mutex, reads the clock, and passes the input to the machine. The Session then takes the list
@@ -46,7 +46,7 @@ type Session struct {
 	last     *holder.Belief     // the newest belief, from which the log takes the token of a release; nil if there was none
 	lockedBy string             // the owner in the answer to the last Acquire that was not granted; empty if the answer had none
 
-	stopping  *lease.LostError // the last stop window of the held incarnation; nil if it had none
+	stopping  *lease.LostError // the last stop window of the held term; nil if it had none
 	takenOver *lease.LostError // the last loss to a Session that took the lease over; nil if there was no such loss
 
 	running atomic.Bool // whether a call of Run or TryRun uses the Session
@@ -117,7 +117,7 @@ func (s *Session) CheckAlive() bool {
 	return held
 }
 
-// Token returns the fencing token of the held incarnation, and the empty Token if nothing is held.
+// Token returns the fencing token of the held term, and the empty Token if nothing is held.
 func (s *Session) Token() lease.Token {
 	b, _ := s.current()
 	return b.Token
@@ -182,7 +182,7 @@ func (s *Session) lastHolder() string {
 	return s.lockedBy
 }
 
-// takeOverOf returns the last loss by a take-over if the lost incarnation had the given token, and
+// takeOverOf returns the last loss by a take-over if the lost term had the given token, and
 // otherwise nil.
 func (s *Session) takeOverOf(tok lease.Token) error {
 	s.mu.Lock()
@@ -193,15 +193,15 @@ func (s *Session) takeOverOf(tok lease.Token) error {
 	return s.takenOver
 }
 
-// holdUntil ends the incarnation with the given token, but leaves the lease locked until hold has passed
-// since the time granted. If hold has passed, or the incarnation has ended, holdUntil returns false.
+// holdUntil ends the term with the given token, but leaves the lease locked until hold has passed
+// since the time granted. If hold has passed, or the term has ended, holdUntil returns false.
 func (s *Session) holdUntil(tok lease.Token, granted time.Time, hold time.Duration) (holds bool) {
 	due := granted.Add(s.machineOptions.MaxElsewhere(hold))
 	s.step(func(m *holder.Machine, now time.Time) { holds = m.HoldUntil(now, tok, due) })
 	return holds
 }
 
-// stall lets the incarnation with the given token end, because its work makes no progress.
+// stall lets the term with the given token end, because its work makes no progress.
 func (s *Session) stall(tok lease.Token, why error) {
 	s.step(func(m *holder.Machine, _ time.Time) { m.Stall(tok, why) })
 }

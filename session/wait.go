@@ -16,7 +16,7 @@ import (
 //   - the lease is not locked;
 //   - the lease is locked, but the Session may still acquire it, because it is locked under an ID of
 //     the Session or can be taken over;
-//   - Release or Close was called, or HandOver has ended the incarnation;
+//   - Release or Close was called, or HandOver has ended the term;
 //   - the record could not be read, and about one RetryDelay has passed since the failed read.
 //
 // If ctx ends, Wait returns an error that matches the error of ctx, even if the authority does not

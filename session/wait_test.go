@@ -71,7 +71,7 @@ func TestWatchCosts(t *testing.T) {
 		n.breaks(t, time.Second)
 		synctest.Wait()
 		if len(h.breaks()) != 1 {
-			t.Error("the second incarnation is not watched")
+			t.Error("the second term is not watched")
 		}
 	})
 }

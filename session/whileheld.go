@@ -10,7 +10,7 @@ import (
 )
 
 // WhileHeld returns a context for work that needs the lease, and a function to call when the work has
-// stopped. The context belongs to the incarnation that is held at the time of the call, and ends one
+// stopped. The context belongs to the term that is held at the time of the call, and ends one
 // StopWindow before U. If the work stops within one StopWindow after that, no other holder can have the
 // lease while it is running. The section Conditions of the package documentation lists the exceptions.
 // The function [context.Cause] returns why the context has ended:
@@ -35,7 +35,7 @@ import (
 func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := notify.NewContext(ctx)
 	var (
-		id      lease.ID // the ID of the incarnation
+		id      lease.ID // the ID of the term
 		refused error
 		back    bool // the returned function was called
 	)

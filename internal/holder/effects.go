@@ -10,8 +10,8 @@ import (
 // lock.
 type Effects struct {
 	Stop    *lease.LostError // if not nil, the stop window begins, and the contexts of WhileHeld end with this cause
-	Ended   error            // if not nil, everything that belongs to the incarnation ends with this cause
-	Began   bool             // an incarnation began; its record is watched if Options.Watch is set
+	Ended   error            // if not nil, everything that belongs to the term ends with this cause
+	Began   bool             // a term began; its record is watched if Options.Watch is set
 	Send    []Request        // requests to send, each on a goroutine of its own
 	Report  []any            // events for the handlers, the Trace and the Logger; events.go lists their types
 	Answers []Outcome        // outcomes of calls that wait
@@ -75,7 +75,7 @@ type Outcome struct {
 type Request struct {
 	lease.Request
 	Aim  Aim
-	Term uint64    // for a renewal: the number of its incarnation
+	Term uint64    // for a renewal: the number of its term
 	Call uint64    // the highest number of a call that the outcome of the request answers; 0 if it answers no call
 	Sent time.Time // the time of sending, at which a belief begins to count
 }

@@ -2,7 +2,7 @@ package holder
 
 import "github.com/fencedlease/lease"
 
-// An ending is a way in which an incarnation ends. The table endings says what each does. The order is
+// An ending is a way in which a term ends. The table endings says what each does. The order is
 // the same for all:
 //
 //  1. The belief ends, so that CheckAlive is false.
@@ -35,7 +35,7 @@ var endings = [...]struct {
 	endsDeferred:   {deferred, true},
 }
 
-// end ends the incarnation. A loss has a reason, and the error err of the last renewal or nil.
+// end ends the term. A loss has a reason, and the error err of the last renewal or nil.
 func (m *Machine) end(how ending, reason lease.Code, err error) {
 	c, cause := m.ledger.newest(held), error(lease.ErrReleased)
 	if endings[how].loss {
@@ -53,7 +53,7 @@ func (m *Machine) end(how ending, reason lease.Code, err error) {
 	}
 }
 
-// lose ends the incarnation with a loss. The lease can still be locked under the ID if no answer has
+// lose ends the term with a loss. The lease can still be locked under the ID if no answer has
 // extended the belief before its end, if the work made no progress, or if an earlier Acquire with the
 // ID is in doubt. The machine then releases the ID. While work under a context of WhileHeld is running,
 // it defers that release, at most until a finite lease has certainly expired.

@@ -200,7 +200,7 @@ func (w *world) releaseCalledSince(p *packet) bool {
 	return false
 }
 
-// renewalAnswered is like the method answered, for a renewal of the held incarnation.
+// renewalAnswered is like the method answered, for a renewal of the held term.
 func (w *world) renewalAnswered(p *packet, res lease.Result, err error, stuck bool) {
 	who := p.who
 	h, now, was := &w.h[who], w.now(who), w.h[who].inc
@@ -247,11 +247,11 @@ func (w *world) renewalAnswered(p *packet, res lease.Result, err error, stuck bo
 	lost, _ := out.Ended.(*lease.LostError)
 	switch {
 	case reason != 0 && (lost == nil || lost.Reason != reason):
-		w.fail("renewal-refused", "after a refused renewal (%v, %s) the incarnation ends with %v, not %v", err, w.recordText(rec), out.Ended, reason)
+		w.fail("renewal-refused", "after a refused renewal (%v, %s) the term ends with %v, not %v", err, w.recordText(rec), out.Ended, reason)
 	case reason != 0:
 		return
 	case lost != nil || !h.inc.alive:
-		w.fail("renewal-kept", "after a renewal (%v, %s) the incarnation is lost", err, w.recordText(rec))
+		w.fail("renewal-kept", "after a renewal (%v, %s) the term is lost", err, w.recordText(rec))
 		return
 	}
 	if b := h.m.term.belief; b == nil || !near(b.Until(), expected) {
@@ -312,7 +312,7 @@ func (w *world) renewalReturned(p *packet, res lease.Result, err error) {
 	lost, _ := out.Ended.(*lease.LostError)
 	switch b := h.m.term.belief; {
 	case reason != 0 && (lost == nil || lost.Reason != reason):
-		w.fail("late-renewal", "after a late answer to a renewal (%v, %s) the incarnation ends with %v, not %v", err, w.recordText(rec), out.Ended, reason)
+		w.fail("late-renewal", "after a late answer to a renewal (%v, %s) the term ends with %v, not %v", err, w.recordText(rec), out.Ended, reason)
 	case lost != nil || !h.inc.alive:
 	case b == nil || !near(b.Until(), expected):
 		w.fail("until", "U should be %s", w.timeText(expected))
@@ -346,7 +346,7 @@ type telling struct {
 
 // checkNotified checks the calls of OnBreaking: at the first answer that shows a break, and again only
 // if the end has moved by more than Margin.
-func (w *world) checkNotified(who int, was *incarnation, rec lease.Record, breaking bool, out Effects) {
+func (w *world) checkNotified(who int, was *heldTerm, rec lease.Record, breaking bool, out Effects) {
 	h, now := &w.h[who], w.now(who)
 	margin := w.cfg.options[who].Margin
 	notified := false
@@ -499,7 +499,7 @@ func (w *world) checkStop(who int, cause error, now time.Time) {
 	w.endContexts(who, h.inc.id)
 }
 
-// checkEnd checks that an incarnation ends once, and that the machine reports the end correctly.
+// checkEnd checks that a term ends once, and that the machine reports the end correctly.
 func (w *world) checkEnd(who int, out Effects) {
 	h := &w.h[who]
 	was := h.inc
@@ -508,7 +508,7 @@ func (w *world) checkEnd(who int, out Effects) {
 		if lost, ok := r.(*lease.LostError); ok {
 			losses++
 			if lost != out.Ended || lost.Token != lease.TokenOf(was.token) {
-				w.fail("lost-once", "%v is reported, and the incarnation ended with %v", lost, out.Ended)
+				w.fail("lost-once", "%v is reported, and the term ended with %v", lost, out.Ended)
 			}
 		}
 	}
@@ -519,7 +519,7 @@ func (w *world) checkEnd(who int, out Effects) {
 		return
 	}
 	if !was.alive {
-		w.fail("lost-once", "an incarnation ends that is not alive: %v", out.Ended)
+		w.fail("lost-once", "a term ends that is not alive: %v", out.Ended)
 	}
 	lost, isLoss := out.Ended.(*lease.LostError)
 	switch {
@@ -574,12 +574,12 @@ func (w *world) endContexts(who int, id lease.ID) {
 	}
 }
 
-// begin checks the beginning of an incarnation.
+// begin checks the beginning of a term.
 func (w *world) begin(who int, out Effects) {
 	h := &w.h[who]
 	b := h.m.term.belief
 	if b == nil || h.inc.alive {
-		w.fail("began", "an incarnation begins")
+		w.fail("began", "a term begins")
 		return
 	}
 	epoch, err := b.Token.Epoch()
@@ -604,13 +604,13 @@ func (w *world) begin(who int, out Effects) {
 		h.flags[i] &^= unreleased | unknown // no other ID of the holder is in force
 	}
 	h.guarded = list[guarded]{}
-	h.inc = incarnation{alive: true, id: b.ID, token: epoch, number: h.begun, until: h.inc.until, renewed: b.Sent}
+	h.inc = heldTerm{alive: true, id: b.ID, token: epoch, number: h.begun, until: h.inc.until, renewed: b.Sent}
 	if !near(b.Until(), h.inc.until) {
 		w.fail("until", "U is %s, and should be %s", w.timeText(b.Until()), w.timeText(h.inc.until))
 	}
 }
 
-// checkBelief compares the belief of the machine with the incarnation that the world remembers.
+// checkBelief compares the belief of the machine with the term that the world remembers.
 func (w *world) checkBelief(who int) {
 	h, b := &w.h[who], w.h[who].m.term.belief
 	switch {
@@ -642,7 +642,7 @@ func (w *world) checkSend(who int, r Request, out Effects, after Aim, ended bool
 		case !h.inc.alive && !ended || r.ID != h.inc.id: // a late renewal may be sent together with the release
 			w.fail("renewal", "%s is renewed, which is not held", idName(r.ID))
 		case w.renewals(who) > 0:
-			w.fail("one-renewal", "two renewals of one incarnation are in flight")
+			w.fail("one-renewal", "two renewals of one term are in flight")
 		case w.allRenewals(who) >= mostStuck:
 			w.fail("renewal-bound", "%d renewals are in flight", w.allRenewals(who)+1)
 		}

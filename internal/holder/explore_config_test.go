@@ -299,7 +299,7 @@ var configs = []*config{
 	}.make(),
 	config{
 		name:    "late-stuck",
-		about:   "an Acquire that was abandoned beside a renewal of the incarnation before",
+		about:   "an Acquire that was abandoned beside a renewal of the term before",
 		options: both(infinite),
 		before:  []string{"a acquire", "exchange #1", "tick", "a release", "exchange #3", "a acquire", "a release"},
 		calls:   [2]kinds{of(evAcquire, evRelease)},

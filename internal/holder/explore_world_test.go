@@ -59,13 +59,13 @@ type holder struct {
 	contexts  list[bound]   // the contexts whose work has not stopped
 	guarded   list[guarded]
 	disclosed list[lease.ID] // the IDs that the holder has disclosed
-	inc       incarnation
+	inc       heldTerm
 	newest    uint64 // the newest token in which the holder has believed
 	flags     [maxIDs]flags
 	stuck     int
 	closed    bool
 	prior     time.Time    // U before the renewal that is being answered
-	begun     uint64       // the number of incarnations that have begun
+	begun     uint64       // the number of terms that have begun
 	seen      lease.Record // the record in the answer that the machine is handling
 	lifting   bool         // whether a Release was called and its effects are being checked
 	returning Aim          // of the stuck request that is returning
@@ -96,10 +96,10 @@ type guarded struct {
 	due time.Time // if zero, the time never comes
 }
 
-// An incarnation has the state that the holder should have. Before the world passes the answer of a
+// A heldTerm has the state that the holder should have. Before the world passes the answer of a
 // grant to the machine, the world sets the field until. The method begin then uses the value of the
 // field until.
-type incarnation struct {
+type heldTerm struct {
 	alive    bool
 	id       lease.ID
 	token    uint64
@@ -160,7 +160,7 @@ type packet struct {
 	serial   uint32
 	lastCall uint64   // the last call before the request was sent
 	acquire  uint64   // the call that an Acquire was sent for
-	inc      uint64   // the number of the incarnation that a renewal is for
+	inc      uint64   // the number of the term that a renewal is for
 	applied  bool     // the authority has decided: res and err are its answer
 	answered bool     // the machine has the answer: the request can still take effect at the authority
 	stuck    bool     // the machine has the answer, but the Do of the request has not returned
@@ -451,7 +451,7 @@ func (w *world) unbind(who, i int) {
 	w.after(who)
 }
 
-// stall ends the incarnation, because its work makes no progress.
+// stall ends the term, because its work makes no progress.
 func (w *world) stall(who int) {
 	h := &w.h[who]
 	w.input(who, func(m *Machine, _ time.Time) { m.Stall(lease.TokenOf(h.inc.token), errors.New("no progress")) })
@@ -460,7 +460,7 @@ func (w *world) stall(who int) {
 	}
 }
 
-// holdUntil ends the incarnation, and holds the lease for two seconds.
+// holdUntil ends the term, and holds the lease for two seconds.
 func (w *world) holdUntil(who int) {
 	h, due := &w.h[who], w.now(who).Add(2*time.Second)
 	*h.flag(h.inc.id) |= holdsUntil
@@ -517,7 +517,7 @@ func (w *world) read(who int) {
 	}
 }
 
-// renewals counts the renewals of the incarnation that are in flight.
+// renewals counts the renewals of the term that are in flight.
 func (w *world) renewals(who int) (n int) {
 	for i := range w.packets {
 		if p := &w.packets[i]; p.who == who && p.Aim == AimRenew && !p.answered && p.inc == w.h[who].inc.number {
@@ -527,7 +527,7 @@ func (w *world) renewals(who int) (n int) {
 	return n
 }
 
-// allRenewals counts the renewals of all incarnations that are in flight.
+// allRenewals counts the renewals of all terms that are in flight.
 func (w *world) allRenewals(who int) (n int) {
 	for i := range w.packets {
 		if p := &w.packets[i]; p.who == who && p.Aim == AimRenew && !p.answered {

@@ -25,7 +25,7 @@ type claim struct {
 	// lease is breaking. The comment of Machine.releaseAnswered explains probes.
 	probed bool
 
-	// contexts is the number of WhileHeld contexts of the incarnation with the ID whose work has not
+	// contexts is the number of WhileHeld contexts of the term with the ID whose work has not
 	// stopped.
 	contexts int32
 
@@ -158,7 +158,7 @@ func (l ledger) retry() {
 }
 
 // releaseAll makes every ID pending that has to be released: the unsettled, deferred, given and heldUntil
-// IDs, and a proposed ID that is in doubt or disclosed. The caller has ended the incarnation that was
+// IDs, and a proposed ID that is in doubt or disclosed. The caller has ended the term that was
 // held.
 //
 // A late request can still lock the lease under a cleared ID that is in doubt. A finite lease ends by

@@ -22,7 +22,7 @@ import (
 //
 // # Order of commands
 //
-// At most one command is in flight at any time. Each incarnation can also have one renewal in flight,
+// At most one command is in flight at any time. Each term can also have one renewal in flight,
 // and all together two. While no command is in flight, each input sends the first of these that it
 // finds:
 //
@@ -39,12 +39,12 @@ type Machine struct {
 	name     string   // of the lease
 	random   Random
 	ledger   ledger
-	term     term // the incarnation that is held, or the last one that was held
+	term     term // the one that is held, or the last one that was held
 	commands commands
 	failures int  // number of failed requests in a row
 	unique   bool // the owner was made at random, so no other holder has the same owner
 	closed   bool
-	renewals int              // number of renewals in flight, of all incarnations
+	renewals int              // number of renewals in flight, of all terms
 	lost     *lease.LostError // the last loss, if no Acquire and no Release has followed it
 	out      *Effects         // nil if there are no effects
 }
@@ -77,8 +77,8 @@ type commands struct {
 const mostStuck = 2
 
 var (
-	errUnsettled = errors.New("held by an earlier incarnation of this session, whose release is being tried again")
-	errDeferred  = errors.New("held by an earlier incarnation of this session, whose work has not stopped")
+	errUnsettled = errors.New("held by an earlier term of this session, whose release is being tried again")
+	errDeferred  = errors.New("held by an earlier term of this session, whose work has not stopped")
 	errStuck     = errors.New("two requests to the authority were given up and have not returned, and only reads are sent until one does")
 	errOther     = errors.New("the authority granted something other than what was asked for")
 )
@@ -127,13 +127,13 @@ func (m *Machine) relinquish(c call) {
 }
 
 // ReleaseUncertain begins a call that releases what an Acquire with an unknown outcome may have acquired.
-// Unlike Release, it neither ends a held incarnation nor cancels an Acquire that waits for its answer.
+// Unlike Release, it neither ends a held term nor cancels an Acquire that waits for its answer.
 func (m *Machine) ReleaseUncertain(n uint64) {
 	m.ledger.retry()
 	m.enqueue(call{ticket: ticket{n, OpReleaseUncertain}})
 }
 
-// HandOver begins a HandOver. It ends the sender's incarnation before the request is sent, because the
+// HandOver begins a HandOver. It ends the sender's term before the request is sent, because the
 // receiver may hold the lease as soon as the authority has carried it out.
 func (m *Machine) HandOver(n uint64, to lease.ID) {
 	waiting := call{ticket: ticket{n, OpHandOver}, to: to}
@@ -155,7 +155,7 @@ func (m *Machine) HandOver(n uint64, to lease.ID) {
 }
 
 // Await begins a Wait, during which the Session keeps reading the record. Release and Close answer it,
-// and so does a HandOver that ends the incarnation.
+// and so does a HandOver that ends the term.
 func (m *Machine) Await(n uint64) {
 	waiting := call{ticket: ticket{n, OpWait}}
 	if m.closed {
@@ -204,7 +204,7 @@ func (m *Machine) Disclose() lease.ID {
 
 // --- Work
 
-// WorkBegins counts one more context of WhileHeld for the held incarnation, and returns its ID. If the lease
+// WorkBegins counts one more context of WhileHeld for the held term, and returns its ID. If the lease
 // is not held, or the stop window has begun, it returns an error and counts nothing.
 func (m *Machine) WorkBegins() (lease.ID, error) {
 	switch {
@@ -218,7 +218,7 @@ func (m *Machine) WorkBegins() (lease.ID, error) {
 	return c.id, nil
 }
 
-// WorkEnds records that the work under a context has stopped. If it was the last of its incarnation, a
+// WorkEnds records that the work under a context has stopped. If it was the last of its term, a
 // deferred release of the ID is sent.
 func (m *Machine) WorkEnds(id lease.ID) {
 	if c := m.ledger.find(id); c != nil {
@@ -229,8 +229,8 @@ func (m *Machine) WorkEnds(id lease.ID) {
 	}
 }
 
-// HoldUntil ends the incarnation with the token tok, but releases its ID only at the time due. If there is
-// no such incarnation, or due has passed, HoldUntil changes nothing and returns false.
+// HoldUntil ends the term with the token tok, but releases its ID only at the time due. If there is
+// no such term, or due has passed, HoldUntil changes nothing and returns false.
 func (m *Machine) HoldUntil(now time.Time, tok lease.Token, due time.Time) (holds bool) {
 	if b := m.term.belief; b == nil || b.Token != tok || !now.Before(due) {
 		return false
@@ -240,7 +240,7 @@ func (m *Machine) HoldUntil(now time.Time, tok lease.Token, due time.Time) (hold
 	return true
 }
 
-// Stall ends the incarnation with the token tok, because its work makes no progress. The lease stays
+// Stall ends the term with the token tok, because its work makes no progress. The lease stays
 // locked until the work has stopped, or until it has ended by itself.
 func (m *Machine) Stall(tok lease.Token, why error) {
 	if b := m.term.belief; b != nil && b.Token == tok {
@@ -366,7 +366,7 @@ func (m *Machine) abandon(err error) {
 // enqueue puts a call at the end of the queue.
 func (m *Machine) enqueue(waiting call) { m.commands.waiting = append(m.commands.waiting, waiting) }
 
-// answer ends a call. The answer to an Acquire that succeeds has the token of the held incarnation.
+// answer ends a call. The answer to an Acquire that succeeds has the token of the held term.
 func (m *Machine) answer(asker ticket, err error) {
 	if asker.number == 0 {
 		return

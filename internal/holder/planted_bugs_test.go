@@ -185,10 +185,10 @@ var plants = []plant{
 	{"Release leaves a hand-over in doubt", "ledger.go", "case unsettled, deferred, given, heldUntil:", "case unsettled, deferred, heldUntil:",
 		"queue|hand-over|infinite-hand-over", "heal-release|released|.*", false},
 
-	// --- The incarnation
-	{"an answer to an earlier incarnation counts", "term.go", "if t.belief == nil || r.Term != t.number {\n\t\tm.report(info)", "if t.belief == nil {\n\t\tm.report(info)",
+	// --- The term
+	{"an answer to an earlier term counts", "term.go", "if t.belief == nil || r.Term != t.number {\n\t\tm.report(info)", "if t.belief == nil {\n\t\tm.report(info)",
 		"stuck|basic|holding", "stale|belief|renewal-kept|one-renewal", false},
-	{"incarnations are not counted", "term.go", "number: m.term.number + 1, belief: b", "number: m.term.number, belief: b",
+	{"terms are not counted", "term.go", "number: m.term.number + 1, belief: b", "number: m.term.number, belief: b",
 		"stuck|basic|holding", "stale|belief|renewal-kept|one-renewal", false},
 	{"an expired lease is not released", "end.go", "case reason != lease.ErrExpired && reason != lease.ErrNoProgress && !c.inDoubt:", "case !c.inDoubt:",
 		"holding", "unreleased", true},

@@ -6,9 +6,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A term is the state of one incarnation, from a granted Acquire to its release or loss.
+// A term is one period of holding the lease, from a granted Acquire to its release or loss.
 type term struct {
-	number  uint64  // counts the incarnations, so that the machine detects an answer for an earlier incarnation
+	number  uint64  // counts the terms, so that the machine detects an answer for an earlier term
 	belief  *Belief // nil if nothing is held
 	renewal renewal
 	notice  *notice // of the last answer that reported a break; nil if the newest answer shows no break
@@ -16,7 +16,7 @@ type term struct {
 	stopped bool    // the contexts of WhileHeld have ended, and no later renewal has ended the stop window
 }
 
-// A renewal value contains the times of the last and of the next renewal of one incarnation. While a
+// A renewal value contains the times of the last and of the next renewal of a term. While a
 // renewal is in flight, no other renewal is sent.
 type renewal struct {
 	inFlight bool
@@ -46,7 +46,7 @@ type notice struct {
 	end  time.Time     // the end of the break that was last reported to the handlers of OnBreaking
 }
 
-// begin begins an incarnation, during which no other ID of this holder is in force.
+// begin begins a term, during which no other ID of this holder is in force.
 func (m *Machine) begin(b *Belief) {
 	m.ledger.find(b.ID).phase = held
 	m.ledger.clearAllBut(b.ID)
@@ -56,7 +56,7 @@ func (m *Machine) begin(b *Belief) {
 	m.effects().Began = true
 }
 
-// tickTerm ends the incarnation if the belief has ended, and otherwise begins the stop window and sends
+// tickTerm ends the term if the belief has ended, and otherwise begins the stop window and sends
 // a renewal if they are due.
 func (m *Machine) tickTerm(now time.Time) {
 	t := &m.term
@@ -100,7 +100,7 @@ func (m *Machine) sleepTerm(now time.Time) time.Duration {
 	return wait
 }
 
-// canRenew reports whether a renewal can be sent when it is due. Renewals of earlier incarnations can
+// canRenew reports whether a renewal can be sent when it is due. Renewals of earlier terms can
 // still be in flight, and their number has a bound too.
 func (m *Machine) canRenew() bool {
 	return !m.term.renewal.inFlight && m.renewals < mostStuck && !m.commands.tooManyStuck()
@@ -179,14 +179,14 @@ func (m *Machine) renewalAnswered(r Request, now time.Time, res lease.Result, er
 	}
 }
 
-// beliefOf returns the belief that the answer to a renewal of the held incarnation gives.
+// beliefOf returns the belief that the answer to a renewal of the held term gives.
 func (m *Machine) beliefOf(r Request, res lease.Result) Belief {
 	b := *m.term.belief
 	b.Sent, b.Budget = r.Sent, m.o.Budget(min(m.o.Duration, res.MinRemaining))
 	return b
 }
 
-// refusedRenewal ends the incarnation after an answer that shows that the lease is not held any more.
+// refusedRenewal ends the term after an answer that shows that the lease is not held any more.
 func (m *Machine) refusedRenewal(rec lease.Record, code lease.Code, err error) {
 	own := rec.ID == m.term.belief.ID
 	switch {
@@ -204,7 +204,7 @@ func (m *Machine) refusedRenewal(rec lease.Record, code lease.Code, err error) {
 // before the Acquire.
 func isNewer(rec lease.Record, b *Belief) bool { return rec.Token() > b.Token }
 
-// loseToClone ends the incarnation because its token is not the newest one under its ID.
+// loseToClone ends the term because its token is not the newest one under its ID.
 func (m *Machine) loseToClone(err error) {
 	if m.ledger.newest(held).inDoubt {
 		m.lose(lease.ErrEnded, err)
@@ -236,7 +236,7 @@ func (m *Machine) renewalReturned(r Request, now time.Time, res lease.Result, er
 	}
 }
 
-// pastRenewal handles the answer to a renewal whose incarnation has ended. If the renewal may have been
+// pastRenewal handles the answer to a renewal whose term has ended. If the renewal may have been
 // granted, and the outcome of the release of its ID is unknown, the ID is released again.
 func (m *Machine) pastRenewal(r Request, err error) {
 	if c := m.ledger.find(r.ID); c != nil && c.phase == unsettled && !lease.CodeOf(err).Refusal() {
