@@ -42,7 +42,6 @@ type Group struct {
 	lister    lease.Lister
 	prefix    string
 	o         *Options
-	plan      func(members []worker, shards []shard) []move // plan, except in tests
 
 	mu      sync.Mutex
 	running bool     // guarded by mu
@@ -64,7 +63,7 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 	if err := member.SetOwner(a, prefix, o.Session); err != nil {
 		return nil, err
 	}
-	return &Group{authority: a, lister: lister, prefix: prefix, o: o, plan: plan}, nil
+	return &Group{authority: a, lister: lister, prefix: prefix, o: o}, nil
 }
 
 // Run works on the shards of this process until ctx ends. Before each list it calls names, which returns the
@@ -98,7 +97,6 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 	drawn := random.ID()
 	r := &run{Group: g, source: names, workFunc: work, clock: g.o.Session.Clock, held: map[string]*holding{}, permits: make(chan struct{}, acquiresAtOnce)}
 	r.machine = newMachine(g.o, g.prefix, member.ID(drawn, g.prefix))
-	r.machine.plan = g.plan
 	r.askNames(ctx)
 	o := *g.o.Session
 	o.Owner, _ = r.machine.announce(r.clock.Now(), nil)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -231,7 +232,7 @@ func (s *script) returns(name string, times int, err error) error {
 			s.reports(reports)
 		}
 		if !again {
-			s.note("%s is called again after %s, and given up after failure %d", name, strings.Join(pauses, " "), reports[0].(failure).number)
+			s.note("%s is called again after %s, and then given up", name, strings.Join(pauses, " "))
 			s.drop(name)
 			return nil
 		}
@@ -347,21 +348,19 @@ func (s *script) list() listing {
 	return l
 }
 
-// reports writes reports down.
+// reports writes down what the log says.
 func (s *script) reports(reports []report) {
-	for _, r := range reports {
-		switch r := r.(type) {
-		case failure:
-			s.note("reports failure %d of %s: %v", r.number, strconv.QuoteToASCII(r.name), r.err)
-		case idle:
-			s.note("reports %d idle shards", r)
-		case balance:
-			s.note("reports that all is balanced: it has %d, and there are %d members", r.mine, r.members)
-		case drain:
-			s.note("reports that it is drained: %v", r.begins)
-		case quarantined:
-			s.note("reports a quarantine of %v", time.Duration(r))
+	var log strings.Builder
+	o := *s.m.o
+	o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == "time" || a.Key == "prefix" {
+			return slog.Attr{}
 		}
+		return a
+	}}))
+	(&Group{o: &o}).send(reports...)
+	for line := range strings.Lines(log.String()) {
+		s.note("logs %s", strings.TrimPrefix(strings.TrimSpace(line), "level="))
 	}
 }
 

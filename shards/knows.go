@@ -61,7 +61,7 @@ func agreeing(members []worker, knows map[string]digest, own digest, bucket int)
 
 // planKnown is plan for members that know different names. The names that the same members agree on are
 // planned together, and shared by these members alone. A shard that another member holds stays with it.
-func planKnown(plan func([]worker, []shard) []move, members []worker, knows map[string]digest, own digest, shards []shard) (moves []move) {
+func planKnown(members []worker, knows map[string]digest, own digest, shards []shard) (moves []move) {
 	type group struct {
 		key     string
 		members []worker

@@ -87,7 +87,7 @@ func (r *run) poll(ctx context.Context) (interval time.Duration) {
 		return reports
 	})
 	if err := r.self.Show(ctx, owner); err != nil && ctx.Err() == nil {
-		r.send(failure{"", err, 1})
+		r.send(reportFailed("", err, 1))
 	}
 	began := r.clock.Now()
 	list, err := follow.Ask(ctx, r.clock, r.o.Session.Duration, &r.tasks, &r.lists, func(ctx context.Context) (listing, error) {
@@ -137,9 +137,9 @@ func (r *run) breakLease(ctx context.Context, b move) {
 	_, err := lease.Break(ctx, r.authority, shardName(r.prefix, b.name), lease.Grace(member.BreakGrace(r.o.Session, r.o.Grace)))
 	switch {
 	case err == nil:
-		r.send(broke{b.name, b.from})
+		r.send(reportBroke(b.name, b.from))
 	case !lease.CodeOf(err).Refusal():
-		r.send(failure{b.name, err, 1})
+		r.send(reportFailed(b.name, err, 1))
 	}
 }
 
@@ -152,7 +152,7 @@ func (r *run) stop(ctx context.Context) {
 	}
 	r.mu.Unlock()
 	if err := r.self.End(ctx); err != nil {
-		r.send(failure{"", err, 1})
+		r.send(reportFailed("", err, 1))
 	}
 	r.works.Wait()
 	if r.answer != nil {

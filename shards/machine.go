@@ -18,7 +18,6 @@ type machine struct {
 	o      *Options // complete
 	prefix string
 	id     string // of this process
-	plan   func(members []worker, shards []shard) []move
 
 	names      []string // the last answer of the function names, without those that are not valid; sorted
 	nameErr    error    // of the last call of it
@@ -37,7 +36,7 @@ type machine struct {
 }
 
 func newMachine(o *Options, prefix, id string) *machine {
-	return &machine{o: o, prefix: prefix, id: id, plan: plan, shards: map[string]*history{}, quarantine: quarantine{offers: unlimited}, seen: snapshot{view: View{ID: id}}}
+	return &machine{o: o, prefix: prefix, id: id, shards: map[string]*history{}, quarantine: quarantine{offers: unlimited}, seen: snapshot{view: View{ID: id}}}
 }
 
 // history returns what is known about a shard.
@@ -54,7 +53,7 @@ func (m *machine) history(name string) *history {
 func (m *machine) named(names []string, err error, now time.Time) (reports []report) {
 	if m.nameErr = err; err != nil {
 		m.failures.names++
-		return []report{failure{"", err, m.failures.names}}
+		return []report{reportFailed("", err, m.failures.names)}
 	}
 	m.failures.names = 0
 	for _, h := range m.shards {
@@ -78,7 +77,7 @@ func (m *machine) named(names []string, err error, now time.Time) (reports []rep
 func (m *machine) failed(name string, err error, pause time.Duration, now time.Time) report {
 	h := m.history(name)
 	h.fail(err, now, pause, cooldownOfWork*m.o.Session.Duration)
-	return failure{name, err, h.cooldown.failures}
+	return reportFailed(name, err, h.cooldown.failures)
 }
 
 // workBegan notes that this process has the lease of a shard.
@@ -107,7 +106,7 @@ func (m *machine) workReturned(name string, began, now time.Time, err error) (pa
 	if w.failing = err != nil; w.failing {
 		w.failures++
 		w.since = now
-		reports = append(reports, failure{name, err, w.failures})
+		reports = append(reports, reportFailed(name, err, w.failures))
 	} else {
 		w.failures = 0
 	}

@@ -21,7 +21,7 @@ var plantedBugs = [][4]string{
 	{"the lease of hung work is not broken", "poll.go", "> m.o.Grace+2*", "> 100*m.o.Grace+2*"},
 	{"the lease is broken at once", "poll.go", "> m.o.Grace+2*m.seen.view.Interval", ">= 0"},
 	{"a break has no grace", "loop.go", "lease.Grace(member.BreakGrace(r.o.Session, r.o.Grace))", "lease.Grace(0)"},
-	{"a stopping process keeps its own lease", "loop.go", "	if err := r.self.End(ctx); err != nil {\n		r.send(failure{\"\", err, 1})\n	}\n	r.works.Wait()\n", "	r.works.Wait()\n	_ = r.self.End(ctx)\n"},
+	{"a stopping process keeps its own lease", "loop.go", "	if err := r.self.End(ctx); err != nil {\n		r.send(reportFailed(\"\", err, 1))\n	}\n	r.works.Wait()\n", "	r.works.Wait()\n	_ = r.self.End(ctx)\n"},
 	{"Run does not wait for the work", "loop.go", "	r.works.Wait()\n", ""},
 	{"a process does not announce itself again", "loop.go", "r.self.Show(ctx, owner); err != nil", "error(nil); owner == \"\" && err != nil"},
 	{"a failed call of names empties the list", "machine.go", "		m.failures.names++\n", "		m.failures.names++\n		m.names = nil\n"},

@@ -52,7 +52,7 @@ func (m *machine) poll(p poll) (snapshot, actions) {
 	m.seen.view.Err = errors.Join(m.nameErr, p.err)
 	if p.err != nil {
 		m.failures.lists++
-		do.reports = append(do.reports, failure{"", p.err, m.failures.lists})
+		do.reports = append(do.reports, reportFailed("", p.err, m.failures.lists))
 		return m.seen, do
 	}
 	m.failures.lists = 0
@@ -84,7 +84,7 @@ func (m *machine) remember(p poll, do *actions) {
 		if p.ended[name] && !s.State.Locked() && !h.coolsDown(p.now) {
 			h.own.late++
 			h.note(errLate, p.now)
-			do.reports = append(do.reports, failure{name, errLate, h.own.late})
+			do.reports = append(do.reports, reportFailed(name, errLate, h.own.late))
 		}
 	}
 }
@@ -103,7 +103,7 @@ func (m *machine) move(p poll, do *actions) {
 		loads[s.holder]++
 	}
 	open, counted := m.counted(members, shards, p.now)
-	moves := planKnown(m.plan, limit(open, l.offers, len(counted)), l.knows, m.digest, counted)
+	moves := planKnown(limit(open, l.offers, len(counted)), l.knows, m.digest, counted)
 	m.seen.view.Moves, m.seen.view.Idle = len(moves), tooMany(members, len(shards))
 	if first {
 		return
@@ -210,7 +210,7 @@ func (m *machine) members(hidden map[string]int, do *actions) (members []worker)
 	}
 	if drained != m.drained {
 		m.drained = drained
-		do.reports = append(do.reports, drain{m.id, drained})
+		do.reports = append(do.reports, reportDrained(m.id, drained))
 	}
 	return members
 }
@@ -256,11 +256,11 @@ func tooMany(members []worker, n int) int {
 func (m *machine) reportShares(mine, members int, do *actions) {
 	if m.idle != m.seen.view.Idle {
 		m.idle = m.seen.view.Idle
-		do.reports = append(do.reports, idle(m.idle))
+		do.reports = append(do.reports, reportIdle(m.idle))
 	}
 	was := m.balanced
 	if m.balanced = m.seen.view.Moves == 0 && m.idle == 0; m.balanced && !was {
-		do.reports = append(do.reports, balance{mine, members})
+		do.reports = append(do.reports, reportBalanced(mine, members))
 	}
 }
 

@@ -40,7 +40,7 @@ func (m *machine) updateQuarantine(now time.Time, ended map[string]bool) (report
 	switch {
 	case well && inside:
 		q.offers, q.until = unlimited, now
-		reports = append(reports, quarantined(0))
+		reports = append(reports, reportRecovered)
 	case well && now.Sub(q.until) >= q.pause:
 		q.pause = 0
 	case failed && over:
@@ -49,7 +49,7 @@ func (m *machine) updateQuarantine(now time.Time, ended map[string]bool) (report
 		}
 		q.pause = min(max(q.pause, shortestQuarantine*duration), longestQuarantine*duration)
 		q.offers, q.until, over = 0, now.Add(q.pause), false
-		reports = append(reports, quarantined(q.pause))
+		reports = append(reports, reportQuarantine(q.pause))
 	}
 	if q.offers != unlimited {
 		if q.offers = fine; over {

@@ -1,18 +1,13 @@
 package shards
 
 import (
-	"context"
 	"flag"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/fencedlease/lease"
 )
 
 var (
@@ -181,150 +176,6 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// An algorithm decides what one process does. A move to itself from another process steals the shard: it
-// breaks the lease at once.
-type algorithm struct {
-	name   string
-	decide func(p *process) func([]worker, []shard) []move
-}
-
-// stealing makes the decisions of the Kinesis Client Library and of Event Hubs processors. A process
-// takes free shards up to its target. If there are none, it steals up to most shards from the process
-// with the most, which learns this from its next request.
-//
-//   - Kinesis Client Library 1 and 2 (LeaseTaker): the target is the number of shards divided by that of
-//     processes, rounded up. It takes all free leases up to the target at once, and steals
-//     maxLeasesToStealAtOneTime (1 by default).
-//   - Event Hubs, balanced: each cycle claims one partition, free or stolen. Greedy: it claims all that it
-//     lacks. A process steals only from one that has more than the lower target.
-func stealing(free, most int) func(p *process) func([]worker, []shard) []move {
-	return func(p *process) func([]worker, []shard) []move {
-		dice := rand.New(rand.NewPCG(uint64(len(p.town.procs)), 7))
-		return func(members []worker, shards []shard) (moves []move) {
-			self := members[0].id
-			held := map[string][]shard{}
-			for _, m := range members {
-				held[m.id] = nil
-			}
-			for _, s := range shards {
-				held[s.holder] = append(held[s.holder], s)
-			}
-			target := (len(shards) + len(members) - 1) / len(members)
-			need := target - len(held[self])
-			if n := len(held[""]); n > 0 {
-				for _, i := range dice.Perm(n)[:max(0, min(n, need, free))] {
-					moves = append(moves, move{held[""][i].name, "", self})
-				}
-				return moves
-			}
-			for n := 0; n < most && need > 0; n++ {
-				richest := ""
-				for _, id := range slices.Sorted(maps.Keys(held)) {
-					if id != self && id != "" && (richest == "" || len(held[id]) > len(held[richest])) {
-						richest = id
-					}
-				}
-				if richest == "" || len(held[richest]) <= target && !(need > 1 && len(held[richest]) == target) {
-					break
-				}
-				i := dice.IntN(len(held[richest]))
-				s := held[richest][i]
-				held[richest] = slices.Delete(held[richest], i, i+1)
-				need--
-				go p.steal(s.name)
-				moves = append(moves, move{s.name, "", self})
-			}
-			return moves
-		}
-	}
-}
-
-func (p *process) steal(name string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_, _ = lease.Break(ctx, wire{p}, shardName("t/", name), lease.Grace(0))
-}
-
-// TestCompare runs the same scenario with the published algorithms and prints a table: 20 processes with
-// 100 shards, of which 5 join, 5 leave and 2 crash.
-//
-//	go test -run Compare -v ./shards
-func TestCompare(t *testing.T) {
-	var table strings.Builder
-	fmt.Fprintf(&table, "\n%-36s %6s %12s %12s %11s %12s\n", "", "moves", "after joins", "after all", "double work", "longest idle")
-	results := map[string]*town{}
-	for _, a := range []algorithm{
-		{"shards", nil},
-		{"Kinesis Client Library, 1 at a time", stealing(1<<30, 1)},
-		{"Kinesis Client Library, 5 at a time", stealing(1<<30, 5)},
-		{"Event Hubs, balanced", stealing(1, 1)},
-		{"Event Hubs, greedy", stealing(1<<30, 1<<30)},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newTown(t, 100, duration)
-			c.decide = a.decide
-			for range 15 {
-				c.start(0, nil)
-			}
-			time.Sleep(5 * time.Minute)
-			c.mu.Lock()
-			c.moves, c.double, c.longest, c.faults = 0, 0, 0, nil
-			c.mu.Unlock()
-			var slowest time.Duration
-			settle := func() {
-				began := time.Now()
-				time.Sleep(time.Second)
-				for time.Since(began) < 5*time.Minute && c.spread() > 1 {
-					time.Sleep(time.Second)
-				}
-				slowest = max(slowest, time.Since(began))
-			}
-			for range 5 {
-				c.start(0, nil)
-			}
-			settle()
-			joined := slowest
-			for _, p := range slices.Clone(c.procs[:5]) {
-				p.leave()
-			}
-			settle()
-			for _, p := range slices.Clone(c.procs[:2]) {
-				p.crash()
-			}
-			settle()
-			c.mu.Lock()
-			fmt.Fprintf(&table, "%-36s %6d %12v %12v %11d %12v\n", a.name, c.moves, joined.Round(time.Second), slowest.Round(time.Second), c.double, c.longest.Round(time.Second))
-			c.mu.Unlock()
-			results[a.name] = c
-			if a.decide != nil {
-				c.faults = nil // double work is what the table shows
-			}
-			c.end()
-			if a.decide != nil {
-				c.faults = nil
-			}
-		})
-	}
-	t.Log(table.String())
-	if own := results["shards"]; own.double != 0 {
-		t.Errorf("%d shards were worked twice", own.double)
-	}
-}
-
-// spread returns the difference between the most and the fewest shards of a process. It is large if one is
-// idle.
-func (c *town) spread() int {
-	loads := slices.Collect(maps.Values(c.loads()))
-	sum := 0
-	for _, n := range loads {
-		sum += n
-	}
-	if sum < len(c.names) {
-		return len(c.names)
-	}
-	return slices.Max(loads) - slices.Min(loads)
 }
 
 // TestCurve prints the requests that a balanced group with the default options sends in a minute. With

@@ -39,6 +39,15 @@ type Trace struct {
 	Balanced func(mine, members int)
 }
 
+// A report sends an event to the log and the hooks.
+type report func(g *Group)
+
+func (g *Group) send(reports ...report) {
+	for _, r := range reports {
+		r(g)
+	}
+}
+
 func (g *Group) log(level slog.Level, text string, args ...any) {
 	to := g.o.Logger
 	if to == nil {
@@ -47,124 +56,91 @@ func (g *Group) log(level slog.Level, text string, args ...any) {
 	to.Log(context.Background(), level, "shards: "+text, append(args, "prefix", g.prefix)...)
 }
 
-// A report is an event for the log and the hooks.
-type report interface{ send(g *Group) }
-
-func (g *Group) send(reports ...report) {
-	for _, r := range reports {
-		r.send(g)
+func reportTaken(name string, tok lease.Token) report {
+	return func(g *Group) {
+		g.log(slog.LevelDebug, "taken", "name", name, "token", tok)
+		if f := g.o.Trace.Taken; f != nil {
+			f(name, tok)
+		}
 	}
 }
 
-type taken struct {
-	name string
-	tok  lease.Token
-}
-
-func (e taken) send(g *Group) {
-	g.log(slog.LevelDebug, "taken", "name", e.name, "token", e.tok)
-	if f := g.o.Trace.Taken; f != nil {
-		f(e.name, e.tok)
+func reportGiven(name string, tok lease.Token, cause error, took time.Duration) report {
+	return func(g *Group) {
+		g.log(slog.LevelDebug, "given", "name", name, "token", tok, "cause", cause, "took", took)
+		if f := g.o.Trace.Given; f != nil {
+			f(name, tok, cause, took)
+		}
 	}
 }
 
-type given struct {
-	name  string
-	tok   lease.Token
-	cause error
-	took  time.Duration
-}
-
-func (e given) send(g *Group) {
-	g.log(slog.LevelDebug, "given", "name", e.name, "token", e.tok, "cause", e.cause, "took", e.took)
-	if f := g.o.Trace.Given; f != nil {
-		f(e.name, e.tok, e.cause, e.took)
+func reportLost(name string, tok lease.Token, err error) report {
+	return func(g *Group) {
+		g.log(slog.LevelWarn, "lost", "name", name, "token", tok, "err", err)
+		if f := g.o.Trace.Lost; f != nil {
+			f(name, tok, err)
+		}
 	}
 }
 
-type lost struct {
-	name string
-	tok  lease.Token
-	err  error
-}
-
-func (e lost) send(g *Group) {
-	g.log(slog.LevelWarn, "lost", "name", e.name, "token", e.tok, "err", e.err)
-	if f := g.o.Trace.Lost; f != nil {
-		f(e.name, e.tok, e.err)
+// reportFailed reports an error of a shard, or of a list or names if the name is empty. Those of a series whose
+// number is a power of two are logged.
+func reportFailed(name string, err error, number int) report {
+	return func(g *Group) {
+		if number&(number-1) == 0 {
+			g.log(slog.LevelWarn, "failed", "name", name, "err", err, "failures", number)
+		}
+		if f := g.o.Trace.Failed; f != nil {
+			f(name, err)
+		}
 	}
 }
 
-type broke struct{ name, holder string }
-
-func (e broke) send(g *Group) {
-	g.log(slog.LevelWarn, "broke", "name", e.name, "id", e.holder)
-	if f := g.o.Trace.Broke; f != nil {
-		f(e.name, e.holder)
+func reportBroke(name, id string) report {
+	return func(g *Group) {
+		g.log(slog.LevelWarn, "broke", "name", name, "id", id)
+		if f := g.o.Trace.Broke; f != nil {
+			f(name, id)
+		}
 	}
 }
 
-// A failure is an error of a shard, or of a list or names if the name is empty. Those of a series whose number
-// is a power of two are logged.
-type failure struct {
-	name   string
-	err    error
-	number int
-}
-
-func (e failure) send(g *Group) {
-	if e.number&(e.number-1) == 0 {
-		g.log(slog.LevelWarn, "failed", "name", e.name, "err", e.err, "failures", e.number)
-	}
-	if f := g.o.Trace.Failed; f != nil {
-		f(e.name, e.err)
+func reportIdle(n int) report {
+	return func(g *Group) {
+		if n > 0 {
+			g.log(slog.LevelWarn, "shards are idle, because every process has its Max", "idle", n)
+		} else {
+			g.log(slog.LevelInfo, "no shard is idle any more")
+		}
+		if f := g.o.Trace.Idle; f != nil {
+			f(n)
+		}
 	}
 }
 
-// idle is how many shards are idle because every process has its Max.
-type idle int
-
-func (n idle) send(g *Group) {
-	if n > 0 {
-		g.log(slog.LevelWarn, "shards are idle, because every process has its Max", "idle", int(n))
-	} else {
-		g.log(slog.LevelInfo, "no shard is idle any more")
-	}
-	if f := g.o.Trace.Idle; f != nil {
-		f(int(n))
+func reportBalanced(mine, members int) report {
+	return func(g *Group) {
+		g.log(slog.LevelInfo, "balanced", "mine", mine, "members", members)
+		if f := g.o.Trace.Balanced; f != nil {
+			f(mine, members)
+		}
 	}
 }
 
-type balance struct{ mine, members int }
-
-func (e balance) send(g *Group) {
-	g.log(slog.LevelInfo, "balanced", "mine", e.mine, "members", e.members)
-	if f := g.o.Trace.Balanced; f != nil {
-		f(e.mine, e.members)
-	}
-}
-
-// A drain of this process, which has the ID, by an operator begins or ends.
-type drain struct {
-	id     string
-	begins bool
-}
-
-func (e drain) send(g *Group) {
+func reportDrained(id string, begins bool) report {
 	text := "is not drained any more, so it takes its share"
-	if e.begins {
+	if begins {
 		text = "is drained, so it gives its shards up"
 	}
-	g.log(slog.LevelInfo, text, "id", e.id)
+	return func(g *Group) { g.log(slog.LevelInfo, text, "id", id) }
 }
 
-// quarantined is the length of a quarantine that begins, or 0 at its end.
-type quarantined time.Duration
-
-func (d quarantined) send(g *Group) {
-	if d > 0 {
-		g.log(slog.LevelWarn, "no work goes well, so the process is in quarantine", "pause", time.Duration(d))
-	} else {
-		g.log(slog.LevelInfo, "work goes well again, so the process takes its share")
+func reportQuarantine(pause time.Duration) report {
+	return func(g *Group) {
+		g.log(slog.LevelWarn, "no work goes well, so the process is in quarantine", "pause", pause)
 	}
+}
+
+func reportRecovered(g *Group) {
+	g.log(slog.LevelInfo, "work goes well again, so the process takes its share")
 }

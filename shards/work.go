@@ -52,11 +52,11 @@ func (r *run) hold(h *holding) {
 	)
 	defer tasks.EvenOnExit(func() {
 		if tok != "" && !done && !errors.Is(cause, lease.ErrLost) { // the work has ended its goroutine
-			r.send(given{h.name, tok, cause, 0})
+			r.send(reportGiven(h.name, tok, cause, 0))
 		}
 		// Close sends the release again if it has failed. After a loss, the store often does not answer.
 		if err := member.Close(h.ctx, s, r.o.Session); err != nil && !errors.Is(cause, lease.ErrLost) {
-			r.send(failure{h.name, err, 1})
+			r.send(reportFailed(h.name, err, 1))
 		}
 	})
 	ran, err := session.TryRun(h.ctx, member.Member{Session: s}, func(ctx context.Context, t lease.Token) error {
@@ -65,7 +65,7 @@ func (r *run) hold(h *holding) {
 		r.tell(func(m *machine, now time.Time) []report {
 			h.session = s
 			m.workBegan(h.name, now)
-			return []report{taken{h.name, tok}}
+			return []report{reportTaken(h.name, tok)}
 		})
 		over := make(chan struct{})
 		stop := context.AfterFunc(ctx, func() {
@@ -74,7 +74,7 @@ func (r *run) hold(h *holding) {
 			if cause = context.Cause(ctx); errors.Is(cause, lease.ErrLost) {
 				r.tell(func(m *machine, now time.Time) []report {
 					m.workLost(h.name, cause, now)
-					return []report{lost{h.name, tok, cause}}
+					return []report{reportLost(h.name, tok, cause)}
 				})
 			}
 		})
@@ -102,7 +102,7 @@ func (r *run) hold(h *holding) {
 	done = true
 	switch {
 	case ran && !errors.Is(cause, lease.ErrLost):
-		r.send(given{h.name, tok, cause, r.clock.Now().Sub(ended)})
+		r.send(reportGiven(h.name, tok, cause, r.clock.Now().Sub(ended)))
 	case !ran && err != nil && h.ctx.Err() == nil:
 		r.failed(h, err, r.o.Interval)
 	}

@@ -26,7 +26,6 @@ type town struct {
 	store   *memory.Store
 	prefix  string
 	options Options
-	decide  func(*process) func([]worker, []shard) []move // nil means plan
 	began   time.Time
 	refuses atomic.Bool // the store refuses names that begin with "bad"
 
@@ -40,7 +39,6 @@ type town struct {
 	moves   int                  // how often a work began
 	double  int                  // how often a work began while another with a live context was running
 	faults  []string
-	note    func(format string, args ...any)
 
 	requests, lists atomic.Int64
 }
@@ -73,7 +71,6 @@ func newTown(t testing.TB, shards int, duration time.Duration) *town {
 	c := &town{t: t, store: memory.New(nil), prefix: "t/", began: time.Now(),
 		at: map[string][]*labor{}, tokens: map[string]lease.Token{}, idle: map[string]time.Time{}}
 	c.options = Options{Session: &session.Options{Duration: duration, Logger: slog.New(slog.DiscardHandler)}, Logger: slog.New(slog.DiscardHandler)}
-	c.note = func(string, ...any) {}
 	for i := range shards {
 		c.names = append(c.names, fmt.Sprintf("%04d", i))
 	}
@@ -103,9 +100,6 @@ func (c *town) start(drift float64, change func(*Options)) *process {
 		c.t.Fatal(err)
 	}
 	p.group = g
-	if c.decide != nil {
-		g.plan = c.decide(p)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	c.mu.Lock()

@@ -1,0 +1,696 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/follow"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+)
+
+const (
+	duration = 30 * time.Second
+	interval = 5 * time.Second
+)
+
+func inTown(t *testing.T, shards int, f func(c *town)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := newTown(t, shards, duration)
+		f(c)
+		c.end()
+	})
+}
+
+// settle starts n processes, and waits until they share the shards.
+func (c *town) settle(n int) []*process {
+	c.t.Helper()
+	for range n {
+		c.start(0, nil)
+	}
+	c.expectBalance(2*interval+time.Second, "at the start")
+	return slices.Clone(c.procs)
+}
+
+// began returns how often work began in the time d.
+func (c *town) beganIn(d time.Duration) int {
+	before := c.works()
+	time.Sleep(d)
+	return c.works() - before
+}
+
+// Processes that start together share the shards, and nothing moves twice. A process that starts,
+// leaves or crashes changes the shares in time, with no more moves than needed.
+func TestLife(t *testing.T) {
+	inTown(t, 100, func(c *town) {
+		c.settle(3)
+		moved := func(least, most int, what string) {
+			if c.moves < least || c.moves > most {
+				t.Errorf("%s: %d works began, want %d to %d", what, c.moves, least, most)
+			}
+			c.moves = 0
+		}
+		moved(100, 100, "start")
+		p := c.start(0, nil)
+		c.expectBalance(2*interval+time.Second, "after a start")
+		moved(25, 25, "a fourth process")
+		p.leave()
+		c.expectBalance(interval+time.Second, "after a leave")
+		moved(25, 25, "a process leaves")
+		c.longest = 0
+		c.procs[0].crash()
+		c.expectBalance(duration+interval+time.Second, "after a crash")
+		moved(33, 34, "a crash")
+		if c.longest > duration+interval {
+			t.Errorf("idle for %v after a crash", c.longest)
+		}
+	})
+}
+
+// Each shard moves at most twice in a rolling restart of all processes.
+func TestRollingRestart(t *testing.T) {
+	inTown(t, 100, func(c *town) {
+		procs, first := c.settle(5), map[string]uint64{}
+		for name, tok := range c.tokens {
+			first[name], _ = tok.Epoch()
+		}
+		for _, p := range procs {
+			p.leave()
+			c.expectBalance(interval+time.Second, "after a leave")
+			c.start(0, nil)
+			c.expectBalance(2*interval+time.Second, "after a start")
+		}
+		for name, tok := range c.tokens {
+			if n, _ := tok.Epoch(); n > first[name]+2 {
+				t.Errorf("%s has moved %d times", name, n-first[name])
+			}
+		}
+	})
+}
+
+// If the work does not return within Grace, the lease is broken. The holder has time to notice the break
+// before another process works with a newer token.
+func TestHungWork(t *testing.T) {
+	inTown(t, 10, func(c *town) {
+		var mu sync.Mutex
+		var broke, taken []time.Duration
+		p := c.settle(1)[0]
+		p.stop.Store(int64(time.Hour))
+		began := time.Now()
+		note := func(all *[]time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			*all = append(*all, time.Since(began))
+		}
+		c.start(0, func(o *Options) {
+			o.Trace = &Trace{Broke: func(string, string) { note(&broke) }, Taken: func(string, lease.Token) { note(&taken) }}
+		})
+		c.expectBalance(2*duration+6*interval, "after the grace")
+		if len(broke) != 5 || slices.Min(broke) < duration+2*interval || slices.Min(taken) < slices.Max(broke)+duration/2 {
+			t.Errorf("breaks after %v, and taken after %v", broke, taken)
+		}
+		c.mu.Lock()
+		for i := range 10 {
+			c.names = append(c.names, fmt.Sprint("more", i))
+		}
+		c.mu.Unlock()
+		c.expectBalance(2*interval+time.Second, "with more names, and the old work still hangs")
+	})
+}
+
+// A process that stops hands on the shards whose work has returned, even if other work hangs.
+func TestStopWhileWorkHangs(t *testing.T) {
+	inTown(t, 10, func(c *town) {
+		procs := c.settle(2)
+		for name, ls := range c.at {
+			if ls[0].p == procs[0] {
+				procs[0].hangs.Store(name)
+			}
+		}
+		procs[0].leave()
+		time.Sleep(interval + time.Second)
+		if n := c.loads()[procs[1]]; n != 9 {
+			t.Errorf("the other works on %d", n)
+		}
+		time.Sleep(time.Hour) // Run waits for the work
+		select {
+		case <-procs[0].ended:
+		default:
+			t.Error("Run has not returned")
+		}
+	})
+}
+
+// Work that fails in every process, or in one, does not make other work move, and nothing moves if nothing
+// happens.
+func TestNothingMoves(t *testing.T) {
+	for _, fails := range []int{0, 1, 3} {
+		inTown(t, 6+rand.IntN(15), func(c *town) {
+			for _, p := range c.settle(3)[:fails] {
+				if fails == 1 {
+					p.failOne()
+				} else {
+					p.fails.Store(c.names[0])
+				}
+			}
+			time.Sleep(20 * duration)
+			if n := c.beganIn(2 * time.Hour); n > 0 {
+				t.Errorf("one shard fails in %d processes: %d moves of %d shards in 2h", fails, n, len(c.names))
+			}
+		})
+	}
+}
+
+// A store is silent: no two work, and afterwards all is balanced.
+func TestSilentStore(t *testing.T) {
+	for _, silence := range []time.Duration{20 * time.Second, 5 * time.Minute} {
+		inTown(t, 50, func(c *town) {
+			for range 4 {
+				c.start(0.0005, nil)
+			}
+			c.expectBalance(2*interval+time.Second, "at the start")
+			for _, p := range c.procs {
+				p.cut.Store(true)
+			}
+			time.Sleep(silence)
+			if err := c.procs[0].group.View().Err; silence > duration && !errors.Is(err, follow.ErrSilent) {
+				t.Errorf("the View has %v", err)
+			}
+			for _, p := range c.procs {
+				p.cut.Store(false)
+			}
+			c.expectBalance(2*duration+4*interval, "after the silence")
+		})
+	}
+}
+
+// A process that is paused loses its shards, and gets its share back.
+func TestPaused(t *testing.T) {
+	inTown(t, 50, func(c *town) {
+		p := c.start(0.0001, nil)
+		c.start(0, nil)
+		c.expectBalance(2*interval+time.Second, "at the start")
+		p.paused.Store(true)
+		p.clock.Pause()
+		p.cut.Store(true)
+		time.Sleep(2 * time.Minute)
+		if n := len(c.loads()); n != 2 {
+			c.t.Error(n)
+		}
+		p.cut.Store(false)
+		p.clock.Resume()
+		time.Sleep(time.Second)
+		p.paused.Store(false)
+		c.expectBalance(3*interval+time.Second, "after the pause")
+	})
+}
+
+// A call of names that fails, hangs or ends its goroutine is in the View, and the work goes on. The work of a name
+// that is gone ends, and all work when Run ends, which waits for names.
+func TestNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(nil)
+		var mu sync.Mutex
+		working := map[string]error{}
+		answer := func(context.Context) ([]string, error) { return []string{"a", "b", "", "a"}, nil }
+		source := func(ctx context.Context) ([]string, error) {
+			mu.Lock()
+			f := answer
+			mu.Unlock()
+			return f(ctx)
+		}
+		work := func(ctx context.Context, name string, _ lease.Token) error {
+			set := func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				working[name] = err
+			}
+			set(nil)
+			<-ctx.Done()
+			set(context.Cause(ctx))
+			return nil
+		}
+		g, err := New(store.Authority(), "n/", &Options{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- g.Run(ctx, source, work) }()
+		check := func(when string, fails bool, want map[string]error) {
+			t.Helper()
+			mu.Lock()
+			defer mu.Unlock()
+			if v := g.View(); !maps.Equal(working, want) || (v.Err != nil) != fails || v.Interval != interval {
+				t.Errorf("%s: works on %v, want %v; the View has %v and %v", when, working, want, v.Err, v.Interval)
+			}
+		}
+		next := func(f func(context.Context) ([]string, error)) {
+			mu.Lock()
+			answer = f
+			mu.Unlock()
+			time.Sleep(4*interval + time.Second)
+		}
+		time.Sleep(2*interval + time.Second)
+		all := map[string]error{"a": nil, "b": nil, "": nil} // the empty name is a valid one: "n/shards/"
+		check("at the start", false, all)
+		next(func(context.Context) ([]string, error) { return nil, errors.New("no names") })
+		check("names fails", true, all)
+		next(func(context.Context) ([]string, error) { runtime.Goexit(); return nil, nil })
+		check("names ends its goroutine", true, all)
+		next(func(ctx context.Context) ([]string, error) {
+			<-ctx.Done()
+			time.Sleep(time.Minute)
+			return nil, nil
+		})
+		check("names hangs", true, all)
+		next(func(context.Context) ([]string, error) { return []string{"b", "c"}, nil })
+		time.Sleep(2 * time.Minute)
+		all = map[string]error{"a": ErrRemoved, "b": nil, "": ErrRemoved, "c": nil}
+		check("other names", false, all)
+		if err := g.Run(ctx, source, work); lease.CodeOf(err) != lease.ErrOption {
+			t.Errorf("a second Run: %v", err)
+		}
+		cancel()
+		if err := <-ended; err != nil || g.View().ID != "" {
+			t.Errorf("Run returns %v, and the View has the ID %q", err, g.View().ID)
+		}
+		all["b"], all["c"] = ErrStopping, ErrStopping
+		check("the end", false, all)
+		for e := range store.List(context.Background(), "n/") {
+			if e.Record.State.Locked() {
+				t.Errorf("%s is locked", e.Name)
+			}
+		}
+	})
+}
+
+type noList struct{ lease.Authority }
+
+func TestNewRefuses(t *testing.T) {
+	a := memory.New(nil).Authority()
+	for name, o := range map[string]*Options{
+		"Options.Interval": {Interval: 5}, "Options.Grace": {Grace: 5}, "Options.Weight": {Weight: -1}, "Options.Max": {Max: -1},
+		"Options.Session.Duration": {Session: &session.Options{Duration: lease.Infinite}},
+		"Options.Session.TakeOver": {Session: &session.Options{TakeOver: true, Owner: "x"}},
+		"Options.RetryDelay":       {Session: &session.Options{RetryDelay: -1}},
+	} {
+		_, err := New(a, "p/", o)
+		if e := (*lease.FieldError)(nil); !errors.As(err, &e) || e.Field != name || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err) // an error about a default would name a field that was not given
+		}
+	}
+	if _, err := New(noList{a}, "p/", nil); lease.CodeOf(err) != lease.ErrOption {
+		t.Error(err)
+	}
+	if _, err := New(nil, "p/", nil); lease.CodeOf(err) != lease.ErrOption {
+		t.Error(err)
+	}
+	for _, prefix := range []string{"", strings.Repeat("p", 1010)} {
+		if _, err := New(a, prefix, nil); lease.CodeOf(err) != lease.ErrName {
+			t.Errorf("a prefix of %d bytes: %v", len(prefix), err)
+		}
+	}
+}
+
+// A request that can never be granted ends Run.
+func TestRunBadArgument(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(&memory.Options{Limits: lease.Limits{MaxDuration: time.Second}})
+		g, err := New(store.Authority(), "x/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = g.Run(t.Context(), noNames, noWork)
+		if lease.CodeOf(err) != lease.ErrDuration {
+			t.Errorf("the store grants at most 1s: %v", err)
+		}
+	})
+}
+
+// Processes that run one after another use few names, because a store may keep the record of each. The default
+// Owner names the process.
+func TestFewNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New(nil)
+		for range 200 {
+			g, err := New(m.Authority(), "p/", &Options{Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err = g.Run(ctx, noNames, noWork)
+			cancel()
+			if ms := g.View().Members; err != nil || len(ms) != 1 || !strings.Contains(ms[0].Owner, fmt.Sprintf("_%d_", os.Getpid())) {
+				t.Fatalf("members %+v, which do not name this process: %v", ms, err)
+			}
+		}
+		names := 0
+		for range m.List(t.Context(), "p/") {
+			names++
+		}
+		if names == 0 || names > 64 {
+			t.Errorf("%d names after 200 processes", names)
+		}
+	})
+}
+
+func noNames(context.Context) ([]string, error)         { return nil, nil }
+func noWork(context.Context, string, lease.Token) error { return nil }
+
+// A panic of the work releases the lease of its shard and ends the process.
+func TestPanic(t *testing.T) {
+	if os.Getenv("SHARDS_PANIC") != "" {
+		store := memory.New(nil)
+		g, err := New(releases{store.Authority(), store}, "p/", &Options{Interval: 10 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = g.Run(t.Context(), func(context.Context) ([]string, error) { return []string{"a"}, nil },
+			func(context.Context, string, lease.Token) error { panic("boom") })
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run", "TestPanic$")
+	cmd.Env = append(os.Environ(), "SHARDS_PANIC=1")
+	out, err := cmd.CombinedOutput()
+	if text := string(out); err == nil || !strings.Contains(text, "panic: boom") || !strings.Contains(text, "release p/shards/a") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// releases prints each release.
+type releases struct {
+	lease.Authority
+	lease.Lister
+}
+
+func (a releases) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.ActionRelease {
+		fmt.Println("release", name)
+	}
+	return a.Authority.Do(ctx, name, req)
+}
+
+// The hooks and the records tell of each shard once.
+func TestReports(t *testing.T) {
+	inTown(t, 2, func(c *town) {
+		var mu sync.Mutex
+		got := map[string]int{}
+		note := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			got[what]++
+		}
+		text, w := io.Pipe()
+		go func() {
+			records, _ := io.ReadAll(text)
+			for line := range strings.Lines(string(records)) {
+				level, rest, _ := strings.Cut(line[strings.Index(line, "level="):], " msg=")
+				what, _, _ := strings.Cut(rest, " name=")
+				note(level + " " + what)
+			}
+		}()
+		p := c.start(0, func(o *Options) {
+			o.Logger = slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			o.Trace = &Trace{
+				Taken:    func(string, lease.Token) { note("taken") },
+				Given:    func(_ string, _ lease.Token, cause error, _ time.Duration) { note(cause.Error()) },
+				Lost:     func(_ string, _ lease.Token, err error) { note("lost"); note(lease.CodeOf(err).Error()) },
+				Balanced: func(mine, members int) { note(fmt.Sprintf("balanced %d of %d", mine, members)) },
+				Idle:     func(n int) { note(fmt.Sprintf("%d idle", n)) },
+			}
+		})
+		time.Sleep(2 * interval)
+		q := c.start(0, nil)
+		c.expectBalance(3*interval, "after a start")
+		q.leave()
+		c.expectBalance(2*interval, "after a leave")
+		p.cut.Store(true)
+		time.Sleep(2 * duration)
+		p.cut.Store(false)
+		c.expectBalance(3*interval, "after a cut")
+		p.leave()
+		time.Sleep(time.Minute)
+		w.Close()
+		synctest.Wait()
+		maps.DeleteFunc(got, func(what string, _ int) bool {
+			return strings.Contains(what, "failed") || strings.Contains(what, "balanced\"")
+		})
+		want := map[string]int{
+			"taken": 5, ErrMoving.Error(): 1, ErrStopping.Error(): 2, "lost": 2, lease.ErrStopWindow.Error(): 2,
+			"balanced 2 of 1": 3, "balanced 1 of 2": 1,
+			`level=DEBUG "shards: taken"`: 5, `level=DEBUG "shards: given"`: 3, `level=WARN "shards: lost"`: 2,
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// Work that ends its goroutine has failed, and is reported as taken and given.
+func TestGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var works, failed, taken, given atomic.Int64
+		g, err := New(memory.New(nil).Authority(), "p/", &Options{Logger: slog.New(slog.DiscardHandler), Trace: &Trace{
+			Failed: func(string, error) { failed.Add(1) },
+			Taken:  func(string, lease.Token) { taken.Add(1) },
+			Given:  func(string, lease.Token, error, time.Duration) { given.Add(1) },
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- g.Run(ctx, func(context.Context) ([]string, error) { return []string{"a"}, nil }, func(context.Context, string, lease.Token) error {
+				works.Add(1)
+				runtime.Goexit()
+				return nil
+			})
+		}()
+		time.Sleep(time.Hour)
+		n := works.Load()
+		if v := g.View(); failed.Load() != n || taken.Load() != n || given.Load() != n || n < 100 || n > 120 || v.Shards[0].Err != errExits {
+			t.Errorf("of %d works in an hour, %d were reported as failed, %d as taken and %d as given; the View has %+v", n, failed.Load(), taken.Load(), given.Load(), v.Shards)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// While the work on a shard hangs after a loss, the View and Trace.Failed say so. When this process or another has
+// the shard, the View has no error.
+func TestViewAfterLoss(t *testing.T) {
+	inTown(t, 2+rand.IntN(3), func(c *town) {
+		var failed atomic.Int64
+		p := c.start(0, func(o *Options) {
+			o.Trace = &Trace{Failed: func(name string, err error) {
+				if name == c.names[0] && err == errLate {
+					failed.Add(1)
+				}
+			}}
+		})
+		c.expectBalance(2*interval+time.Second, "alone")
+		p.hangs.Store(c.names[0])
+		if _, err := lease.Break(t.Context(), c.store.Authority(), shardName("t/", c.names[0]), lease.Grace(0)); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if err := p.group.View().Shards[0].Err; err != errLate || failed.Load() < 100 {
+			t.Errorf("the View has %v while the work hangs, and Failed was called %d times", err, failed.Load())
+		}
+		time.Sleep(time.Hour)
+		if err := p.group.View().Shards[0].Err; err != nil || c.loads()[p] != len(c.names) {
+			t.Errorf("the View has %v when the shard is held again", err)
+		}
+	})
+}
+
+// A process in which all work fails soon has no shard, and tries one now and then, which is all that moves.
+// When its work goes well again, it has its share.
+func TestAllWorkFailsInOneProcess(t *testing.T) {
+	inTown(t, 20+rand.IntN(20), func(c *town) {
+		bad := c.start(0, nil)
+		for range 1 + rand.IntN(4) {
+			c.start(0, nil)
+		}
+		time.Sleep(time.Duration(rand.Int64N(int64(time.Hour))))
+		bad.breakDown()
+		time.Sleep(20 * duration)
+		before := c.works()
+		for range 240 {
+			time.Sleep(duration)
+			idle := len(c.names)
+			for _, n := range c.loads() {
+				idle -= n
+			}
+			if idle > 1 {
+				t.Fatalf("%d shards are idle", idle)
+			}
+		}
+		if n := c.works() - before; n > 10 {
+			t.Errorf("%d works began in 2 hours", n)
+		}
+		bad.broken.Store(false)
+		c.expectBalance((longestQuarantine+trial)*duration, "after the process is mended")
+	})
+}
+
+// If all work fails for a time in all processes, such as in an outage, all have their shares soon afterwards.
+func TestAllWorkFails(t *testing.T) {
+	inTown(t, 12+rand.IntN(20), func(c *town) {
+		for range 2 + rand.IntN(4) {
+			c.start(0, nil)
+		}
+		c.expectBalance(2*interval+time.Second, "at the start")
+		for _, p := range c.procs {
+			p.breakDown()
+		}
+		time.Sleep(time.Duration(rand.Int64N(int64(6 * time.Hour))))
+		for _, p := range c.procs {
+			p.broken.Store(false)
+		}
+		time.Sleep(8*duration + time.Duration(patience+len(c.procs)+2)*interval)
+		c.mu.Lock()
+		for name, since := range c.idle {
+			if d := time.Since(since); d > 2*interval { // otherwise the shard moves
+				t.Errorf("%s has been idle for %v", name, d)
+			}
+		}
+		c.mu.Unlock()
+		c.expectBalance(2*trial*duration, "after the outage")
+	})
+}
+
+// While processes know different names, every name is worked by a process that knows it, and nothing moves.
+// When all know all names, the shares are balanced.
+func TestDifferentNames(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 3 {
+		common, more, olds, news := 1+random.IntN(60), 1+random.IntN(60), 1+random.IntN(4), 1+random.IntN(3)
+		inTown(t, common, func(c *town) {
+			c.settle(olds)
+			all := slices.Clone(c.names)
+			for i := range more {
+				all = append(all, fmt.Sprint("new", i))
+			}
+			for range news {
+				p := c.start(0, nil)
+				c.mu.Lock()
+				p.extra = all[common:]
+				c.mu.Unlock()
+			}
+			time.Sleep(20 * duration) // a shard that was taken in place of another process counts after six Durations
+			began, worked := c.beganIn(20*time.Minute), 0
+			for _, n := range c.loads() {
+				worked += n
+			}
+			if worked != len(all) || began > 0 {
+				t.Errorf("%d names are known to all and %d to %d of %d processes: %d are worked, and %d moved in 20 min", common, more, news, olds+news, worked, began)
+			}
+			c.mu.Lock()
+			c.names = all
+			for _, p := range c.procs {
+				p.extra = nil
+			}
+			c.mu.Unlock()
+			c.expectBalance(6*interval, "when all know all names")
+			if began := c.beganIn(10 * time.Minute); began > 0 {
+				t.Errorf("%d shards moved in 10 min after that", began)
+			}
+		})
+	}
+}
+
+// Somebody who holds the drain lease of a process takes its shards from it, under its owner or its ID, and
+// gives them back by a release. Work that moves is told to stop before.
+func TestDrain(t *testing.T) {
+	inTown(t, 30, func(c *town) {
+		p := c.settle(3)[1]
+		p.stop.Store(int64(2 * time.Second))
+		for _, who := range []string{p.group.o.Session.Owner, p.group.View().ID} {
+			drain, err := session.New(c.store.Authority(), drainName("t/", who), &session.Options{Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok, err := drain.Acquire(context.Background()); !ok {
+				t.Fatal(err)
+			}
+			time.Sleep(4 * interval)
+			if loads := c.loads(); loads[p] != 0 || loads[c.procs[0]] != 15 || loads[c.procs[2]] != 15 {
+				t.Errorf("drained by %s: the loads are %v", who, slices.Collect(maps.Values(loads)))
+			}
+			for _, m := range c.procs[0].group.View().Members {
+				if m.Drained != (m.ID == p.group.View().ID) {
+					t.Errorf("drained by %s: %+v", who, m)
+				}
+			}
+			if err := drain.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+			c.expectBalance(4*interval, "when the drain has ended")
+		}
+	})
+}
+
+// Work that makes no progress is ended, and its shards go to another process.
+func TestProgressTimeout(t *testing.T) {
+	inTown(t, 20, func(c *town) {
+		c.start(0, func(o *Options) { o.ProgressTimeout = time.Minute })
+		healthy := c.start(0, nil)
+		time.Sleep(13 * time.Minute) // the work of the first never calls session.Progress
+		if loads := c.loads(); loads[healthy] < 19 {
+			t.Errorf("the healthy process works on %d of 20", loads[healthy])
+		}
+	})
+}
+
+// Two groups whose prefixes contain one another do not touch each other's leases.
+func TestNestedPrefixes(t *testing.T) {
+	for _, inner := range []string{"t/shards/", "t/members/", "t/drain/", "t/shards/x/"} {
+		inTown(t, 10, func(c *town) {
+			broke := 0
+			trace := &Trace{Broke: func(string, string) { c.mu.Lock(); broke++; c.mu.Unlock() }}
+			for range 2 {
+				c.start(0, func(o *Options) { o.Trace = trace })
+			}
+			outer := c.procs[0]
+			nested := newTown(t, 10, duration)
+			nested.store, nested.prefix = c.store, inner
+			for range 2 {
+				nested.start(0, func(o *Options) { o.Trace = trace })
+			}
+			defer nested.end()
+			time.Sleep(time.Minute)
+			began := c.beganIn(30 * time.Minute)
+			alsoBegan := nested.beganIn(time.Minute)
+			if s := c.unbalanced() + nested.unbalanced(); s != "" || broke > 0 || began+alsoBegan > 0 {
+				t.Errorf("%s: %s; %d leases broken, %d shards moved", inner, s, broke, began+alsoBegan)
+			}
+			if n := len(outer.group.View().Members); n != 2 {
+				t.Errorf("%s: the outer group has %d members", inner, n)
+			}
+		})
+	}
+}
