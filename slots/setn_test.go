@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/follow"
 )
 
 // Processes that know of different numbers of slots leave each other alone, and so does an operator who tells
@@ -22,9 +24,13 @@ func TestLargestN(t *testing.T) {
 		h := newHouse(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		var broken atomicErrors
+		var broken atomic.Int64
 		run := func(s *Slots, name string) {
-			all.Go(func() { broken.add(s.Run(ctx, h.work(name, 24*time.Hour))) })
+			all.Go(func() {
+				if err := s.Run(ctx, h.work(name, 24*time.Hour)); errors.Is(err, lease.ErrBroken) {
+					broken.Add(1)
+				}
+			})
 			time.Sleep(time.Second)
 		}
 		big, small := h.slots(h.store.Authority(), "big", 5, 0), h.slots(h.store.Authority(), "small", 3, 0)
@@ -42,7 +48,7 @@ func TestLargestN(t *testing.T) {
 			}
 		}
 		check("with 5 and 3 slots", 5)
-		if n := broken.count(lease.ErrBroken); n > 0 {
+		if n := broken.Load(); n > 0 {
 			t.Errorf("%d were broken, and SetN was not called", n)
 		}
 		tell := func(s *Slots, n int) {
@@ -103,26 +109,59 @@ func TestLargestNDies(t *testing.T) {
 	})
 }
 
-type atomicErrors struct {
-	mu  sync.Mutex
-	all []error
-}
-
-func (a *atomicErrors) add(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.all = append(a.all, err)
-}
-
-func (a *atomicErrors) count(target error) (n int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, err := range a.all {
-		if errors.Is(err, target) {
-			n++
+// SetN returns the error of a break that fails, or after RequestTimeout if the authority does not answer. Called
+// again, it breaks what is too many. A waiter that is not permitted to break waits for a free slot, and takes it.
+func TestSetNFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, forbidden := newHouse(t), lease.Permanent(errors.New("no permission to break"))
+		var silentList, silentBreak, refuse atomic.Bool
+		s := h.slots(hooked{Authority: h.store.Authority(), list: func(ctx context.Context) (error, bool) {
+			if silentList.Load() {
+				return silence(ctx)
+			}
+			return nil, false
+		}, do: func(ctx context.Context, _ string, req lease.Request) (error, bool) {
+			switch {
+			case req.Action == lease.ActionBreak && silentBreak.Load():
+				return silence(ctx)
+			case req.Action == lease.ActionBreak && refuse.Load():
+				return forbidden, true
+			}
+			return nil, false
+		}}, "a", 3, 0)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() { _ = s.Run(ctx, h.work("a", time.Duration(i+1)*time.Hour)) })
+			time.Sleep(time.Second)
 		}
-	}
-	return n
+		time.Sleep(time.Minute)
+		for _, silent := range []*atomic.Bool{&silentList, &silentBreak} {
+			silent.Store(true)
+			began := time.Now()
+			if err := s.SetN(ctx, 1); !errors.Is(err, follow.ErrSilent) || time.Since(began) != s.o.Session.RequestTimeout {
+				t.Errorf("no answer: %v after %v", err, time.Since(began))
+			}
+			silent.Store(false)
+		}
+		refuse.Store(true)
+		if err := s.SetN(ctx, 1); !errors.Is(err, forbidden) {
+			t.Errorf("SetN returns %v", err)
+		}
+		if err := s.Run(ctx, h.work("a", 0)); err != nil || h.gap > s.o.Interval {
+			t.Errorf("free for %v: %v", h.gap, err)
+		}
+		refuse.Store(false)
+		if err := s.SetN(ctx, 1); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if n := h.lockedSlots(); n != 0 { // slot 0 was given up after an hour
+			t.Errorf("%d slots are locked", n)
+		}
+		cancel()
+		all.Wait()
+	})
 }
 
 // Both sides of a break log who broke which slot, and why.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"maps"
@@ -20,7 +21,6 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/follow"
-	"github.com/fencedlease/lease/internal/member"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
@@ -173,56 +173,17 @@ func TestEightForThree(t *testing.T) {
 
 // Requests and answers get lost. There are never more than 3 at once, and work goes on.
 func TestFaults(t *testing.T) {
-	for i := range 2 {
-		seed := rand.Uint64()
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Logf("seed %d", seed)
-			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
-				h.contend(seed, 3, 20*time.Minute, func(i int) lease.Authority {
-					return leasefault.Script(h.store.Authority(), leasefault.Always(leasefault.Any,
-						leasefault.Random(seed+uint64(i), 0.2, leasefault.LoseRequest, leasefault.LoseAnswer, leasefault.FailAnswer, leasefault.FailRequest)))
-				})
-				if h.most > 3 || h.locked > 3 {
-					t.Errorf("%d worked at once, and %d slots were locked", h.most, h.locked)
-				}
-				for i := range 8 {
-					if h.grants[fmt.Sprint(i)] == 0 {
-						t.Errorf("contender %d got nothing: %v", i, h.grants)
-					}
-				}
-				t.Log(h.grants)
-			})
-		})
-	}
-}
-
-// The preferred leader gets its work back, and the other one is told to stop by a break.
-func TestPriority(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		low := h.slots(h.store.Authority(), "low", 1, 0)
-		go func() { ended <- low.Run(ctx, h.work("low", time.Hour)) }()
-		time.Sleep(time.Minute)
-		high := h.slots(h.store.Authority(), "high", 1, 1)
-		go func() { ended <- high.Run(ctx, h.work("high", time.Hour)) }()
-		if err := <-ended; !errors.Is(err, lease.ErrBroken) {
-			t.Errorf("low ended with %v, want ErrBroken", err)
+		h.contend(seed, 3, 40*time.Minute, func(i int) lease.Authority {
+			return leasefault.Script(h.store.Authority(), leasefault.Always(leasefault.Any,
+				leasefault.Random(seed+uint64(i), 0.2, leasefault.LoseRequest, leasefault.LoseAnswer, leasefault.FailAnswer, leasefault.FailRequest)))
+		})
+		if h.most > 3 || h.locked > 3 || len(h.grants) < 8 {
+			t.Errorf("%d worked at once, and %d slots were locked; grants %v", h.most, h.locked, h.grants)
 		}
-		time.Sleep(10 * time.Second)
-		if got := h.working(); got != "high" {
-			t.Errorf("working: %q", got)
-		}
-		go func() { ended <- low.Run(ctx, h.work("low", time.Hour)) }()
-		time.Sleep(5 * time.Minute)
-		if got := h.working(); got != "high" || h.most != 1 {
-			t.Errorf("working: %q, at once: %d", got, h.most)
-		}
-		cancel()
-		<-ended
-		<-ended
 	})
 }
 
@@ -270,8 +231,48 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-type counter struct {
+// A hooked authority calls a function instead of some of its methods. The functions do and list return false to
+// leave a request alone.
+type hooked struct {
 	lease.Authority
+	do    func(ctx context.Context, name string, req lease.Request) (error, bool)
+	list  func(ctx context.Context) (error, bool)
+	watch func() // is told of each call
+}
+
+func (a hooked) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if a.do != nil {
+		if err, done := a.do(ctx, name, req); done {
+			return lease.Result{}, err
+		}
+	}
+	return a.Authority.Do(ctx, name, req)
+}
+
+func (a hooked) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	if a.list != nil {
+		if err, done := a.list(ctx); done {
+			return func(yield func(lease.Entry, error) bool) { yield(lease.Entry{}, err) }
+		}
+	}
+	return a.Authority.(lease.Lister).List(ctx, prefix)
+}
+
+func (a hooked) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if a.watch != nil {
+		a.watch()
+	}
+	return a.Authority.(lease.Watcher).Watch(ctx, name)
+}
+
+// silence does not answer.
+func silence(ctx context.Context) (error, bool) {
+	<-ctx.Done()
+	return ctx.Err(), true
+}
+
+// A counter counts requests.
+type counter struct {
 	mu sync.Mutex
 	n  map[string]int
 }
@@ -282,19 +283,12 @@ func (c *counter) count(what string) {
 	c.n[what]++
 }
 
-func (c *counter) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	c.count(req.Action.String() + strings.TrimRight(strings.TrimPrefix(name, "x"), "0123456789abcdef"))
-	return c.Authority.Do(ctx, name, req)
-}
-
-func (c *counter) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	c.count("watch")
-	return c.Authority.(lease.Watcher).Watch(ctx, name)
-}
-
-func (c *counter) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	c.count("list")
-	return c.Authority.(lease.Lister).List(ctx, prefix)
+func counting(a lease.Authority) (hooked, *counter) {
+	c := &counter{n: map[string]int{}}
+	return hooked{a, func(_ context.Context, name string, req lease.Request) (error, bool) {
+		c.count(req.Action.String() + strings.TrimRight(strings.TrimPrefix(name, "x"), "0123456789abcdef"))
+		return nil, false
+	}, func(context.Context) (error, bool) { c.count("list"); return nil, false }, func() { c.count("watch") }}, c
 }
 
 // A free slot costs a list, an acquire and a release. While all 50 slots are locked, a waiter sends
@@ -306,98 +300,38 @@ func TestRequests(t *testing.T) {
 		h := newHouse(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		contend := func(c *counter) {
-			s := h.slots(c, "c", n, 0)
+		contend := func() *counter {
+			a, c := counting(h.store.Authority())
+			s := h.slots(a, "c", n, 0)
 			all.Go(func() { _ = s.Run(ctx, h.work("c", 2*wait)) })
 			time.Sleep(time.Second)
+			return c
 		}
-		counts := func() *counter { return &counter{Authority: h.store.Authority(), n: map[string]int{}} }
-		lucky := counts()
-		if err := h.slots(lucky, "lucky", n, 0).Run(ctx, h.work("lucky", 0)); err != nil {
+		a, lucky := counting(h.store.Authority())
+		if err := h.slots(a, "lucky", n, 0).Run(ctx, h.work("lucky", 0)); err != nil {
 			t.Error(err)
 		}
 		if got, want := lucky.n, map[string]int{"list": 1, "acquire/slots/": 1, "release/slots/": 1}; !maps.Equal(got, want) {
 			t.Errorf("a free slot: %v, want %v", got, want)
 		}
 		for range n {
-			contend(counts())
+			contend()
 		}
-		first, second := counts(), counts()
-		contend(first)
-		contend(second)
+		first, second := contend(), contend()
 		time.Sleep(wait)
-		first.mu.Lock()
-		second.mu.Lock()
-		t.Logf("in %v, the first waiter: %v; the second: %v", wait, first.n, second.n)
 		for _, c := range []struct {
 			*counter
 			watches, lists int
 		}{{first, n, int(wait/interval) * 11}, {second, 1, int(wait/interval)*10/9 + 70}} {
+			c.mu.Lock()
+			t.Logf("in %v, a waiter: %v", wait, c.n)
 			if c.n["watch"] != c.watches || c.n["list"] > c.lists || c.n["acquire/slots/"] > 0 || c.n["renew/waiting/"] > 70 {
 				t.Errorf("%v; want %d watches and at most %d lists", c.n, c.watches, c.lists)
 			}
+			c.mu.Unlock()
 		}
-		second.mu.Unlock()
-		first.mu.Unlock()
 		cancel()
 		all.Wait()
-	})
-}
-
-func TestSetN(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		failing := leasefault.First(2, lease.ActionBreak, leasefault.FailRequest)
-		s := h.slots(leasefault.Script(h.store.Authority(), failing), "all", 1, 0)
-		for i := range 4 {
-			running.Go(func() { _ = s.Run(ctx, h.work(fmt.Sprint(i), time.Hour)) })
-		}
-		for _, n := range []int{1, 3, 4} {
-			if err := s.SetN(ctx, n); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Minute)
-			if got := len(strings.Fields(h.working())); got != n {
-				t.Errorf("%d work, want %d", got, n)
-			}
-		}
-		if err := s.SetN(ctx, 2); err == nil {
-			t.Error("SetN returns nil, and its breaks have failed")
-		}
-		if err := s.SetN(ctx, 2); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		if got := len(strings.Fields(h.working())); got != 2 || h.lockedSlots() != 2 {
-			t.Errorf("%d work, and %d slots are locked; want 2", got, h.lockedSlots())
-		}
-		cancel()
-		running.Wait()
-	})
-}
-
-// A waiter that crashes does not block the queue, even while its lease lasts.
-func TestCrashedWaiter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		a := h.store.Authority()
-		dead, err := session.New(a, waiterName("x/", 1000), &session.Options{Owner: ownerOf("", waiter{id: member.ID(lease.ID{1}, "x/"), priority: 9}), Duration: 24 * time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := dead.Acquire(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		defer dead.Close(t.Context())
-		began := time.Now()
-		if err := h.slots(a, "a", 1, 0).Run(t.Context(), h.work("a", 0)); err != nil {
-			t.Error(err)
-		}
-		if took := time.Since(began); took > 15*time.Second {
-			t.Errorf("took %v", took)
-		}
 	})
 }
 
@@ -457,43 +391,33 @@ func TestRunBadArgument(t *testing.T) {
 }
 
 // While the store fails, the 1st, 2nd, 4th and so on of the errors are logged, and Run tries again. If
-// ctx ends, its error has the last one, in one line.
+// ctx ends, its error has the last one, in one line. Permanent errors end Run after 30 s.
 func TestRunWhileTheStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, refused := newHouse(t), errors.New("connection refused")
-		var log bytes.Buffer
-		a := h.store.Authority()
-		s, err := New(failing{a, a.(lease.Lister), refused}, "x/", 1, &Options{Session: &session.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}})
-		if err != nil {
-			t.Fatal(err)
+		run := func(refused error, log io.Writer) error {
+			a := hooked{Authority: h.store.Authority(), list: func(context.Context) (error, bool) { return refused, true }}
+			s, err := New(a, "x/", 1, &Options{Session: &session.Options{Logger: slog.New(slog.NewTextHandler(log, nil))}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			return s.Run(ctx, h.work("a", 0))
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		err = s.Run(ctx, h.work("a", 0))
+		var log bytes.Buffer
+		err := run(refused, &log)
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, refused) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v", err)
 		}
 		if n := strings.Count(log.String(), "connection refused"); n < 8 || n > 12 {
 			t.Errorf("%d records in an hour:\n%s", n, &log)
 		}
-	})
-}
-
-// A failing authority cannot list. If err is nil, it does not answer.
-type failing struct {
-	lease.Authority
-	lease.Lister
-	err error
-}
-
-func (f failing) List(ctx context.Context, _ string) iter.Seq2[lease.Entry, error] {
-	return func(yield func(lease.Entry, error) bool) {
-		if f.err == nil {
-			<-ctx.Done()
-			f.err = ctx.Err()
+		began := time.Now()
+		if err := run(lease.Permanent(refused), io.Discard); errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, refused) || time.Since(began).Round(5*time.Second) != 30*time.Second {
+			t.Errorf("%v after %v of permanent errors", err, time.Since(began))
 		}
-		yield(lease.Entry{}, f.err)
-	}
+	})
 }
 
 // Calls of Watch do not return. The waiter polls, and only a few calls are outstanding.
@@ -520,8 +444,7 @@ func TestWatchHangs(t *testing.T) {
 func TestListHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
-		a := h.store.Authority()
-		s := h.slots(failing{a, a.(lease.Lister), nil}, "a", 1, 0)
+		s := h.slots(hooked{Authority: h.store.Authority(), list: silence}, "a", 1, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(s.o.Session.RequestTimeout+1, cancel)
 		if err := s.Run(ctx, h.work("a", 0)); !errors.Is(err, follow.ErrSilent) || errors.Is(err, context.DeadlineExceeded) {
@@ -581,102 +504,16 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// A silent authority does not answer requests of one kind.
-type silent struct {
-	lease.Authority
-	lease.Lister
-	kind atomic.Value // "list", "break", or something else
-}
-
-func (s *silent) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if s.kind.Load() == req.Action.String() {
-		<-ctx.Done()
-		return lease.Result{}, ctx.Err()
-	}
-	return s.Authority.Do(ctx, name, req)
-}
-
-func (s *silent) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	if s.kind.Load() == "list" {
-		<-ctx.Done()
-		return func(yield func(lease.Entry, error) bool) { yield(lease.Entry{}, ctx.Err()) }
-	}
-	return s.Lister.List(ctx, prefix)
-}
-
-// SetN returns after RequestTimeout if the authority does not answer a list or a break.
-func TestSetNWithoutAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		a := &silent{Authority: h.store.Authority(), Lister: h.store.Authority().(lease.Lister)}
-		s := h.slots(a, "a", 3, 0)
-		ctx, cancel := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		for range 3 {
-			all.Go(func() { _ = s.Run(ctx, h.work("a", time.Hour)) })
-		}
-		time.Sleep(time.Minute)
-		for _, what := range []string{"list", "break"} {
-			a.kind.Store(what)
-			began := time.Now()
-			err := s.SetN(t.Context(), 1)
-			if took := time.Since(began); !errors.Is(err, follow.ErrSilent) || took != s.o.Session.RequestTimeout {
-				t.Errorf("no answer to a %s: %v after %v", what, err, took)
-			}
-		}
-		a.kind.Store("")
-		cancel()
-		all.Wait()
-	})
-}
-
-// A waiter that is not permitted to break the slots that are too many waits for a free slot, and takes it.
-func TestBreakFails(t *testing.T) {
-	work := time.Duration(rand.Int64N(int64(time.Hour)))
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		a := h.store.Authority()
-		forbidden := lease.Permanent(errors.New("no permission to break"))
-		s := h.slots(refusing{a, a.(lease.Lister), forbidden}, "a", 2, 0)
-		var all sync.WaitGroup
-		for i := range 2 {
-			all.Go(func() { _ = s.Run(t.Context(), h.work("a", time.Duration(i+1)*(work+time.Minute))) })
-			time.Sleep(time.Second)
-		}
-		if err := s.SetN(t.Context(), 1); !errors.Is(err, forbidden) {
-			t.Errorf("SetN returns %v", err)
-		}
-		if err := s.Run(t.Context(), h.work("a", 0)); err != nil || h.gap > s.o.Interval {
-			t.Errorf("free for %v after %v of work: %v", h.gap, work, err)
-		}
-		all.Wait()
-	})
-}
-
-// A refusing authority breaks nothing. It does not watch.
-type refusing struct {
-	lease.Authority
-	lease.Lister
-	err error
-}
-
-func (r refusing) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.ActionBreak {
-		return lease.Result{}, r.err
-	}
-	return r.Authority.Do(ctx, name, req)
-}
-
 // While each watch is lost at once, a waiter lists once in each Interval.
 func TestWatchIsLostAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
-		c := &counter{Authority: leasefault.Lossy(h.store.Authority(), func(context.Context, func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
+		a, c := counting(leasefault.Lossy(h.store.Authority(), func(context.Context, func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 			signals := make(chan struct{})
 			close(signals)
 			return signals, nil
-		}), n: map[string]int{}}
-		holder, waiter := h.slots(h.store.Authority(), "a", 1, 0), h.slots(c, "b", 1, 0)
+		}))
+		holder, waiter := h.slots(h.store.Authority(), "a", 1, 0), h.slots(a, "b", 1, 0)
 		go holder.Run(t.Context(), h.work("a", time.Hour))
 		time.Sleep(time.Second)
 		if err := waiter.Run(t.Context(), h.work("b", 0)); err != nil {
