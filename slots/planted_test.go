@@ -23,7 +23,7 @@ var plantedBugs = [][4]string{
 	{"each poll draws a new ticket", "machine.go", "if !m.queued {", "if true {"},
 	{"SetN breaks what another process knows of", "list.go", "n = max(n, m)", "n = max(n, min(m, 0))"},
 	{"the first number of a process counts", "list.go", "			m = later\n", "			m = max(m, later)\n"},
-	{"the process of another group counts", "list.go", "ok = ok && member.IsOf(w.id, s.prefix)", "ok = ok && member.IsOf(w.id, \"x/\")"},
+	{"the process of another group counts", "list.go", "ok = ok && member.IsOf(w.id, s.prefix)", "ok = ok && s.prefix != \"\""},
 	{"a waiter with two leases counts twice", "list.go", "if !slices.ContainsFunc(l.waiters", "if true || !slices.ContainsFunc(l.waiters"},
 	{"a slot above n is worked in", "run.go", "if i >= int(r.n.Load()) {", "if i < 0 {"},
 	{"the place in the queue stays during the work", "run.go", "			r.leaving = make(chan struct{})\n			go func() {\n				defer close(r.leaving)\n				_ = r.waiting.End(ctx)\n			}()\n", ""},

@@ -164,6 +164,29 @@ func TestSetNFails(t *testing.T) {
 	})
 }
 
+// A slot that SetN has removed between the list and the grant is not worked in.
+func TestSetNDuringAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		var s *Slots
+		s = h.slots(hooked{Authority: h.store.Authority(), do: func(_ context.Context, name string, req lease.Request) (error, bool) {
+			if name == slotName("x/", 1) && req.Action == lease.ActionAcquire {
+				s.n.Store(1)
+			}
+			return nil, false
+		}}, "a", 2, 0)
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() { _ = s.Run(t.Context(), h.work("a", time.Minute)) })
+			time.Sleep(time.Second)
+		}
+		all.Wait()
+		if h.most != 1 || h.grants["a"] != 2 {
+			t.Errorf("%d worked at once, and %d in all", h.most, h.grants["a"])
+		}
+	})
+}
+
 // Both sides of a break log who broke which slot, and why.
 func TestBreaksAreLogged(t *testing.T) {
 	for what, want := range map[string][2]string{

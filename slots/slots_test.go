@@ -524,3 +524,26 @@ func TestWatchIsLostAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// A watch that could not be begun, or was lost, is begun again at the next poll.
+func TestWatchFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, calls := newHouse(t), atomic.Int32{}
+		a := leasefault.Lossy(h.store.Authority(), func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
+			switch calls.Add(1) {
+			case 1:
+				return nil, errors.New("no watch")
+			case 2:
+				lost := make(chan struct{})
+				time.AfterFunc(10*time.Second, func() { close(lost) })
+				return lost, nil
+			}
+			return watch(ctx)
+		})
+		go h.slots(h.store.Authority(), "a", 1, 0).Run(t.Context(), h.work("a", time.Minute))
+		time.Sleep(time.Second)
+		if err := h.slots(a, "b", 1, 0).Run(t.Context(), h.work("b", 0)); err != nil || calls.Load() != 3 || h.gap > 250*time.Millisecond {
+			t.Errorf("%d calls of Watch, and free for %v: %v", calls.Load(), h.gap, err)
+		}
+	})
+}
