@@ -52,7 +52,9 @@ type result[A any] struct {
 
 // An UnsentError is the error of a request that was certainly not sent. It wraps the reason: the error of its
 // context, [ErrTooLate], or a [*FullError] that wraps one of them.
-type UnsentError struct{ Err error }
+type UnsentError struct {
+	Err error // why the request was not sent
+}
 
 // Error returns the text of Err.
 func (e *UnsentError) Error() string { return e.Err.Error() }

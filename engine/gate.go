@@ -56,9 +56,11 @@ type Request struct {
 	// Note knows, goes first. Requests without a name go in the order of their deadlines.
 	Name string
 
-	// Renewals is the number of leases that the request renews, and Others that of the other requests that are sent
-	// in it. If both are zero, it is one other request. The Gate counts how many of each the server does a second.
-	Renewals, Others int
+	// Renewals is the number of leases that the request renews. The Gate counts how many the server renews a second.
+	Renewals int
+
+	// Others is the number of requests of another kind that are sent in it. If Renewals is zero, too, it is one.
+	Others int
 
 	// Partial says that the request could have renewed more leases, if more had waited. While there are such
 	// requests, what the server does is not the most that it can do.

@@ -2,10 +2,14 @@ module github.com/fencedlease/lease/sqlitelease
 
 go 1.26.0
 
-replace github.com/fencedlease/lease => ../
+replace (
+	github.com/fencedlease/lease => ../
+	github.com/fencedlease/lease/cli => ../cli
+)
 
 require (
 	github.com/fencedlease/lease v0.0.0
+	github.com/fencedlease/lease/cli v0.0.0
 	github.com/google/uuid v1.6.0
 	golang.org/x/sys v0.49.0
 	modernc.org/sqlite v1.62.0

@@ -16,16 +16,16 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/cmd/lease/open"
+	"github.com/fencedlease/lease/open"
 	"github.com/fencedlease/lease/session"
 )
 
 func run(ctx context.Context, url string, duration time.Duration) error {
-	store, end, err := open.Store(ctx, url)
+	store, err := open.Store(ctx, url)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer store.Close()
 	l, err := store.Lease("examples/leader", &session.Options{Duration: duration})
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/cmd/lease/internal/servers"
-	"github.com/fencedlease/lease/cmd/lease/open"
+	"github.com/fencedlease/lease/open"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -107,10 +107,11 @@ func holder(ctx context.Context, url, name string, watch bool) error {
 
 // connect returns a holder of a lease in the store of a URL.
 func connect(ctx context.Context, url, name string, o *session.Options) (*session.Session, func(), error) {
-	store, end, err := open.Store(ctx, url)
+	store, err := open.Store(ctx, url)
 	if err != nil {
 		return nil, nil, err
 	}
+	end := func() { _ = store.Close() }
 	o.Duration = duration
 	l, err := store.Lease(name, o)
 	if err != nil {
@@ -244,11 +245,11 @@ func (m *measurement) broken(watch bool) (noticed, left time.Duration, err error
 	if _, err := c.next("renewed"); err != nil {
 		return 0, 0, err
 	}
-	store, end, err := open.Store(m.ctx, m.url)
+	store, err := open.Store(m.ctx, m.url)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer end()
+	defer store.Close()
 	if _, err := store.Authority().Do(m.ctx, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(grace)}); err != nil {
 		return 0, 0, err
 	}
@@ -262,11 +263,11 @@ func (m *measurement) broken(watch bool) (noticed, left time.Duration, err error
 
 // list returns the time of a list of many leases.
 func (m *measurement) list() (time.Duration, error) {
-	store, end, err := open.Store(m.ctx, m.url)
+	store, err := open.Store(m.ctx, m.url)
 	if err != nil {
 		return 0, err
 	}
-	defer end()
+	defer store.Close()
 	prefix := m.name + "-list/"
 	for i := range listed {
 		l, err := store.Lease(prefix+strconv.Itoa(i), &session.Options{Duration: duration})

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -28,11 +28,11 @@ func bench(ctx context.Context, c *call) error {
 	case c.time <= 0:
 		return fail(exitUsage, "-time is %v: it must be above 0", c.time)
 	}
-	store, end, err := c.open(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer store.Close()
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, passedSignals()...)
 	ended, cancel := context.WithCancelCause(ctx)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -320,4 +320,9 @@ func killOnce(pid int, group *int) (found bool) {
 		next = append(next, children[next[0]]...)
 	}
 	return found
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
 }

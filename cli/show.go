@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -126,11 +126,11 @@ func list(ctx context.Context, c *call) error {
 	if len(c.args) > 1 || c.rest != nil {
 		return fail(exitUsage, "ls: want at most one PREFIX; see lease -h")
 	}
-	store, end, err := c.openExisting(ctx)
+	store, err := c.openExisting(ctx)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer store.Close()
 	var rows []row
 	bad, free := 0, 0
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -167,11 +167,11 @@ func show(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	store, end, err := c.openExisting(ctx)
+	store, err := c.openExisting(ctx)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer store.Close()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	res, err := lease.Inspect(ctx, store.Authority(), name)
@@ -194,11 +194,11 @@ func breakLease(ctx context.Context, c *call) error {
 	if c.grace < 0 {
 		return fail(exitUsage, "break: set -grace to how long the holder may take to stop, such as 30s")
 	}
-	store, end, err := c.openExisting(ctx)
+	store, err := c.openExisting(ctx)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer store.Close()
 	if !c.yes && !isTerminal(os.Stdin) {
 		return fail(exitUsage, "break: there is no terminal to ask in; add -yes")
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/cmd/lease/open"
+	"github.com/fencedlease/lease/open"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -70,7 +70,7 @@ func runCommand(ctx context.Context, c *call) error {
 	}
 	// The last error of a bounded wait is printed at its end.
 	tries := &attempts{print: time.Duration(c.wait) == lease.Infinite, terminal: c.wait > 0 && isTerminal(os.Stderr)}
-	store, end, err := c.openUntil(ctx, tries)
+	store, err := c.openUntil(ctx, tries)
 	if err != nil {
 		return outcome(ctx, c, nil, name, tries, false, 0, err)
 	}
@@ -95,7 +95,7 @@ func runCommand(ctx context.Context, c *call) error {
 		},
 	})
 	if err != nil {
-		end()
+		store.Close()
 		return fail(exitUsage, "%v", err)
 	}
 
@@ -150,7 +150,7 @@ func runCommand(ctx context.Context, c *call) error {
 	})
 	select {
 	case r := <-results:
-		defer end()
+		defer store.Close()
 		return outcome(ctx, c, store, name, tries, r.ran, code, r.err)
 	case <-late: // The store does not answer, and to close it could take as long.
 		return outcome(ctx, c, store, name, tries, false, 0, context.Cause(ctx))
@@ -158,16 +158,15 @@ func runCommand(ctx context.Context, c *call) error {
 }
 
 // openUntil opens the store. With -wait, it tries again until ctx ends. Not every store stops to open then.
-func (c *call) openUntil(ctx context.Context, tries *attempts) (open.Leases, func(), error) {
+func (c *call) openUntil(ctx context.Context, tries *attempts) (open.Leases, error) {
 	var store open.Leases
-	var end func()
 	var err error
 	opened := make(chan struct{})
 	go func() {
 		defer close(opened)
 		for {
 			var f *failure
-			store, end, err = c.open(ctx)
+			store, err = c.open(ctx)
 			if !errors.As(err, &f) || f.permanent || c.wait == 0 || ctx.Err() != nil {
 				return
 			}
@@ -177,9 +176,9 @@ func (c *call) openUntil(ctx context.Context, tries *attempts) (open.Leases, fun
 	}()
 	select {
 	case <-opened:
-		return store, end, err
+		return store, err
 	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package cli
 
 import (
 	"context"
@@ -36,3 +36,8 @@ func hold(context.Context, *holding) (int, error) {
 
 func supervise([]string) int { return exitUsage }
 func begin([]string) int     { return exitUsage }
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/cmd/lease/open"
+	"github.com/fencedlease/lease/open"
 )
 
 // watch is lease watch. It reads at every signal of the store and at every interval, and prints what
@@ -24,11 +24,11 @@ func watch(ctx context.Context, c *call) error {
 	if c.interval < 10*time.Millisecond {
 		return fail(exitUsage, "-interval is %v: it must be at least 10ms", c.interval)
 	}
-	store, end, err := c.openExisting(ctx)
+	store, err := c.openExisting(ctx)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer store.Close()
 	var drawing *picture
 	if c.picture != "" {
 		drawing = newPicture(c.picture, name)

@@ -1,0 +1,373 @@
+// Package cli is the command lease: it runs commands under leases, and shows and breaks leases.
+//
+//	lease run [-wait 1m] NAME -- COMMAND...
+//
+// The command opens the stores that the program imports, so a program of a few lines is a command for these:
+//
+//	package main
+//
+//	import (
+//		"github.com/fencedlease/lease/cli"
+//		_ "github.com/fencedlease/lease/pglease"
+//	)
+//
+//	func main() { cli.Main() }
+//
+// Page docs/command.md of the repository describes the command.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/open"
+)
+
+// The exit codes that are not those of a command.
+const (
+	exitUsage       = 64
+	exitUnavailable = 69
+	exitHeld        = 75
+	exitLost        = 76
+)
+
+// A failure is an error with an exit code. An empty text prints nothing.
+type failure struct {
+	code      int
+	text      string
+	permanent bool
+}
+
+func (f *failure) Error() string { return f.text }
+
+func fail(code int, format string, args ...any) error {
+	return &failure{code, fmt.Sprintf(format, args...), true}
+}
+
+// A command is one row of the table from which the usage and the completion are made.
+type command struct {
+	name, args, help string
+	flags            []string // besides -store
+	do               func(ctx context.Context, c *call) error
+}
+
+var commands []command
+
+func init() { // a variable would refer to itself, through completion
+	commands = []command{
+		{"run", "[-wait D] NAME -- COMMAND...", "run a command while the lease is held", []string{"duration", "wait"}, runCommand},
+		{"ls", "[-all] [PREFIX]", "list who holds what", []string{"all", "json"}, list},
+		{"show", "NAME", "show one lease", []string{"json"}, show},
+		{"watch", "NAME | PREFIX/", "print changes, one a line", []string{"json", "interval", "o"}, watch},
+		{"break", "NAME -grace D", "ask the holder to stop", []string{"grace", "yes"}, breakLease},
+		{"bench", "", "measure the store from here", []string{"duration", "time", "parallel"}, bench},
+		{"completion", "bash | zsh", "print the completion of a shell", nil, completion},
+	}
+}
+
+// A call is one call of the program: its arguments without flags, the values of the flags, and the words
+// after "--".
+type call struct {
+	args, rest []string
+
+	store    string
+	duration time.Duration
+	wait     waiting
+	json     bool
+	all      bool
+	interval time.Duration
+	picture  string
+	grace    time.Duration
+	yes      bool
+	time     time.Duration
+	parallel int
+}
+
+// waiting is the value of -wait: a duration, or "forever".
+type waiting time.Duration
+
+func (w *waiting) String() string { return lease.FormatDuration(time.Duration(*w)) }
+func (w *waiting) Set(text string) error {
+	if text == "forever" {
+		*w = waiting(lease.Infinite)
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return errors.New(`want a duration, such as 1m, or "forever"`)
+	}
+	*w = waiting(d)
+	return nil
+}
+
+// span is the value of a flag that is a duration.
+type span time.Duration
+
+func (s *span) String() string { return time.Duration(*s).String() }
+func (s *span) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return errors.New("want a number with a unit, such as 30s")
+	}
+	*s = span(d)
+	return nil
+}
+
+// flags defines the flags of a command.
+func (c *call) flags(cmd command) *flag.FlagSet {
+	fs := flag.NewFlagSet(cmd.name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&c.store, "store", os.Getenv("LEASE_STORE"), "")
+	for _, f := range cmd.flags {
+		switch f {
+		case "duration":
+			c.duration = 30 * time.Second
+			fs.Var((*span)(&c.duration), f, "")
+		case "wait":
+			fs.Var(&c.wait, f, "")
+		case "all":
+			fs.BoolVar(&c.all, f, false, "")
+		case "json":
+			fs.BoolVar(&c.json, f, false, "")
+		case "interval":
+			c.interval = time.Second
+			fs.Var((*span)(&c.interval), f, "")
+		case "o":
+			fs.StringVar(&c.picture, f, "", "")
+		case "grace":
+			c.grace = -1
+			fs.Var((*span)(&c.grace), f, "")
+		case "yes":
+			fs.BoolVar(&c.yes, f, false, "")
+		case "time":
+			c.time = 3 * time.Second
+			fs.Var((*span)(&c.time), f, "")
+		case "parallel":
+			fs.IntVar(&c.parallel, f, 32, "")
+		}
+	}
+	return fs
+}
+
+// parse reads the arguments of a command. Flags may stand before and after the others.
+func parse(cmd command, args []string) (*call, error) {
+	c := &call{}
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, c.rest = args[:i], args[i+1:]
+	}
+	fs := c.flags(cmd)
+	for {
+		if err := fs.Parse(args); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				return nil, err
+			}
+			return nil, fail(exitUsage, "%s: %v; see lease -h", cmd.name, err)
+		}
+		if fs.NArg() == 0 {
+			break
+		}
+		c.args, args = append(c.args, fs.Arg(0)), fs.Args()[1:]
+	}
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if fs.Lookup("duration") != nil {
+		name, text := "-duration", os.Getenv("LEASE_DURATION")
+		if text != "" && !given["duration"] {
+			if name = "LEASE_DURATION"; fs.Set("duration", text) != nil {
+				return nil, fail(exitUsage, "LEASE_DURATION is %q: set it to a duration, such as 30s", text)
+			}
+		}
+		if c.duration < time.Second {
+			return nil, fail(exitUsage, "%s is %v: it must be at least 1s", name, c.duration)
+		}
+	}
+	if u, err := url.Parse(c.store); given["store"] && strings.Contains(c.store, "@") {
+		if err != nil {
+			return nil, fail(exitUsage, "-store is malformed; see lease -h")
+		}
+		if _, password := u.User.Password(); password {
+			return nil, errPasswordShown
+		}
+	}
+	_, query, _ := strings.Cut(c.store, "?")
+	parameters, _ := url.ParseQuery(query)
+	for name := range parameters {
+		if given["store"] && strings.Contains(strings.ToLower(name), "password") { // also sslpassword
+			return nil, errPasswordShown
+		}
+	}
+	return c, nil
+}
+
+var errPasswordShown = fail(exitUsage, "-store has a password, which ps shows: put the URL into LEASE_STORE")
+
+// openExisting is open for a command that only looks or breaks. It makes no file, because an empty list
+// of a misspelt path would say that no lease is held.
+func (c *call) openExisting(ctx context.Context) (open.Leases, error) {
+	if path, err := open.Path(c.store); err == nil {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			if dir := filepath.Dir(path); !isFolder(dir) {
+				return nil, fail(exitUnavailable, "there is no folder %s", dir)
+			}
+			if _, err := os.Lstat(path); err == nil {
+				return nil, fail(exitUnavailable, "%s is a symbolic link to a file that does not exist", path)
+			}
+			return nil, fail(exitUnavailable, "there is no file %s; the first lease run makes it", path)
+		}
+	}
+	return c.open(ctx)
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func (c *call) open(ctx context.Context) (open.Leases, error) {
+	if c.store == "" {
+		return nil, fail(exitUsage, "no store: set LEASE_STORE or -store to one of %s", strings.Join(open.Forms(), " "))
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	s, err := open.Store(ctx, c.store)
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	return s, nil
+}
+
+// one returns the only argument of a call, the name of a lease.
+func (c *call) one(what string) (string, error) {
+	if len(c.args) != 1 || c.rest != nil {
+		return "", fail(exitUsage, "want one %s, and have %d; see lease -h", what, len(c.args))
+	}
+	if err := lease.CheckName(c.args[0]); err != nil {
+		return "", fail(exitUsage, "%v", err)
+	}
+	return c.args[0], nil
+}
+
+// unreachable is the failure of a request to the store. A bad argument or URL is a failure of usage.
+func (c *call) unreachable(err error) error {
+	var bad *lease.FieldError
+	if errors.As(err, new(*open.URLError)) || errors.As(err, &bad) && given(bad) {
+		return fail(exitUsage, "%v", err)
+	}
+	check := "its URL, its server and the credentials"
+	if lease.CodeOf(err) == lease.ErrCorrupt {
+		check = "who else writes there, and restore the record"
+	} else if strings.HasPrefix(c.store, "file:") {
+		check = "its file and its folder"
+	}
+	text := fmt.Sprintf("the store cannot be used: %s; check %s", oneLine(err), check)
+	return &failure{exitUnavailable, text, errors.As(err, new(*lease.PermanentError))}
+}
+
+// given reports whether the user gave the field that is wrong, as an argument, a flag or a part of the URL. The
+// other fields are of a record or a server.
+func given(f *lease.FieldError) bool {
+	switch f.Code {
+	case lease.ErrName, lease.ErrDuration, lease.ErrPeriod:
+		return true
+	}
+	return f.Code == lease.ErrOption && strings.HasPrefix(f.Field, "Options.")
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// usage prints a page of at most 24 lines of 80 columns.
+func usage(w io.Writer) {
+	fmt.Fprintln(w, "lease runs commands under leases, and shows and breaks leases:")
+	for _, c := range commands {
+		fmt.Fprintf(w, "  lease %-33s %s\n", c.name+" "+c.args, c.help)
+	}
+	fmt.Fprint(w, `
+  -store URL           the store, in a form below (default: LEASE_STORE)
+  -duration D          run, bench: of the lease (default: LEASE_DURATION or 30s)
+  -wait D              run: for another holder, or "forever" (default: try once)
+  -grace D, -yes       break: how long the holder may take to stop; do not ask
+  -json, -all          ls, show, watch: a JSON object a line; ls: free ones too
+  -interval D, -o FILE watch: between two looks (1s); draw a timeline as SVG
+  -time D, -parallel N bench: a measurement (3s), and leases at a time (32)
+
+`)
+	line := ""
+	for _, f := range open.Forms() {
+		if len(line)+len(f) > 76 {
+			fmt.Fprintln(w, line)
+			line = ""
+		}
+		line += "  " + f
+	}
+	fmt.Fprint(w, line, `
+
+run exits with the code of its command, 128+n: signal n ended it, 64: usage,
+69: no store, 75: another has the lease, 76: lost, 126, 127: no such command.
+`)
+}
+
+// Main carries out the command of os.Args, and exits the process.
+func Main() {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case superviseWord:
+			os.Exit(supervise(os.Args[2:]))
+		case beginWord:
+			os.Exit(begin(os.Args[2:]))
+		}
+	}
+	os.Exit(do(os.Args[1:]))
+}
+
+func do(args []string) int {
+	if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+		usage(os.Stdout)
+		return 0
+	}
+	err := fail(exitUsage, "no command; see lease -h")
+	if len(args) > 0 {
+		word, _, _ := strings.Cut(args[0], "=") // a URL with a password can follow
+		err = fail(exitUsage, "no command %.80q: write a command first, such as lease ls, and then flags; see lease -h", word)
+		if i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] }); i >= 0 {
+			var c *call
+			if c, err = parse(commands[i], args[1:]); err == nil {
+				if !c.warns(commands[i].name) {
+					slog.SetDefault(slog.New(slog.DiscardHandler))
+				}
+				err = commands[i].do(context.Background(), c)
+			}
+		}
+	}
+	var f *failure
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, flag.ErrHelp):
+		usage(os.Stdout)
+		return 0
+	case !errors.As(err, &f):
+		f = &failure{code: 1, text: oneLine(err)}
+	}
+	if f.text != "" {
+		fmt.Fprintln(os.Stderr, "lease: "+f.text)
+	}
+	return f.code
+}
+
+// warns reports whether the warnings of a store are printed: if a person or the log of a service reads
+// them, and not in each run that cron starts.
+func (c *call) warns(command string) bool {
+	return command == "bench" || command == "run" && (time.Duration(c.wait) == lease.Infinite || isTerminal(os.Stderr))
+}

@@ -1,0 +1,190 @@
+// Package open opens the store that a URL names, so that a program can take its store from a flag or a variable.
+//
+// A program imports the engines that it wants, as it imports the drivers of database/sql:
+//
+//	import _ "github.com/fencedlease/lease/redislease"
+//
+//	store, err := open.Store(ctx, os.Getenv("LEASE_STORE")) // such as redis://localhost:6379
+//
+// Each engine documents its URLs, and where it takes credentials from.
+package open
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// Leases is what an open store has. It is safe for concurrent use.
+type Leases interface {
+	// Lease returns a holder of the lease with the given name.
+	Lease(name string, o *session.Options) (*session.Session, error)
+
+	// Authority returns an authority over the leases of the store.
+	Authority() lease.Authority
+
+	// List lists the leases, as [lease.Lister] describes.
+	List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error]
+
+	// Close frees what the store has opened, such as connections. It releases no lease. Nothing may use the store
+	// any more when Close is called.
+	Close() error
+}
+
+// An Opener opens the store of a URL that has its scheme. If the URL itself is wrong, it returns a [*URLError], or
+// an error that wraps [ErrMalformed]. It need not send a request.
+type Opener func(ctx context.Context, url string) (Leases, error)
+
+// ErrMalformed stands for the error of a parser whose text could have the password of the URL.
+var ErrMalformed = errors.New("malformed")
+
+// A URLError says what is wrong with the URL of a store. It never contains the URL, which can have a password.
+type URLError struct {
+	Scheme string // as in the URL; may be empty
+	Err    error  // what is wrong
+}
+
+// Error returns a text with the scheme, if there is one, and the text of Err.
+func (e *URLError) Error() string {
+	if e.Scheme == "" {
+		return "store URL: " + e.Err.Error()
+	}
+	return "store URL " + e.Scheme + ": " + e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *URLError) Unwrap() error { return e.Err }
+
+type scheme struct {
+	form string
+	open Opener
+}
+
+var (
+	mu      sync.RWMutex
+	schemes = map[string]scheme{}
+)
+
+// elsewhere has the packages that register the schemes of this library.
+var elsewhere = map[string]string{
+	"azblob": "azlease", "etcd": "etcdlease", "file": "sqlitelease", "kube": "kubelease", "mysql": "mysqllease", "nats": "natslease",
+	"postgres": "pglease", "postgresql": "pglease", "redis": "redislease", "rediss": "redislease", "s3": "s3lease",
+}
+
+// Register makes the stores of a scheme known to [Store]. The form shows a user what a URL looks like, for example
+// "redis://HOST:PORT[/NUMBER]". It is empty for a second name of a scheme. An engine calls Register from its
+// function init. Register panics if f is nil, or if the scheme is malformed or registered already.
+func Register(name, form string, f Opener) {
+	mu.Lock()
+	defer mu.Unlock()
+	if _, twice := schemes[name]; twice || f == nil || name == "" || strings.ContainsAny(name, ":/") {
+		panic(fmt.Sprintf("open: Register(%q): the scheme is malformed or registered already, or the function is nil", name))
+	}
+	schemes[name] = scheme{form, f}
+}
+
+// Forms returns the forms of the URLs that [Store] can open in this program, in alphabetical order.
+func Forms() (forms []string) {
+	mu.RLock()
+	defer mu.RUnlock()
+	for _, s := range schemes {
+		if s.form != "" {
+			forms = append(forms, s.form)
+		}
+	}
+	slices.Sort(forms)
+	return forms
+}
+
+// Store opens the store of a URL. The caller must close it at the end. If the URL is wrong, or no engine that the
+// program imports has its scheme, the error is a [*URLError]. Because Store need not send a request, an unreachable
+// store may first show in the error of a later request. Store returns when ctx is done.
+func Store(ctx context.Context, url string) (Leases, error) {
+	name, rest, found := strings.Cut(url, ":")
+	mu.RLock()
+	s, known := schemes[name]
+	mu.RUnlock()
+	switch {
+	case !found || !known:
+		return nil, unknown(url, name, found)
+	case strings.Trim(rest, "/") == "" && !strings.HasPrefix(rest, "///"):
+		return nil, &URLError{name, errors.New("incomplete; use " + s.form)}
+	}
+	leases, err := s.open(ctx, url)
+	if errors.Is(err, ErrMalformed) {
+		return nil, &URLError{name, fmt.Errorf("%w; use %s", ErrMalformed, s.form)}
+	}
+	return leases, err
+}
+
+// unknown returns the error of a URL whose scheme no engine has registered.
+func unknown(url, name string, found bool) error {
+	forms := "; use one of " + strings.Join(Forms(), " ")
+	if len(Forms()) == 0 {
+		forms = "; this program imports no store"
+	}
+	switch engine := elsewhere[name]; {
+	case found && engine != "":
+		return &URLError{name, errors.New("this program has no such store: import github.com/fencedlease/lease/" + engine + forms)}
+	case strings.ContainsAny(url, "/.") && !strings.ContainsAny(url, ":@"):
+		return &URLError{"", errors.New("unknown store (for a file, write file:" + url + ")" + forms)}
+	case !found || strings.ContainsAny(name, "@/ ") || !strings.HasPrefix(url[len(name):], "://"):
+		return &URLError{"", errors.New("unknown store" + forms)}
+	}
+	return &URLError{name, errors.New("unknown store" + forms)}
+}
+
+// Hosts splits what follows "://" in a URL such as "nats://HOST:PORT,HOST:PORT/PATH", which package net/url rejects
+// if there are several hosts. The URL may have neither a user nor parameters. The error is a [*URLError].
+func Hosts(rawURL string) (hosts []string, path string, err error) {
+	name, rest, _ := strings.Cut(rawURL, "://")
+	list, path, _ := strings.Cut(rest, "/")
+	for host := range strings.SplitSeq(list, ",") {
+		u, err := url.Parse("x://" + host)
+		if err != nil || u.Host == "" || u.Host != host {
+			return nil, "", &URLError{name, fmt.Errorf("host %q is not HOST:PORT", host[strings.LastIndex(host, "@")+1:])}
+		}
+		hosts = append(hosts, host)
+	}
+	if strings.ContainsAny(path, "?#") {
+		return nil, "", &URLError{name, errors.New("parameters are not supported")}
+	}
+	return hosts, path, nil
+}
+
+// Path returns the path of a URL of the form file:PATH or file:///PATH, in which PATH may be relative in the first
+// form. The error is a [*URLError].
+func Path(rawURL string) (string, error) {
+	rest, isFile := strings.CutPrefix(rawURL, "file:")
+	if !isFile {
+		return "", &URLError{"", errors.New("not file:PATH")}
+	}
+	if after, found := strings.CutPrefix(rest, "//"); found {
+		if rest = after; !strings.HasPrefix(rest, "/") {
+			return "", &URLError{"file", errors.New("a path after // must begin with a third /; for a relative path, use file:PATH")}
+		}
+		if len(rest) > 2 && rest[2] == ':' && filepath.VolumeName(rest[1:]) != "" {
+			rest = rest[1:] // "/C:/leases.db" of Windows
+		}
+	}
+	path, err := url.PathUnescape(rest)
+	if err != nil || strings.ContainsAny(rest, "?#") {
+		return "", &URLError{"file", errors.New("malformed: parameters are not supported; write ?, # and % in a path as %3F, %23 and %25")}
+	}
+	switch {
+	case path == "" || strings.HasSuffix(path, "/"):
+		return "", &URLError{"file", errors.New("a path must be that of a file, and not of a folder")}
+	case path == ":memory:":
+		return "", &URLError{"file", errors.New("a database in memory would not be shared with another process; use file:PATH")}
+	}
+	return path, nil
+}

@@ -1,0 +1,44 @@
+package redislease
+
+import (
+	"context"
+	"os"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease/open"
+)
+
+// A program that imports this package can open redis:// and rediss:// with [open.Store]. A password that the URL
+// does not have comes from REDISCLI_AUTH.
+func init() {
+	open.Register("redis", "redis://HOST:PORT[/NUMBER]", openURL)
+	open.Register("rediss", "rediss://HOST:PORT[/NUMBER]", openURL)
+}
+
+type opened struct {
+	*Store
+	client *redis.Client
+}
+
+func (o opened) Close() error {
+	o.Store.Close()
+	return o.client.Close()
+}
+
+func openURL(_ context.Context, url string) (open.Leases, error) {
+	o, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, open.ErrMalformed
+	}
+	if o.Password == "" {
+		o.Password = os.Getenv("REDISCLI_AUTH")
+	}
+	client := redis.NewClient(o)
+	s, err := New(client, nil)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	return opened{s, client}, nil
+}
