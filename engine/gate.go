@@ -81,6 +81,7 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	if err := ctx.Err(); err != nil || g == nil {
 		return Pass{}, err
 	}
+	defer growStack(0)
 	w := &waiter{urgent: r.Urgent}
 	w.needed = g.needed(ctx, r.Name)
 	w.deadline, _ = ctx.Deadline()
@@ -118,6 +119,16 @@ func (g *Gate) unsent(r Request, err error) error {
 		return err
 	}
 	return g.room.full(0, err)
+}
+
+// growStack makes the stack of a new goroutine large enough for a client library. A stack that grows in the midst
+// of it costs more, because the runtime then copies many frames, twice. A request that waits has not grown yet,
+// because thousands may wait.
+//
+//go:noinline
+func growStack(i int) byte {
+	var frame [5 << 10]byte
+	return frame[i]
 }
 
 // A Pass is a request that a Gate has let through.

@@ -18,9 +18,9 @@ const (
 // A room knows how many renewals a second the leases that are held need, and how many the server does. The latter
 // is known only while requests queue up, and only if most of them are renewals, because a server may do many more
 // renewals than other requests. One measurement may have met a moment at which the machine was busy with something
-// else, so the better of two in a row counts. After that, the server may be able to do more. The bound therefore
-// grows, until the server shows again what it does. It grows no faster than the renewals of the leases that were
-// let in begin. The caller holds a lock.
+// else, or at which much was answered that had waited, so only those count that follow another, and their mean.
+// After that, the server may be able to do more. The bound therefore grows, until the server shows again what it
+// does. It grows no faster than the renewals of the leases that were let in begin. The caller holds a lock.
 type room struct {
 	held  map[string]holding // by name
 	load  float64            // renewals a second of all held
@@ -28,7 +28,7 @@ type room struct {
 
 	bound float64   // renewals a second that may be asked for; 0: unknown
 	grown time.Time // when the bound was set or grew
-	does  float64   // requests a second that the bound was set from
+	does  float64   // requests a second: the mean of the last measurements
 	last  float64   // requests a second in the last measurement; 0: the server was not at its limit in it
 
 	began    time.Time // of the measurement under way
@@ -60,7 +60,10 @@ func (r *room) answered(now time.Time, renewals, others int, most bool) {
 		r.last = float64(r.requests) / took.Seconds()
 	} // after longer, it is the first request, or the server or this process was paused
 	if before > 0 && r.last > 0 {
-		r.does = max(before, r.last)
+		if r.does == 0 {
+			r.does = max(before, r.last)
+		}
+		r.does += (r.last - r.does) / 4
 		r.bound, r.grown = given*r.does, now
 	}
 	r.began, r.requests, r.renewals, r.idle = now, 0, 0, false

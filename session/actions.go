@@ -174,7 +174,6 @@ type sending struct {
 // send sends the request, as a task that has begun, and passes the answer to the machine. The time limit of
 // each request is the RequestTimeout.
 func (w *sending) send() {
-	growStack(0)
 	defer tasks.EvenOnExit(w.s.tasks.End)
 	tasks.Call(w.ctx, w.s.o.Clock, w.s.o.RequestTimeout, w)
 }
@@ -198,13 +197,4 @@ func (w *sending) Answer(res lease.Result, err error, stuck bool) {
 
 func (w *sending) Returned(res lease.Result, err error) {
 	w.s.step(func(m *holder.Machine, now time.Time) { m.Returned(now, w.r, res, err) })
-}
-
-// growStack makes the stack of a new goroutine large enough for a request. A stack that grows later costs
-// more, because the runtime then adjusts many frames, twice.
-//
-//go:noinline
-func growStack(i int) byte {
-	var frame [5 << 10]byte
-	return frame[i]
 }

@@ -87,7 +87,6 @@ func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	s.machineOptions = o.machine()
 	s.machine = holder.New(&s.machineOptions, name, s.random, unique)
 	s.alarm.Func = func() {
-		growStack(0)
 		s.tasks.Run(func() { s.handle(nil).performHere() }) // as a task, so that Close waits for the hooks that the alarm calls
 	}
 	s.log.To = o.Logger
