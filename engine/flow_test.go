@@ -140,7 +140,7 @@ func TestFlowIsAsPlain(t *testing.T) {
 					states[w], r.state = "over", "over"
 					f.leave(now, sent[w], w.urgent, false)
 					if p.answered.Before(r.sent) && p.cut.Before(r.sent) {
-						p.limit, p.cut = max(min(2, float64(most)), p.limit/2), now
+						p.limit, p.cut = max(min(4, float64(most)), p.limit/2), now
 					}
 					p.settle(now, nil)
 				}

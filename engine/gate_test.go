@@ -105,6 +105,29 @@ func TestGateDropsWhatIsTooLate(t *testing.T) {
 	})
 }
 
+// After a silence of the server, a request without a deadline that never ends does not keep others waiting.
+func TestGateWithARequestThatNeverEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(64)
+		for range 100 { // of silence
+			p, err := g.Enter(t.Context(), Request{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			p.Leave(false)
+		}
+		if _, err := g.Enter(t.Context(), Request{}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := g.Enter(ctx, Request{}); err != nil {
+			t.Errorf("beside a request that never ends: %v", err)
+		}
+	})
+}
+
 // What a server does says how much it can do only while requests wait, most of them are renewals, and none could
 // have renewed more leases. What it did around a pause says nothing. The bound counts for one store: leases that are
 // held, released or not renewed any more make room.

@@ -215,7 +215,7 @@ func TestFewerRequestsAfterErrors(t *testing.T) {
 		for range 3 {
 			load()
 		}
-		if n := load(); n > 2 {
+		if n := load(); n > 4 {
 			t.Errorf("%d requests at a time after errors", n)
 		}
 	})
