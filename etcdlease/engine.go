@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fencedlease/lease"
+	gates "github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/observe"
 )
@@ -20,6 +21,7 @@ type engine struct {
 	prefix  string
 	silence silenceLogger
 	server  engines.Server
+	gate    *gates.Gate // observe.Store enters it for all requests but those of List
 }
 
 // emptyValue is the value of a new key. It has no epoch of its own: see [firstEpoch]. The write that

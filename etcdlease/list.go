@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fencedlease/lease"
+	gates "github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/observe"
 )
 
@@ -34,7 +35,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 		key := e.prefix + prefix
 		end := clientv3.GetPrefixRangeEnd(key)
 		for {
-			res, err := e.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize))
+			res, err := e.page(ctx, key, end)
 			if err != nil {
 				yield(observe.NamedEntry{}, e.explain("list from", key, err))
 				return
@@ -55,4 +56,15 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 			key = string(res.Kvs[len(res.Kvs)-1].Key) + "\x00" // the first key after the last one
 		}
 	}
+}
+
+// page reads one page when the gate lets it.
+func (e *engine) page(ctx context.Context, key, end string) (*clientv3.GetResponse, error) {
+	pass, err := e.gate.Enter(ctx, gates.Request{})
+	if err != nil {
+		return nil, err
+	}
+	res, err := e.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize))
+	pass.Leave(err == nil)
+	return res, err
 }

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fencedlease/lease"
+	gates "github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/logqueue"
 	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
@@ -56,11 +57,17 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// mostRequests is the number of requests of a Store that are under way at most. etcd sets no limit for a connection.
+const mostRequests = 64
+
 const defaultSilenceWarning = 15 * time.Second
 
 // A Store keeps leases in etcd. It is a [lease.Store], although etcd has no clock, and also a
 // [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several goroutines at
 // once. It need not be closed, and never closes its client.
+//
+// A Store has at most 64 requests under way. Renewals and releases overtake all others, and an acquire fails with
+// a [gates.FullError] if etcd cannot renew more leases than the Store holds.
 type Store struct{ observed *observe.Store }
 
 // New returns a Store that uses client, and sends no request. It returns a [*lease.FieldError] if
@@ -82,8 +89,8 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if o.SilenceWarning < 0 {
 		return nil, &lease.FieldError{Field: "Options.SilenceWarning", Value: o.SilenceWarning.String(), Bound: "must not be negative", Code: lease.ErrOption}
 	}
-	e := &engine{client: client, prefix: prefix, silence: silenceLogger{client: client, after: cmp.Or(o.SilenceWarning, defaultSilenceWarning), log: logqueue.Queue{To: o.Logger}}}
-	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor})
+	e := &engine{client: client, prefix: prefix, gate: gates.NewGate(mostRequests), silence: silenceLogger{client: client, after: cmp.Or(o.SilenceWarning, defaultSilenceWarning), log: logqueue.Queue{To: o.Logger}}}
+	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor, Gate: e.gate})
 	if err != nil {
 		return nil, err
 	}

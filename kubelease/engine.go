@@ -11,6 +11,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/fencedlease/lease"
+	gates "github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/observe"
 )
@@ -22,6 +23,7 @@ type engine struct {
 	namespace string
 	cache     objectCache
 	server    engines.Server
+	gate      *gates.Gate                        // observe.Store enters it for all requests but those of List and Watch
 	note      func(name string, e observe.Entry) // stores the entry that a watch has received
 }
 

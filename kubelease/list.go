@@ -5,10 +5,12 @@ import (
 	"iter"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fencedlease/lease"
+	gates "github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/observe"
 )
 
@@ -36,7 +38,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 	return func(yield func(observe.NamedEntry, error) bool) {
 		o := metav1.ListOptions{Limit: pageSize}
 		for {
-			objects, err := e.list(ctx, o)
+			objects, err := e.page(ctx, o)
 			if token := continueToken(err); token != "" && token != o.Continue {
 				o.Continue = token
 				continue
@@ -64,6 +66,17 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 			}
 		}
 	}
+}
+
+// page reads one page when the gate lets it.
+func (e *engine) page(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	pass, err := e.gate.Enter(ctx, gates.Request{})
+	if err != nil {
+		return nil, err
+	}
+	objects, err := e.list(ctx, o)
+	pass.Leave(err == nil)
+	return objects, err
 }
 
 // continueToken returns the token with which a list can continue from a newer snapshot, or "" if err

@@ -9,6 +9,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/fencedlease/lease"
+	gates "github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
@@ -42,9 +43,16 @@ type Options struct {
 	Names int
 }
 
+// mostRequests is the number of requests of a Store that are under way at most, without the watches that have begun.
+// It is below the 100 streams that an API server allows on one connection of HTTP/2.
+const mostRequests = 64
+
 // A Store keeps leases in the Lease objects of one namespace. It implements [lease.Store],
 // [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of Kubernetes. It is
 // safe for use by several goroutines at once. It has no Close method, and never closes its client.
+//
+// A Store has at most 64 requests under way. Renewals and releases overtake all others, and an acquire fails with
+// an [gates.FullError] if the API server cannot renew more leases than the Store holds.
 type Store struct{ observed *observe.Store }
 
 // New returns a Store for the leases of a namespace, and sends no request. It returns a
@@ -64,8 +72,8 @@ func New(client coordinationclient.CoordinationV1Interface, namespace string, o 
 	if o == nil {
 		o = new(Options)
 	}
-	e := &engine{client: client, namespace: namespace, cache: objectCache{most: cmp.Or(o.Names, observe.DefaultNames)}}
-	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor})
+	e := &engine{client: client, namespace: namespace, gate: gates.NewGate(mostRequests), cache: objectCache{most: cmp.Or(o.Names, observe.DefaultNames)}}
+	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor, Gate: e.gate})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/fencedlease/lease"
+	gates "github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/observe"
 )
 
@@ -58,12 +59,17 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 
 // startWatch starts a watch of one object, and returns the lease in the object. It starts at the recent
 // resourceVersion that readForWatch returns, because the API server drops old versions.
-func (e *engine) startWatch(ctx context.Context, name, key string) (watch.Interface, observe.Entry, error) {
+func (e *engine) startWatch(ctx context.Context, name, key string) (events watch.Interface, last observe.Entry, err error) {
+	pass, err := e.gate.Enter(ctx, gates.Request{})
+	if err != nil {
+		return nil, last, e.explain(ctx, "watch", key, err)
+	}
+	defer func() { pass.Leave(err == nil) }()
 	last, moment, err := e.readForWatch(ctx, name, key)
 	if err != nil {
 		return nil, last, err
 	}
-	events, err := e.client.Leases(e.namespace).Watch(ctx, metav1.ListOptions{FieldSelector: only(key), ResourceVersion: moment})
+	events, err = e.client.Leases(e.namespace).Watch(ctx, metav1.ListOptions{FieldSelector: only(key), ResourceVersion: moment})
 	return events, last, e.explain(ctx, "watch", key, err)
 }
 
