@@ -138,6 +138,13 @@ type Pass struct {
 	sent    time.Time
 }
 
+// Renewed returns p for a request that has renewed n leases, if these are fewer than it was to renew. A renewal
+// that conflicts with an earlier one, whose answer was lost, is repeated, and must not count twice.
+func (p Pass) Renewed(n int) Pass {
+	p.request.Renewals = n
+	return p
+}
+
 // Leave says that the request is no longer under way. The parameter answered says whether the server has
 // answered it, with a result or with an error. The zero Pass may leave, too.
 func (p Pass) Leave(answered bool) {

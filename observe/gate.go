@@ -19,7 +19,13 @@ func (s *Store) enter(ctx context.Context, r engine.Request) (leave func(error),
 	if err != nil {
 		return nil, fmt.Errorf("not sent while other requests of this store are under way: %w", err)
 	}
-	return func(err error) { pass.Leave(err == nil || errors.Is(err, lease.ErrConflict)) }, nil
+	return func(err error) {
+		conflict := errors.Is(err, lease.ErrConflict)
+		if conflict {
+			pass = pass.Renewed(0)
+		}
+		pass.Leave(err == nil || conflict)
+	}, nil
 }
 
 // enterSwap is like enter, for a Swap of old to next. It returns an error at once if next is a grant for which

@@ -1,6 +1,7 @@
 package observe_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,6 +177,47 @@ func TestAcquireWithoutRoom(t *testing.T) {
 		}
 		if err := ask(s, "new", acquire(idA, duration)); err != nil {
 			t.Errorf("after five leases have ended: %v", err)
+		}
+	})
+}
+
+// A conflicting engine takes 10 ms for a Swap, and every other one conflicts.
+type conflicting struct {
+	*engine
+	n atomic.Int64
+}
+
+func (c *conflicting) Swap(ctx context.Context, name, old string, next observe.Kept) (observe.Entry, error) {
+	time.Sleep(10 * time.Millisecond)
+	if c.n.Add(1)%2 == 0 {
+		found, err := c.engine.Load(ctx, name)
+		return found, cmp.Or(err, error(lease.ErrConflict))
+	}
+	return c.engine.Swap(ctx, name, old, next)
+}
+
+// A renewal that conflicts, because the answer to an earlier one was lost, does not count as a renewal. Otherwise a
+// server that was slow would seem to do twice as much as it does, and get more leases than it can renew.
+func TestConflictsAreNoRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := gates.NewGate(1)
+		s := newStore(t, &conflicting{engine: newEngine()}, observe.Options{Gate: gate})
+		var all sync.WaitGroup
+		for i := range 2 {
+			all.Go(func() {
+				name := fmt.Sprint(i)
+				_, err := s.Authority().Do(t.Context(), name, acquire(idA, 100*time.Millisecond)) // 30 renewals a second
+				for began := time.Now(); time.Since(began) < 2*time.Second && err == nil; {
+					_, err = s.Authority().Do(t.Context(), name, renew(idA))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if err := gate.Admit("new", 30*time.Millisecond); err != nil { // 100 renewals a second
+			t.Errorf("measured while half of the renewals conflicted: %v", err)
 		}
 	})
 }
