@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
+	gates "github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/observe"
 )
@@ -32,14 +33,19 @@ type engine struct {
 	api           string // prefix of the subjects of the API
 	publishPrefix string // prefix of the subjects of published messages: api, or empty if api is the default prefix
 	floor         uint64 // the epoch of Options.Floor
-	gate          gate
+	gate          *gates.Gate
 	server        engines.Server
 	checking      chan struct{} // holds a value while the bucket is being checked
 	checked       atomic.Bool
 }
 
+// mostWrites bounds the requests of a Store that are under way. Nearly all of them write to the bucket, because a
+// read is confirmed by a write. A server makes the writes of a bucket one after the other, so more would only wait
+// there, where a renewal cannot overtake them.
+const mostWrites = 64
+
 func newEngine(js jetstream.JetStream, bucket string) *engine {
-	e := &engine{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: jetstream.DefaultAPIPrefix, checking: make(chan struct{}, 1)}
+	e := &engine{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: jetstream.DefaultAPIPrefix, gate: gates.NewGate(mostWrites), checking: make(chan struct{}, 1)}
 	switch o := js.Options(); { // the same rules as in package jetstream
 	case o.Domain != "":
 		e.api = "$JS." + o.Domain + ".API."
@@ -93,20 +99,7 @@ func (e *engine) Swap(ctx context.Context, name, old string, next observe.Kept) 
 	if err != nil || revision == 0 {
 		return observe.Entry{}, fmt.Errorf("natslease: version %q is not of this store", old)
 	}
-	key := encode(name)
-	if r := next.Record; r.State == lease.Leased && !engines.IsUrgent(ctx) {
-		if err := e.gate.admit(key, r.Duration); err != nil {
-			return observe.Entry{}, fmt.Errorf("natslease: write key %q of bucket %q: %w", key, e.bucket, err)
-		}
-	}
-	written, err := e.put(ctx, key, revision, next)
-	switch {
-	case err == nil:
-		e.gate.note(key, next.Record)
-	case errors.Is(err, lease.ErrConflict):
-		e.gate.lost(key)
-	}
-	return written, err
+	return e.put(ctx, encode(name), revision, next)
 }
 
 // Revision implements [observe.Reviser] with a write, because a read could come from a server that is
@@ -285,15 +278,7 @@ func (e *engine) publish(ctx context.Context, what, key string, value []byte, co
 	options := append(condition, jetstream.WithRetryWait(noLeaderWait), jetstream.WithRetryAttempts(noLeaderTries))
 	for busy := 0; ; busy++ {
 		m := &nats.Msg{Subject: subject, Data: value, Header: nats.Header{writerHeader: {writer}}}
-		if err := e.gate.enter(ctx); err != nil {
-			err = fmt.Errorf("natslease: %s key %q of bucket %q: not sent: %w", what, key, e.bucket, err)
-			if busy > 0 {
-				err = errBusy // no try was applied
-			}
-			return 0, err
-		}
 		ack, err := e.js.PublishMsg(ctx, m, options...)
-		e.gate.leave(err == nil || errors.As(err, new(*jetstream.APIError)))
 		if err == nil {
 			call.answered()
 			return ack.Sequence, nil

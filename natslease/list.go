@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
+	gates "github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/observe"
 )
 
@@ -80,6 +81,12 @@ type listed struct {
 
 // list reads one lease.
 func (e *engine) list(ctx context.Context, name string) (l listed) {
+	pass, err := e.enter(ctx)
+	if err != nil {
+		l.err = err
+		return l
+	}
+	defer func() { pass.Leave(l.err == nil || lease.CodeOf(l.err) != 0) }()
 	l.err = e.readCurrent(ctx, encode(name), func(m message) (err error) {
 		if err := e.confirm(ctx, m.key, m.revision); err != nil {
 			return err
@@ -92,6 +99,15 @@ func (e *engine) list(ctx context.Context, name string) (l listed) {
 	return l
 }
 
+// enter blocks until the gate lets a request of a list pass. The other requests pass the gate in package observe.
+func (e *engine) enter(ctx context.Context) (gates.Pass, error) {
+	pass, err := e.gate.Enter(ctx, gates.Request{})
+	if err != nil {
+		return pass, fmt.Errorf("natslease: list bucket %q: not sent while other requests are under way: %w", e.bucket, err)
+	}
+	return pass, nil
+}
+
 // listNames returns the sorted names that begin with prefix. It misses no name whose key existed before
 // the call.
 //
@@ -100,7 +116,12 @@ func (e *engine) list(ctx context.Context, name string) (l listed) {
 func (e *engine) listNames(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()
+	pass, err := e.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
 	mark, err := e.publish(ctx, "list", confirmKey, nil)
+	pass.Leave(err == nil)
 	if err != nil {
 		return nil, err
 	}
