@@ -42,7 +42,7 @@ type engine struct {
 // mostWrites bounds the requests of a Store that are under way. Nearly all of them write to the bucket, because a
 // read is confirmed by a write. A server makes the writes of a bucket one after the other, so more would only wait
 // there, where a renewal cannot overtake them.
-const mostWrites = 64
+const mostWrites = 32
 
 func newEngine(js jetstream.JetStream, bucket string) *engine {
 	e := &engine{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: jetstream.DefaultAPIPrefix, gate: gates.NewGate(mostWrites), checking: make(chan struct{}, 1)}

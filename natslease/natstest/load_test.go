@@ -6,8 +6,15 @@ import (
 	"fmt"
 	"hash/crc32"
 	"iter"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
@@ -66,6 +73,90 @@ func TestWall(t *testing.T) {
 		all = append(all, store(t, js, &natslease.Options{Bucket: name}))
 	}
 	enginetest.Load{Leases: asked, Hold: hold, Refusals: true}.Run(t, all)
+}
+
+// Asked for three times the leases that a bucket can carry, a Store holds at least four fifths of what it holds when
+// asked for just enough, and loses none in either case.
+func TestWallAtThreeTimesTheLoad(t *testing.T) {
+	const rate, duration = 200, 6 * time.Second
+	const fits = int(rate * duration / time.Second / 3) // each lease is renewed three times in its duration
+	js := slow(t, client(t, newChild(t).url()), rate)
+	held := func(asked int) (n int) {
+		var lost atomic.Int64
+		s := store(t, js, nil)
+		o := &session.Options{Duration: duration, Logger: slog.New(slog.DiscardHandler), Trace: &session.Trace{Lost: func(*lease.LostError) { lost.Add(1) }}}
+		all := make([]*session.Session, asked)
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		for i := range all {
+			var err error
+			if all[i], err = s.Lease(fmt.Sprint("many/", i), o); err != nil {
+				t.Fatal(err)
+			}
+			waiting.Go(func() { _, _ = session.AcquireWait(ctx, all[i], nil) })
+		}
+		time.Sleep(6 * duration) // a real engine
+		for _, l := range all {
+			if l.CheckAlive() {
+				n++
+			}
+		}
+		if lost := lost.Load(); lost > 0 {
+			t.Errorf("%d were lost of %d that were asked for, and %d are held", lost, asked, n)
+		}
+		cancel()
+		waiting.Wait()
+		enginetest.Together(64, asked, func(i int) {
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			_ = all[i].Close(ctx) // fails if an acquire was given up in the middle
+		})
+		return n
+	}
+	enough := held(fits * 3 / 4)
+	more := held(fits * 3)
+	t.Logf("%d are held of %d, and %d of %d", enough, fits*3/4, more, fits*3)
+	if enough != fits*3/4 || more < enough*8/10 {
+		t.Errorf("of %d that fit, %d are held if asked for %d, and %d if asked for %d", fits, enough, fits*3/4, more, fits*3)
+	}
+}
+
+// slow returns a client whose writes reach the server one after the other, at the given rate per second, as if its
+// disk were slow.
+func slow(t *testing.T, js jetstream.JetStream, rate int) jetstream.JetStream {
+	writes := make(chan *nats.Msg, 1000) // more than a Store has under way
+	relay(t, js, "SLOW.", func(subject string, m *nats.Msg) bool {
+		write := strings.HasPrefix(subject, "$KV.")
+		if write {
+			writes <- m
+		}
+		return write
+	})
+	var disk sync.WaitGroup
+	t.Cleanup(disk.Wait)
+	disk.Go(func() {
+		for next := time.Now(); ; next = later(next.Add(time.Second/time.Duration(rate)), time.Now().Add(-100*time.Millisecond)) {
+			select {
+			case m := <-writes:
+				time.Sleep(time.Until(next)) // a real engine
+				_ = js.Conn().PublishMsg(&nats.Msg{Subject: strings.TrimPrefix(m.Subject, "SLOW."), Reply: m.Reply, Header: m.Header, Data: m.Data})
+			case <-t.Context().Done():
+				return
+			}
+		}
+	})
+	slow, err := jetstream.NewWithAPIPrefix(js.Conn(), "SLOW")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slow
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // The buckets of one server share the leases by their names.
