@@ -110,10 +110,11 @@
 //
 // # Load
 //
-// A Store has at most 64 writes under way, sends renewals first, and does not send a write whose
-// context has ended. While many writes are under way, it measures how many the bucket takes. It refuses
-// a new lease if the renewals of its leases already need half of them. The error says "no room", has no
-// [lease.Code], and a later attempt can succeed.
+// A Store has at most 32 requests under way, sends renewals and releases first, and does not send a request
+// that would be answered too late. While renewals queue up, it measures how many the bucket does. It refuses a
+// new lease if the renewals of its leases already need four fifths of them. The error says "no room", has no
+// [lease.Code], and a later attempt can succeed. Leases that are held can still be lost if the server then
+// becomes much slower for longer than they last.
 //
 // # Servers
 //

@@ -16,8 +16,8 @@ import (
 )
 
 // List returns the leases whose names begin with prefix, sorted by name. It first requests the names
-// from NATS, and then reads the leases, up to 64 at the same time. It confirms each read as Load does,
-// so each lease takes two round trips to NATS.
+// from NATS, and then reads the leases, several at the same time. It confirms each read as Load does, so each lease
+// takes two round trips to NATS.
 //
 // A Store counts down the remaining time of a lease from when it first sees the current version. If
 // that was written long before, the lease has less time left than List reports, but never more. A lease
@@ -31,7 +31,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	return s.observed.List(ctx, prefix)
 }
 
-// atOnce is the maximum number of leases that List reads at the same time.
+// atOnce is the maximum number of leases that List reads at the same time, if the gate lets as many pass.
 const atOnce = 64
 
 // List reads all names and then yields their leases. It uses no NATS consumer: on a server that lags behind,
