@@ -41,6 +41,7 @@ type Batcher[Q, A any] struct {
 type renewal[Q, A any] struct {
 	place
 	ctx    context.Context // of the caller
+	name   string          // of the lease
 	query  Q
 	answer chan result[A]
 }
@@ -74,7 +75,7 @@ func (b *Batcher[Q, A]) Do(ctx context.Context, name string, query Q) (none A, e
 		b.mu.Unlock()
 		return b.sendAlone(ctx, name, query)
 	}
-	w := &renewal[Q, A]{ctx: ctx, query: query, answer: make(chan result[A], 1)}
+	w := &renewal[Q, A]{ctx: ctx, name: name, query: query, answer: make(chan result[A], 1)}
 	w.needed = b.Gate.needed(ctx, name)
 	b.waiting.add(w)
 	b.startNext()
@@ -137,7 +138,13 @@ func (b *Batcher[Q, A]) startNext() {
 // sendNext sends one request with the renewals that are needed first when the Gate lets it through.
 func (b *Batcher[Q, A]) sendNext() {
 	defer b.ended()
-	pass, _ := b.Gate.Enter(context.Background(), Request{Urgent: b.Kind.Urgent}) // without a deadline it cannot be late
+	request := Request{Urgent: b.Kind.Urgent}
+	b.mu.Lock()
+	if b.waiting.len() > 0 {
+		request.Name = b.waiting.first().name
+	}
+	b.mu.Unlock()
+	pass, _ := b.Gate.Enter(context.Background(), request) // without a deadline it cannot be late
 	b.mu.Lock()
 	b.blocked = false
 	batch := b.take()

@@ -234,6 +234,37 @@ func TestBatcherOfOtherRequests(t *testing.T) {
 	})
 }
 
+// At the Gate, a request with several renewals has the place of the one that is needed first. A lone request for a
+// lease that ends sooner goes before it.
+func TestBatcherHasItsPlaceAtTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(1)
+		s, b := newSender(g, 1, 2)
+		c := caller{b, make(chan string, 100)}
+		for _, name := range strings.Fields("z late later") {
+			g.Note(name, lease.Record{State: lease.Leased, Duration: 20 * time.Second})
+		}
+		g.Note("soon", lease.Record{State: lease.Leased, Duration: 5 * time.Second})
+		for _, name := range strings.Fields("z late later") {
+			c.do(t.Context(), name)
+		}
+		s.want(t, "z")
+		soon := make(chan Pass, 1)
+		go func() {
+			pass, _ := g.Enter(t.Context(), Request{Urgent: true, Name: "soon"})
+			soon <- pass
+		}()
+		synctest.Wait()
+		s.going <- nil
+		s.want(t)
+		(<-soon).Leave(true)
+		s.want(t, "late", "later")
+		s.going <- nil
+		b.Close()
+		c.want(t, "answer to z", "answer to late", "answer to later")
+	})
+}
+
 // If all that waited have given up, the request that waited for the Gate is not sent, and keeps no place.
 func TestBatcherAbandonsAnEmptyRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
