@@ -28,11 +28,12 @@ type Batcher[Q, A any] struct {
 
 	Gate *Gate // for all requests; nil: no limit but Few
 	Few  int   // requests that may be under way without being full; must be positive
-	Most int   // renewals in one request; must be positive
+	Most int   // renewals in one request; must be positive. Fewer if the server then answers too late
 
 	tasks   tasks.Group
 	mu      sync.Mutex
 	running int  // requests under way, and the one that waits for the Gate
+	size    int  // renewals in one request while answers take long; 0: Most
 	blocked bool // a request waits for the Gate; it will take the first of those that wait
 	waiting soonest[*renewal[Q, A]]
 }
@@ -40,10 +41,12 @@ type Batcher[Q, A any] struct {
 // A renewal waits to be sent together with others.
 type renewal[Q, A any] struct {
 	place
-	ctx    context.Context // of the caller
-	name   string          // of the lease
-	query  Q
-	answer chan result[A]
+	ctx   context.Context // of the caller
+	name  string          // of the lease
+	query Q
+
+	patience time.Duration // how long the caller waits
+	answer   chan result[A]
 }
 
 type result[A any] struct {
@@ -75,7 +78,7 @@ func (b *Batcher[Q, A]) Do(ctx context.Context, name string, query Q) (none A, e
 		b.mu.Unlock()
 		return b.sendAlone(ctx, name, query)
 	}
-	w := &renewal[Q, A]{ctx: ctx, name: name, query: query, answer: make(chan result[A], 1)}
+	w := &renewal[Q, A]{ctx: ctx, name: name, query: query, patience: time.Until(deadlineOf(ctx)), answer: make(chan result[A], 1)}
 	w.needed = b.Gate.needed(ctx, name)
 	b.waiting.add(w)
 	b.startNext()
@@ -104,8 +107,8 @@ func (b *Batcher[Q, A]) Close() { _ = b.tasks.Close(context.Background()) }
 // sendAlone sends a renewal in a request of its own, on the goroutine of its caller.
 func (b *Batcher[Q, A]) sendAlone(ctx context.Context, name string, query Q) (none A, err error) {
 	defer b.ended()
-	request := b.Kind.times(1, b.Most)
-	request.Name, request.Partial = name, true
+	request := b.Kind.times(1, 2)
+	request.Name = name
 	pass, err := b.Gate.Enter(ctx, request)
 	if err != nil {
 		return none, &UnsentError{err}
@@ -128,7 +131,7 @@ func (b *Batcher[Q, A]) ended() {
 // startNext starts a request for renewals that wait, if few are under way or it would be full. Only one at a time
 // waits for the Gate. The caller holds the lock.
 func (b *Batcher[Q, A]) startNext() {
-	if n := b.waiting.len(); !b.blocked && n > 0 && (b.running < b.Few || n >= b.Most) {
+	if n := b.waiting.len(); !b.blocked && n > 0 && (b.running < b.Few || n >= b.most()) {
 		b.running++
 		b.blocked = true
 		b.tasks.Start(b.sendNext)()
@@ -147,26 +150,30 @@ func (b *Batcher[Q, A]) sendNext() {
 	pass, _ := b.Gate.Enter(context.Background(), request) // without a deadline it cannot be late
 	b.mu.Lock()
 	b.blocked = false
-	batch := b.take()
+	most := b.most()
+	batch := b.take(most)
 	b.startNext()
 	b.mu.Unlock()
 	if len(batch) == 0 {
 		pass.abandon()
 		return
 	}
-	pass.request = b.Kind.times(len(batch), b.Most)
-	queries, last := make([]Q, len(batch)), time.Time{}
+	pass.request = b.Kind.times(len(batch), most)
+	queries, last, patience := make([]Q, len(batch)), time.Time{}, batch[0].patience
 	for i, w := range batch {
 		queries[i] = w.query
+		patience = min(patience, w.patience)
 		if deadline := deadlineOf(w.ctx); deadline.After(last) {
 			last = deadline
 		}
 	}
 	// Clients close the connection of a request that is canceled, and its outcome is unknown.
-	left := time.Until(last)
+	sent := time.Now()
+	left := last.Sub(sent)
 	ctx, cancel := context.WithTimeout(context.Background(), left+left/2)
 	defer cancel()
 	answers, err := b.Send(ctx, pass, queries)
+	b.resize(time.Since(sent), patience)
 	for i, w := range batch {
 		r := result[A]{err: err}
 		if err == nil {
@@ -176,11 +183,31 @@ func (b *Batcher[Q, A]) sendNext() {
 	}
 }
 
-// take removes the renewals of the next request from those that wait, and answers those for which it is too late.
+// most returns how many renewals one request has at most. The caller holds the lock.
+func (b *Batcher[Q, A]) most() int {
+	if b.size == 0 {
+		return b.Most
+	}
+	return b.size
+}
+
+// resize makes requests smaller if the answer to one took a quarter of the patience of a caller in it, and otherwise
+// slowly larger. With many renewals in each request under way, a slow server would answer all of them too late.
+func (b *Batcher[Q, A]) resize(took, patience time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if size := b.most(); took > patience/4 {
+		b.size = max(size/2, 1, b.Most/32)
+	} else {
+		b.size = min(b.Most, size+size/8+1)
+	}
+}
+
+// take removes at most so many renewals of the next request from those that wait, and answers those for which it is too late.
 // The caller holds the lock.
-func (b *Batcher[Q, A]) take() (batch []*renewal[Q, A]) {
+func (b *Batcher[Q, A]) take(most int) (batch []*renewal[Q, A]) {
 	now := time.Now()
-	for b.waiting.len() > 0 && len(batch) < b.Most {
+	for b.waiting.len() > 0 && len(batch) < most {
 		w := b.waiting.next()
 		err := w.ctx.Err()
 		if err == nil && b.Gate.late(now, deadlineOf(w.ctx)) {

@@ -308,3 +308,57 @@ func BenchmarkBatcherGiveUp(b *testing.B) {
 	all.Wait()
 	batcher.Close()
 }
+
+// If the answers take a large part of the time that the callers have, fewer renewals are sent together, and more again
+// when they are answered sooner.
+func TestBatcherSendsLessToASlowServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b := newSender(NewGate(1), 1, 64)
+		c := caller{b, make(chan string, 1000)}
+		round := func(n int, takes time.Duration) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			for range n {
+				c.do(ctx, "a")
+			}
+			if got := len(<-s.sent); got != 1 {
+				t.Errorf("%d renewals are sent alone", got)
+			}
+			s.going <- nil
+			synctest.Wait()
+			if got, want := len(<-s.sent), min(n-1, b.most()); got != want {
+				t.Errorf("%d renewals are sent together, want %d", got, want)
+			}
+			time.Sleep(takes)
+			s.going <- nil
+			synctest.Wait()
+			for len(s.sent) > 0 {
+				<-s.sent
+				s.going <- nil
+				synctest.Wait()
+			}
+		}
+		round(65, 300*time.Millisecond)
+		if b.most() >= 64 || b.most() < 32 {
+			t.Errorf("%d fit into a request after an answer took long", b.most())
+		}
+		for range 10 {
+			round(65, 0)
+		}
+		if b.most() != 64 {
+			t.Errorf("%d fit into a request after quick answers", b.most())
+		}
+		b.Close()
+	})
+}
+
+// Only a request that could have renewed more leases shows that the server could do more.
+func TestBatcherOfOthersIsNeverPartial(t *testing.T) {
+	if r := (Request{Others: 1}).times(1, 3); r.Partial {
+		t.Errorf("%+v is partial", r)
+	}
+	if r := (Request{Renewals: 1}).times(2, 3); !r.Partial || r.Renewals != 2 {
+		t.Errorf("%+v is not partial", r)
+	}
+}

@@ -69,7 +69,7 @@ type Request struct {
 
 // times returns the request that n of them make together, of which at most the given number fit into one.
 func (r Request) times(n, most int) Request {
-	r.Renewals, r.Others, r.Partial = n*r.Renewals, n*r.Others, n < most
+	r.Renewals, r.Others, r.Partial = n*r.Renewals, n*r.Others, r.Renewals > 0 && n < most
 	return r
 }
 

@@ -1,0 +1,163 @@
+package redislease
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease/engine"
+)
+
+// A use counts the exchanges of a client that are under way.
+type use struct {
+	underWay int
+	answered time.Time // when the last of them was answered
+	retired  bool      // the last one closes the client
+}
+
+// exchange sends requests in one pipeline, over one connection.
+func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) []answer {
+	server := s.begin(all[len(all)-1].server)
+	sent := time.Now()
+	pipe := server.Pipeline()
+	var info, acknowledged *redis.Cmd
+	if s.checkDue(server.Options().Addr) {
+		info = pipe.Do(ctx, "info", "memory", "persistence")
+	}
+	answers := make([]answer, len(all))
+	for i, r := range all {
+		for _, c := range r.commands {
+			answers[i].sent = append(answers[i].sent, pipe.Do(ctx, c...))
+		}
+	}
+	if slices.ContainsFunc(all, func(r request) bool { return r.wait }) {
+		acknowledged = pipe.Do(ctx, "wait", s.options.Replicas, milliseconds(s.options.ReplicaTimeout))
+	}
+	_, execErr := pipe.Exec(ctx)
+	failed := execErr != nil && redisError(execErr) == ""
+	pass.Leave(!failed)
+	silent := s.end(server, sent, execErr, failed)
+	policy := s.checked(server.Options().Addr, info)
+	misplaced := wrongServer(execErr)
+	for i := range answers {
+		a := &answers[i]
+		a.err = policy
+		for _, c := range a.sent {
+			if c.Err() == nil && c.Val() == nil && execErr != nil {
+				a.err = execErr // there was no connection
+			}
+			misplaced = misplaced || wrongServer(c.Err())
+		}
+		if all[i].wait {
+			n, err := acknowledged.Int()
+			if err == nil && n < s.options.Replicas {
+				err = &replicaError{server.Options().Addr, n, s.options.Replicas, s.options.ReplicaTimeout}
+			}
+			a.unacknowledged = err
+			misplaced = misplaced || err != nil
+		}
+	}
+	if misplaced || silent {
+		s.retire(s.servers.leave(ctx, server), misplaced)
+	}
+	if silent && s.servers.current(server) != server {
+		_ = server.Close() // ends the other exchanges, for which later requests would wait
+	}
+	return answers
+}
+
+// begin begins to use a client, or the one that has replaced it, and returns it.
+func (s *Store) begin(server *redis.Client) *redis.Client {
+	server = s.servers.current(server)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.uses[server]
+	if u == nil {
+		u = new(use)
+		s.uses[server] = u
+	}
+	u.underWay++
+	return server
+}
+
+// end ends the use of a client after an exchange, and closes a client that was replaced after its last exchange. It
+// reports whether the Store must leave the server: the exchange got no answer, and neither did a later one. If
+// another was answered after this one was sent, the server is only slow: a new connection would slow it further.
+func (s *Store) end(server *redis.Client, sent time.Time, err error, failed bool) (silent bool) {
+	s.mu.Lock()
+	u := s.uses[server]
+	u.underWay--
+	if !failed {
+		u.answered = time.Now()
+	}
+	silent = failed && (!timedOut(err) || u.answered.Before(sent))
+	if u.underWay == 0 {
+		delete(s.uses, server)
+	}
+	ends := u.underWay == 0 && u.retired
+	s.mu.Unlock()
+	if ends {
+		_ = server.Close()
+	}
+	return silent
+}
+
+// timedOut reports whether err means that there was no answer in time.
+func timedOut(err error) bool {
+	var t net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &t) && t.Timeout()
+}
+
+// wrongServer reports whether a server has answered that it did not carry out the request and another may.
+func wrongServer(err error) bool {
+	word, _, _ := strings.Cut(redisError(err), " ")
+	switch word {
+	case "READONLY", "NOREPLICAS", "MOVED", "LOADING", "MASTERDOWN", "CLUSTERDOWN":
+		return true
+	}
+	return errors.Is(err, redis.ErrClosed) // the client was replaced before it sent the request
+}
+
+// retire closes a client that was replaced, after its last exchange. If its server is not the right one,
+// retire also ends the watches, because they watch that server.
+func (s *Store) retire(old *redis.Client, misplaced bool) {
+	if old == nil {
+		return
+	}
+	s.mu.Lock()
+	l, u := s.listener, s.uses[old]
+	if u != nil {
+		u.retired = true
+	}
+	s.mu.Unlock()
+	if u == nil {
+		_ = old.Close()
+	}
+	if l != nil && misplaced {
+		l.lose(errLost)
+	}
+}
+
+// lastAnswers is how long an earlier primary has for its last answers. If it is frozen, there are none, and later
+// requests wait for those that are under way.
+const lastAnswers = 200 * time.Millisecond
+
+// findPrimary asks the sentinels, if there are any and the last answer is old, and moves to another
+// primary. It does not wait for the answer.
+func (s *Store) findPrimary() {
+	if s.servers.moved() {
+		s.start(func() {
+			if old := s.servers.check(); old != nil {
+				s.retire(old, true)
+				time.Sleep(lastAnswers)
+				_ = old.Close()
+			}
+		})
+	}
+}
