@@ -10,6 +10,9 @@ import (
 
 var names = flag.String("planted", "", "plant the bugs whose names match")
 
+// Chosen reports whether the name of a bug matches -planted.
+func Chosen(name string) bool { return *names != "" && regexp.MustCompile(*names).MatchString(name) }
+
 // Run checks that every bug fits the sources in the current folder: each has the name, the file, the old code and
 // the new one. With -planted, it also builds the bugs whose names match, and runs the tests of the package with
 // each, besides those whose names match Planted. They must fail. The arguments are those of the test binary.
@@ -17,7 +20,7 @@ func Run(t *testing.T, bugs [][4]string, arguments ...string) {
 	var all, chosen []Bug
 	for _, row := range bugs {
 		b := Bug{row[0], row[1], row[2], row[3]}
-		if all = append(all, b); *names != "" && regexp.MustCompile(*names).MatchString(b.Name) {
+		if all = append(all, b); Chosen(b.Name) {
 			chosen = append(chosen, b)
 		}
 	}
