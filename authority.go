@@ -79,7 +79,7 @@ func Break(ctx context.Context, a Authority, name string, p Period) (left time.D
 		panic("lease: Break: the context must not be nil")
 	}
 	if a == nil {
-		return 0, Missing("Break.a")
+		return 0, missing("Break.a")
 	}
 	res, err := a.Do(ctx, name, Request{Action: ActionBreak, Period: p})
 	if err != nil {
@@ -95,7 +95,7 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 		panic("lease: Inspect: the context must not be nil")
 	}
 	if a == nil {
-		return Result{}, Missing("Inspect.a")
+		return Result{}, missing("Inspect.a")
 	}
 	return a.Do(ctx, name, Request{Action: ActionRead})
 }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 )
 
 // limits draws random limits. Each field may be zero.
@@ -93,7 +94,7 @@ func TestDecideAllocatesNothing(t *testing.T) {
 		{Action: lease.ActionRenew, ID: ids["A"]}, {Action: lease.ActionRenew, ID: ids["B"]}, {Action: lease.ActionRead}, {Action: lease.ActionBreak},
 		{Action: lease.ActionAcquire, Proposed: ids["A"], Duration: time.Minute}, {Action: lease.ActionRelease, ID: ids["A"]},
 	} {
-		if n := testing.AllocsPerRun(100, func() { _, _, _ = lease.Decide(r, req, lease.AzureLimits, noon) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { _, _, _ = lease.Decide(r, req, vectors.AzureLimits, noon) }); n != 0 {
 			t.Errorf("%v: %v allocations", req.Action, n)
 		}
 	}

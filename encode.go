@@ -33,7 +33,7 @@ var recordFields = [...]struct {
 	{"id", func(r *Record) string { return unlessZero(r.ID, ID.String) },
 		func(r *Record, s string) { r.ID, _ = ParseID(s) },
 		"must be a GUID in format D, in lower case"},
-	{"duration", func(r *Record) string { return unlessZero(r.Duration, FormatDuration) },
+	{"duration", func(r *Record) string { return unlessZero(r.Duration, formatDuration) },
 		func(r *Record, s string) { r.Duration = parseDuration(s) },
 		"must be a duration as Go writes it, such as 1m0s, or infinite"},
 	{"until", func(r *Record) string { return unlessZero(r.Until, timeText) },

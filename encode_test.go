@@ -12,10 +12,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
+	"github.com/fencedlease/lease/internal/vectors"
 )
 
 var held = lease.Record{
-	State: lease.Leased, ID: lease.MustParseID("1f812371-a41d-49e6-b123-f4b542e851c5"), Owner: "worker-1",
+	State: lease.Leased, ID: vectors.MustParseID("1f812371-a41d-49e6-b123-f4b542e851c5"), Owner: "worker-1",
 	Duration: 15 * time.Second, Until: time.Date(2012, 1, 26, 23, 30, 33, 0, time.UTC), Epoch: 7,
 }
 
@@ -281,7 +283,7 @@ func TestValidate(t *testing.T) {
 		"the shortest":       change(func(r *lease.Record) { r.Duration = 1 }),
 		"the first end":      change(func(r *lease.Record) { r.Until = time.Time{}.Add(1) }),
 		"the last epoch":     change(func(r *lease.Record) { r.Epoch = 1<<63 - 1 }),
-		"the longest owner":  change(func(r *lease.Record) { r.Owner = strings.Repeat("x", lease.MaxLabel) }),
+		"the longest owner":  change(func(r *lease.Record) { r.Owner = strings.Repeat("x", fields.MaxLabel) }),
 		"broken, infinite":   change(func(r *lease.Record) { r.State, r.Duration, r.Until = lease.Broken, lease.Infinite, time.Time{} }),
 		"breaking, infinite": change(func(r *lease.Record) { r.State, r.Duration = lease.Breaking, lease.Infinite }),
 		"released, infinite": change(func(r *lease.Record) { r.State, r.Duration, r.Until = lease.Available, lease.Infinite, time.Time{} }),
@@ -316,7 +318,7 @@ func TestValidate(t *testing.T) {
 		"broken with until":      {change(func(r *lease.Record) { r.State = lease.Broken }), "Until"},
 		"breaking without until": {change(func(r *lease.Record) { r.State, r.Until = lease.Breaking, time.Time{} }), "Until"},
 		"owner with NUL":         {change(func(r *lease.Record) { r.Owner = "\x00" }), "Owner"},
-		"owner too long":         {change(func(r *lease.Record) { r.Owner = strings.Repeat("x", lease.MaxLabel+1) }), "Owner"},
+		"owner too long":         {change(func(r *lease.Record) { r.Owner = strings.Repeat("x", fields.MaxLabel+1) }), "Owner"},
 	} {
 		err := c.r.Validate()
 		var field *lease.FieldError

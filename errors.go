@@ -108,15 +108,6 @@ var codeTexts = [codes]string{
 	ErrClosed:        "already closed",
 }
 
-// Codes returns every Code once, in order.
-func Codes() []Code {
-	all := make([]Code, 0, codes-1)
-	for c := Code(1); c < codes; c++ {
-		all = append(all, c)
-	}
-	return all
-}
-
 // Refusal reports whether c means that a request was refused because of the state of the lease. Such a
 // request does not change the lease, except that the authority might shorten a stored lease that exceeds
 // its [Limits]. It can grant an equal request later. Refusal returns false for bad arguments and for the
@@ -194,9 +185,9 @@ func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + 
 // Unwrap returns the Code.
 func (e *FieldError) Unwrap() error { return e.Code }
 
-// Missing returns the error for a required argument that is nil: a [*FieldError] with the Code [ErrOption].
-// For example, Missing("Break.a") is the error for the argument a of the function Break.
-func Missing(argument string) error {
+// missing returns the error for a required argument that is nil. For example, missing("Break.a") is the error
+// for the argument a of the function Break.
+func missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }
 
@@ -282,12 +273,12 @@ func quote(s string) string {
 	return strconv.Quote(s[:most]) + "... (" + strconv.Itoa(len(s)) + " bytes)"
 }
 
-// MaxLabel is the largest size of a name or an owner, in bytes.
-const MaxLabel = 1024
+// maxLabel is the largest size of a name or an owner, in bytes.
+const maxLabel = 1024
 
 const labelBound = "must be valid UTF-8 of 1 to 1024 bytes without NUL"
 
-// CheckName returns nil if name is a valid name of a lease, which is UTF-8 text of 1 to [MaxLabel] bytes
+// CheckName returns nil if name is a valid name of a lease, which is UTF-8 text of 1 to 1024 bytes
 // without NUL. Otherwise it returns a [*FieldError] with the Code [ErrName].
 func CheckName(name string) error { return labelError("Name", name, ErrName) }
 
@@ -303,7 +294,7 @@ func labelError(field, s string, code Code) error {
 }
 
 func checkLabel(s string, bad Code) Code {
-	if s == "" || len(s) > MaxLabel {
+	if s == "" || len(s) > maxLabel {
 		return bad
 	}
 	for i := range len(s) {

@@ -47,15 +47,6 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// MustParseID is like [ParseID], but panics instead of returning an error. It is meant for constants.
-func MustParseID(s string) ID {
-	id, err := ParseID(s)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // parseHex decodes the hexadecimal digits of s into dst. It returns false if s has another character.
 func parseHex(dst []byte, s string) bool {
 	_, err := hex.Decode(dst, []byte(s))

@@ -70,7 +70,7 @@ type TokenAcquirer interface {
 // l.Acquire and returns an empty token, which no guard accepts. If l is nil, it returns a [*FieldError].
 func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 	if l == nil {
-		return "", false, Missing("AcquireWithToken.l")
+		return "", false, missing("AcquireWithToken.l")
 	}
 	if l, ok := l.(TokenAcquirer); ok {
 		return l.AcquireWithToken(ctx)

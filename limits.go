@@ -16,12 +16,6 @@ type Limits struct {
 	MaxPeriod   time.Duration // the longest break period
 }
 
-// AzureLimits are the limits of the Azure Blob service, according to its documentation:
-//
-//	A non-infinite lease can be between 15 and 60 seconds.
-//	[A break period is] between 0 and 60 seconds.
-var AzureLimits = Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.Second, MaxPeriod: 60 * time.Second}
-
 // A Limiter has Limits. It is an optional interface of a [Store].
 type Limiter interface {
 	// Limits returns the limits for the leases in the Store. It always returns the same result, and must be
@@ -41,7 +35,7 @@ func (l Limits) Validate() error {
 	case l.MaxPeriod < 0:
 		return &FieldError{"Limits.MaxPeriod", l.MaxPeriod.String(), "must not be negative", ErrOption}
 	case l.MaxDuration > 0 && l.MinDuration > l.MaxDuration:
-		return &FieldError{"Limits.MinDuration", FormatDuration(l.MinDuration), "must not be above MaxDuration, " + FormatDuration(l.MaxDuration), ErrOption}
+		return &FieldError{"Limits.MinDuration", formatDuration(l.MinDuration), "must not be above MaxDuration, " + formatDuration(l.MaxDuration), ErrOption}
 	}
 	return nil
 }
@@ -62,7 +56,7 @@ func (l Limits) check(req *Request) error {
 		if req.Version.known() {
 			return &FieldError{"Request.Action", req.Action.String(), "needs version 2012-02-12 or newer, not " + req.Version.String(), code}
 		}
-		return req.Version.Validate()
+		return req.Version.validate()
 	case ErrAction:
 		return &FieldError{"Request.Action", req.Action.String(), "must be acquire, renew, change, release, break, read or write", code}
 	case ErrID:
@@ -77,18 +71,18 @@ func (l Limits) check(req *Request) error {
 		return &FieldError{"Request.Owner", quote(req.Owner), labelBound, code}
 	}
 	d := req.Duration
-	if !req.Version.DurationRequired() {
+	if !req.Version.durationRequired() {
 		d = oldDuration
 	}
 	isOutside := d < l.MinDuration || l.MaxDuration > 0 && d > l.MaxDuration
 	switch {
 	case req.Action == ActionAcquire && d != Infinite && isOutside:
-		bound := "must be infinite or at least " + FormatDuration(l.MinDuration)
+		bound := "must be infinite or at least " + formatDuration(l.MinDuration)
 		switch {
 		case l.MinDuration == 0:
 			bound = fmt.Sprintf("must be infinite or at most %v", l.MaxDuration)
 		case l.MaxDuration > 0:
-			bound = fmt.Sprintf("must be infinite or from %v to %s", l.MinDuration, FormatDuration(l.MaxDuration))
+			bound = fmt.Sprintf("must be infinite or from %v to %s", l.MinDuration, formatDuration(l.MaxDuration))
 		}
 		return &FieldError{"Request.Duration", d.String(), bound, ErrDuration}
 	case req.Action == ActionBreak && !req.Version.old() && l.MaxPeriod > 0 && req.Period.d > l.MaxPeriod:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 )
 
 // "The lock duration can be 15 to 60 seconds, or can be infinite", and a break period "between 0 and 60
@@ -39,7 +40,7 @@ func TestAzureLimits(t *testing.T) {
 		{lease.Request{Action: lease.ActionAcquire, Proposed: ids["A"], Version: lease.Version20110818}, 0, ""},
 		{lease.Request{Action: lease.ActionBreak, Period: lease.Grace(time.Hour), Version: lease.Version20110818}, 0, ""},
 	} {
-		err := lease.AzureLimits.Check(c.req)
+		err := vectors.AzureLimits.Check(c.req)
 		if lease.CodeOf(err) != c.code || err != nil && err.Error() != c.says {
 			t.Errorf("%+v: %v, want %q", c.req, err, c.says)
 		}
@@ -75,7 +76,7 @@ func TestLimits(t *testing.T) {
 		says   string
 	}{
 		{lease.Limits{}, ""},
-		{lease.AzureLimits, ""},
+		{vectors.AzureLimits, ""},
 		{lease.Limits{MinDuration: 1}, ""},
 		{lease.Limits{MinDuration: 2, MaxDuration: 2}, ""},
 		{lease.Limits{MinDuration: 3, MaxDuration: 2}, "Limits.MinDuration = 3ns: must not be above MaxDuration, 2ns"},

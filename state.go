@@ -29,9 +29,6 @@ var stateNames = [...]string{"available", "leased", "expired", "breaking", "brok
 // resource must have the current ID of the lease.
 func (s State) Locked() bool { return s == Leased || s == Breaking }
 
-// Renewable reports whether s is Leased or Expired: a holder that knows the ID can renew the lease.
-func (s State) Renewable() bool { return s == Leased || s == Expired }
-
 // String returns the name of the state in lower case, such as "leased".
 func (s State) String() string {
 	if int(s) < len(stateNames) {
@@ -57,9 +54,9 @@ func (s *State) UnmarshalText(text []byte) error {
 // comparisons with other durations need no special case.
 const Infinite time.Duration = math.MaxInt64
 
-// FormatDuration returns the text of a duration in records and errors: "infinite" for [Infinite], and
+// formatDuration returns the text of a duration in records and errors: "infinite" for [Infinite], and
 // otherwise the text of the method String, such as "15s".
-func FormatDuration(d time.Duration) string {
+func formatDuration(d time.Duration) string {
 	if d == Infinite {
 		return "infinite"
 	}
@@ -157,7 +154,7 @@ func (r Record) Validate() error {
 	case held && r.Duration <= 0:
 		return bad("Duration", r.Duration, "must be positive where an ID is known")
 	case !held && r.Duration != 0:
-		return bad("Duration", FormatDuration(r.Duration), "must be zero where no ID is known")
+		return bad("Duration", formatDuration(r.Duration), "must be zero where no ID is known")
 	case !held && r.Owner != "":
 		return bad("Owner", quote(r.Owner), "must be empty where no ID is known")
 	case r.State == Leased && !finite && ends:
@@ -165,7 +162,7 @@ func (r Record) Validate() error {
 	case r.State == Leased && finite && !ends:
 		return bad("Until", r.Until, "must be set for a lease that ends")
 	case r.State == Expired && !finite:
-		return bad("Duration", FormatDuration(r.Duration), "must be finite in state expired")
+		return bad("Duration", formatDuration(r.Duration), "must be finite in state expired")
 	case r.State == Breaking && !ends:
 		return bad("Until", r.Until, "must be set in state breaking")
 	case !r.State.Locked() && ends:

@@ -61,12 +61,13 @@ func Grace(d time.Duration) Period { return Period{d, true} }
 // Get returns the period and true, or 0 and false if no period is given.
 func (p Period) Get() (time.Duration, bool) { return p.d, p.set }
 
-// String formats the period like [FormatDuration]. It returns "absent" if no period is given.
+// String returns the text of the period, such as "15s", "infinite" for [Infinite], and "absent" if no period is
+// given.
 func (p Period) String() string {
 	if !p.set {
 		return "absent"
 	}
-	return FormatDuration(p.d)
+	return formatDuration(p.d)
 }
 
 // A Request is one action with its arguments. Fields that the action does not use are ignored: a renewal
@@ -144,7 +145,7 @@ func check(req *Request) Code {
 		if req.Proposed.IsZero() {
 			return ErrProposed
 		}
-		if req.Version.DurationRequired() && req.Duration <= 0 {
+		if req.Version.durationRequired() && req.Duration <= 0 {
 			return ErrDuration
 		}
 	case ActionRenew, ActionRelease:
@@ -193,7 +194,7 @@ func acquire(r *Record, req *Request, now time.Time) Code {
 		return ErrEpochLimit
 	}
 	d := req.Duration
-	if !req.Version.DurationRequired() {
+	if !req.Version.durationRequired() {
 		d = oldDuration
 	}
 	r.ID, r.Owner, r.Duration = req.Proposed, req.Owner, d
@@ -243,7 +244,7 @@ func renew(r *Record, req *Request, now time.Time) Code {
 	switch {
 	case r.ID != req.ID:
 		return ErrIDMismatch
-	case r.State == Available && !req.Version.RenewsReleased():
+	case r.State == Available && !req.Version.renewsReleased():
 		return ErrIDMismatch
 	case r.State == Breaking || r.State == Broken:
 		return ErrBroken // "Once a lease is broken, it cannot be renewed."
@@ -308,11 +309,11 @@ func release(r *Record, req *Request) Code {
 func breaks(r *Record, req *Request, now time.Time) Code {
 	switch r.State {
 	case Available:
-		if r.ID.IsZero() || !req.Version.BreaksReleased() {
+		if r.ID.IsZero() || !req.Version.breaksReleased() {
 			return ErrNotPresent
 		}
 	case Breaking, Broken:
-		if !req.Version.BreaksAgain() {
+		if !req.Version.breaksAgain() {
 			return ErrAlreadyBroken
 		}
 	}

@@ -180,7 +180,7 @@ func TestArguments(t *testing.T) {
 		{"release without ID", lease.Request{Action: lease.ActionRelease}, lease.ErrID, "release"},
 		{"change without ID", lease.Request{Action: lease.ActionChange, Proposed: ids["A"]}, lease.ErrID, "change"},
 		{"change without proposed ID", lease.Request{Action: lease.ActionChange, ID: ids["A"]}, lease.ErrProposed, "change"},
-		{"change in the old dialect", lease.Request{Action: lease.ActionChange, ID: ids["A"], Proposed: ids["B"], Version: lease.Version20090919}, lease.ErrVersion, "Request.Action = change: needs version 2012-02-12 or newer, not 2009-09-19"},
+		{"change in the old dialect", lease.Request{Action: lease.ActionChange, ID: ids["A"], Proposed: ids["B"], Version: 2009_09_19}, lease.ErrVersion, "Request.Action = change: needs version 2012-02-12 or newer, not 2009-09-19"},
 		{"version before leases", lease.Request{Action: lease.ActionRead, Version: 2009_09_18}, lease.ErrVersion, "Version = 2009-09-18: must be a date from 2009-09-19 on"},
 		{"version that is no date", lease.Request{Action: lease.ActionRead, Version: 2012_02_30}, lease.ErrVersion, "2012-02-30"},
 		{"version that is no month", lease.Request{Action: lease.ActionRead, Version: 2012_13_01}, lease.ErrVersion, "2012-13-01"},

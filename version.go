@@ -8,8 +8,8 @@ import (
 // A Version is a version of the REST interface of Azure Blob Storage. It is a date, written as the number
 // yyyymmdd. The Version of a request chooses the dialect of [Step]. The zero Version means the newest.
 //
-// There are two dialects. [Version20120212] changed four behaviors of the older one, and Version has a
-// method for each, in the order of Azure's document. It also introduced the change action, the proposed ID,
+// There are two dialects. [Version20120212] changed four behaviors of the older one: a method
+// below quotes each, in the order of Azure's document. It also introduced the change action, the proposed ID,
 // the lease duration and the break period.
 //
 // In the older dialect, [Step] refuses a change request, and ignores the durations in a request. Both
@@ -17,14 +17,13 @@ import (
 type Version uint32
 
 const (
-	Version20090919 Version = 2009_09_19 // the first version with leases
 	Version20110818 Version = 2011_08_18 // the last version of the older dialect
 	Version20120212 Version = 2012_02_12 // the first version of the newer dialect
 )
 
-// Validate returns nil if v is zero, or a date that is not before [Version20090919]. Otherwise it returns a
+// validate returns nil if v is zero, or a date that is not before 2009-09-19. Otherwise it returns a
 // [*FieldError] with the Code [ErrVersion].
-func (v Version) Validate() error {
+func (v Version) validate() error {
 	if v.known() {
 		return nil
 	}
@@ -37,32 +36,32 @@ func (v Version) known() bool {
 	}
 	y, m, d := v.date()
 	t := time.Date(y, time.Month(m), d, 0, 0, 0, 0, time.UTC)
-	return v >= Version20090919 && y <= 9999 && t.Day() == d && int(t.Month()) == m
+	return v >= 2009_09_19 && y <= 9999 && t.Day() == d && int(t.Month()) == m
 }
 
 func (v Version) date() (y, m, d int) { return int(v) / 10000, int(v) / 100 % 100, int(v) % 100 }
 
 func (v Version) old() bool { return v != 0 && v < Version20120212 }
 
-// DurationRequired reports whether an acquire must have a duration. In the older dialect, every lease lasts
+// durationRequired reports whether an acquire must have a duration. In the older dialect, every lease lasts
 // 60 seconds. In the newer one, "A call to Lease Blob to acquire a lease now must include a lease duration
 // header."
-func (v Version) DurationRequired() bool { return !v.old() }
+func (v Version) durationRequired() bool { return !v.old() }
 
-// RenewsReleased reports whether a lease can be renewed after its release. In the older dialect, it can
+// renewsReleased reports whether a lease can be renewed after its release. In the older dialect, it can
 // until the next write to the blob or the next acquire. In the newer one, "You can no longer renew a lease
 // after releasing it."
-func (v Version) RenewsReleased() bool { return v.old() }
+func (v Version) renewsReleased() bool { return v.old() }
 
-// BreaksReleased reports whether a lease can be broken after its release. In the older dialect, it can
+// breaksReleased reports whether a lease can be broken after its release. In the older dialect, it can
 // until the next write to the blob or the next acquire. In the newer one, "You can no longer break a lease
 // after releasing it."
-func (v Version) BreaksReleased() bool { return v.old() }
+func (v Version) breaksReleased() bool { return v.old() }
 
-// BreaksAgain reports whether a breaking or broken lease can be broken again. In the older dialect, a
+// breaksAgain reports whether a breaking or broken lease can be broken again. In the older dialect, a
 // second break is refused with [ErrAlreadyBroken]. In the newer one, "You can now break a breaking or
 // broken lease, making break operations idempotent."
-func (v Version) BreaksAgain() bool { return !v.old() }
+func (v Version) breaksAgain() bool { return !v.old() }
 
 // String returns the version in the form of the header x-ms-version, such as "2012-02-12", or "newest" for
 // the zero Version.
@@ -72,15 +71,4 @@ func (v Version) String() string {
 	}
 	y, m, d := v.date()
 	return fmt.Sprintf("%04d-%02d-%02d", y, m, d)
-}
-
-// ParseVersion parses a version in the form of the header x-ms-version, such as "2012-02-12". If s is not a
-// date in this form, or is before [Version20090919], it returns a [*FieldError] with the Code [ErrVersion].
-func ParseVersion(s string) (Version, error) {
-	if t, err := time.Parse(time.DateOnly, s); err == nil {
-		if v := Version(t.Year()*10000 + int(t.Month())*100 + t.Day()); v != 0 && v.known() {
-			return v, nil
-		}
-	}
-	return 0, &FieldError{Field: "Version", Value: quote(s), Bound: "must be a date from 2009-09-19 on, as yyyy-mm-dd", Code: ErrVersion}
 }

@@ -3,6 +3,7 @@ package azlease
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -48,7 +50,7 @@ type Container struct {
 // allow retries: the answer to a retry would not show whether the service carried out the first attempt.
 func New(client *container.Client, o *Options) (*Container, error) {
 	if client == nil {
-		return nil, lease.Missing("New.client")
+		return nil, fields.Missing("New.client")
 	}
 	if o == nil {
 		o = new(Options)
@@ -103,8 +105,8 @@ func Fence(id lease.ID) *blob.AccessConditions {
 	return &blob.AccessConditions{LeaseAccessConditions: &blob.LeaseAccessConditions{LeaseID: &text}}
 }
 
-// limits holds the lease durations and break periods that the service allows.
-var limits = lease.AzureLimits
+// limits are those of the service: a duration of 15 to 60 seconds, and a break period of at most 60.
+var limits = lease.Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.Second, MaxPeriod: 60 * time.Second}
 
 // leaseClient returns the SDK's client for lease operations on a blob under the given lease ID.
 func (c *Container) leaseClient(name string, id lease.ID) (*azl.BlobClient, error) {

@@ -39,7 +39,7 @@ func (c *Container) do(ctx context.Context, name string, req lease.Request) (lea
 	if err := limits.Check(req); err != nil {
 		return lease.Result{}, err
 	}
-	if !req.Version.DurationRequired() {
+	if req.Version != 0 && req.Version < lease.Version20120212 {
 		return lease.Result{}, &lease.FieldError{Field: "Request.Version", Value: req.Version.String(),
 			Bound: "must be 2012-02-12 or newer, which is what the SDK speaks", Code: lease.ErrVersion}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -106,7 +107,7 @@ func TestOwnAuthorityLists(t *testing.T) {
 					t.Fatal(err)
 				}
 				found++
-				if e.Name != name || e.Record.ID != lease.MustParseID(idA) || e.Record.State != want {
+				if e.Name != name || e.Record.ID != vectors.MustParseID(idA) || e.Record.State != want {
 					t.Errorf("rate %v: listed %q, %+v, want %v", rate, e.Name, e.Record, want)
 				}
 				if now := c.h.Clock().Now(); e.Now.After(now) || e.Now.Before(now.Add(-time.Minute)) {

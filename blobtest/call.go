@@ -178,7 +178,7 @@ func checkContainerName(s string) error {
 func (c *call) chooseVersion() error {
 	c.version = c.o.DefaultVersion
 	if s := c.header(headerVersion); s != "" {
-		v, err := lease.ParseVersion(s)
+		v, err := parseVersion(s)
 		if err != nil {
 			return badHeader(c.r, headerVersion)
 		}
@@ -190,7 +190,7 @@ func (c *call) chooseVersion() error {
 		if s == "" {
 			continue
 		}
-		v, err := lease.ParseVersion(s)
+		v, err := parseVersion(s)
 		if err != nil {
 			return badQuery(errInvalidQuery, name, s, "The version is not supported.")
 		}

@@ -150,7 +150,7 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 			return req, err
 		}
 	}
-	if err := lease.AzureLimits.Check(req); err != nil {
+	if err := limits.Check(req); err != nil {
 		return req, c.refused(req.Action, lease.Result{}, err)
 	}
 	return req, nil

@@ -92,7 +92,7 @@ func (o *Options) withDefaults() (Options, error) {
 		r.Clock = NewClock(time.Now())
 	}
 	if r.DefaultVersion == 0 {
-		r.DefaultVersion = lease.Version20090919
+		r.DefaultVersion = 2009_09_19
 	}
 	atMost := func(size int64, bounds ...int64) int64 {
 		for _, b := range bounds {
@@ -158,7 +158,7 @@ func (o *Options) valid() error {
 	if now := o.Clock.Now(); !now.After(time.Time{}) {
 		return bad("Clock", now.String(), "must be after the zero time")
 	}
-	if err := o.DefaultVersion.Validate(); err != nil {
+	if err := limits.Check(lease.Request{Action: lease.ActionRead, Version: o.DefaultVersion}); err != nil {
 		return bad("DefaultVersion", o.DefaultVersion.String(), "must be a date from 2009-09-19 on")
 	}
 	for _, size := range []struct {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // An account holds containers. The mutex protects the map and all data in it. A request that waits for
@@ -137,7 +137,7 @@ func (h *Handler) newETag() string {
 }
 
 // LeaseName returns the name of the lease of a blob or, if blob is empty, of the container:
-// account/container/blob, with a hash as its end from [lease.MaxLabel] bytes on. No two resources share a
+// account/container/blob, with a hash as its end from [fields.MaxLabel] bytes on. No two resources share a
 // name.
 func LeaseName(account, container, blob string) string {
 	name := account + "/" + container
@@ -145,11 +145,11 @@ func LeaseName(account, container, blob string) string {
 		name += "/" + blob
 	}
 	// A name with a hash has exactly MaxLabel bytes, and one without has fewer, so they are never equal.
-	if len(name) < lease.MaxLabel {
+	if len(name) < fields.MaxLabel {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
 	mark := "#" + hex.EncodeToString(sum[:])
-	head := strings.ToValidUTF8(name[:lease.MaxLabel-len(mark)], "#")
-	return head + strings.Repeat("#", lease.MaxLabel-len(mark)-len(head)) + mark
+	head := strings.ToValidUTF8(name[:fields.MaxLabel-len(mark)], "#")
+	return head + strings.Repeat("#", fields.MaxLabel-len(mark)-len(head)) + mark
 }

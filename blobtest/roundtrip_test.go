@@ -12,6 +12,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
@@ -110,7 +111,7 @@ func TestRoundTripOutlivesItsClient(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		res, err := lease.Inspect(t.Context(), auth, blobtest.LeaseName(blobtest.DefaultAccount, "box", "blob"))
-		if err != nil || res.Record.ID != lease.MustParseID(idA) {
+		if err != nil || res.Record.ID != vectors.MustParseID(idA) {
 			t.Errorf("%+v, %v: the acquire was not carried out", res.Record, err)
 		}
 	})

@@ -18,7 +18,7 @@ func (c *call) admitSignature(op *operation) error {
 			return unauthenticated("The field " + name + " of a shared access signature is not served here.")
 		}
 	}
-	version, err := lease.ParseVersion(q.Get("sv"))
+	version, err := parseVersion(q.Get("sv"))
 	if err != nil || version < lease.Version20120212 {
 		return unauthenticated("sv is mandatory, and must be 2012-02-12 or newer.")
 	}
@@ -110,7 +110,7 @@ func (c *call) serviceText(v lease.Version) string {
 // overrideHeaders sets the response headers for which the signature has values. For example, the field
 // rscc sets the header Cache-Control.
 func (c *call) overrideHeaders(rep *reply) {
-	version, err := lease.ParseVersion(c.query.Get("sv"))
+	version, err := parseVersion(c.query.Get("sv"))
 	if c.access.all || err != nil || version < versionHeaders {
 		return
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
 	"github.com/fencedlease/lease/internal/check/linked"
+	"github.com/fencedlease/lease/internal/vectors"
 )
 
 func newServer(t testing.TB, o *blobtest.Options) *blobtest.Server {
@@ -218,7 +219,7 @@ func TestServerFace(t *testing.T) {
 	if d := s.Clock().Now().Sub(before); d != time.Hour {
 		t.Errorf("the clock moved by %v, want 1h", d)
 	}
-	if _, err := s.Authority().Do(t.Context(), s.LeaseName("box", "blob"), lease.Request{Action: lease.ActionAcquire, Proposed: lease.MustParseID(idA), Owner: "worker", Duration: 15 * time.Second}); err != nil {
+	if _, err := s.Authority().Do(t.Context(), s.LeaseName("box", "blob"), lease.Request{Action: lease.ActionAcquire, Proposed: vectors.MustParseID(idA), Owner: "worker", Duration: 15 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := s.Lease(t.Context(), "box", "blob")

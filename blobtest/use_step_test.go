@@ -12,6 +12,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
@@ -25,7 +26,7 @@ func TestOneStep(t *testing.T) {
 		admitted, goOn := make(chan struct{}), make(chan struct{})
 		auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 			res, err := real.Do(ctx, name, req)
-			if req.Action == lease.ActionWrite && req.ID == lease.MustParseID(idA) {
+			if req.Action == lease.ActionWrite && req.ID == vectors.MustParseID(idA) {
 				close(admitted)
 				<-goOn
 			}

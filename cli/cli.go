@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/open"
 )
 
@@ -98,7 +99,7 @@ type call struct {
 // waiting is the value of -wait: a duration, or "forever".
 type waiting time.Duration
 
-func (w *waiting) String() string { return lease.FormatDuration(time.Duration(*w)) }
+func (w *waiting) String() string { return fields.Duration(time.Duration(*w)) }
 func (w *waiting) Set(text string) error {
 	if text == "forever" {
 		*w = waiting(lease.Infinite)

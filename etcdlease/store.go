@@ -13,6 +13,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	gates "github.com/fencedlease/lease/engine"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/logqueue"
 	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
@@ -74,7 +75,7 @@ type Store struct{ observed *observe.Store }
 // client is nil or an option is out of range.
 func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if client == nil {
-		return nil, lease.Missing("New.client")
+		return nil, fields.Missing("New.client")
 	}
 	if o == nil {
 		o = new(Options)

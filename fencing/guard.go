@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // A Guard lets the newest holder of a lease use a resource, and refuses earlier holders. It remembers the
@@ -63,7 +64,7 @@ func (g *Guard) Do(tok lease.Token, f func() error) error {
 // started, DoContext waits until f returns, even if ctx ends.
 func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
 	if f == nil {
-		return lease.Missing("Guard.Do.f")
+		return fields.Missing("Guard.Do.f")
 	}
 	epoch, err := tok.Epoch()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 func TestGuardsAreOnePerResource(t *testing.T) {
@@ -35,7 +36,7 @@ func TestGuardsAreOnePerResource(t *testing.T) {
 
 func TestGuardsRefuseBadNames(t *testing.T) {
 	var s fencing.Guards
-	for _, bad := range []string{"", "a\x00b", "\xff", strings.Repeat("x", lease.MaxLabel+1)} {
+	for _, bad := range []string{"", "a\x00b", "\xff", strings.Repeat("x", fields.MaxLabel+1)} {
 		if g, err := s.Guard(bad); g != nil || lease.CodeOf(err) != lease.ErrName {
 			t.Errorf("Guard(%.20q) = %v, %v; want ErrName", bad, g, err)
 		}

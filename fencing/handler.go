@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // Options are the options of a [Handler]. Nil Options and zero fields select the defaults.
@@ -66,7 +67,7 @@ type Options struct {
 // Use the handler for reads too, so that the first read of a new holder advances the guard.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if f, isFunc := next.(http.HandlerFunc); next == nil || isFunc && f == nil {
-		return nil, lease.Missing("Handler.next")
+		return nil, fields.Missing("Handler.next")
 	}
 	h := &handler{next: next}
 	if o != nil {

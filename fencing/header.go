@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // A Header is the name of the HTTP header that carries a fencing token. If empty, it means [DefaultHeader].
@@ -77,7 +78,7 @@ func (h Header) Set(to http.Header, tok lease.Token) error {
 		return err
 	}
 	if to == nil {
-		return lease.Missing("Header.Set.to")
+		return fields.Missing("Header.Set.to")
 	}
 	to.Set(h.name(), string(tok))
 	return nil
@@ -119,7 +120,7 @@ func (h Header) Refuse(w http.ResponseWriter, err error) {
 // [*lease.FieldError] with the code [lease.ErrOption].
 func (h Header) Check(resp *http.Response) error {
 	if resp == nil {
-		return lease.Missing("Header.Check.resp")
+		return fields.Missing("Header.Check.resp")
 	}
 	seen := lease.Token(resp.Header.Get(h.seen()))
 	if resp.StatusCode != http.StatusPreconditionFailed || seen.Validate() != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // A Mark is the newest token that a resource has seen, stored with the data of the resource. Each value of
@@ -45,7 +46,7 @@ func Advance(ctx context.Context, m Mark, tok lease.Token) error {
 		return err
 	}
 	if m == nil {
-		return lease.Missing("Advance.m")
+		return fields.Missing("Advance.m")
 	}
 	seen, err := m.Advance(ctx, tok)
 	if err != nil {

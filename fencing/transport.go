@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // A Transport is an [http.RoundTripper] that adds a token to every request. It is safe for use by several
@@ -23,7 +24,7 @@ type Transport struct {
 // and sends no request.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r == nil {
-		return nil, lease.Missing("Transport.RoundTrip.r")
+		return nil, fields.Missing("Transport.RoundTrip.r")
 	}
 	shown := r.Clone(r.Context())
 	if shown.Header == nil {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/observe"
 )
 
@@ -31,7 +32,7 @@ func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 	hash := sha256.Sum256([]byte(identity))
 	copy(id[copy(id[:], foreignIDPrefix):], hash[:])
 	owner := ForeignOwner + strings.ReplaceAll(strings.ToValidUTF8(identity, "\uFFFD"), "\x00", "\uFFFD")
-	for len(owner) > lease.MaxLabel {
+	for len(owner) > fields.MaxLabel {
 		_, n := utf8.DecodeLastRuneInString(owner)
 		owner = owner[:len(owner)-n]
 	}

@@ -11,6 +11,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/kubelease"
 )
 
@@ -176,7 +177,7 @@ func TestForeignIdentities(t *testing.T) {
 		{"pod", nil, "pod", lease.Infinite},
 		{"pod", new(int32(7200)), "pod", 2 * time.Hour}, // the Limits do not apply to a foreign holder
 		{"a\x00b", new(int32(7)), "a\uFFFDb", 7 * time.Second},
-		{strings.Repeat("ä", 2000), new(int32(7)), strings.Repeat("ä", (lease.MaxLabel-len(kubelease.ForeignOwner))/2), 7 * time.Second},
+		{strings.Repeat("ä", 2000), new(int32(7)), strings.Repeat("ä", (fields.MaxLabel-len(kubelease.ForeignOwner))/2), 7 * time.Second},
 		{kubelease.ForeignOwner, new(int32(7)), kubelease.ForeignOwner, 7 * time.Second},
 	} {
 		name := fmt.Sprint(objectOf(t), i)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	gates "github.com/fencedlease/lease/engine"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
@@ -64,7 +65,7 @@ type Store struct{ observed *observe.Store }
 // client too. A client with the default rate limit of client-go can delay renewals.
 func New(client coordinationclient.CoordinationV1Interface, namespace string, o *Options) (*Store, error) {
 	if client == nil {
-		return nil, lease.Missing("New.client")
+		return nil, fields.Missing("New.client")
 	}
 	if bad := validation.IsDNS1123Label(namespace); len(bad) > 0 {
 		return nil, &lease.FieldError{Field: "New.namespace", Value: strconv.Quote(namespace), Bound: "must be the name of a namespace: " + bad[0], Code: lease.ErrOption}

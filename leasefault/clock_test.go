@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
@@ -212,7 +213,7 @@ func TestRestartable(t *testing.T) {
 // allow. Answer can remove data from an answer.
 func TestTamper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.New(&memory.Options{Limits: lease.AzureLimits})
+		store := memory.New(&memory.Options{Limits: vectors.AzureLimits})
 		auth := lease.NewAuthority(leasefault.Tamper(store, func(name string, r *lease.Record) {
 			if r.State == lease.Leased && name == "job" {
 				r.Until = r.Until.AddDate(900, 0, 0)

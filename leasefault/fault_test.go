@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
 var (
-	idA = lease.MustParseID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa")
-	idB = lease.MustParseID("bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb")
+	idA = vectors.MustParseID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa")
+	idB = vectors.MustParseID("bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb")
 )
 
 func acquire(id lease.ID) lease.Request {

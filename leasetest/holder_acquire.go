@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/leasefault"
 )
 
@@ -453,7 +454,7 @@ var idRules = []rule{
 		for _, owners := range [][2]string{
 			{"worker-1", "Worker-1"}, {"worker-1", "worker-1 "}, {"worker-1", " worker-1"}, {"worker-1", "worker-10"}, {"worker 1", "worker  1"},
 			{"Zo\u00eb", "Zoe\u0308"}, {"Zo\u00eb", "Zoe"}, {"stra\u00dfe", "strasse"}, {"worker-1", "worker-1\u200b"}, {"worker-1", "worker-\uff11"},
-			{strings.Repeat("o", lease.MaxLabel-1) + "1", strings.Repeat("o", lease.MaxLabel-1) + "2"},
+			{strings.Repeat("o", fields.MaxLabel-1) + "1", strings.Repeat("o", fields.MaxLabel-1) + "2"},
 		} {
 			for range 2 {
 				n++

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 )
 
 // A plainAuthority is simple: one mutex, one map, lease.Step. A real authority could have each of its bugs.
@@ -290,7 +291,7 @@ func plainAuthorities(bug string) *suite {
 	case "limits", "a read cuts a record for good", "lists what exceeds the limits", "renews what is over beyond the limits":
 		o.Limits = lease.Limits{MaxDuration: 60 * time.Second, MaxPeriod: 90 * time.Second}
 	case "does not look at limits", "looks at the owner after the limits":
-		o.Limits = lease.AzureLimits
+		o.Limits = vectors.AzureLimits
 	}
 	plain := func() *plainAuthority {
 		return &plainAuthority{bug: bug, limits: o.Limits, mu: new(sync.Mutex), records: map[string]lease.Record{}, watches: map[string][]chan struct{}{}}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // storeRecordRules check the records of stores.
@@ -32,7 +33,7 @@ var storeRecordRules = []rule{
 			"an epoch of 2^63":                {State: lease.Expired, ID: id, Duration: s.D, Epoch: 1 << 63},
 			"an owner without an ID":          {Owner: "worker-1", Epoch: 1},
 			"an owner with NUL":               {State: lease.Expired, ID: id, Owner: "a\x00b", Duration: s.D, Epoch: 1},
-			"an owner of 1025 bytes":          {State: lease.Expired, ID: id, Owner: strings.Repeat("o", lease.MaxLabel+1), Duration: s.D, Epoch: 1},
+			"an owner of 1025 bytes":          {State: lease.Expired, ID: id, Owner: strings.Repeat("o", fields.MaxLabel+1), Duration: s.D, Epoch: 1},
 			"an owner that is not UTF-8":      {State: lease.Expired, ID: id, Owner: "a\xffb", Duration: s.D, Epoch: 1},
 			"a state that there is not":       {State: lease.Broken + 1, ID: id, Duration: s.D, Epoch: 1},
 			"a year after 9999":               {State: lease.Leased, ID: id, Duration: s.D, Until: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), Epoch: 1},
@@ -104,7 +105,7 @@ var storeRecordRules = []rule{
 			"quotes":    {State: lease.Expired, ID: id, Owner: "a 'quoted' \"owner\" \\ owner=\"x\"\n\t", Duration: 1},
 			"controls":  {State: lease.Expired, ID: id, Owner: "\x01\x1b\x7f\r\n\u0085\u2028\ufeff", Duration: 1},
 			"unicode":   {State: lease.Expired, ID: id, Owner: "Zoë Ω 租约 \U0001F512", Duration: 1},
-			"long":      {State: lease.Expired, ID: id, Owner: strings.Repeat("o", lease.MaxLabel), Duration: 1},
+			"long":      {State: lease.Expired, ID: id, Owner: strings.Repeat("o", fields.MaxLabel), Duration: 1},
 			"late":      {State: lease.Expired, ID: id, Duration: 1, Epoch: math.MaxInt64},
 		} {
 			if what == "infinite" && !s.can(CanBeInfinite) || strings.HasPrefix(what, "break") && !s.can(CanBreak) {
@@ -147,7 +148,7 @@ var authorityRecordRules = []rule{
 		if p.Limits.MaxDuration > 0 {
 			durations[1] = p.Limits.MaxDuration
 		}
-		for i, owner := range []string{" Worker One ", strings.Repeat("o", lease.MaxLabel), strings.Repeat("\u00fc", lease.MaxLabel/2), ""} {
+		for i, owner := range []string{" Worker One ", strings.Repeat("o", fields.MaxLabel), strings.Repeat("\u00fc", fields.MaxLabel/2), ""} {
 			requests := []lease.Request{{Action: lease.ActionAcquire, Proposed: id, Owner: owner, Duration: durations[i]}, renew(id), {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}, release(id)}
 			for _, req := range requests {
 				if p.lacksAbility(req) {

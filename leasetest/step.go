@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // The rule oldPeriodRule applies to authorities and to functions like lease.Step.
@@ -167,7 +168,7 @@ var machineRules = []rule{
 		for _, d := range durations {
 			refused(lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d, Version: 1}, lease.ErrVersion)
 			refused(acquire(lease.ID{}, d), lease.ErrProposed)
-			for _, owner := range []string{"a\x00b", "\u00fc\x00b", "a\xffb", strings.Repeat("o", lease.MaxLabel+1)} {
+			for _, owner := range []string{"a\x00b", "\u00fc\x00b", "a\xffb", strings.Repeat("o", fields.MaxLabel+1)} {
 				refused(lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d, Owner: owner}, lease.ErrOwner)
 			}
 		}

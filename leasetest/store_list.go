@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // nameRules check names in a store.
@@ -64,7 +65,7 @@ var authorityNameRules = []rule{
 		for i, pair := range similarNames {
 			// Both names get a random prefix, unless it makes one of them too long.
 			first, second := fmt.Sprintf("%x.%d.%s", p.rand.Uint32(), i, pair.a), ""
-			if n := len(first) - len(pair.a); len(first) <= lease.MaxLabel && len(pair.b)+n <= lease.MaxLabel {
+			if n := len(first) - len(pair.a); len(first) <= fields.MaxLabel && len(pair.b)+n <= fields.MaxLabel {
 				second = first[:n] + pair.b
 			} else {
 				first, second = pair.a, pair.b
@@ -137,7 +138,7 @@ var similarNames = []struct{ what, a, b string }{
 	{"the middle of a long name", strings.Repeat("n", 500) + "a" + strings.Repeat("n", 500), strings.Repeat("n", 500) + "b" + strings.Repeat("n", 500)},
 	{"what is after the 63rd byte", strings.Repeat("n", 63) + "a", strings.Repeat("n", 63) + "b"},
 	{"what is after the 255th byte", strings.Repeat("n", 255) + "a", strings.Repeat("n", 255) + "b"},
-	{"the last of 1024 bytes", strings.Repeat("n", lease.MaxLabel-1) + "a", strings.Repeat("n", lease.MaxLabel-1) + "b"},
+	{"the last of 1024 bytes", strings.Repeat("n", fields.MaxLabel-1) + "a", strings.Repeat("n", fields.MaxLabel-1) + "b"},
 	{"a CRC of 32 bits", "plumless", "buckeroo"},
 	{"a hash of 32 bits", "jobs/Aa", "jobs/BB"}, // String.hashCode of Java
 	{"a name and its beginning", strings.Repeat("n", 63), strings.Repeat("n", 64)},
@@ -164,9 +165,9 @@ var badNames = []struct{ what, name string }{
 	{"a NUL after a character that is not ASCII", "\u00fc\x00b"},
 	{"a byte that is not UTF-8", "a\xffb"},
 	{"half a surrogate pair", "a\xed\xa0\x80b"},
-	{"1025 bytes", strings.Repeat("n", lease.MaxLabel+1)},
-	{"1026 bytes in 513 characters", strings.Repeat("\u00fc", lease.MaxLabel/2+1)},
-	{"1026 bytes in 342 characters", strings.Repeat("\u79df", lease.MaxLabel/3+1)},
+	{"1025 bytes", strings.Repeat("n", fields.MaxLabel+1)},
+	{"1026 bytes in 513 characters", strings.Repeat("\u00fc", fields.MaxLabel/2+1)},
+	{"1026 bytes in 342 characters", strings.Repeat("\u79df", fields.MaxLabel/3+1)},
 	{"a megabyte", strings.Repeat("n", 1<<20)},
 }
 
@@ -270,7 +271,7 @@ var listRules = []rule{
 			prefixes = append(prefixes, name, name+"/", name+".")
 		}
 		for _, prefix := range prefixes {
-			if len(prefix) > lease.MaxLabel {
+			if len(prefix) > fields.MaxLabel {
 				continue
 			}
 			entries := s.list(s.bare, prefix)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/linked"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
@@ -46,9 +47,9 @@ func TestMemoryInRealTime(t *testing.T) {
 // duration, and a longest duration below the 60 seconds of an acquire of an old version.
 func TestMemoryWithLimits(t *testing.T) {
 	for what, limits := range map[string]lease.Limits{
-		"service":        lease.AzureLimits,
-		"longer period":  {MinDuration: lease.AzureLimits.MinDuration, MaxDuration: lease.AzureLimits.MaxDuration, MaxPeriod: 90 * time.Second},
-		"shorter period": {MinDuration: lease.AzureLimits.MinDuration, MaxDuration: lease.AzureLimits.MaxDuration, MaxPeriod: 20 * time.Second},
+		"service":        vectors.AzureLimits,
+		"longer period":  {MinDuration: vectors.AzureLimits.MinDuration, MaxDuration: vectors.AzureLimits.MaxDuration, MaxPeriod: 90 * time.Second},
+		"shorter period": {MinDuration: vectors.AzureLimits.MinDuration, MaxDuration: vectors.AzureLimits.MaxDuration, MaxPeriod: 20 * time.Second},
 		"short leases":   {MaxDuration: 30 * time.Second},
 	} {
 		t.Run(what, func(t *testing.T) {

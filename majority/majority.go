@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/clock"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // Options configure a [Decider]. All members of a cluster must have the same Options. A nil *Options or a
@@ -86,7 +87,7 @@ type Decider struct {
 // [*lease.FieldError].
 func New(a lease.Authority, name, self string, o *Options) (*Decider, error) {
 	if a == nil {
-		return nil, lease.Missing("New.a")
+		return nil, fields.Missing("New.a")
 	}
 	if err := lease.CheckName(name); err != nil {
 		return nil, err

@@ -11,13 +11,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
 )
 
 // SPEC M, A, S7, S10: the Store's own authority passes the tests for every authority.
 func TestAuthorityConforms(t *testing.T) {
-	for name, limits := range map[string]lease.Limits{"none": {}, "Azure": lease.AzureLimits, "longer periods": {MaxDuration: time.Minute, MaxPeriod: time.Hour}, "shorter periods": {MaxDuration: time.Minute, MaxPeriod: 20 * time.Second}} {
+	for name, limits := range map[string]lease.Limits{"none": {}, "Azure": vectors.AzureLimits, "longer periods": {MaxDuration: time.Minute, MaxPeriod: time.Hour}, "shorter periods": {MaxDuration: time.Minute, MaxPeriod: 20 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			var stores sync.Map // maps each authority to its Store
 			leasetest.TestAuthority(t, func(testing.TB) lease.Authority {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/linked"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/memory"
@@ -145,7 +146,7 @@ func TestOptions(t *testing.T) {
 	}{
 		{nil, ""},
 		{&memory.Options{}, ""},
-		{&memory.Options{Limits: lease.AzureLimits, Floor: lease.TokenOf(1), Retention: 1, Clock: fixed(time.Unix(0, 0))}, ""},
+		{&memory.Options{Limits: vectors.AzureLimits, Floor: lease.TokenOf(1), Retention: 1, Clock: fixed(time.Unix(0, 0))}, ""},
 		{&memory.Options{Limits: lease.Limits{MinDuration: 2, MaxDuration: 1}}, "Options.Limits.MinDuration"},
 		{&memory.Options{Limits: lease.Limits{MaxPeriod: -1}}, "Options.Limits.MaxPeriod"},
 		{&memory.Options{Floor: "41"}, "Options.Floor"},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // validKey matches the keys that the documents of NATS allow: parts of these characters, divided by dots.
@@ -39,7 +40,7 @@ func TestKeys(t *testing.T) {
 }
 
 func TestForeignKeys(t *testing.T) {
-	for _, key := range []string{confirmKey, "=", "=2", "=zz", "=2e", "a=41", "=FF", "=00", "a.=2Ab.", "_kv", "a b", strings.Repeat("a", lease.MaxLabel+1)} {
+	for _, key := range []string{confirmKey, "=", "=2", "=zz", "=2e", "a=41", "=FF", "=00", "a.=2Ab.", "_kv", "a b", strings.Repeat("a", fields.MaxLabel+1)} {
 		if name, ok := decode(key); ok {
 			t.Errorf("%q is taken for the key of %q", key, name)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
@@ -70,7 +71,7 @@ var validBucket = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 // [Open] returns a Store before the server can be reached.
 func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error) {
 	if js == nil {
-		return nil, lease.Missing("New.js")
+		return nil, fields.Missing("New.js")
 	}
 	s, e, err := newStore(js, o)
 	if err == nil {
@@ -88,7 +89,7 @@ func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error
 // [*lease.FieldError] if js is nil or if an option is out of range.
 func Open(js jetstream.JetStream, o *Options) (*Store, error) {
 	if js == nil {
-		return nil, lease.Missing("Open.js")
+		return nil, fields.Missing("Open.js")
 	}
 	s, _, err := newStore(js, o)
 	return s, err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/observe"
 )
 
@@ -184,8 +185,8 @@ func newStore(t testing.TB, e observe.Engine, o observe.Options) *observe.Store 
 }
 
 var (
-	idA = lease.MustParseID("aaaaaaaa-0000-4000-8000-000000000001")
-	idB = lease.MustParseID("bbbbbbbb-0000-4000-8000-000000000002")
+	idA = vectors.MustParseID("aaaaaaaa-0000-4000-8000-000000000001")
+	idB = vectors.MustParseID("bbbbbbbb-0000-4000-8000-000000000002")
 )
 
 func acquire(id lease.ID, d time.Duration) lease.Request {

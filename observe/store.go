@@ -13,6 +13,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // An Engine stores an entry for each name. It must follow the rules of a [lease.Store], except those about
@@ -94,7 +95,7 @@ type Store struct {
 // or an option is out of range, it returns a [*lease.FieldError].
 func New(e Engine, opts *Options) (*Store, error) {
 	if e == nil {
-		return nil, lease.Missing("New.e")
+		return nil, fields.Missing("New.e")
 	}
 	var o Options
 	if opts != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
@@ -146,7 +147,7 @@ func TestReleasedForeignLease(t *testing.T) {
 // SPEC A7.
 func TestAuthorityChecksArguments(t *testing.T) {
 	e := newEngine()
-	a := newStore(t, e, observe.Options{Limits: lease.AzureLimits}).Authority()
+	a := newStore(t, e, observe.Options{Limits: vectors.AzureLimits}).Authority()
 	for _, c := range []struct {
 		name string
 		req  lease.Request

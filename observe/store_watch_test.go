@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
@@ -55,7 +56,7 @@ func TestWhatIsWaitedForIsNotForgotten(t *testing.T) {
 func TestWatchOfWhatIsNoName(t *testing.T) {
 	e := newEngine()
 	for _, w := range []lease.Watcher{newStore(t, e, observe.Options{}), newStore(t, e, observe.Options{}).Authority()} {
-		for _, name := range []string{"", "a\x00b", "\xff", strings.Repeat("x", lease.MaxLabel+1)} {
+		for _, name := range []string{"", "a\x00b", "\xff", strings.Repeat("x", fields.MaxLabel+1)} {
 			if _, err := w.Watch(t.Context(), name); lease.CodeOf(err) != lease.ErrName {
 				t.Errorf("%.20q: %v", name, err)
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // Tables is the SQL that makes the tables, for tools that run migrations. It is the text of the file
@@ -26,7 +26,7 @@ var Tables string
 // Options.Schema must exist. All other options are ignored.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 	if pool == nil {
-		return lease.Missing("Migrate.pool")
+		return fields.Missing("Migrate.pool")
 	}
 	return explainMigration(pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		return migrate(o, func(query string, args ...any) error {
@@ -39,7 +39,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 // MigrateSQL does the same as [Migrate], but through database/sql.
 func MigrateSQL(ctx context.Context, db *sql.DB, o *Options) error {
 	if db == nil {
-		return lease.Missing("MigrateSQL.db")
+		return fields.Missing("MigrateSQL.db")
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

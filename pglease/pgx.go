@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/wrap"
 	"github.com/fencedlease/lease/session"
 )
@@ -33,7 +34,7 @@ type Store struct {
 // nil or an option is out of range.
 func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	if pool == nil {
-		return nil, lease.Missing("New.pool")
+		return nil, fields.Missing("New.pool")
 	}
 	s := &Store{turn: make(chan struct{}, 1)}
 	config := pool.Config()

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -28,7 +29,7 @@ type SQLStore struct{ rows }
 // requests opens a connection for each of them.
 func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	if db == nil {
-		return nil, lease.Missing("NewSQL.db")
+		return nil, fields.Missing("NewSQL.db")
 	}
 	s := new(SQLStore)
 	s.db, s.size = sqlDatabase{db}, db.Stats().MaxOpenConnections

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -21,7 +22,7 @@ func FromAuthority(authority lease.Authority, o *session.Options) Provider {
 	}
 	return func(name, owner string, s Settings) (lease.Lease, error) {
 		if authority == nil {
-			return nil, lease.Missing("FromAuthority.authority")
+			return nil, fields.Missing("FromAuthority.authority")
 		}
 		o := base
 		o.Owner = owner

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // A Duration is a time.Duration that can be written and read as text: a number with a unit, such as "15s"
@@ -22,12 +23,12 @@ import (
 type Duration time.Duration
 
 // String returns the text form of the duration, such as "15s" or "infinite".
-func (d Duration) String() string { return lease.FormatDuration(time.Duration(d)) }
+func (d Duration) String() string { return fields.Duration(time.Duration(d)) }
 
 // Set parses s, which is "infinite" or any text that [time.ParseDuration] accepts, and stores it in *d. For
 // any other text, it returns a [*lease.FieldError] with the code [lease.ErrOption], and leaves *d unchanged.
 func (d *Duration) Set(s string) error {
-	if s == lease.FormatDuration(lease.Infinite) {
+	if s == fields.Duration(lease.Infinite) {
 		*d = Duration(lease.Infinite)
 		return nil
 	}

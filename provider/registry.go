@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // A Provider makes the lease with the given name and owner. A [Registry] checks both before it calls a
@@ -75,16 +76,16 @@ func (r *Registry) Settings() Settings {
 	return complete
 }
 
-// Register makes p the Provider of the given kind, which must be valid UTF-8 of 1 to [lease.MaxLabel] bytes
+// Register makes p the Provider of the given kind, which must be valid UTF-8 of 1 to [fields.MaxLabel] bytes
 // without NUL. If the kind is malformed or already registered, or p is nil, it returns a
 // [*lease.FieldError] with the code [lease.ErrOption], and after Close an error that wraps
 // [lease.ErrClosed]. After an error, the Registry is unchanged.
 func (r *Registry) Register(kind string, p Provider) error {
 	if lease.CheckName(kind) != nil {
-		return badKind(kind, fmt.Sprintf("must be valid UTF-8 of 1 to %d bytes without NUL", lease.MaxLabel))
+		return badKind(kind, fmt.Sprintf("must be valid UTF-8 of 1 to %d bytes without NUL", fields.MaxLabel))
 	}
 	if p == nil {
-		return lease.Missing("Register.p")
+		return fields.Missing("Register.p")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

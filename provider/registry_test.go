@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/provider"
 )
 
@@ -162,7 +163,7 @@ func TestLeaseRefusesBadNamesAndOwners(t *testing.T) {
 		t.Error("the provider was called")
 		return nil, nil
 	})
-	for _, bad := range []string{"", "a\x00b", "\xff", strings.Repeat("x", lease.MaxLabel+1)} {
+	for _, bad := range []string{"", "a\x00b", "\xff", strings.Repeat("x", fields.MaxLabel+1)} {
 		if _, err := r.Lease("kind", bad, "owner"); !errors.Is(err, lease.ErrName) || errors.Is(err, lease.ErrOwner) {
 			t.Errorf("name %.9q: %v, want ErrName", bad, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/redislease"
 )
 
@@ -103,7 +104,7 @@ func TestErrors(t *testing.T) {
 		}
 	})
 	t.Run("name", func(t *testing.T) {
-		for _, name := range []string{"a:b", "{a}", "a*[b]?\\", "\xc3\xa4 \n", strings.Repeat("x", lease.MaxLabel)} {
+		for _, name := range []string{"a:b", "{a}", "a*[b]?\\", "\xc3\xa4 \n", strings.Repeat("x", fields.MaxLabel)} {
 			do(t, store(t, c, o).Authority(), name, acquire(idA, time.Minute), 0)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/clock"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/internal/tasks"
 )
@@ -55,7 +56,7 @@ func newFollower(a lease.Authority, name string, o *FollowOptions) (*follow.Foll
 		c.Clock = clock.System{}
 	}
 	if a == nil {
-		return nil, lease.Missing("Follow.a")
+		return nil, fields.Missing("Follow.a")
 	}
 	if err := lease.CheckName(name); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/clock"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/holder"
 )
 
@@ -203,7 +204,7 @@ func fraction(d time.Duration, n time.Duration) time.Duration {
 
 func badOption(field string, value any, bound string) error {
 	if d, ok := value.(time.Duration); ok {
-		value = lease.FormatDuration(d)
+		value = fields.Duration(d)
 	}
 	return &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption}
 }

@@ -15,16 +15,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
 
-// fields returns every FieldError in the tree of an error.
-func fields(err error) []*lease.FieldError {
+// fieldErrors returns every FieldError in the tree of an error.
+func fieldErrors(err error) []*lease.FieldError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*lease.FieldError
 		for _, e := range joined.Unwrap() {
-			all = append(all, fields(e)...)
+			all = append(all, fieldErrors(e)...)
 		}
 		return all
 	}
@@ -91,7 +92,7 @@ func TestOptionsOutOfRange(t *testing.T) {
 			continue
 		}
 		var got []string
-		for _, f := range fields(err) {
+		for _, f := range fieldErrors(err) {
 			if f.Code != lease.ErrOption && f.Code != lease.ErrOwner || f.Bound == "" {
 				t.Errorf("%s: %#v", c.name, f)
 			}
@@ -131,7 +132,7 @@ func TestRefusedOptionsAreTheGivenOnes(t *testing.T) {
 		if err == nil {
 			return
 		}
-		bad := fields(err)[0]
+		bad := fieldErrors(err)[0]
 		name := strings.TrimPrefix(bad.Field, "Options.")
 		field := reflect.ValueOf(&o).Elem().FieldByName(name)
 		if field.IsZero() || bad.Value != fmt.Sprint(field.Interface()) {
@@ -277,7 +278,7 @@ func TestArguments(t *testing.T) {
 	}
 	refuses("New.authority", lease.ErrOption, made(nil, name, nil))
 	refuses("Name", lease.ErrName, made(a, "", nil))
-	for _, bad := range []string{"a\x00b", "\xff", strings.Repeat("n", lease.MaxLabel+1)} {
+	for _, bad := range []string{"a\x00b", "\xff", strings.Repeat("n", fields.MaxLabel+1)} {
 		refuses("Name", lease.ErrName, made(a, bad, nil))
 		refuses("Options.Owner", lease.ErrOwner, made(a, name, &session.Options{Owner: bad}))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/clock"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/logqueue"
 )
@@ -343,9 +344,9 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 	case err != nil:
 		return nil, err
 	case l == nil:
-		return nil, lease.Missing(name + ".l")
+		return nil, fields.Missing(name + ".l")
 	case f == nil:
-		return nil, lease.Missing(name + ".f")
+		return nil, fields.Missing(name + ".f")
 	}
 	r := &runner{RunOptions: o, lease: l, session: sessionOf(l), log: &logqueue.Queue{To: o.Logger}}
 	if r.session != nil && o.Logger == nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/holder"
 )
 
@@ -63,14 +64,14 @@ func runners(ctx context.Context, ls []lease.Lease, noFunction bool, o *RunOptio
 	needContext(ctx, "RunAll")
 	switch {
 	case noFunction:
-		return nil, lease.Missing("RunAll.f")
+		return nil, fields.Missing("RunAll.f")
 	case len(ls) == 0:
 		return nil, &lease.FieldError{Field: "RunAll.ls", Value: "[]", Bound: "must not be empty", Code: lease.ErrOption}
 	}
 	for i, l := range ls {
 		m := member{at: i, field: fmt.Sprintf("RunAll.ls[%d]", i)}
 		if l == nil {
-			return nil, lease.Missing(m.field)
+			return nil, fields.Missing(m.field)
 		}
 		if m.runner, err = newRunner(ctx, "RunAll", l, func(context.Context, lease.Token) error { return nil }, o); err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/clock"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/jitter"
 	"github.com/fencedlease/lease/internal/logqueue"
@@ -69,7 +70,7 @@ type Session struct {
 // if an option is out of range. The error wraps a [*lease.FieldError].
 func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	if authority == nil {
-		return nil, lease.Missing("New.authority")
+		return nil, fields.Missing("New.authority")
 	}
 	if err := lease.CheckName(name); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/clock"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/jitter"
 	"github.com/fencedlease/lease/internal/member"
 	"github.com/fencedlease/lease/session"
@@ -85,9 +86,9 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, error), work Work) error {
 	switch {
 	case names == nil:
-		return lease.Missing("Run.names")
+		return fields.Missing("Run.names")
 	case work == nil:
-		return lease.Missing("Run.work")
+		return fields.Missing("Run.work")
 	}
 	if !g.setRunning(true) {
 		return &lease.FieldError{Field: "Run", Value: strconv.Quote(g.prefix), Bound: "must not be called while another call uses the Group", Code: lease.ErrOption}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/internal/jitter"
 	"github.com/fencedlease/lease/internal/member"
@@ -202,7 +203,7 @@ func (s *Slots) lease(name func(prefix string, i int) string, id lease.ID, w wai
 // Warn, and at Info that Run waits.
 func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) error {
 	if f == nil {
-		return lease.Missing("Run.f")
+		return fields.Missing("Run.f")
 	}
 	random := s.drawID()
 	r := &run{Slots: s, f: f, random: random, watches: watches{changed: make(chan struct{}, 1)},

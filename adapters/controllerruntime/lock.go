@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/jitter"
 )
 
@@ -57,7 +58,7 @@ type LockOptions struct {
 // the authority is nil, if the name or the identity is invalid, or if an option is negative.
 func NewLock(a lease.Authority, name, identity string, o *LockOptions) (*Lock, error) {
 	if a == nil {
-		return nil, lease.Missing("NewLock.a")
+		return nil, fields.Missing("NewLock.a")
 	}
 	if err := lease.CheckName(name); err != nil {
 		return nil, err

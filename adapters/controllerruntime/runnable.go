@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -41,10 +42,10 @@ type Runnable struct {
 // [*lease.FieldError] if the Session or the function is nil.
 func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error, o *session.RunOptions) (*Runnable, error) {
 	if l == nil {
-		return nil, lease.Missing("NewRunnable.l")
+		return nil, fields.Missing("NewRunnable.l")
 	}
 	if f == nil {
-		return nil, lease.Missing("NewRunnable.f")
+		return nil, fields.Missing("NewRunnable.f")
 	}
 	r := &Runnable{lease: l, f: f}
 	if o != nil {

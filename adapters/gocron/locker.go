@@ -9,6 +9,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -40,7 +41,7 @@ var _ gocron.Locker = (*Locker)(nil)
 // NewLocker returns a Locker, or a [*lease.FieldError] if an option is out of range or the Authority is nil.
 func NewLocker(a lease.Authority, prefix string, o *LockerOptions) (*Locker, error) {
 	if a == nil {
-		return nil, lease.Missing("NewLocker.a")
+		return nil, fields.Missing("NewLocker.a")
 	}
 	l := &Locker{authority: a, prefix: prefix, runs: map[string]*lock{}}
 	if o != nil {

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/shards"
 )
 
@@ -16,7 +17,7 @@ import (
 // Names of shards are never attributes, even with the option Names. The errors are those of [Trace].
 func Shards(provider metric.MeterProvider, prefix string, o *Options) (*shards.Trace, error) {
 	if provider == nil {
-		return nil, lease.Missing("Shards.provider")
+		return nil, fields.Missing("Shards.provider")
 	}
 	made, err := o.complete()
 	if err != nil {

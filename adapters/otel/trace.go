@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -20,7 +21,7 @@ import (
 // range.
 func Trace(provider metric.MeterProvider, o *Options) (*session.Trace, error) {
 	if provider == nil {
-		return nil, lease.Missing("Trace.provider")
+		return nil, fields.Missing("Trace.provider")
 	}
 	made, err := o.complete()
 	if err != nil {

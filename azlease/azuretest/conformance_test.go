@@ -10,6 +10,7 @@ import (
 	"github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/linked"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasetest"
 )
 
@@ -23,7 +24,7 @@ func suiteOptions() *leasetest.Options {
 		Bubble: true,
 		Unit:   time.Second,
 		Slack:  time.Second,
-		Limits: lease.AzureLimits,
+		Limits: vectors.AzureLimits,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/etcdlease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // aboutLeft matches what is left of a lease of 15 s when it is written, some time after the client's read.
@@ -125,7 +126,7 @@ func TestPrefix(t *testing.T) {
 	yours := store(t, c, &etcdlease.Options{Prefix: "yours/"}).Authority()
 	do(t, mine, t.Name(), acquire(idA, time.Minute), 0)
 	do(t, yours, t.Name(), acquire(idB, time.Minute), 0)
-	long := strings.Repeat("n", lease.MaxLabel) // fits, as the package promises
+	long := strings.Repeat("n", fields.MaxLabel) // fits, as the package promises
 	do(t, mine, long, acquire(idA, time.Minute), 0)
 	do(t, mine, long, acquire(idB, time.Minute), lease.ErrHeldByOther)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
@@ -37,7 +38,7 @@ func TestNextStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
 		_, err := store.Authority().Do(t.Context(), "jobs/nightly", lease.Request{
-			Action: lease.ActionAcquire, Proposed: lease.MustParseID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"), Owner: "dead", Duration: duration,
+			Action: lease.ActionAcquire, Proposed: vectors.MustParseID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"), Owner: "dead", Duration: duration,
 		})
 		if err != nil {
 			t.Fatal(err)

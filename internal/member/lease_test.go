@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/member"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
@@ -153,7 +154,7 @@ func TestShow(t *testing.T) {
 		if gone > 0 {
 			t.Errorf("%d times no lease was held while another was drawn", gone)
 		}
-		if err := l.Show(t.Context(), strings.Repeat("x", lease.MaxLabel+1)); err == nil || !slices.Equal(owners(), []string{"one"}) {
+		if err := l.Show(t.Context(), strings.Repeat("x", fields.MaxLabel+1)); err == nil || !slices.Equal(owners(), []string{"one"}) {
 			t.Errorf("an owner that is too long: %v; shows %q", err, owners())
 		}
 		if err := l.End(t.Context()); err != nil || owners() != nil {

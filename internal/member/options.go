@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -56,7 +57,7 @@ func AtMost(field string, d time.Duration) Rule {
 // of the group, without its prefix. The text says why the authority must be a lease.Lister.
 func CheckNew(a lease.Authority, prefix, longest, lister string) (lease.Lister, error) {
 	if a == nil {
-		return nil, lease.Missing("New.a")
+		return nil, fields.Missing("New.a")
 	}
 	l, ok := a.(lease.Lister)
 	if !ok {
@@ -65,7 +66,7 @@ func CheckNew(a lease.Authority, prefix, longest, lister string) (lease.Lister, 
 	if err := lease.CheckName(prefix); err != nil {
 		return nil, err
 	}
-	if most := lease.MaxLabel - len(longest); len(prefix) > most {
+	if most := fields.MaxLabel - len(longest); len(prefix) > most {
 		return nil, &lease.FieldError{Field: "New.prefix", Value: fmt.Sprintf("%d bytes", len(prefix)), Bound: fmt.Sprintf("must have at most %d bytes", most), Code: lease.ErrName}
 	}
 	return l, nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // A Lease is what an observer sees of a lease at some moment.
@@ -44,7 +45,7 @@ func (d *Drawing) Change(at time.Time, old, now Lease, holders bool) {
 	case now.Error != "":
 		d.Mark(now.Name, at, Note, now.Error)
 	case now.State == lease.Breaking:
-		left := lease.FormatDuration(now.Left.Round(100 * time.Millisecond))
+		left := fields.Duration(now.Left.Round(100 * time.Millisecond))
 		d.Mark(now.Name, at, Break, fmt.Sprintf("%s must stop within %s", now.Owner, left))
 	case old.State.Locked() && (now.State == lease.Expired || now.State == lease.Broken):
 		d.Mark(now.Name, at, Loss, fmt.Sprintf("the lease of %s is %v", old.Owner, now.State))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // Parse reads all files of a file system that end in ".txt". An error names the file and the line.
@@ -182,7 +183,7 @@ func request(words []string) (req lease.Request, err error) {
 			req.Proposed, err = id(value)
 		case "owner":
 			if req.Owner = value; value == "overlong" {
-				req.Owner = strings.Repeat("o", lease.MaxLabel+1)
+				req.Owner = strings.Repeat("o", fields.MaxLabel+1)
 			}
 		case "duration":
 			req.Duration, err = seconds(value)

@@ -66,15 +66,28 @@ type Outcome struct {
 	Epoch    *uint64        // by how much the epoch has risen
 }
 
+// AzureLimits are the limits of the Azure Blob service: a duration of 15 to 60 seconds, and a break period of at
+// most 60.
+var AzureLimits = lease.Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.Second, MaxPeriod: 60 * time.Second}
+
 // Noon is the Now of a row if its file names no other time.
 var Noon = time.Date(2012, 1, 26, 12, 0, 0, 0, time.UTC)
 
+// MustParseID is lease.ParseID for a constant. It panics if s is not valid.
+func MustParseID(s string) lease.ID {
+	id, err := lease.ParseID(s)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
 // IDs are the lease IDs for the letters in the files. X stands for an ID that the service generates.
 var IDs = map[string]lease.ID{
-	"A": lease.MustParseID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"),
-	"B": lease.MustParseID("bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"),
-	"C": lease.MustParseID("cccccccc-cccc-4ccc-8ccc-cccccccccccc"),
-	"X": lease.MustParseID("ffffffff-ffff-4fff-8fff-ffffffffffff"),
+	"A": MustParseID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"),
+	"B": MustParseID("bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"),
+	"C": MustParseID("cccccccc-cccc-4ccc-8ccc-cccccccccccc"),
+	"X": MustParseID("ffffffff-ffff-4fff-8fff-ffffffffffff"),
 
 	"none": {},
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/natslease"
 )
 
@@ -90,10 +91,10 @@ func TestWatchOfALongName(t *testing.T) {
 	t.Parallel()
 	js := client(t, shared.url())
 	s := store(t, js, nil)
-	if _, err := s.Watch(t.Context(), strings.Repeat(" ", 2*lease.MaxLabel)); lease.CodeOf(err) != lease.ErrName {
+	if _, err := s.Watch(t.Context(), strings.Repeat(" ", 2*fields.MaxLabel)); lease.CodeOf(err) != lease.ErrName {
 		t.Errorf("%v", err)
 	}
-	if _, err := s.Watch(t.Context(), strings.Repeat(" ", lease.MaxLabel)); err != nil {
+	if _, err := s.Watch(t.Context(), strings.Repeat(" ", fields.MaxLabel)); err != nil {
 		t.Error(err)
 	}
 	do(t, s.Authority(), t.Name(), acquire(idA, time.Minute), 0)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/natslease"
 )
 
@@ -322,8 +323,8 @@ func TestNames(t *testing.T) {
 	}
 	mine, yours := store(t, js, nil), store(t, js, &natslease.Options{Bucket: "other"})
 	for _, name := range []string{
-		strings.Repeat("n", lease.MaxLabel), strings.Repeat("*", lease.MaxLabel), strings.Repeat(".", lease.MaxLabel),
-		strings.Repeat("a.", lease.MaxLabel/2), strings.Repeat("😀", lease.MaxLabel/4), ">", "a.>", "a.*", "=confirm", " ", "_kv", "A", "a",
+		strings.Repeat("n", fields.MaxLabel), strings.Repeat("*", fields.MaxLabel), strings.Repeat(".", fields.MaxLabel),
+		strings.Repeat("a.", fields.MaxLabel/2), strings.Repeat("😀", fields.MaxLabel/4), ">", "a.>", "a.*", "=confirm", " ", "_kv", "A", "a",
 	} {
 		do(t, mine.Authority(), name, acquire(idA, time.Minute), 0)
 		do(t, yours.Authority(), name, acquire(idB, time.Minute), 0)
@@ -343,7 +344,7 @@ func TestNames(t *testing.T) {
 	if listed != 13 {
 		t.Errorf("%d names are listed", listed)
 	}
-	do(t, mine.Authority(), strings.Repeat("n", lease.MaxLabel+1), acquire(idA, time.Minute), lease.ErrName)
+	do(t, mine.Authority(), strings.Repeat("n", fields.MaxLabel+1), acquire(idA, time.Minute), lease.ErrName)
 }
 
 func TestWaitingCostsNothing(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	_ "github.com/lib/pq"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/pglease"
 	"github.com/fencedlease/lease/pglease/internal/pgserver"
@@ -83,7 +84,7 @@ func TestConformance(t *testing.T) {
 }
 
 func number(i int) lease.ID {
-	return lease.MustParseID(fmt.Sprintf("aaaaaaaa-0000-4000-8000-%012d", i+1))
+	return vectors.MustParseID(fmt.Sprintf("aaaaaaaa-0000-4000-8000-%012d", i+1))
 }
 
 // takeAndGive lets many clients acquire, renew and release leases at the same time.

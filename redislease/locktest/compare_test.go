@@ -22,6 +22,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
@@ -51,7 +52,7 @@ func leased(t testing.TB, c *redis.Client, replicas int) lock {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	a, id := s.Authority(), lease.MustParseID(uuid.NewString())
+	a, id := s.Authority(), vectors.MustParseID(uuid.NewString())
 	do := func(req lease.Request) func(context.Context) error {
 		return func(ctx context.Context) error {
 			_, err := a.Do(ctx, "compared", req)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/vectors"
 )
 
 // A Store is a store with the authority that it recommends.
@@ -20,8 +21,8 @@ type Store interface {
 
 // IDA and IDB are the IDs of two clients.
 var (
-	IDA = lease.MustParseID("aaaaaaaa-0000-4000-8000-000000000001")
-	IDB = lease.MustParseID("bbbbbbbb-0000-4000-8000-000000000002")
+	IDA = vectors.MustParseID("aaaaaaaa-0000-4000-8000-000000000001")
+	IDB = vectors.MustParseID("bbbbbbbb-0000-4000-8000-000000000002")
 )
 
 // Acquire returns a request of the owner worker-1.
