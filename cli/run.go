@@ -235,9 +235,6 @@ type attempts struct {
 func (a *attempts) note(i session.AcquireInfo) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if i.Abandoned {
-		return
-	}
 	if a.err = i.Err; i.Err == nil {
 		a.failures = 0
 	} else if a.failures++; a.terminal {

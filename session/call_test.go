@@ -36,7 +36,7 @@ func TestCloseWaitsForTheTimer(t *testing.T) {
 		n := overMemory()
 		var over atomic.Bool
 		began := make(chan struct{})
-		h := n.open(t, &session.Options{Trace: &session.Trace{Lost: func(*lease.LostError) {
+		h := n.open(t, &session.Options{Trace: &session.Trace{Ended: func(session.EndInfo) {
 			close(began)
 			time.Sleep(time.Second)
 			over.Store(true)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,27 +16,27 @@ import (
 
 // contend calls tryUntilGranted, and then the hook [Trace].Contended if the Lease is a Session.
 func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, err error) {
-	c, began := contention{interval: r.AcquireInterval, refusal: r.refusal()}, r.Clock.Now()
+	c, began := contention{interval: r.AcquireInterval, refusal: r.refusal()}, r.clock.Now()
 	tok, unknown, err = r.tryUntilGranted(ctx, &c)
-	r.reportContention(ContendInfo{Token: tok, Err: err, Took: r.Clock.Now().Sub(began), Attempts: c.attempts})
+	r.reportContention(ContendInfo{Token: tok, Err: err, Took: r.clock.Now().Sub(began), Attempts: c.attempts})
 	return tok, unknown, err
 }
 
 // reportContention adds the name to info and calls the hook, if the Lease is a Session.
 func (r *runner) reportContention(info ContendInfo) {
 	if s := r.session; s != nil && s.o.Trace != nil {
-		info.Name = r.name()
+		info.Name = r.lease.Name()
 		callHook(s.o.Trace.Contended, info)
 	}
 }
 
 // tryUntilGranted tries to acquire the lease until an attempt is granted. If unknown is true, an
-// attempt may have been granted, or may still be, and the caller must call the method releaseUncertain.
+// attempt may have been granted, or may still be, and the caller must call ReleaseUncertain.
 func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.Token, unknown bool, err error) {
 	for {
 		c.attempts++
 		over := ctx.Err() // if ctx is done already, the Lease sends no request
-		tok, ok, err := lease.AcquireWithToken(ctx, r.lease)
+		tok, ok, err := r.lease.AcquireWithToken(ctx)
 		ended := ctx.Err()
 		switch {
 		case ok:
@@ -44,14 +45,14 @@ func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.
 		case over != nil && errors.Is(err, over): // no request was sent
 		case ended != nil && errors.Is(err, ended):
 			// The Lease itself undoes the attempt that ctx has ended. If an earlier attempt has an
-			// unknown outcome, the method releaseUncertain sends a release for the earlier attempt. The
-			// method releaseUncertain does not wait for the answer, because ctx is done.
-			_ = r.releaseUncertain(ctx)
+			// unknown outcome, ReleaseUncertain sends a release for it, and does not wait for the
+			// answer, because ctx is done.
+			_ = r.lease.ReleaseUncertain(ctx)
 			unknown = false
 		case err != nil && mayBeGranted(err):
 			unknown = true
 		}
-		if ended == nil && c.noteAttempt(r.Clock.Now(), err) {
+		if ended == nil && c.noteAttempt(r.clock.Now(), err) {
 			return "", unknown, err
 		}
 		if ended == nil {
@@ -77,7 +78,7 @@ func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.
 // refusal returns the error of an attempt that was refused because the lease is locked, with the name
 // of the lease if the Lease has a method Name.
 func (r *runner) refusal() error {
-	if name := r.name(); name != "" {
+	if name := r.lease.Name(); name != "" {
 		return &lease.OpError{Op: "acquire", Name: name, Err: lease.ErrHeldByOther}
 	}
 	return lease.ErrHeldByOther
@@ -102,25 +103,25 @@ func (r *runner) reportAttempt(c *contention, err error) {
 
 // waitForTurn waits until another attempt may succeed. It returns an error if none can ever succeed.
 func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) error {
-	if l, ok := r.lease.(lease.Waiter); ok && locked {
+	if locked {
 		spreads := 0
 		spread := func() time.Duration {
 			spreads++
-			return time.Duration(jitter.Source{Reader: &r.Rand}.Float64() * float64(r.WakeJitter))
+			return r.shorten(r.WakeJitter, 1)
 		}
 		var err error
 		if r.session != nil {
 			err = r.session.waitSpread(ctx, spread)
 		} else {
-			err = l.Wait(ctx)
+			err = r.lease.Wait(ctx)
 		}
-		if err == nil {
+		switch {
+		case err == nil:
 			if spreads == 0 { // Wait returned at once, or without a pause of its own
-				_ = clock.Sleep(ctx, r.Clock, spread())
+				_ = clock.Sleep(ctx, r.clock, spread())
 			}
 			return nil
-		}
-		if hopeless(err) {
+		case hopeless(err):
 			return err
 		}
 	}
@@ -130,7 +131,15 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 
 // pause waits for d, shortened at random by up to half, or until ctx ends, and then returns its error.
 func (r *runner) pause(ctx context.Context, d time.Duration) error {
-	return clock.Sleep(ctx, r.Clock, jitter.Source{Reader: &r.Rand}.Shorten(d, 0.5))
+	return clock.Sleep(ctx, r.clock, r.shorten(d, 0.5))
+}
+
+// shorten shortens a duration at random, by at most the given part. It draws from the Rand of the Session.
+func (r *runner) shorten(d time.Duration, part float64) time.Duration {
+	if r.session == nil {
+		return jitter.Source{Reader: &rand.Reader}.Shorten(d, part)
+	}
+	return r.session.shorten(d, part)
 }
 
 // A contention is the history of the attempts to acquire the lease.

@@ -54,11 +54,11 @@ func TestEnds(t *testing.T) {
 		{"not renewed", func(_ *testing.T, n *network, _ *holder) {
 			n.keep(lease.ActionRenew, failRequest)
 			time.Sleep(time.Minute)
-		}, stop + "Lost because stop-window; Ended(expired) because stop-window"},
+		}, stop + "Ended(expired) because stop-window"},
 		{"broken", func(t *testing.T, n *network, _ *holder) {
 			n.breaks(t, 0)
 			time.Sleep(time.Minute)
-		}, "Lost because broken; Ended(broken) because broken"},
+		}, "Ended(broken) because broken"},
 		{"released in the stop window of a break", func(t *testing.T, n *network, h *holder) {
 			n.breaks(t, 20*time.Second)
 			time.Sleep(17 * time.Second)
@@ -67,7 +67,7 @@ func TestEnds(t *testing.T) {
 		{"taken over", func(t *testing.T, n *network, h *holder) {
 			n.open(t, &session.Options{Owner: h.Owner(), TakeOver: true}).acquire(t)
 			time.Sleep(time.Minute)
-		}, "Lost because taken-over; Ended(taken-over) because taken-over"},
+		}, "Ended(taken-over) because taken-over"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -93,7 +93,6 @@ func TestEnds(t *testing.T) {
 				}
 				h = n.open(t, &session.Options{Owner: "worker-1", Watch: true, Trace: &session.Trace{
 					Stopping: func(*lease.LostError) { note("Stopping") },
-					Lost:     func(*lease.LostError) { note("Lost") },
 					Ended:    func(i session.EndInfo) { note("Ended(" + reason(i.Reason) + ")") },
 				}})
 				h.acquire(t)

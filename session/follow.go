@@ -17,7 +17,6 @@ import (
 type FollowOptions struct {
 	Interval time.Duration // the time between two reads without a change; at least 1 ms; default: 1 s
 	Timeout  time.Duration // the time limit of one request; at least 1 ms; default: 5 s
-	Clock    lease.Clock   // the source of time; default: package time
 }
 
 // Follow returns the states of the lease with the given name, as they change: who has it, with which
@@ -52,9 +51,6 @@ func newFollower(a lease.Authority, name string, o *FollowOptions) (*follow.Foll
 	}
 	byDefault(&c.Interval, time.Second)
 	byDefault(&c.Timeout, 5*time.Second)
-	if c.Clock == nil {
-		c.Clock = clock.System{}
-	}
 	if a == nil {
 		return nil, fields.Missing("Follow.a")
 	}
@@ -67,7 +63,7 @@ func newFollower(a lease.Authority, name string, o *FollowOptions) (*follow.Foll
 		}
 	}
 	return &follow.Follower{
-		Authority: a, Name: name, Clock: c.Clock, Timeout: c.Timeout, Interval: c.Interval, Retry: c.Interval,
+		Authority: a, Name: name, Clock: clock.System{}, Timeout: c.Timeout, Interval: c.Interval, Retry: c.Interval,
 		Jitter: func(d time.Duration) time.Duration { return d },
 		Tasks:  new(tasks.Group), Reads: new(tasks.Count), Watches: new(tasks.Count),
 	}, nil

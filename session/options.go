@@ -109,7 +109,7 @@ type Options struct {
 	// mutex. Sessions may share a Rand if it is safe for concurrent use. Two sources must not yield
 	// the same bytes, because holders with equal IDs do not exclude each other. A test that must be
 	// the same in every run uses rand.NewChaCha8 of math/rand/v2, with another seed for each Session,
-	// and sets RunOptions.Rand. Default: crypto/rand.
+	// which [Run] then uses too. Default: crypto/rand.
 	Rand io.Reader
 
 	// Logger receives the records that docs/operate.md lists, each with the name of the lease and the

@@ -44,17 +44,17 @@ func (r *runner) watched(f func(context.Context, lease.Token) error) func(contex
 }
 
 // watch calls f, and calls stall if f makes no progress for the ProgressTimeout.
-func (o *RunOptions) watch(ctx context.Context, stall func(why error), f func(context.Context) error) error {
-	if o.ProgressTimeout == 0 {
+func (r *runner) watch(ctx context.Context, stall func(why error), f func(context.Context) error) error {
+	if r.ProgressTimeout == 0 {
 		return f(ctx)
 	}
-	p := &progress{clock: o.Clock, began: o.Clock.Now()}
+	p := &progress{clock: r.clock, began: r.clock.Now()}
 	p.outer, _ = ctx.Value(progressKey{}).(*progress)
 	returned := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		if p.isOver(o.ProgressTimeout, returned) {
-			stall(fmt.Errorf("session.Progress was not called for %v", o.ProgressTimeout))
+		if p.isOver(r.ProgressTimeout, returned) {
+			stall(fmt.Errorf("session.Progress was not called for %v", r.ProgressTimeout))
 		}
 	})
 	defer watch.Wait()

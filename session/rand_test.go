@@ -41,7 +41,7 @@ func TestSeededRuns(t *testing.T) {
 			err = session.Run(ctx, l, func(ctx context.Context, tok lease.Token) error {
 				<-ctx.Done()
 				return nil
-			}, &session.RunOptions{Again: session.AfterLoss, Rand: rand.NewChaCha8([32]byte{2})})
+			}, &session.RunOptions{Again: session.AfterLoss})
 			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}

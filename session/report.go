@@ -21,7 +21,8 @@ import (
 // Session, as most do.
 type Trace struct {
 	// Acquire is called after an attempt to acquire the lease, which with a take-over takes several
-	// requests. It is not called for a call of Acquire that returns before its attempt begins.
+	// requests. It is not called for a call of Acquire that returns before its attempt begins, or that no
+	// longer waits for the answer.
 	Acquire func(AcquireInfo)
 
 	// Renew is called after every renewal.
@@ -33,14 +34,10 @@ type Trace struct {
 
 	// Stopping is called when the stop window of a term begins. The contexts of WhileHeld have
 	// ended, with the LostError as their cause, whose Reason is [lease.ErrStopWindow]. The lease is
-	// lost one StopWindow later unless a renewal is granted, which ends the stop window, so an
+	// lost one StopWindow later unless a renewal is granted, which ends the stop window, so a
 	// term can have several. A loss without a stop window, for example after a suspension of the
 	// process, does not call Stopping.
 	Stopping func(*lease.LostError)
-
-	// Lost is called once for every term that ends by a loss, but not if the work stops in the
-	// stop window, because [Run] then releases the lease before it is lost.
-	Lost func(*lease.LostError)
 
 	// Released is called after every release and every hand-over, with its outcome, and also if the
 	// release undoes an Acquire or a renewal that was granted too late.
@@ -58,11 +55,10 @@ type Trace struct {
 
 // AcquireInfo is the argument of the hook [Trace].Acquire.
 type AcquireInfo struct {
-	Name      string        // the name of the lease
-	Token     lease.Token   // the token of the term that is held now; empty if nothing is held
-	Err       error         // the error that Acquire wraps; nil if another holder has the lease; if Abandoned is true, the error of the last request
-	Took      time.Duration // from the sending of the last request to its answer
-	Abandoned bool          // whether the caller no longer waited when the answer came
+	Name  string        // the name of the lease
+	Token lease.Token   // the token of the term that is held now; empty if nothing is held
+	Err   error         // the error that Acquire wraps; nil if another holder has the lease
+	Took  time.Duration // from the sending of the last request to its answer
 }
 
 // RenewInfo is the argument of the hook [Trace].Renew.
@@ -162,7 +158,9 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 		if e.Token != "" && s.log.Enabled(slog.LevelDebug) {
 			s.record(slog.LevelDebug, "acquired", "token", e.Token)
 		}
-		hook = bind(t.Acquire, AcquireInfo{s.name, e.Token, e.Err, e.Took, e.Abandoned})
+		if !e.Abandoned {
+			hook = bind(t.Acquire, AcquireInfo{s.name, e.Token, e.Err, e.Took})
+		}
 	case holder.Renewed:
 		hook = bind(t.Renew, RenewInfo{Name: s.name, Token: e.Token, Err: e.Err, Took: e.Took, Duration: s.o.Duration, Left: e.Left})
 	case holder.Released:
@@ -193,7 +191,6 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 	case *lease.LostError:
 		s.record(slog.LevelError, "lost", "token", e.Token, "reason", e.Reason.String(), "err", e.Err)
 		calls = s.onLost.Calls(e, s.logPanic)
-		hook = bind(t.Lost, e)
 	default:
 		panic(fmt.Sprintf("session: an event of type %T has no report", event))
 	}

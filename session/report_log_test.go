@@ -115,13 +115,13 @@ func TestLogOfCallThatReturns(t *testing.T) {
 func TestLogOfFailedAttempts(t *testing.T) {
 	for _, granted := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			l, book := &plain{}, newLogbook()
-			l.set(false, errNet)
-			const attempts = 7 // 0 s, 1 s, 3 s, 7 s, 15 s, 25 s, 35 s
-			time.AfterFunc(40*time.Second, func() { l.set(granted, nil) })
-			time.AfterFunc(50500*time.Millisecond, func() { l.set(false, errNet) })
-			time.AfterFunc(51500*time.Millisecond, func() { l.set(true, nil) })
-			if _, err := session.AcquireWait(t.Context(), l, &session.RunOptions{Logger: slog.New(book), Rand: same(0)}); err != nil {
+			l, book := &plain{ok: true}, newLogbook()
+			const attempts = 7
+			l.next = slices.Repeat([]plainAnswer{{err: errNet}}, attempts)
+			if !granted {
+				l.next = append(l.next, plainAnswer{}, plainAnswer{err: errNet})
+			}
+			if _, err := session.AcquireWait(t.Context(), l, &session.RunOptions{Logger: slog.New(book)}); err != nil {
 				t.Errorf("acquire: %v", err)
 			}
 			synctest.Wait()

@@ -3,10 +3,8 @@ package session
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strconv"
 	"time"
@@ -82,16 +80,10 @@ type RunOptions struct {
 	// second. Default: the Logger of the Session, if the Lease is a [Session] or a type that embeds one,
 	// and otherwise slog.Default() at the time of each record. slog.DiscardHandler turns logging off.
 	Logger *slog.Logger
-
-	// Clock is the source of time. Default: the Clock of the Session, if the Lease is a [Session] or a
-	// type that embeds a Session, and otherwise package time.
-	Clock lease.Clock
-
-	Rand io.Reader // source of the jitter, read without a lock; default: crypto/rand
 }
 
-// complete returns a copy of o in which every default is filled in for the Lease l.
-func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
+// complete returns a copy of o in which every default is filled in. The Session s may be nil.
+func (o *RunOptions) complete(s *Session) (*RunOptions, error) {
 	var c RunOptions
 	if o != nil {
 		c = *o
@@ -99,20 +91,9 @@ func (o *RunOptions) complete(l lease.Lease) (*RunOptions, error) {
 	byDefault(&c.AcquireInterval, time.Second)
 	byDefault(&c.WakeJitter, c.AcquireInterval/10)
 	byDefault(&c.ReleaseTimeout, 10*time.Second)
-	s := sessionOf(l)
 	most := time.Duration(0) // for MinHold
 	if s != nil {
-		of := s.checkedOptions()
-		most = of.Duration
-		if c.Clock == nil {
-			c.Clock = of.Clock
-		}
-	}
-	if c.Clock == nil {
-		c.Clock = clock.System{}
-	}
-	if c.Rand == nil {
-		c.Rand = rand.Reader
+		most = s.checkedOptions().Duration
 	}
 	var errs []error
 	for _, f := range []struct {
@@ -260,9 +241,9 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 		return false, nil
 	}
 	defer end()
-	began := r.Clock.Now()
-	tok, ok, err := acquireUnlessHeld(ctx, l)
-	r.reportContention(ContendInfo{Token: tok, Err: err, Took: r.Clock.Now().Sub(began), Attempts: 1})
+	began := r.clock.Now()
+	tok, ok, err := r.lease.AcquireUnlessHeld(ctx)
+	r.reportContention(ContendInfo{Token: tok, Err: err, Took: r.clock.Now().Sub(began), Attempts: 1})
 	switch {
 	case ok:
 		_, err = r.term(ctx, tok, r.watched(f))
@@ -278,17 +259,6 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 		err = r.releaseUncertainAfter(ctx, err)
 	}
 	return false, err
-}
-
-// acquireUnlessHeld calls the method AcquireUnlessHeld if the Lease has it, and otherwise
-// [lease.AcquireWithToken].
-func acquireUnlessHeld(ctx context.Context, l lease.Lease) (lease.Token, bool, error) {
-	if l, ok := l.(interface {
-		AcquireUnlessHeld(context.Context) (lease.Token, bool, error)
-	}); ok {
-		return l.AcquireUnlessHeld(ctx)
-	}
-	return lease.AcquireWithToken(ctx, l)
 }
 
 // AcquireWait tries to acquire the lease until an attempt is granted, and returns the fencing token. If
@@ -311,7 +281,7 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 	defer r.flush()
 	tok, unknown, err := r.contend(ctx)
 	if unknown {
-		released := r.releaseUncertain(ctx) // sends the release, and does not wait if ctx is done
+		released := r.lease.ReleaseUncertain(ctx) // sends the release, and does not wait if ctx is done
 		if ctx.Err() == nil {
 			err = joinUnlessSame(err, released)
 		}
@@ -322,8 +292,9 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 // A runner is the state of one call of Run, TryRun or AcquireWait.
 type runner struct {
 	*RunOptions
-	lease   lease.Lease
+	lease   subject
 	session *Session // the lease, or the Session that it embeds; nil if there is none
+	clock   lease.Clock
 	log     *logqueue.Queue
 	logged  bool // whether this call has added a record to log
 
@@ -339,7 +310,11 @@ func (r *runner) flush() {
 
 func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.Context, lease.Token) error, o *RunOptions) (*runner, error) {
 	needContext(ctx, name)
-	o, err := o.complete(l)
+	var s *Session
+	if l != nil {
+		s = subjectOf(l).self()
+	}
+	o, err := o.complete(s)
 	switch {
 	case err != nil:
 		return nil, err
@@ -348,19 +323,14 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 	case f == nil:
 		return nil, fields.Missing(name + ".f")
 	}
-	r := &runner{RunOptions: o, lease: l, session: sessionOf(l), log: &logqueue.Queue{To: o.Logger}}
-	if r.session != nil && o.Logger == nil {
-		r.log = &r.session.log // keeps the records of the Session and of Run in order
+	r := &runner{RunOptions: o, lease: subjectOf(l), session: s, clock: clock.System{}, log: &logqueue.Queue{To: o.Logger}}
+	if s != nil {
+		r.clock = s.o.Clock
+		if o.Logger == nil {
+			r.log = &s.log // keeps the records of the Session and of Run in order
+		}
 	}
 	return r, nil
-}
-
-// name returns the name of the lease, or the empty string if the Lease has no method Name.
-func (r *runner) name() string {
-	if l, ok := r.lease.(interface{ Name() string }); ok {
-		return l.Name()
-	}
-	return ""
 }
 
 // begin reports whether Run or TryRun may use the Lease, until it calls end. A Session serves one at a
@@ -374,15 +344,15 @@ func (r *runner) begin() (end func(), ok bool) {
 
 // inUse returns the error for a Session that another call is using.
 func (r *runner) inUse(field string) error {
-	return &lease.FieldError{Field: field, Value: strconv.Quote(r.name()), Bound: "must not be in use by another call of Run or TryRun", Code: lease.ErrOption}
+	return &lease.FieldError{Field: field, Value: strconv.Quote(r.lease.Name()), Bound: "must not be in use by another call of Run or TryRun", Code: lease.ErrOption}
 }
 
 // term calls f while the lease is held, and then releases it. The result takenOver reports whether
 // another Session with the same owner took it over before f returned; the error of f cannot show that,
 // because it might be the error of another lease.
 func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Context, lease.Token) error) (takenOver bool, err error) {
-	granted := r.Clock.Now()
-	held, cancel := lease.WhileHeld(ctx, r.lease)
+	granted := r.clock.Now()
+	held, cancel := r.lease.WhileHeld(ctx)
 	r.record(slog.LevelInfo, "lease: term began", "token", tok)
 	defer func() { // runs even if f panics or ends its goroutine
 		ended := held.Err() != nil
@@ -449,10 +419,10 @@ func mustReport(ctx context.Context, cause error, ended bool) bool {
 // record queues a record for the Logger, with the name and the owner of the Lease if it has such
 // methods.
 func (r *runner) record(level slog.Level, text string, args ...any) {
-	if l, ok := r.lease.(interface{ Owner() string }); ok {
-		args = append(args, "owner", l.Owner())
+	if owner := r.lease.Owner(); owner != "" {
+		args = append(args, "owner", owner)
 	}
-	if name := r.name(); name != "" {
+	if name := r.lease.Name(); name != "" {
 		args = append([]any{"name", name}, args...)
 	}
 	r.logged = true
@@ -461,32 +431,15 @@ func (r *runner) record(level slog.Level, text string, args ...any) {
 
 // callWithTimeout calls f with a context that lasts for the ReleaseTimeout, even if ctx ends earlier.
 func (r *runner) callWithTimeout(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), r.Clock, r.ReleaseTimeout)
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), r.clock, r.ReleaseTimeout)
 	defer cancel()
 	return timedOut(ctx, "ReleaseTimeout", r.ReleaseTimeout, f(ctx))
 }
 
-// releaseUncertainAfter calls releaseUncertain after an attempt that failed with err, which it returns, joined
+// releaseUncertainAfter calls ReleaseUncertain after an attempt that failed with err, which it returns, joined
 // with an error of the release.
 func (r *runner) releaseUncertainAfter(ctx context.Context, err error) error {
-	return joinUnlessSame(err, r.callWithTimeout(ctx, r.releaseUncertain))
-}
-
-// releaseUncertain releases what an attempt with an unknown outcome may have acquired. For a Session, it neither
-// ends a held lease nor stops a running Acquire.
-func (r *runner) releaseUncertain(ctx context.Context) error {
-	if l, ok := r.lease.(interface{ ReleaseUncertain(context.Context) error }); ok { // a Session, or a type that embeds one
-		return l.ReleaseUncertain(ctx)
-	}
-	return r.lease.Release(ctx)
-}
-
-// sessionOf returns the Session that l is or embeds, or nil if there is none.
-func sessionOf(l lease.Lease) *Session {
-	if l, ok := l.(interface{ self() *Session }); ok {
-		return l.self()
-	}
-	return nil
+	return joinUnlessSame(err, r.callWithTimeout(ctx, r.lease.ReleaseUncertain))
 }
 
 // stopped returns one error that matches both ctx.Err() and context.Cause(ctx).

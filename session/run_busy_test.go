@@ -70,7 +70,7 @@ func TestRunUsesTheOptionsOfItsSession(t *testing.T) {
 		b := n.open(t, &session.Options{Clock: clock, Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		a.acquire(t)
 		time.AfterFunc(10*time.Second, func() { a.release(t) })
-		o := session.RunOptions{WakeJitter: 2 * time.Hour, Rand: same(0xff)}
+		o := session.RunOptions{WakeJitter: 2 * time.Hour}
 		if err := session.Run(t.Context(), b, func(context.Context, lease.Token) error { return nil }, &o); err != nil {
 			t.Fatal(err)
 		}

@@ -65,9 +65,15 @@ type plain struct {
 	mu    sync.Mutex
 	ok    bool
 	err   error
+	next  []plainAnswer // answers before ok and err
 	held  bool
 	calls atomic.Int32
 	stops atomic.Int32 // the number of handlers that were unregistered
+}
+
+type plainAnswer struct {
+	ok  bool
+	err error
 }
 
 func (p *plain) set(ok bool, err error) {
@@ -80,8 +86,12 @@ func (p *plain) Acquire(context.Context) (bool, error) {
 	p.calls.Add(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.held = p.ok
-	return p.ok, p.err
+	a := plainAnswer{p.ok, p.err}
+	if len(p.next) > 0 {
+		a, p.next = p.next[0], p.next[1:]
+	}
+	p.held = a.ok
+	return a.ok, a.err
 }
 
 func (p *plain) Release(context.Context) error {

@@ -78,16 +78,16 @@ func runners(ctx context.Context, ls []lease.Lease, noFunction bool, o *RunOptio
 		}
 		rs = append(rs, m)
 	}
-	slices.SortStableFunc(rs, func(a, b member) int { return cmp.Compare(a.name(), b.name()) })
+	slices.SortStableFunc(rs, func(a, b member) int { return cmp.Compare(a.lease.Name(), b.lease.Name()) })
 	for i, m := range rs {
 		bad := ""
-		if m.name() == "" {
+		if m.lease.Name() == "" {
 			bad = "must have a method Name"
-		} else if i > 0 && m.name() == rs[i-1].name() {
+		} else if i > 0 && m.lease.Name() == rs[i-1].lease.Name() {
 			bad = fmt.Sprintf("must have another name than ls[%d]", rs[i-1].at)
 		}
 		if bad != "" {
-			return nil, &lease.FieldError{Field: m.field, Value: strconv.Quote(m.name()), Bound: bad, Code: lease.ErrOption}
+			return nil, &lease.FieldError{Field: m.field, Value: strconv.Quote(m.lease.Name()), Bound: bad, Code: lease.ErrOption}
 		}
 	}
 	return rs, nil

@@ -164,53 +164,15 @@ func (s *Session) handle(input func(m *holder.Machine, now time.Time)) *actions 
 	return p
 }
 
-// jitter shortens a duration at random by up to half. It locks mu, which guards the source of the
-// random numbers.
-func (s *Session) jitter(d time.Duration) time.Duration {
+// jitter shortens a duration at random by up to half.
+func (s *Session) jitter(d time.Duration) time.Duration { return s.shorten(d, 0.5) }
+
+// shorten shortens a duration at random, by at most the given part. It locks mu, which guards the source of
+// the random numbers.
+func (s *Session) shorten(d time.Duration, part float64) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.random.Shorten(d, 0.5)
-}
-
-// self lets sessionOf find a Session that another type embeds.
-func (s *Session) self() *Session { return s }
-
-// lastHolder returns the owner in the answer to the last Acquire that was not granted, if it had one.
-func (s *Session) lastHolder() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lockedBy
-}
-
-// takeOverOf returns the last loss by a take-over if the lost term had the given token, and
-// otherwise nil.
-func (s *Session) takeOverOf(tok lease.Token) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.takenOver == nil || s.takenOver.Token != tok {
-		return nil
-	}
-	return s.takenOver
-}
-
-// holdUntil ends the term with the given token, but leaves the lease locked until hold has passed
-// since the time granted. If hold has passed, or the term has ended, holdUntil returns false.
-func (s *Session) holdUntil(tok lease.Token, granted time.Time, hold time.Duration) (holds bool) {
-	due := granted.Add(s.machineOptions.MaxElsewhere(hold))
-	s.step(func(m *holder.Machine, now time.Time) { holds = m.HoldUntil(now, tok, due) })
-	return holds
-}
-
-// stall lets the term with the given token end, because its work makes no progress.
-func (s *Session) stall(tok lease.Token, why error) {
-	s.step(func(m *holder.Machine, _ time.Time) { m.Stall(tok, why) })
-}
-
-// forgetLoss makes the next Release return nil, although the lease was lost.
-func (s *Session) forgetLoss() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.machine.ForgetLoss()
+	return s.random.Shorten(d, part)
 }
 
 // opError wraps err in a [lease.OpError] with the operation and the name of the lease, unless it

@@ -191,7 +191,7 @@ func TestElector(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e := gocron.NewElector(l, &session.RunOptions{Again: session.AfterLoss, Rand: rand.NewChaCha8([32]byte{byte(i), 1})})
+			e := gocron.NewElector(l, &session.RunOptions{Again: session.AfterLoss})
 			electors.Go(func() {
 				if err := e.Run(ctx); err != nil && !session.Stopped(ctx, err) && i != 0 {
 					t.Error(err)

@@ -92,7 +92,7 @@ func start(t *testing.T, name string, a lease.Authority, r run) *process {
 				}
 			}
 			return nil
-		}, &session.RunOptions{Again: session.AfterLoss, ProgressTimeout: time.Minute, Logger: quiet, Rand: rand.NewChaCha8([32]byte{name[0], 1})})
+		}, &session.RunOptions{Again: session.AfterLoss, ProgressTimeout: time.Minute, Logger: quiet})
 		l.Close(context.WithoutCancel(ctx))
 	}()
 	return p

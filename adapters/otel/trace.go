@@ -80,7 +80,7 @@ var reasons = []lease.Code{lease.ErrReleased, lease.ErrStopWindow, lease.ErrExpi
 
 func (r *recorder) acquired(i session.AcquireInfo) {
 	ctx := context.Background()
-	if i.Token == "" || i.Abandoned || i.Err != nil {
+	if i.Token == "" {
 		r.held.Add(ctx, 0, r.of(i.Name, "", "").add...) // shows a process that has never held the lease
 		return
 	}

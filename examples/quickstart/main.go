@@ -69,7 +69,7 @@ func (m *machine) lead(ctx context.Context) error {
 		return err
 	}
 	defer l.Close(context.WithoutCancel(ctx))
-	err = session.Run(ctx, l, m.work, &session.RunOptions{Rand: m.rand})
+	err = session.Run(ctx, l, m.work, nil)
 	if session.AfterLoss(err) || session.Stopped(ctx, err) {
 		return nil // This example expects the loss, and the end of ctx.
 	}

@@ -25,7 +25,7 @@ const (
 // is no third, so Run and the hook Ended tell every ending right.
 var endings = [...]struct {
 	phase phase // of the ID
-	loss  bool  // whether it is reported to OnLost, the hook Lost, the log, and the next Release
+	loss  bool  // whether it is reported to OnLost, the log, and the next Release
 }{
 	endsByRelease:  {pending, false},
 	endsByHandOver: {given, false},

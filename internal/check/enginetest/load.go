@@ -35,7 +35,11 @@ func (l Load) Run(t *testing.T, s interface {
 	}
 	least.Store(int64(l.Duration))
 	o := &session.Options{Duration: l.Duration, Logger: slog.New(slog.DiscardHandler), Trace: &session.Trace{
-		Lost: func(*lease.LostError) { lost.Add(1) },
+		Ended: func(i session.EndInfo) {
+			if i.Reason != lease.ErrReleased {
+				lost.Add(1)
+			}
+		},
 		Renew: func(i session.RenewInfo) {
 			renewals.Add(1)
 			for old := least.Load(); int64(i.Left) < old && !least.CompareAndSwap(old, int64(i.Left)); old = least.Load() {

@@ -1,0 +1,123 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/holder"
+)
+
+// A subject is the Lease of a call of Run. A Session has all of these methods. So has a type that embeds a
+// Session, and may replace some of them.
+type subject interface {
+	lease.TokenAcquirer
+	lease.Waiter
+	WhileHeld(context.Context) (context.Context, context.CancelFunc)
+	Name() string
+	Owner() string
+	AcquireUnlessHeld(context.Context) (lease.Token, bool, error)
+	ReleaseUncertain(context.Context) error
+	self() *Session
+}
+
+// subjectOf returns l if it has all that Run needs, and otherwise wraps it.
+func subjectOf(l lease.Lease) subject {
+	if s, ok := l.(subject); ok {
+		return s
+	}
+	return other{l}
+}
+
+// An other is any other Lease, which may lack abilities of a Session.
+type other struct{ lease.Lease }
+
+func (o other) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
+	return lease.AcquireWithToken(ctx, o.Lease)
+}
+
+func (o other) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error) {
+	return o.AcquireWithToken(ctx)
+}
+
+func (o other) ReleaseUncertain(ctx context.Context) error { return o.Release(ctx) }
+
+func (o other) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	return lease.WhileHeld(ctx, o.Lease)
+}
+
+// Wait returns errNoWaiter at once if the Lease is no [lease.Waiter].
+func (o other) Wait(ctx context.Context) error {
+	if w, ok := o.Lease.(lease.Waiter); ok {
+		return w.Wait(ctx)
+	}
+	return errNoWaiter
+}
+
+var errNoWaiter = errors.New("the lease is no lease.Waiter")
+
+// Name returns the name of the lease, or the empty string if the Lease has no method Name.
+func (o other) Name() string {
+	if l, ok := o.Lease.(interface{ Name() string }); ok {
+		return l.Name()
+	}
+	return ""
+}
+
+// Owner returns the owner, or the empty string if the Lease has no method Owner.
+func (o other) Owner() string {
+	if l, ok := o.Lease.(interface{ Owner() string }); ok {
+		return l.Owner()
+	}
+	return ""
+}
+
+// self returns the Session that the Lease embeds, if fields of the Lease hide other methods of the Session.
+func (o other) self() *Session {
+	if l, ok := o.Lease.(interface{ self() *Session }); ok {
+		return l.self()
+	}
+	return nil
+}
+
+// self lets subjectOf find a Session that another type embeds.
+func (s *Session) self() *Session { return s }
+
+// lastHolder returns the owner in the answer to the last Acquire that was not granted, if it had one.
+func (s *Session) lastHolder() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lockedBy
+}
+
+// takeOverOf returns the last loss by a take-over if the lost term had the given token, and
+// otherwise nil.
+func (s *Session) takeOverOf(tok lease.Token) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.takenOver == nil || s.takenOver.Token != tok {
+		return nil
+	}
+	return s.takenOver
+}
+
+// holdUntil ends the term with the given token, but leaves the lease locked until hold has passed
+// since the time granted. If hold has passed, or the term has ended, holdUntil returns false.
+func (s *Session) holdUntil(tok lease.Token, granted time.Time, hold time.Duration) (holds bool) {
+	due := granted.Add(s.machineOptions.MaxElsewhere(hold))
+	s.step(func(m *holder.Machine, now time.Time) { holds = m.HoldUntil(now, tok, due) })
+	return holds
+}
+
+// stall lets the term with the given token end, because its work makes no progress.
+func (s *Session) stall(tok lease.Token, why error) {
+	s.step(func(m *holder.Machine, _ time.Time) { m.Stall(tok, why) })
+}
+
+// forgetLoss makes the next Release return nil, although the lease was lost.
+func (s *Session) forgetLoss() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.ForgetLoss()
+}
