@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // sign signs a text with the emulator's key.
@@ -84,7 +85,7 @@ func TestSharedKey(t *testing.T) {
 
 // A signature is valid from its start time to its expiry time. Its headers replace those of the blob.
 func TestServiceSignature(t *testing.T) {
-	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: blobtest.NewClock(start)})
+	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: leasefault.NewClockAt(start, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestServiceSignature(t *testing.T) {
 		advance time.Duration
 		status  int
 	}{{0, 403}, {early, 403}, {1, 201}} {
-		h.Clock().Advance(o.advance)
+		h.Clock().Step(o.advance)
 		c.must(o.status, "PUT", signed, []string{"x-ms-blob-type", "BlockBlob", "Content-Type", "image/png", "Cache-Control", "no-cache"}, "hello")
 	}
 	a := c.must(200, "GET", signed, nil, "")
@@ -115,9 +116,9 @@ func TestServiceSignature(t *testing.T) {
 		}
 	}
 	c.must(403, "GET", strings.Replace(signed, "attachment", "inline", 1), nil, "")
-	h.Clock().Advance(time.Minute - 1)
+	h.Clock().Step(time.Minute - 1)
 	c.must(200, "GET", signed, nil, "")
-	h.Clock().Advance(1)
+	h.Clock().Step(1)
 	c.must(403, "GET", signed, nil, "")
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
 	"github.com/fencedlease/lease/internal/vectors"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -17,7 +18,7 @@ var rates = []float64{1, 86_400, 1e6}
 // SPEC W5: the answer to a break with a period contains the full period, even if the clock runs.
 func TestBreakPeriodOnARunningClock(t *testing.T) {
 	for _, rate := range rates {
-		c := newClient(t, blobtest.Options{Clock: blobtest.NewFastClock(start, rate)})
+		c := newClient(t, blobtest.Options{Clock: leasefault.NewClockAt(start, rate)})
 		for _, period := range []string{"60", "20", "5", "1"} {
 			c.acquire(idA, "-1")
 			if got := c.lease(202, "break", "x-ms-lease-break-period", period).header.Get("x-ms-lease-time"); got != period {
@@ -31,15 +32,15 @@ func TestBreakPeriodOnARunningClock(t *testing.T) {
 // SPEC W5: an authority that the test passes to the server can read its clock more than once, and can
 // commit a break later than it decided it. The answer to the break is still the period.
 func TestBreakPeriodOfAGivenAuthority(t *testing.T) {
-	still, real, fast := blobtest.NewClock(start), blobtest.NewFastClock(start, 1), blobtest.NewFastClock(start, 86_400)
+	still, real, fast := leasefault.NewClockAt(start, 0), leasefault.NewClockAt(start, 1), leasefault.NewClockAt(start, 86_400)
 	for name, o := range map[string]struct {
 		store *memory.Store
-		clock *blobtest.Clock
+		clock *leasefault.Clock
 		wait  func() // lets 30 s pass
 	}{
-		"real":       {memory.New(&memory.Options{Clock: real}), real, func() { real.Advance(30 * time.Second) }},
-		"fast":       {memory.New(&memory.Options{Clock: fast}), fast, func() { fast.Advance(30 * time.Second) }},
-		"of its own": {memory.New(&memory.Options{Clock: real}), still, func() { real.Advance(30 * time.Second) }},
+		"real":       {memory.New(&memory.Options{Clock: real}), real, func() { real.Step(30 * time.Second) }},
+		"fast":       {memory.New(&memory.Options{Clock: fast}), fast, func() { fast.Step(30 * time.Second) }},
+		"of its own": {memory.New(&memory.Options{Clock: real}), still, func() { real.Step(30 * time.Second) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, err := blobtest.NewHandler(o.store.Authority(), &blobtest.Options{AllowAnyone: true, Clock: o.clock})
@@ -64,7 +65,7 @@ func TestBreakPeriodOfAGivenAuthority(t *testing.T) {
 
 // SPEC W5: the Date of an answer is the time at which the request took effect.
 func TestOneTimeForEachRequest(t *testing.T) {
-	c := newClient(t, blobtest.Options{Clock: blobtest.NewFastClock(start, 1e6)})
+	c := newClient(t, blobtest.Options{Clock: leasefault.NewClockAt(start, 1e6)})
 	for _, o := range []struct {
 		status         int
 		method, target string
@@ -93,7 +94,7 @@ func TestOneTimeForEachRequest(t *testing.T) {
 // over the list may use both.
 func TestOwnAuthorityLists(t *testing.T) {
 	for _, rate := range []float64{0, 1} {
-		c := newClient(t, blobtest.Options{Clock: blobtest.NewFastClock(start, rate)})
+		c := newClient(t, blobtest.Options{Clock: leasefault.NewClockAt(start, rate)})
 		c.acquire(idA, "15")
 		lister, ok := c.h.Authority().(lease.Lister)
 		if !ok {
@@ -116,7 +117,7 @@ func TestOwnAuthorityLists(t *testing.T) {
 				if _, err := lease.Inspect(t.Context(), c.h.Authority(), name); err != nil {
 					t.Fatal(err)
 				}
-				c.h.Clock().Advance(20 * time.Second)
+				c.h.Clock().Step(20 * time.Second)
 			}
 			if found != 1 {
 				t.Errorf("rate %v: listed %d leases under %q, want 1", rate, found, name)

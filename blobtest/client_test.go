@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 const (
@@ -43,7 +44,7 @@ func newClient(t *testing.T, o blobtest.Options) *client {
 	t.Helper()
 	o.AllowAnyone = true
 	if o.Clock == nil {
-		o.Clock = blobtest.NewClock(start)
+		o.Clock = leasefault.NewClockAt(start, 0)
 	}
 	h, err := blobtest.NewHandler(nil, &o)
 	if err != nil {

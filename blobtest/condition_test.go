@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // The test sends conditional headers with reads, writes and lease operations, for an existing blob and
@@ -85,7 +86,7 @@ func TestConditions(t *testing.T) {
 			{"delete", "DELETE", path, nil, o.write, 202},
 			{"lease", "PUT", path + "?comp=lease", []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1"}, o.write, 201},
 		} {
-			c := newClient(t, blobtest.Options{Clock: blobtest.NewClock(time.Date(2019, 1, 1, 0, 0, 0, 0, time.UTC))})
+			c := newClient(t, blobtest.Options{Clock: leasefault.NewClockAt(time.Date(2019, 1, 1, 0, 0, 0, 0, time.UTC), 0)})
 			current := c.must(200, "HEAD", path, nil, "").header.Get("ETag")
 			h := slices.Clone(what.h)
 			for i, v := range o.h {
@@ -226,7 +227,7 @@ func TestFailedWritesForgetNothing(t *testing.T) {
 	} {
 		c := newClient(t, blobtest.Options{})
 		c.acquire(idA, "15")
-		c.h.Clock().Advance(time.Minute)
+		c.h.Clock().Step(time.Minute)
 		c.must(target.status, target.method, target.url, target.h, target.body)
 		if a := c.do("PUT", path+"?comp=lease", []string{"x-ms-lease-action", "renew", "x-ms-lease-id", idA}, ""); a.status != 200 {
 			t.Errorf("%s: the expired lease cannot be renewed: %s", target.name, a.code())

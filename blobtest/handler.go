@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // A Handler is an [http.Handler] that serves the Blob protocol, for an HTTP server of your own. It stores
@@ -67,7 +68,7 @@ func (h *Handler) Authority() lease.Authority {
 }
 
 // Clock returns the Handler's clock.
-func (h *Handler) Clock() *Clock {
+func (h *Handler) Clock() *leasefault.Clock {
 	h.mustBeMade()
 	return h.o.Clock
 }

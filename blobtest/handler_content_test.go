@@ -44,7 +44,7 @@ func TestWrites(t *testing.T) {
 			if got := c.must(200, "HEAD", path, nil, "").header.Get("ETag"); got != before {
 				t.Error("a refused write changed the blob")
 			}
-			c.h.Clock().Advance(15 * time.Second)
+			c.h.Clock().Step(15 * time.Second)
 			c.must(o.status, o.method, o.url, o.h, o.body)
 			status := 409
 			if o.name == "delete" {
@@ -88,7 +88,7 @@ func TestNewBlobsHaveNoLease(t *testing.T) {
 // A read returns the properties and the metadata that were written.
 func TestPropertiesAndMetadata(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
-	c.h.Clock().Advance(time.Hour) // a new content does not change the creation time
+	c.h.Clock().Step(time.Hour) // a new content does not change the creation time
 	c.put(201, "x-ms-blob-content-type", "text/plain", "x-ms-blob-content-encoding", "identity", "x-ms-blob-content-language", "de",
 		"x-ms-blob-cache-control", "no-store", "x-ms-blob-content-disposition", "inline", "x-ms-meta-One", " 1 ", "x-ms-meta-two_2", "2")
 	a := c.must(200, "GET", path, nil, "")
@@ -169,7 +169,7 @@ func TestBlocks(t *testing.T) {
 		t.Error("a blob of uncommitted blocks is not guarded: ", a.code())
 	}
 	c.must(412, "DELETE", target, nil, "")
-	c.h.Clock().Advance(time.Minute)
+	c.h.Clock().Step(time.Minute)
 	if l := c.list(account + "/box?restype=container&comp=list&include=uncommittedblobs"); len(l.Blobs) != 2 || l.Blobs[1].State != "expired" {
 		t.Errorf("%+v", l)
 	}
@@ -325,7 +325,7 @@ func TestLists(t *testing.T) {
 	c.acquire(idA, "-1")
 	c.must(201, "PUT", account+"/box/c?comp=lease", []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15"}, "")
 	c.must(201, "PUT", account+"/box/c?comp=snapshot", nil, "")
-	c.h.Clock().Advance(time.Minute)
+	c.h.Clock().Step(time.Minute)
 	box := account + "/box?restype=container&comp=list"
 	var got []string
 	for marker := ""; ; {
@@ -414,7 +414,7 @@ func TestDeleteOnlySnapshots(t *testing.T) {
 	c.must(201, "PUT", path+"?comp=snapshot", nil, "")
 	c.must(201, "PUT", path+"?comp=block&blockid=MDAx", nil, "block")
 	c.acquire(idA, "15")
-	c.h.Clock().Advance(15 * time.Second)
+	c.h.Clock().Step(15 * time.Second)
 	c.must(202, "DELETE", path, []string{"x-ms-delete-snapshots", "only"}, "")
 	c.lease(200, "renew", "x-ms-lease-id", idA)
 	if l := c.list(account + "/box?restype=container&comp=list&include=snapshots"); len(l.Blobs) != 1 {

@@ -14,7 +14,7 @@ import (
 // over makes a client of a handler over a wrapped authority. It writes the blob before the first fault.
 func over(t *testing.T, wrap func(lease.Authority) lease.Authority) *client {
 	t.Helper()
-	clock := blobtest.NewClock(start)
+	clock := leasefault.NewClockAt(start, 0)
 	auth := wrap(lease.NewAuthority(memory.New(&memory.Options{Clock: clock})))
 	h, err := blobtest.NewHandler(auth, &blobtest.Options{AllowAnyone: true, Clock: clock})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // No request causes a panic or a 5xx, and the body of an error is always XML. The headers are lines of
@@ -31,7 +32,7 @@ func FuzzHandler(f *testing.F) {
 	f.Add("OPTIONS", path, "", "Origin: x\nAccess-Control-Request-Method: PUT", []byte{})
 	f.Fuzz(func(t *testing.T, method, target, query, headers string, body []byte) {
 		for _, anyone := range []bool{true, false} {
-			h, err := blobtest.NewHandler(nil, &blobtest.Options{AllowAnyone: true, Clock: blobtest.NewClock(start), MaxBody: 1 << 20})
+			h, err := blobtest.NewHandler(nil, &blobtest.Options{AllowAnyone: true, Clock: leasefault.NewClockAt(start, 0), MaxBody: 1 << 20})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,10 +18,10 @@ func TestDialects(t *testing.T) {
 		// "A call to Lease Blob to acquire a lease now must include a lease duration header."
 		c := old(t, "2011-08-18")
 		id := c.lease(201, "acquire", "x-ms-lease-duration", "nothing of this version", "x-ms-proposed-lease-id", "nor this").header.Get("x-ms-lease-id")
-		c.h.Clock().Advance(60*time.Second - 1)
+		c.h.Clock().Step(60*time.Second - 1)
 		c.put(412)
 		c.put(201, "x-ms-lease-id", id)
-		c.h.Clock().Advance(1)
+		c.h.Clock().Step(1)
 		c.put(201)
 		c.version = "2012-02-12"
 		if a := c.lease(400, "acquire"); a.code() != "MissingRequiredHeader" {

@@ -15,7 +15,7 @@ import (
 func TestLeaseHeaders(t *testing.T) {
 	c := newClient(t, blobtest.Options{})
 	before := c.must(200, "HEAD", path, nil, "")
-	c.h.Clock().Advance(3 * time.Second)
+	c.h.Clock().Step(3 * time.Second)
 	common := map[string]string{
 		"ETag":                   before.header.Get("ETag"),
 		"Last-Modified":          "Thu, 26 Jan 2012 23:30:18 GMT",
@@ -164,7 +164,7 @@ func TestLeaseTime(t *testing.T) {
 	} {
 		c := newClient(t, blobtest.Options{})
 		c.acquire(idA, o.duration)
-		c.h.Clock().Advance(o.after)
+		c.h.Clock().Step(o.after)
 		h := []string{}
 		if o.period != "" {
 			h = []string{"x-ms-lease-break-period", o.period}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // Every SDK knows this account of the storage emulator.
@@ -39,8 +40,9 @@ type Options struct {
 
 	// Clock is the server's clock, for its answers, for shared access signatures and for an authority
 	// that the server creates itself. It must show a time after the zero time. Default: a clock that
-	// begins at the time when the server is created, and moves only when [Clock.Advance] is called.
-	Clock *Clock
+	// begins at the time when the server is created, and moves only when [Server.Advance] or its method
+	// Step is called.
+	Clock *leasefault.Clock
 
 	// DefaultVersion is the service version of a request that names no version. Default: 2009-09-19, as
 	// in a new account of the service. In that version, leases follow older rules.
@@ -89,7 +91,7 @@ func (o *Options) withDefaults() (Options, error) {
 		r.Accounts = map[string]string{DefaultAccount: DefaultKey}
 	}
 	if r.Clock == nil {
-		r.Clock = NewClock(time.Now())
+		r.Clock = leasefault.NewClockAt(time.Now(), 0)
 	}
 	if r.DefaultVersion == 0 {
 		r.DefaultVersion = 2009_09_19

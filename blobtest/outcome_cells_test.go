@@ -218,7 +218,7 @@ func (c cell) run(t *testing.T, kind string, published bool) {
 	case "Broken(A)":
 		op(202, "break", "x-ms-lease-break-period", "0")
 	case "Expired(A)":
-		cl.h.Clock().Advance(15 * time.Second)
+		cl.h.Clock().Step(15 * time.Second)
 	}
 	before := cl.do("HEAD", target, nil, "")
 
@@ -249,7 +249,7 @@ func (c cell) run(t *testing.T, kind string, published bool) {
 	case "renew", "release":
 		got = op(0, words[0], "x-ms-lease-id", id[words[1]])
 	case "expire":
-		cl.h.Clock().Advance(time.Minute)
+		cl.h.Clock().Step(time.Minute)
 		got = cl.do("HEAD", target, nil, "")
 	}
 

@@ -10,7 +10,7 @@ import (
 )
 
 // RoundTrip implements [http.RoundTripper] without a network, so a test can use an SDK client in a bubble
-// of testing/synctest, in which a clock of [NewFastClock] with rate 1 runs with the time of the bubble:
+// of testing/synctest, in which a leasefault.NewClockAt with rate 1 runs with the time of the bubble:
 //
 //	options.Transport = &http.Client{Transport: handler}
 //

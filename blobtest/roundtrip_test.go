@@ -43,7 +43,7 @@ func roundTrip(t *testing.T, client *http.Client, ctx context.Context, method, t
 // An HTTP client over RoundTrip gets the same answers as over a network, with the time of the bubble.
 func TestRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, err := blobtest.NewHandler(nil, &blobtest.Options{AllowAnyone: true, Containers: []string{"box"}, Clock: blobtest.NewFastClock(time.Now(), 1)})
+		h, err := blobtest.NewHandler(nil, &blobtest.Options{AllowAnyone: true, Containers: []string{"box"}, Clock: leasefault.NewClockAt(time.Now(), 1)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestRoundTrip(t *testing.T) {
 // If a client's context ends, it gets the error at once, but the Handler still carries out the request.
 func TestRoundTripOutlivesItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clock := blobtest.NewFastClock(time.Now(), 1)
+		clock := leasefault.NewClockAt(time.Now(), 1)
 		auth := memory.New(&memory.Options{Clock: clock}).Authority()
 		slow := leasefault.Script(auth, leasefault.Always(lease.ActionAcquire, leasefault.DelayRequest(2*time.Second)))
 		h, err := blobtest.NewHandler(slow, &blobtest.Options{AllowAnyone: true, Containers: []string{"box"}, Clock: clock})

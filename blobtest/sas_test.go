@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // signedClient makes a handler that needs signatures, with a container, a blob and a snapshot of the blob.
 func signedClient(t *testing.T) (c *client, snapshot string) {
 	t.Helper()
-	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: blobtest.NewClock(start)})
+	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: leasefault.NewClockAt(start, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func TestCopyByAnother(t *testing.T) {
 // The server verifies a signature in the address of a copy's source, even if the account's owner copies.
 func TestSignatureOfACopySource(t *testing.T) {
 	c, _ := signedClient(t)
-	c.h.Clock().Advance(time.Second)
+	c.h.Clock().Step(time.Second)
 	copyFrom := func(query string) answer {
 		const date = "Thu, 26 Jan 2012 23:30:18 GMT"
 		source := "http://127.0.0.1" + path + query

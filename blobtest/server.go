@@ -101,9 +101,9 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// Advance moves the server's clock forward by d. The new time also decides which leases have expired if
+// Advance moves the server's clock forward by d. A negative d counts as 0. The new time also decides which leases have expired if
 // the authority runs on [Options.Clock], as one that the server creates itself does.
-func (s *Server) Advance(d time.Duration) { s.Clock().Advance(d) }
+func (s *Server) Advance(d time.Duration) { s.Clock().Step(max(0, d)) }
 
 // Lease returns the record of the lease of a blob in [Server.Account] or, if blob is empty, of the
 // container, and changes nothing. The record of a deleted blob stays until a new blob of its name is

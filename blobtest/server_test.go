@@ -21,6 +21,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/internal/vectors"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 func newServer(t testing.TB, o *blobtest.Options) *blobtest.Server {
@@ -392,7 +393,7 @@ func TestOptions(t *testing.T) {
 		"CORS[0].Origins": {CORS: []blobtest.CORSRule{{Methods: one}}},
 		"CORS[1].Methods": {CORS: []blobtest.CORSRule{fine, {Origins: one}}},
 		"CORS[1].MaxAge":  {CORS: []blobtest.CORSRule{fine, {Origins: one, Methods: one, MaxAge: -1}}},
-		"Clock":           {Clock: blobtest.NewClock(time.Time{})},
+		"Clock":           {Clock: leasefault.NewClockAt(time.Time{}, 0)},
 		"DefaultVersion":  {DefaultVersion: 1},
 	} {
 		_, err := blobtest.NewServer(nil, &o)

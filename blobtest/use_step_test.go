@@ -21,7 +21,7 @@ import (
 // slow, it still comes before the writes of a client that breaks the lease and acquires it.
 func TestOneStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clock := blobtest.NewClock(start)
+		clock := leasefault.NewClockAt(start, 0)
 		real := lease.NewAuthority(memory.New(&memory.Options{Clock: clock}))
 		admitted, goOn := make(chan struct{}), make(chan struct{})
 		auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
@@ -119,7 +119,7 @@ func TestContainersHaveOneLife(t *testing.T) {
 
 // SPEC W11: if the outcome at the authority is unknown, the answer is a server error, and nothing changes.
 func TestFaults(t *testing.T) {
-	clock := blobtest.NewClock(start)
+	clock := leasefault.NewClockAt(start, 0)
 	real := lease.NewAuthority(memory.New(&memory.Options{Clock: clock}))
 	var fault error
 	auth := authorityFunc(func(ctx context.Context, name string, req lease.Request) (lease.Result, error) {

@@ -31,6 +31,15 @@ type alarm struct {
 // NewClock returns a Clock that shows the same time as package time and runs at the same rate.
 func NewClock() *Clock { return new(Clock) }
 
+// NewClockAt returns a Clock that begins at start, in UTC, and runs at the given rate, for which the rules of
+// [Clock.Rate] hold. At rate 0, it moves only when the test calls [Clock.Step].
+func NewClockAt(start time.Time, rate float64) *Clock {
+	c := NewClock()
+	c.Rate(rate)
+	c.shown = start.Round(0).UTC()
+	return c
+}
+
 // lock locks the mutex of the clock. Its first call also starts the clock.
 func (c *Clock) lock() {
 	c.mu.Lock()
@@ -59,14 +68,15 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 
 // Step moves the clock forward by d, or backward if d is negative.
 func (c *Clock) Step(d time.Duration) {
-	c.set(func() { c.shown = c.shown.Add(d) })
+	c.set(func() { c.shown = atMost(c.shown.Add(d)) })
 }
 
 // Rate sets the speed of the clock relative to package time: Rate(2) makes it run twice as fast, and Rate(0)
 // stops it. Rate panics if rate is negative, infinite or not a number. To move the clock backward, use Step.
 //
 // After a call of Rate, Step, Pause or Resume, a Clock advances by at most 292 years, the longest
-// [time.Duration], and then stands still until the next such call.
+// [time.Duration], and then stands still until the next such call. It never shows a later time than the end of
+// the year 9999, which is also the last time that a record of a lease can contain.
 func (c *Clock) Rate(rate float64) {
 	must(rate >= 0 && !math.IsInf(rate, 1), "Clock.Rate: the rate is %v, and must be finite and not negative", rate)
 	c.set(func() { c.rate = rate })
@@ -101,7 +111,17 @@ func (c *Clock) now() time.Time {
 	if c.rate != 1 {
 		passed = duration(float64(passed) * c.rate)
 	}
-	return c.shown.Add(passed)
+	return atMost(c.shown.Add(passed))
+}
+
+var end = time.Date(9999, 12, 31, 23, 59, 59, 1e9-1, time.UTC)
+
+// atMost returns t, or the end of the year 9999 if t is later.
+func atMost(t time.Time) time.Time {
+	if t.After(end) {
+		return end
+	}
+	return t
 }
 
 // duration converts ns nanoseconds to a time.Duration, and to the longest one if ns is too large.

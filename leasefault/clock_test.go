@@ -71,6 +71,45 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// A clock that begins at a given time stands still until the test moves it, or runs at its rate. It stands still
+// for good at the end of the year 9999.
+func TestClockAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Date(2012, 1, 26, 12, 0, 0, 0, time.FixedZone("", 3600))
+		still, fast := leasefault.NewClockAt(start, 0), leasefault.NewClockAt(start, 60)
+		began, early, late, quick := time.Now(), still.After(time.Second), still.After(time.Minute), fast.After(time.Hour)
+		still.Step(time.Second - 1)
+		time.Sleep(time.Hour)
+		select {
+		case at := <-early:
+			t.Errorf("an alarm rang too early, at %v", at)
+		default:
+		}
+		if now := still.Now(); now != start.Add(time.Second-1).UTC() {
+			t.Errorf("it shows %v", now)
+		}
+		still.Step(1)
+		if at := <-early; !at.Equal(start.Add(time.Second)) {
+			t.Errorf("an alarm rang at %v", at)
+		}
+		if late := (<-quick).Sub(start.Add(time.Hour)); late < 0 || late > time.Microsecond {
+			t.Errorf("an alarm of the fast clock rang %v late", late)
+		}
+		if d := fast.Now().Sub(start); d != 60*time.Since(began) {
+			t.Errorf("the fast clock has gone %v", d)
+		}
+		for range 40 {
+			still.Step(math.MaxInt64)
+		}
+		if at := <-late; at != still.Now() && at.Before(start.Add(time.Minute)) {
+			t.Errorf("the late alarm rang at %v", at)
+		}
+		if now := still.Now(); now != time.Date(9999, 12, 31, 23, 59, 59, 1e9-1, time.UTC) {
+			t.Errorf("it ends at %v", now)
+		}
+	})
+}
+
 // A clock at an extreme rate neither rings early nor runs backward. An alarm that is not due within a
 // century does not wake the test.
 func TestClockAtExtremeRates(t *testing.T) {

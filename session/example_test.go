@@ -7,8 +7,8 @@ import (
 	"log"
 	"time"
 
-	"github.com/benbjohnson/clock"
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
@@ -48,7 +48,7 @@ func Example() {
 // A holder is told once that its lease is lost, and why.
 func ExampleSession_OnLost() {
 	ctx := context.Background()
-	now := clock.NewMock()
+	now := leasefault.NewClockAt(time.Now(), 0)
 	authority := memory.New(&memory.Options{Clock: now}).Authority()
 	s, err := session.New(authority, "jobs/nightly", &session.Options{Clock: now})
 	if err != nil {
@@ -60,12 +60,12 @@ func ExampleSession_OnLost() {
 	if ok, err := s.Acquire(ctx); !ok {
 		log.Fatal("not acquired: ", err)
 	}
-	now.Add(time.Second)
+	now.Step(time.Second)
 	fmt.Println("held:", s.CheckAlive())
 	if _, err := lease.Break(ctx, authority, "jobs/nightly", lease.Grace(0)); err != nil { // the lease ends at once
 		log.Fatal(err)
 	}
-	now.Add(10 * time.Second)
+	now.Step(10 * time.Second)
 	var reason *lease.LostError
 	if errors.As(<-lost, &reason) {
 		fmt.Println("lost:", reason.Reason.String(), s.CheckAlive())
@@ -80,7 +80,7 @@ func ExampleSession_OnLost() {
 // An operator who breaks a lease can give the holder time to finish.
 func ExampleSession_OnBreaking() {
 	ctx := context.Background()
-	now := clock.NewMock()
+	now := leasefault.NewClockAt(time.Now(), 0)
 	authority := memory.New(&memory.Options{Clock: now}).Authority()
 	holder, err := session.New(authority, "jobs/nightly", &session.Options{Clock: now})
 	if err != nil {
@@ -98,7 +98,7 @@ func ExampleSession_OnBreaking() {
 	}
 	left, err := lease.Break(ctx, authority, "jobs/nightly", lease.Grace(20*time.Second))
 	fmt.Println("locked for another", left, err)
-	now.Add(10 * time.Second)
+	now.Step(10 * time.Second)
 	fmt.Println("the holder has about", (<-breaking).Sub(now.Now()).Round(time.Second))
 	fmt.Println("and still holds:", holder.CheckAlive())
 	fmt.Println("released:", holder.Release(ctx)) // the holder has finished its work early

@@ -18,6 +18,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 const box = "box" // the container of all tests
@@ -34,7 +35,7 @@ func newDouble(t testing.TB, o *blobtest.Options) double {
 		o = new(blobtest.Options)
 	}
 	if o.Clock == nil {
-		o.Clock = blobtest.NewFastClock(time.Now(), 1)
+		o.Clock = leasefault.NewClockAt(time.Now(), 1)
 	}
 	o.Containers = []string{box}
 	h, err := blobtest.NewHandler(nil, o)

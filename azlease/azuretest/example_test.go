@@ -8,11 +8,12 @@ import (
 
 	"github.com/fencedlease/lease/blobtest"
 	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 func server(t *testing.T) *blobtest.Server {
 	t.Helper()
-	s, err := blobtest.NewServer(nil, &blobtest.Options{Clock: blobtest.NewFastClock(time.Now(), 1), Containers: []string{box}})
+	s, err := blobtest.NewServer(nil, &blobtest.Options{Clock: leasefault.NewClockAt(time.Now(), 1), Containers: []string{box}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/fencedlease/lease/blobtest"
 	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // fast is the rate of the server's clock, compared with real time. At this rate, the shortest lease of
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 
 // serve is the main function of a server process.
 func serve(address string) error {
-	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: blobtest.NewFastClock(time.Now(), fast), Containers: []string{box}})
+	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: leasefault.NewClockAt(time.Now(), fast), Containers: []string{box}})
 	if err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ func TestTokensNeverFall(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		case err != nil:
 			lost++
-			d.Clock().Advance(time.Minute)
+			d.Clock().Step(time.Minute)
 			continue
 		}
 		grants++
@@ -177,7 +177,7 @@ func TestTokensNeverFall(t *testing.T) {
 			}
 			continue
 		case 2:
-			d.Clock().Advance(15 * time.Second)
+			d.Clock().Step(15 * time.Second)
 			continue
 		}
 		must(t, open(t, sdk), "job", release(id))

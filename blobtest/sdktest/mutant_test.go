@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -58,7 +59,7 @@ func TestMutantsAreFound(t *testing.T) {
 		m, p := mutants[i], *base
 		p.double = func() (*blobtest.Server, error) {
 			o := m.options
-			o.Clock = blobtest.NewClock(time.Now())
+			o.Clock = leasefault.NewClockAt(time.Now(), 0)
 			auth := lease.NewAuthority(memory.New(&memory.Options{Clock: o.Clock}))
 			if m.change != nil {
 				auth = changing{auth, m.change}

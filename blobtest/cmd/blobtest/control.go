@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // These are the paths of the control endpoints. A path of the Blob protocol begins with the name of an
@@ -47,7 +48,7 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serveClock answers a request with the time of the clock, as {"now":"..."}. A POST request first moves the
 // clock forward by the query parameter advance, which is a duration such as 15s or 1m. If the new time is
 // too late for the clock, serveClock moves it to the latest time that it can show, and answers 400.
-func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
+func serveClock(clock *leasefault.Clock, w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:
 	case http.MethodPost:
@@ -57,7 +58,7 @@ func serveClock(clock *blobtest.Clock, w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		until := clock.Now().Add(d)
-		clock.Advance(d)
+		clock.Step(d)
 		if now := clock.Now(); now.Before(until) {
 			http.Error(w, "the clock ends at "+now.Format(time.RFC3339), http.StatusBadRequest)
 			return

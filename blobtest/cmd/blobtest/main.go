@@ -71,6 +71,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 func main() {
@@ -186,7 +187,7 @@ func parse(args []string, log io.Writer) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Clock = blobtest.NewFastClock(time.Now(), rate)
+	s.Clock = leasefault.NewClockAt(time.Now(), rate)
 	if !s.quiet {
 		s.Logger = slog.New(slog.NewTextHandler(log, nil))
 	}
