@@ -137,14 +137,14 @@ func (h *Handler) newETag() string {
 }
 
 // LeaseName returns the name of the lease of a blob or, if blob is empty, of the container:
-// account/container/blob, with a hash as its end from [fields.MaxLabel] bytes on. No two resources share a
+// account/container/blob, with a hash as its end from 1024 bytes on. No two resources share a
 // name.
 func LeaseName(account, container, blob string) string {
 	name := account + "/" + container
 	if blob != "" {
 		name += "/" + blob
 	}
-	// A name with a hash has exactly MaxLabel bytes, and one without has fewer, so they are never equal.
+	// A name with a hash has exactly 1024 bytes, and one without has fewer, so they are never equal.
 	if len(name) < fields.MaxLabel {
 		return name
 	}

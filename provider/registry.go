@@ -76,7 +76,7 @@ func (r *Registry) Settings() Settings {
 	return complete
 }
 
-// Register makes p the Provider of the given kind, which must be valid UTF-8 of 1 to [fields.MaxLabel] bytes
+// Register makes p the Provider of the given kind, which must be valid UTF-8 of 1 to 1024 bytes
 // without NUL. If the kind is malformed or already registered, or p is nil, it returns a
 // [*lease.FieldError] with the code [lease.ErrOption], and after Close an error that wraps
 // [lease.ErrClosed]. After an error, the Registry is unchanged.

@@ -50,16 +50,6 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
-// same is a source of bytes that are all equal.
-type same byte
-
-func (s same) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = byte(s)
-	}
-	return len(p), nil
-}
-
 // plain is a Lease that is not a Waiter and has no tokens.
 type plain struct {
 	mu    sync.Mutex
