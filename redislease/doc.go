@@ -102,11 +102,15 @@
 // A renewal, a change or a release takes one exchange if the lease was acquired through the same Store,
 // which computes the new record from the last one that it committed. It remembers at most [Options.Names]
 // records. The script writes only if the record in Redis is still the remembered one and the lease has
-// not ended. Otherwise, the Store calls Load and Swap. If [Options.Replicas] is set, the command WAIT is
+// not ended. A renewal also succeeds if only the end of the record differs, because the answer to an earlier
+// renewal was lost. Otherwise, the Store calls Load and Swap. If [Options.Replicas] is set, the command WAIT is
 // sent in the same exchange as the script, over the same connection.
 //
 // Requests that are made at the same time share pipelines, over at most 8 connections to a server. A
-// request that was given up before it was sent is never sent.
+// request that was given up before it was sent is never sent. Renewals and releases go before all other
+// requests, and of the renewals that wait, those of the leases that end first. While the server renews no
+// more leases than the Store holds, a grant is refused with an [engine.FullError], which says both
+// figures: see [engine.Gate].
 //
 // A Store opens connections of its own, with the options of the client that was passed to [New], except
 // that they respect contexts and never send a command twice. By default, go-redis sends a command again

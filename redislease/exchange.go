@@ -153,7 +153,9 @@ const lastAnswers = 200 * time.Millisecond
 func (s *Store) findPrimary() {
 	if s.servers.moved() {
 		s.start(func() {
-			if old := s.servers.check(); old != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), askEvery)
+			defer cancel()
+			if old := s.servers.check(ctx); old != nil {
 				s.retire(old, true)
 				time.Sleep(lastAnswers)
 				_ = old.Close()

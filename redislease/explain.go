@@ -11,11 +11,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // explain adds the key and advice to an error, and marks it with [lease.Permanent] if no retry can succeed.
 func (s *Store) explain(what, key string, err error) error {
 	return explain(what, key, err, s.options.Prefix)
+}
+
+// wasNotSent reports whether err proves that the request was not sent.
+func wasNotSent(err error) bool {
+	return errors.As(err, new(*engine.UnsentError)) || errors.As(err, new(*engine.FullError))
 }
 
 func explain(what, key string, err error, prefix string) error {
@@ -75,8 +81,10 @@ func advise(err error) (advice string, permanent bool) {
 	switch {
 	case errors.As(err, new(*lease.PermanentError)):
 		return "", true
-	case errors.Is(err, lease.ErrClosed), errors.Is(err, context.Canceled):
+	case errors.Is(err, lease.ErrClosed), errors.Is(err, context.Canceled), errors.As(err, new(*engine.FullError)):
 		return "", false
+	case errors.As(err, new(*engine.UnsentError)):
+		return "not sent, because earlier requests had no answer yet: check that the server is up. If it is, it is overloaded: use longer Durations, or another server", false
 	case errors.Is(err, redis.ErrClosed):
 		return "the connections to this server were just replaced: try again", false
 	case errors.As(err, &replicas):

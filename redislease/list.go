@@ -12,8 +12,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// pageSize is the number of keys that List examines in one request to the server.
-const pageSize = 500
+// pageSize is the number of keys that List examines in one request to the server. It reads as many records in the
+// next one, and no renewal is carried out meanwhile.
+const pageSize = 100
 
 // List returns the leases whose names begin with prefix, in no particular order. For a record that is not
 // valid, it yields an error, and continues with the next record. See [lease.Lister].
@@ -64,7 +65,7 @@ func (s *Store) checkAlone(ctx context.Context, server *redis.Client) error {
 	if _, alone := s.servers.(*single); !alone {
 		return nil
 	}
-	r, err := s.send(ctx, server, false, []any{"info", "cluster"})
+	r, err := s.send(ctx, request{server: server, commands: [][]any{{"info", "cluster"}}})
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ type scanned struct {
 }
 
 func (s *Store) scan(ctx context.Context, server *redis.Client, cursor uint64, pattern string) (p scanned, err error) {
-	r, err := s.send(ctx, server, false, []any{"scan", cursor, "match", pattern, "count", pageSize})
+	r, err := s.send(ctx, request{server: server, commands: [][]any{{"scan", cursor, "match", pattern, "count", pageSize}}})
 	if err != nil {
 		return p, err
 	}
@@ -153,7 +154,7 @@ func (s *Store) read(ctx context.Context, server *redis.Client, names []string) 
 			keys := s.keys(loadScript, name)
 			commands[i] = []any{verb, text, len(keys), keys[0], keys[1], "never", s.keepMicros()}
 		}
-		r, err := s.send(ctx, server, false, commands...)
+		r, err := s.send(ctx, request{server: server, commands: commands})
 		if err != nil {
 			return nil, err
 		}

@@ -1,9 +1,14 @@
 package redislease_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
@@ -16,4 +21,60 @@ func TestThousandLeases(t *testing.T) {
 		l = enginetest.Load{Leases: 500, Hold: 12 * time.Second}
 	}
 	l.Run(t, store(t, client(t, ownServer(t, redisserver.Durable...).Addr()), nil))
+}
+
+// A slowServer carries out the given number of scripts a second.
+type slowServer struct {
+	rate time.Duration
+	mu   sync.Mutex
+	free time.Time // when it has carried out all that were sent
+}
+
+func (s *slowServer) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *slowServer) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (s *slowServer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		s.mu.Lock()
+		if now := time.Now(); s.free.Before(now) {
+			s.free = now
+		}
+		for _, c := range commands {
+			if c.Name() == "evalsha" {
+				s.free = s.free.Add(time.Second / s.rate)
+			}
+		}
+		wait := time.Until(s.free)
+		s.mu.Unlock()
+		time.Sleep(wait) // a real engine
+		return next(ctx, commands)
+	}
+}
+
+// A process that asks for three times as many leases as its server can renew holds nearly as many as one that asks for
+// just enough, and loses none. The other leases are refused.
+func TestThousandLeasesMoreThanFit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes more than two minutes")
+	}
+	const rate, fit = 1000, 1500
+	var held [2]int
+	for i, leases := range []int{fit, 3 * fit} {
+		s := store(t, client(t, ownServer(t).Addr()), nil)
+		s.AddHook(&slowServer{rate: rate})
+		enginetest.Load{Leases: leases, Duration: 6 * time.Second, Hold: 12 * time.Second, Refusals: true, Held: func() {
+			for e, err := range s.List(t.Context(), "many/") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e.Record.State == lease.Leased {
+					held[i]++
+				}
+			}
+		}}.Run(t, s)
+	}
+	if held[0] < fit*9/10 || held[1] < held[0]*8/10 {
+		t.Errorf("%d leases are held of %d, and %d of %d", held[0], fit, held[1], 3*fit)
+	}
 }

@@ -18,8 +18,8 @@ func TestHistoriesFindPlantedBugs(t *testing.T) {
 		"a swap does not compare the version":         {"same = version == ARGV[1]", "same = true"},
 		"a swap creates what is there":                {"same = version == ARGV[1]", "same = version == ARGV[1] or string.match(ARGV[1], '^absent') ~= nil"},
 		"a swap does not compare the end":             {" or ARGV[3] ~= '' and now >= ARGV[3]", ""},
-		"a renewal does not compare the version":      {"record[1] ~= ARGV[1] or ", ""},
-		"a renewal leaves the version":                {"'version', ARGV[2], 'time', now, 'until'", "'time', now, 'until'"},
+		"a renewal does not compare the lease":        {"if same[1] ~= 'leased' or same[2] ~= ARGV[8] or same[3] ~= ARGV[9] or same[4] ~= ARGV[10] or same[5] ~= ARGV[11] then return false end", ""},
+		"a renewal leaves the version":                {"'version', version, 'time', now, 'until'", "'time', now, 'until'"},
 		"a renewal counts its until from a minute on": {"stamp(seconds + ARGV[3] + carry", "stamp(seconds + 60 + ARGV[3] + carry"},
 		"an acquire lowers the epoch of the record":   {"redis.call('HSET', KEYS[1], 'version', swapped, 'time', now, unpack(ARGV, 12))", "redis.call('HSET', KEYS[1], 'version', swapped, 'time', now, unpack(ARGV, 12)) redis.call('HSET', KEYS[1], 'epoch', '00000000000000000001')"},
 	} {

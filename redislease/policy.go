@@ -67,3 +67,33 @@ func field(info, name string) string {
 	}
 	return ""
 }
+
+// checkDue reports whether the policy of a server must be checked.
+func (s *Store) checkDue(addr string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.options.AssumeNoEviction || time.Since(s.policies[addr]) < checkEvery {
+		return false
+	}
+	s.policies[addr] = time.Now()
+	return true
+}
+
+// checked returns an error if the answer to INFO, which may be nil, shows that the server may evict
+// keys. In that case, the next request checks the policy again.
+func (s *Store) checked(addr string, info *redis.Cmd) error {
+	if info == nil {
+		return nil
+	}
+	text, err := info.Text()
+	if redisError(err) == "" && err != nil {
+		return nil // the requests have the same error
+	}
+	s.warnIfForgetful(text)
+	if err = checkInfo(text, err); err != nil {
+		s.mu.Lock()
+		delete(s.policies, addr)
+		s.mu.Unlock()
+	}
+	return err
+}

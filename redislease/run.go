@@ -10,6 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
+	"github.com/fencedlease/lease/internal/engines"
 )
 
 // A request is attempted at most maxAttempts times, with pauses of retryPause, and repeated only if a
@@ -19,34 +21,45 @@ const (
 	retryPause  = 25 * time.Millisecond
 )
 
-// run runs a script on the record and the floor of a name, and returns soon when ctx is done.
-func (s *Store) run(ctx context.Context, script *script, name string, args ...any) (reply, error) {
+// run runs a script on the record and the floor of a name, and returns soon when ctx is done. It also returns the
+// gate of the server that has answered. If admit is not nil, it is called before the script is sent.
+func (s *Store) run(ctx context.Context, k kind, script *script, name string, admit func(*engine.Gate) error, args ...any) (reply, *engine.Gate, error) {
+	if engines.IsUrgent(ctx) {
+		k = max(k, urgent)
+	}
 	s.findPrimary()
 	keys := s.keys(script, name)
 	for try := 1; ; try++ {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		server, err := s.serverFor(ctx, keys[0])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		r, err := s.sendScript(ctx, server, false, script, keys, args)
+		gate := s.lineTo(server).gate
+		if admit != nil {
+			if err := admit(gate); err != nil {
+				return nil, nil, err
+			}
+		}
+		r, err := s.sendScript(ctx, request{kind: k, name: name, server: server}, false, script, keys, args)
 		if _, addr, asks := strings.Cut(redisError(err), " "); asks && strings.HasPrefix(redisError(err), "ASK ") {
 			// The slot is being moved, and another server already has the keys.
 			_, addr, _ = strings.Cut(addr, " ")
 			if server, err = await(ctx, s, func() (*redis.Client, error) { return s.servers.serverAt(ctx, addr) }); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
-			r, err = s.sendScript(ctx, server, true, script, keys, args)
+			gate = s.lineTo(server).gate
+			r, err = s.sendScript(ctx, request{kind: k, name: name, server: server}, true, script, keys, args)
 		}
 		if !wrongServer(err) && !strings.HasPrefix(redisError(err), "TRYAGAIN") || try == maxAttempts {
-			return r, err
+			return r, gate, err
 		}
 		select {
 		case <-time.After(retryPause):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		}
 	}
 }
@@ -94,31 +107,31 @@ func (s *Store) start(f func()) bool {
 }
 
 // sendScript sends the hash of a script to a server, or the whole script if it does not know the hash.
-func (s *Store) sendScript(ctx context.Context, server *redis.Client, asking bool, script *script, keys []string, args []any) (reply, error) {
+func (s *Store) sendScript(ctx context.Context, to request, asking bool, script *script, keys []string, args []any) (reply, error) {
 	command := make([]any, 0, 3+len(keys)+len(args))
 	command = append(command, "evalsha", script.hash, len(keys))
 	for _, k := range keys {
 		command = append(command, k)
 	}
 	command = append(command, args...)
-	r, err := s.sendCommand(ctx, server, asking, command)
+	r, err := s.sendCommand(ctx, to, asking, command)
 	if strings.HasPrefix(redisError(err), "NOSCRIPT") {
 		command[0], command[1] = "eval", script.source
-		r, err = s.sendCommand(ctx, server, asking, command)
+		r, err = s.sendCommand(ctx, to, asking, command)
 	}
 	return r, script.locate(err, args)
 }
 
-func (s *Store) sendCommand(ctx context.Context, server *redis.Client, asking bool, command []any) (reply, error) {
-	commands := [][]any{command}
+func (s *Store) sendCommand(ctx context.Context, to request, asking bool, command []any) (reply, error) {
+	to.commands, to.wait = [][]any{command}, s.options.Replicas > 0
 	if asking {
-		commands = [][]any{{"asking"}, command}
+		to.commands = [][]any{{"asking"}, command}
 	}
-	answered, err := s.send(ctx, server, s.options.Replicas > 0, commands...)
+	answered, err := s.send(ctx, to)
 	if err != nil {
 		return nil, err
 	}
-	r, err := replyOf(answered.sent[len(commands)-1])
+	r, err := replyOf(answered.sent[len(to.commands)-1])
 	switch allowed := answered.sent[0].Err(); {
 	case err != nil && asking && redisError(allowed) != "":
 		return nil, allowed // without ASKING, the server answers only that another server has the keys

@@ -22,6 +22,9 @@ type servers interface {
 	// serverAt returns the server with an address that a server of the cluster has answered.
 	serverAt(ctx context.Context, addr string) (*redis.Client, error)
 
+	// current returns the client that is in use instead of an earlier one of the same server.
+	current(server *redis.Client) *redis.Client
+
 	// leave must be called after a server did not answer, or answered that it must not carry out the
 	// request. If later requests use another client, leave returns the old one.
 	leave(ctx context.Context, server *redis.Client) (old *redis.Client)
@@ -139,6 +142,12 @@ func (s *single) serverFor(context.Context, string) (*redis.Client, error) {
 	return s.client, nil
 }
 
+func (s *single) current(*redis.Client) *redis.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client
+}
+
 func (s *single) serverAt(context.Context, string) (*redis.Client, error) {
 	return nil, errOneOfCluster
 }
@@ -217,6 +226,8 @@ func (c cluster) serverAt(ctx context.Context, addr string) (found *redis.Client
 	}
 	return found, err
 }
+
+func (c cluster) current(server *redis.Client) *redis.Client { return server }
 
 func (c cluster) leave(ctx context.Context, _ *redis.Client) *redis.Client {
 	c.client.ReloadState(ctx)

@@ -109,9 +109,10 @@ type Store struct {
 	clock  engines.LateClock
 
 	mu       sync.Mutex
-	queues   map[*redis.Client]*queue // of the servers that have senders
-	policies map[string]time.Time     // by address: when the policy was last checked
-	listener *listener                // nil if there is none
+	lines    map[string]*line       // by address of the server
+	uses     map[*redis.Client]*use // of the clients with exchanges under way
+	policies map[string]time.Time   // by address: when the policy was last checked
+	listener *listener              // nil if there is none
 	closed   bool
 }
 
@@ -128,8 +129,8 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 		return nil, err
 	}
 	lowest, _ := engines.Floor(options.Floor, math.MaxInt64-1)
-	s := &Store{options: options, floor: lowest, memory: engines.NewMemory(options.Names, nil), turn: make(chan struct{}, 1), ended: make(chan struct{}),
-		queues: map[*redis.Client]*queue{}, policies: map[string]time.Time{}}
+	s := &Store{options: options, floor: lowest, memory: engines.NewMemory(options.Names, wasNotSent), turn: make(chan struct{}, 1), ended: make(chan struct{}),
+		lines: map[string]*line{}, uses: map[*redis.Client]*use{}, policies: map[string]time.Time{}}
 	s.clock.Server, s.clock.Most = "Redis", options.Names
 	if s.servers, err = newServers(client, s.checkNew); err != nil {
 		return nil, err
@@ -172,6 +173,7 @@ func (s *Store) Close() {
 	}
 	s.servers.close()
 	_ = s.tasks.Close(context.Background())
+	s.closeLines()
 }
 
 // buckets is the number of buckets for names. It must never change, because a program with another number
@@ -207,7 +209,7 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
-	reply, err := s.run(ctx, loadScript, name, s.saveTime(), s.keepMicros())
+	reply, _, err := s.run(ctx, other, loadScript, name, nil, s.saveTime(), s.keepMicros())
 	if err != nil {
 		return lease.Snapshot{}, s.explain("load", s.Key(name), err)
 	}

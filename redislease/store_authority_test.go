@@ -1,11 +1,15 @@
 package redislease_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
@@ -91,5 +95,59 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	for i := range 10 {
 		do(t, s.Authority(), fmt.Sprint(i), renew(idA), 0)
+	}
+}
+
+// If the answer to a renewal is lost, the next one takes one exchange all the same, and has a newer version. It does not
+// renew a record that differs in more than its end.
+func TestRenewalAfterALostAnswer(t *testing.T) {
+	c := client(t, shared.Addr())
+	s := store(t, c, &redislease.Options{Prefix: prefix(t)})
+	a, other := s.Authority(), store(t, c, &redislease.Options{Prefix: prefix(t)}).Authority()
+	do(t, a, "x", acquire(idA, time.Minute), 0)
+	do(t, a, "x", renew(idA), 0)     // the server knows the script now
+	do(t, other, "x", renew(idA), 0) // as if by a, without an answer
+	before, err := s.Load(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var loads counter
+	s.AddHook(&loads)
+	do(t, a, "x", renew(idA), 0)
+	do(t, a, "x", renew(idA), 0)
+	if n := loads.n.Load(); n != 2 {
+		t.Errorf("two renewals took %d scripts", n)
+	}
+	after, err := s.Load(t.Context(), "x")
+	if err != nil || after.Version == before.Version || !after.Record.Until.After(before.Record.Until) {
+		t.Errorf("%v, %v after %v", after, err, before)
+	}
+	for field, value := range map[string]string{"duration": "2m0s", "owner": "someone", "epoch": "00000000000000000001", "state": "breaking", "id": idB.String(), "more": "x"} {
+		name := "with another " + field
+		do(t, a, name, acquire(idA, time.Minute), 0)
+		until := c.HGet(t.Context(), s.Key(name), "until").Val()
+		c.HSet(t.Context(), s.Key(name), field, value, "version", "other-7")
+		before := loads.n.Load()
+		_, _ = a.Do(t.Context(), name, renew(idA))
+		if now := c.HGet(t.Context(), s.Key(name), "until").Val(); loads.n.Load() == before+1 {
+			t.Errorf("%s was renewed in one exchange: until %s, and then %s", name, until, now)
+		}
+	}
+}
+
+// A counter counts the scripts that are sent.
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		for _, cmd := range commands {
+			if strings.HasPrefix(cmd.Name(), "eval") {
+				c.n.Add(1)
+			}
+		}
+		return next(ctx, commands)
 	}
 }

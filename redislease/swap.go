@@ -1,6 +1,7 @@
 package redislease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/engines"
 )
 
@@ -33,22 +35,31 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	command, millis := s.expireCommand(next)
 	args := []any{old.Version, stamp(old.Now), swapDeadline(old), randomWord(), s.saveTime(), s.keepMicros(),
 		digits(raisedEpoch(old, next)), command, millis, channel, name}
-	reply, err := s.run(ctx, swapScript, name, appendFields(args, next)...)
+	k, admit := urgent, (func(*engine.Gate) error)(nil)
+	if next.Epoch > old.Record.Epoch {
+		k = other
+		if next.State == lease.Leased {
+			admit = func(g *engine.Gate) error { return g.Admit(name, next.Duration) }
+		}
+	}
+	reply, gate, err := s.run(ctx, k, swapScript, name, admit, appendFields(args, next)...)
 	if err != nil {
 		return lease.Snapshot{}, s.explain("swap", s.Key(name), err)
 	}
 	if !reply.wrote() {
+		gate.Note(name, lease.Record{})
 		current, err := reply.snapshot(name, &s.clock)
 		if err != nil {
 			current = lease.Snapshot{} // the next load returns this error
 		}
 		return current, lease.ErrConflict
 	}
+	gate.Note(name, next)
 	return reply.committed(next)
 }
 
 // renew replaces old.Record with next, which differs only in Until. The server counts the new Until from its
-// own time. renew returns [lease.ErrConflict] if the record has changed, if the lease has ended, if the clock
+// own time. renew returns [lease.ErrConflict] if more of the record has changed, if the lease has ended, if the clock
 // of the server is behind the time that the record stores, or if old.Version does not end with a number.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	number, known := numberOf(old.Version)
@@ -57,20 +68,23 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	}
 	d := next.Duration
 	version := randomWord() + "-" + strconv.FormatInt(number+1, 10)
-	reply, err := s.run(ctx, renewScript, name, old.Version, version, int64(d/time.Second), int64(d%time.Second),
-		milliseconds(d)+milliseconds(s.options.Keep), old.Now.Unix()/86400, old.Now.Format("2006-01-02T"))
+	reply, gate, err := s.run(ctx, renewal, renewScript, name, nil, old.Version, version, int64(d/time.Second), int64(d%time.Second),
+		milliseconds(d)+milliseconds(s.options.Keep), old.Now.Unix()/86400, old.Now.Format("2006-01-02T"),
+		idText(next.ID), digits(next.Epoch), next.Owner, durationText(d))
 	switch {
 	case err != nil:
 		return lease.Snapshot{}, s.explain("renew", s.Key(name), err)
 	case !reply.wrote():
+		gate.Note(name, lease.Record{})
 		return lease.Snapshot{}, lease.ErrConflict
 	}
+	gate.Note(name, next)
 	now, err := reply.now()
 	if err != nil {
 		return lease.Snapshot{}, errors.Join(errReply, err)
 	}
 	next.Until = now.Add(d)
-	return lease.Snapshot{Record: next, Version: version, Now: now}, nil
+	return lease.Snapshot{Record: next, Version: cmp.Or(reply.text(2), version), Now: now}, nil
 }
 
 // raisedEpoch returns the epoch to which Swap raises the floor of the bucket, unless it is higher already.
