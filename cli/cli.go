@@ -72,6 +72,7 @@ func init() { // a variable would refer to itself, through completion
 		{"ls", "[-all] [PREFIX]", "list who holds what", []string{"all", "json"}, list},
 		{"show", "NAME", "show one lease", []string{"json"}, show},
 		{"watch", "NAME | PREFIX/", "print changes, one a line", []string{"json", "interval", "o"}, watch},
+		{"ui", "[-break] [-port N] [PREFIX]", "show it all in a browser, live", []string{"interval", "port", "break"}, serve},
 		{"break", "NAME -grace D", "ask the holder to stop", []string{"grace", "yes"}, breakLease},
 		{"bench", "", "measure the store from here", []string{"duration", "time", "parallel"}, bench},
 		{"completion", "bash | zsh", "print the completion of a shell", nil, completion},
@@ -94,6 +95,8 @@ type call struct {
 	yes      bool
 	time     time.Duration
 	parallel int
+	port     int
+	breaks   bool
 }
 
 // waiting is the value of -wait: a duration, or "forever".
@@ -157,6 +160,10 @@ func (c *call) flags(cmd command) *flag.FlagSet {
 			fs.Var((*span)(&c.time), f, "")
 		case "parallel":
 			fs.IntVar(&c.parallel, f, 32, "")
+		case "port":
+			fs.IntVar(&c.port, f, 0, "")
+		case "break":
+			fs.BoolVar(&c.breaks, f, false, "")
 		}
 	}
 	return fs
@@ -300,8 +307,9 @@ func usage(w io.Writer) {
   -wait D              run: for another holder, or "forever" (default: try once)
   -grace D, -yes       break: how long the holder may take to stop; do not ask
   -json, -all          ls, show, watch: a JSON object a line; ls: free ones too
-  -interval D, -o FILE watch: between two looks (1s); draw a timeline as SVG
+  -interval D, -o FILE watch, ui: between two reads (1s); watch: draw an SVG
   -time D, -parallel N bench: a measurement (3s), and leases at a time (32)
+  -break, -port N      ui: allow a break; listen on a port (default: any)
 
 `)
 	line := ""

@@ -164,7 +164,7 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	for want, words := range map[string][]string{
-		"run ls show watch break bench completion": {""},
+		"run ls show watch ui break bench completion": {""},
 		"-grace":                 {"break", "x", "-g"},
 		"-store -duration -wait": {"run", "-"},
 		"":                       {"run", "x", "--", "-"},

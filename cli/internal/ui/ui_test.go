@@ -1,0 +1,318 @@
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/vectors"
+	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/session"
+	"github.com/fencedlease/lease/shards"
+	"github.com/fencedlease/lease/slots"
+)
+
+// A world is a page of a store that can go away, or have a record that cannot be read.
+type world struct {
+	t *testing.T
+	lease.Authority
+	gone, spoilt atomic.Bool
+	*Page
+}
+
+func newWorld(t *testing.T, breaks bool) *world {
+	w := &world{t: t, Authority: memory.New(nil).Authority()}
+	c := Config{Lister: w, Prefix: "x/", Store: "memory", Interval: time.Second, Enough: func(time.Duration) time.Duration { return 25 * time.Second }}
+	if breaks {
+		c.Breaker = w
+	}
+	w.Page = New(c)
+	return w
+}
+
+var errGone = errors.New("connection\n<b>refused</b>")
+
+func (w *world) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if w.gone.Load() {
+		return lease.Result{}, errGone
+	}
+	return w.Authority.Do(ctx, name, req)
+}
+
+func (w *world) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		if w.gone.Load() {
+			yield(lease.Entry{}, errGone)
+		} else if !w.spoilt.Load() || yield(lease.Entry{Name: "x/spoilt"}, errors.New("no record")) {
+			w.Authority.(lease.Lister).List(ctx, prefix)(yield)
+		}
+	}
+}
+
+var id = vectors.MustParseID("11111111-2222-3333-4444-555555555555")
+
+// hold takes a lease, and returns its token.
+func (w *world) hold(name, owner string, d time.Duration) lease.Token {
+	req := enginetest.Acquire(id, d)
+	req.Owner = owner
+	return w.do(name, req).Token()
+}
+
+func (w *world) do(name string, req lease.Request) lease.Record {
+	w.t.Helper()
+	return enginetest.Do(w.t, w.Authority, name, req, 0).Record
+}
+
+func (w *world) state(name string) lease.State {
+	return w.do(name, lease.Request{Action: lease.ActionRead}).State
+}
+
+// ask sends a request as the page does, unless change makes it another one.
+func (w *world) ask(path, body string, change func(*http.Request)) (code int, answer string, header http.Header) {
+	r := httptest.NewRequest("GET", "http://127.0.0.1:8099"+w.Path()+path, nil)
+	if body != "" {
+		r = httptest.NewRequest("POST", r.URL.String(), strings.NewReader(body))
+		r.Header.Set("Origin", "http://127.0.0.1:8099")
+	}
+	if change != nil {
+		change(r)
+	}
+	rec := httptest.NewRecorder()
+	w.ServeHTTP(rec, r)
+	return rec.Code, rec.Body.String(), rec.Header()
+}
+
+// What happens to leases is said in words. While the store is gone, what was read grows older.
+func TestChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false)
+		w.hold("x/old", "zoe", lease.Infinite)
+		w.hold("y", "zoe", lease.Infinite)
+		_ = w.Read(t.Context())
+		last := ""
+		for _, step := range []struct {
+			do   func()
+			want string // empty: no news
+		}{
+			{func() {}, ""},
+			{func() { w.hold("x/1", "alice", 10*time.Second) }, "x/1 was taken by alice (token 1)"},
+			{func() { time.Sleep(time.Second); w.do("x/1", enginetest.Renew(id)) }, ""},
+			{func() { time.Sleep(11 * time.Second) }, "x/1 expired: alice did not renew it"},
+			{func() { w.hold("x/1", "bob", time.Minute) }, "x/1 was taken by bob (token 2)"},
+			{func() { w.hold("x/1", "bob", time.Minute) }, "x/1 was taken again by bob (token 3)"},
+			{func() { w.do("x/1", enginetest.Break(5*time.Second)) }, "x/1 is being broken: bob must stop within 5s"},
+			{func() { time.Sleep(6 * time.Second) }, "x/1 was broken; bob had it"},
+			{func() { w.hold("x/1", "carol", time.Minute) }, "x/1 was taken by carol (token 4)"},
+			{func() { w.do("x/1", enginetest.Release(id)); w.hold("x/1", "dave", time.Minute) }, "x/1 went from carol to dave (token 5)"},
+			{func() { w.do("x/1", enginetest.Release(id)) }, "x/1 is free; dave had it"},
+			{func() { w.spoilt.Store(true) }, "x/spoilt cannot be read: no record"},
+			{func() { w.gone.Store(true); time.Sleep(time.Minute) }, ""},
+			{func() { w.gone.Store(false) }, " The store could not be read."},
+			{func() { w.spoilt.Store(false) }, "x/spoilt is available"},
+		} {
+			step.do()
+			err, gone := w.Read(t.Context()), w.gone.Load()
+			if step.want != "" {
+				last = step.want
+			}
+			var s status
+			var list struct{ Changes []struct{ Name, Text string } }
+			_, body, _ := w.ask("leases.json", "", nil)
+			if err := errors.Join(json.Unmarshal([]byte(body), &s), json.Unmarshal(s.List, &list)); err != nil {
+				t.Fatal(err, body)
+			}
+			news := ""
+			if len(list.Changes) > 0 {
+				news = list.Changes[0].Name + " " + list.Changes[0].Text
+			}
+			if news != last || (err != nil) != gone || (s.Error == "connection <b>refused</b>") != gone || (s.Age == 60) != gone || s.Fresh != 3 {
+				t.Errorf("news %q, want %q; %v; age %v, fresh %v, error %q", news, last, err, s.Age, s.Fresh, s.Error)
+			}
+			if _, again, _ := w.ask(fmt.Sprint("leases.json?have=", s.Version), "", nil); strings.Contains(again, "List") {
+				t.Errorf("the list is sent again: %s", again)
+			}
+		}
+	})
+}
+
+// A drawing has the leases that changed last, and nothing for the time in which the store could not be read.
+func TestDrawing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false)
+		count := func(query, part string, want int) {
+			t.Helper()
+			if _, svg, _ := w.ask("timeline.svg?"+query, "", nil); strings.Count(svg, part) != want {
+				t.Errorf("%s has %d of %q, want %d", query, strings.Count(svg, part), part, want)
+			}
+		}
+		const lane, leased, gap = `<text font-weight="bold" x="8"`, `<rect class="leased `, "the store could not be read"
+		for i := range mostLanes + 5 {
+			w.hold(fmt.Sprint("x/", i), fmt.Sprint("holder<", i), time.Hour)
+			time.Sleep(time.Second)
+			_ = w.Read(t.Context())
+		}
+		count("", "(the 40 that changed last, of 45)", 2)
+		count("", lane, mostLanes)
+		count("filter=LDER%3C7", lane, 1)
+		count("name=x/7", leased, 3) // of the lease, of its holder, and in the legend
+		for _, gone := range []bool{true, false, false} {
+			w.gone.Store(gone)
+			time.Sleep(20 * time.Second)
+			_ = w.Read(t.Context())
+			time.Sleep(time.Second)
+			count("name=x/7", gap, 1)
+			count("name=x/7", leased, map[bool]int{true: 3, false: 5}[gone])
+		}
+		for i := range 2 * mostOfOne {
+			w.hold("x/7", fmt.Sprint(i), time.Hour)
+			_ = w.Read(t.Context())
+		}
+		if n, m := len(w.board.history["x/7"]), len(w.board.news); n != mostOfOne || m > mostNews {
+			t.Errorf("%d changes of one lease and %d of all are remembered", n, m)
+		}
+	})
+}
+
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, true)
+		ctx, cancel := context.WithTimeout(t.Context(), 10500*time.Millisecond)
+		defer cancel()
+		w.Run(ctx)
+		if n := w.board.version; n != 10 {
+			t.Errorf("%d lists in 10s", n)
+		}
+	})
+}
+
+// A break needs the token that the person has seen, and a lease that is held.
+func TestBreak(t *testing.T) {
+	w := newWorld(t, true)
+	tok := w.hold("x/1", "<alice>", time.Minute)
+	w.hold("y", "bob", time.Minute)
+	for _, c := range []struct {
+		name, token, grace, want string
+		code                     int
+	}{
+		{"x/1", "", "-1", "malformed", 400},
+		{"y", "", "5", "malformed", 400}, // not below the prefix
+		{"x/1", "0", "5", `has changed hands. It is now held by \u003calice\u003e.`, 409},
+		{"x/none", "", "5", "nobody holds", 409},
+		{"x/1", "", "5", "free in at most 5s", 200},
+	} {
+		body := fmt.Sprintf(`{"name":%q,"token":"%s","grace":%s}`, c.name, string(tok)+c.token, c.grace)
+		if code, answer, _ := w.ask("break.json", body, nil); code != c.code || !strings.Contains(answer, c.want) {
+			t.Errorf("%s: %d %s", body, code, answer)
+		}
+	}
+	if state := w.state("x/1"); state != lease.Breaking || len(w.again) != 1 {
+		t.Errorf("the lease is %v", state)
+	}
+	w.gone.Store(true)
+	if code, answer, _ := w.ask("break.json", `{"name":"x/1"}`, nil); code != 502 || !strings.Contains(answer, "refused") {
+		t.Errorf("without a store: %d %s", code, answer)
+	}
+	if code, answer, _ := newWorld(t, false).ask("break.json", "{}", nil); code != 404 && code != 405 {
+		t.Errorf("a page that only looks: %d %s", code, answer)
+	}
+}
+
+// Only a person and the page itself get an answer, and every answer has the headers that keep others out.
+func TestStrangers(t *testing.T) {
+	w := newWorld(t, true)
+	tok := w.hold("x/1", "alice", time.Minute)
+	set := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	host := func(host string) func(*http.Request) {
+		return func(r *http.Request) { r.Host = host; r.Header.Set("Origin", "http://"+host) }
+	}
+	for what, c := range map[string]struct {
+		code   int
+		change func(*http.Request)
+	}{
+		"another secret":               {404, func(r *http.Request) { r.URL.Path = "/x" + r.URL.Path[2:] }},
+		"no secret":                    {404, func(r *http.Request) { r.URL.Path = r.URL.Path[len(w.Path())-1:] }},
+		"a name that points here":      {403, host("evil.example:8099")},
+		"a name that begins like ours": {403, host("localhost.evil.example")},
+		"another address":              {403, host("192.0.2.1:8099")},
+		"no host":                      {403, host("")},
+		"another port":                 {403, set("Origin", "http://127.0.0.1:9")},
+		"https":                        {403, set("Origin", "https://127.0.0.1:8099")},
+		"a sandbox":                    {403, set("Origin", "null")},
+		"a link elsewhere":             {403, set("Sec-Fetch-Site", "cross-site")},
+		"a page of another port":       {403, set("Sec-Fetch-Site", "same-site")},
+		"the page":                     {200, set("Sec-Fetch-Site", "same-origin")},
+		"a person":                     {200, set("Sec-Fetch-Site", "none")},
+		"a tunnel":                     {200, host("localhost:1234")},
+		"IPv6":                         {200, host("[::1]:1234")},
+	} {
+		for _, path := range []string{"", "page.js", "page.css", "page.svg", "leases.json", "timeline.svg", "break.json"} {
+			body := ""
+			if path == "break.json" {
+				body = fmt.Sprintf(`{"name":"x/1","token":%q,"grace":60}`, tok)
+			}
+			code, _, h := w.ask(path, body, c.change)
+			if policy := h.Get("Content-Security-Policy"); code != c.code || !strings.HasPrefix(policy, "default-src 'self'; ") || h.Get("Referrer-Policy") != "no-referrer" || h.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s: %s is %d, with %v", what, path, code, h)
+			}
+		}
+	}
+	if code, _, _ := w.ask("break.json", "{}", func(r *http.Request) { r.Header.Del("Origin") }); code != 403 {
+		t.Errorf("a break without an origin is %d", code)
+	}
+}
+
+// The leases of processes with packages shards and slots are recognized as those write them.
+func TestProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false)
+		ctx, cancel := context.WithCancel(t.Context())
+		o := &session.Options{Owner: "one #1", Duration: 30 * time.Second, Logger: slog.New(slog.DiscardHandler)}
+		g, err1 := shards.New(w.Authority, "x/", &shards.Options{Session: o})
+		s, err2 := slots.New(w.Authority, "x/sub/", 1, &slots.Options{Session: o})
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		names := func(context.Context) ([]string, error) { return []string{"a", "slots/b"}, nil }
+		work := func(ctx context.Context, _ lease.Token) error { <-ctx.Done(); return nil }
+		go func() {
+			_ = g.Run(ctx, names, func(ctx context.Context, _ string, tok lease.Token) error { return work(ctx, tok) })
+		}()
+		for range 2 {
+			go func() { _ = s.Run(ctx, work) }()
+		}
+		time.Sleep(time.Minute)
+		_ = s.SetN(ctx, 1)
+		_ = w.Read(t.Context())
+		kinds, processes := map[string]int{}, map[string]bool{}
+		for _, l := range w.board.leases {
+			kinds[l.Kind]++
+			processes[l.Process] = true
+			if !strings.HasPrefix(l.Process, "one #1/") || strings.Contains(l.Process, "=") {
+				t.Errorf("%s: the process of %q is %q", l.Name, l.Holder, l.Process)
+			}
+		}
+		if want := map[string]int{"shard": 2, "member": 1, "slot": 1, "waiting": 1, "announces": 1}; !maps.Equal(kinds, want) || len(processes) != 2 {
+			t.Errorf("%v, want %v, of 2 processes and not %v", kinds, want, processes)
+		}
+		if p, kind := process("x/shards/a", "host-1 id=2"); p != "host-1 id=2" || kind != "" {
+			t.Errorf("a lease of another program: %q, %q", p, kind)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
