@@ -84,7 +84,11 @@ func TestWallAtThreeTimesTheLoad(t *testing.T) {
 	held := func(asked int) (n int) {
 		var lost atomic.Int64
 		s := store(t, js, nil)
-		o := &session.Options{Duration: duration, Logger: slog.New(slog.DiscardHandler), Trace: &session.Trace{Lost: func(*lease.LostError) { lost.Add(1) }}}
+		o := &session.Options{Duration: duration, Logger: slog.New(slog.DiscardHandler), Trace: &session.Trace{Ended: func(i session.EndInfo) {
+			if i.Reason != lease.ErrReleased {
+				lost.Add(1)
+			}
+		}}}
 		all := make([]*session.Session, asked)
 		ctx, cancel := context.WithCancel(t.Context())
 		var waiting sync.WaitGroup
