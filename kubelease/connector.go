@@ -21,15 +21,16 @@ type connector struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu      sync.Mutex
-	conns   map[*conn]struct{}
-	ready   bool          // a request has got a connection, and not all are closed since
-	first   bool          // a request goes first
-	opening int           // connections that have not answered
-	changed chan struct{} // closed when a request that waits can perhaps be sent
+	conns   map[*conn]bool // true if the server has answered
+	alive   int            // connections on which it has
+	opening int            // those on which it has not, and those that are being dialed
+	ready   bool           // a request has got a connection, and one is still alive
+	first   bool           // a request goes first
+	changed chan struct{}  // closed when a request that waits can perhaps be sent
 }
 
 func newConnector(dial func(context.Context, string, string) (net.Conn, error)) *connector {
-	return &connector{dial: dial, conns: map[*conn]struct{}{}, changed: make(chan struct{})}
+	return &connector{dial: dial, conns: map[*conn]bool{}, changed: make(chan struct{})}
 }
 
 // DialContext opens a connection for a transport.
@@ -41,7 +42,7 @@ func (c *connector) DialContext(ctx context.Context, network, address string) (n
 		return nil, err
 	}
 	opened := &conn{Conn: plain, connector: c}
-	c.change(func() { c.conns[opened] = struct{}{} })
+	c.change(func() { c.conns[opened] = false })
 	return opened, nil
 }
 
@@ -97,21 +98,36 @@ type conn struct {
 // Read reads what the server sends.
 func (o *conn) Read(b []byte) (n int, err error) {
 	if n, err = o.Conn.Read(b); n > 0 {
-		o.answered.Do(o.opened)
+		o.answered.Do(o.live)
 	}
 	return n, err
 }
 
-// opened records that the connection was opened, or will not be.
-func (o *conn) opened() { o.connector.change(func() { o.connector.opening-- }) }
+// live records the first answer of the server.
+func (o *conn) live() {
+	c := o.connector
+	c.change(func() {
+		if _, ok := c.conns[o]; ok {
+			c.conns[o] = true
+			c.opening--
+			c.alive++
+		}
+	})
+}
 
 // Close closes the connection. If there is no other, the next request goes first.
 func (o *conn) Close() error {
-	o.answered.Do(o.opened)
 	c := o.connector
 	c.change(func() {
-		delete(c.conns, o)
-		c.ready = c.ready && len(c.conns) > 0
+		answered, ok := c.conns[o]
+		switch delete(c.conns, o); {
+		case !ok:
+		case answered:
+			c.alive--
+			c.ready = c.ready && c.alive > 0
+		default:
+			c.opening--
+		}
 	})
 	return o.Conn.Close()
 }
@@ -130,7 +146,13 @@ func (t *connected) RoundTrip(q *http.Request) (*http.Response, error) {
 	}
 	if first {
 		defer t.change(func() { t.first = false })
-		found := func(httptrace.GotConnInfo) { t.change(func() { t.ready = true }) }
+		found := func(httptrace.GotConnInfo) {
+			t.change(func() {
+				// The transport may also have found a connection that has just been closed. Without TLS, a server says
+				// nothing before the first request.
+				t.ready = t.alive > 0 || len(t.conns) > 0 && q.URL.Scheme == "http"
+			})
+		}
 		q = q.WithContext(httptrace.WithClientTrace(q.Context(), &httptrace.ClientTrace{GotConn: found}))
 	}
 	return t.next.RoundTrip(q)

@@ -53,11 +53,12 @@ func (w *wire) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1),
 type user struct {
 	*wire
 	http  *http.Client
+	url   string
 	hangs atomic.Bool // the server answers no request
 }
 
-// serve runs a server and a client in fake time.
-func serve(t *testing.T, http2 bool, f func(u *user)) {
+// serve runs a server and a client in fake time. The server speaks HTTP/2 or not, with TLS or without.
+func serve(t *testing.T, http2, tls bool, f func(u *user)) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &user{wire: &wire{conns: make(chan net.Conn), closed: make(chan struct{})}}
 		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -68,8 +69,13 @@ func serve(t *testing.T, http2 bool, f func(u *user)) {
 		}))
 		s.Listener.Close()
 		s.Listener, s.EnableHTTP2 = u.wire, http2
-		s.StartTLS()
-		c := ClientConfig(&rest.Config{Host: s.URL, Dial: u.dial, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }})
+		if tls {
+			s.StartTLS()
+		} else {
+			s.Start()
+		}
+		u.url = s.URL
+		c := ClientConfig(&rest.Config{Host: s.URL, Dial: u.dial, TLSClientConfig: rest.TLSClientConfig{Insecure: tls}, Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }})
 		var err error
 		if u.http, err = rest.HTTPClientFor(c); err != nil {
 			t.Fatal(err)
@@ -85,7 +91,7 @@ func serve(t *testing.T, http2 bool, f func(u *user)) {
 func (u *user) get(path string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1:1"+path, nil)
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, u.url+path, nil)
 	if err != nil {
 		return "", err
 	}
@@ -112,7 +118,7 @@ func (u *user) many() error {
 // A client has one connection for all requests. After it has left that, although a request was under way, it
 // has another one.
 func TestOneConnection(t *testing.T) {
-	serve(t, true, func(u *user) {
+	serve(t, true, true, func(u *user) {
 		if err := u.many(); err != nil || u.opened.Load() != 1 {
 			t.Errorf("64 requests opened %d connections: %v", u.opened.Load(), err)
 		}
@@ -143,7 +149,7 @@ func TestTimeoutsOpenNoConnections(t *testing.T) {
 		{"leaves it", func(u *user) { connectorOf(u.http.Transport).leave() }},
 		{"gives it up", func(*user) { time.Sleep(10 * time.Second) }}, // the default of client-go
 	} {
-		serve(t, true, func(u *user) {
+		serve(t, true, true, func(u *user) {
 			opens := func(what string, want int64, answered bool) {
 				t.Helper()
 				before := u.opened.Load()
@@ -167,14 +173,18 @@ func TestTimeoutsOpenNoConnections(t *testing.T) {
 	}
 }
 
-// At a server without HTTP/2, a request that stays open, such as a watch, does not delay others.
+// At a server without HTTP/2, requests that stay open, such as watches, do not delay others.
 func TestWithoutHTTP2(t *testing.T) {
-	serve(t, false, func(u *user) {
-		go u.get("/hang")
-		synctest.Wait()
-		began := time.Now()
-		if proto, err := u.get("/"); proto != "HTTP/1.1" || time.Since(began) > 0 {
-			t.Errorf("answered after %v with %q: %v", time.Since(began), proto, err)
-		}
-	})
+	for _, tls := range []bool{true, false} {
+		serve(t, false, tls, func(u *user) {
+			for range 2 {
+				go u.get("/hang")
+				synctest.Wait()
+			}
+			began := time.Now()
+			if proto, err := u.get("/"); proto != "HTTP/1.1" || time.Since(began) > 0 {
+				t.Errorf("TLS %v: answered after %v with %q: %v", tls, time.Since(began), proto, err)
+			}
+		})
+	}
 }
