@@ -140,6 +140,9 @@ type connected struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *connected) RoundTrip(q *http.Request) (*http.Response, error) {
+	if q.Context().Value(leaveKey{}) != nil {
+		t.leave()
+	}
 	first, err := t.wait(q.Context())
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package kubelease
 import (
 	"context"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -23,6 +24,7 @@ type engine struct {
 	namespace string
 	cache     objectCache
 	server    engines.Server
+	leaves    atomic.Bool                        // the next request tells the transport to leave its connections
 	gate      *gates.Gate                        // observe.Store enters it for all requests but those of List and Watch
 	note      func(name string, e observe.Entry) // stores the entry that a watch has received
 }
@@ -71,7 +73,7 @@ func (e *engine) entry(object *coordinationv1.Lease) (observe.Entry, error) {
 
 // get reads an object. Without a resourceVersion, the API server reads from etcd and not from its cache.
 func (e *engine) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
-	ended := e.sending()
+	ctx, ended := e.sending(ctx)
 	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
 	ended(ctx, err)
 	return object, e.explain(ctx, "get", key, err)
@@ -88,7 +90,7 @@ func (e *engine) Revision(ctx context.Context) (int64, error) {
 }
 
 func (e *engine) list(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
-	ended := e.sending()
+	ctx, ended := e.sending(ctx)
 	objects, err := e.client.Leases(e.namespace).List(ctx, o)
 	ended(ctx, err)
 	return objects, err
@@ -97,7 +99,7 @@ func (e *engine) list(ctx context.Context, o metav1.ListOptions) (*coordinationv
 // create creates an object without a holder and without a record.
 func (e *engine) create(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: key, Namespace: e.namespace}}
-	ended := e.sending()
+	ctx, ended := e.sending(ctx)
 	created, err := e.client.Leases(e.namespace).Create(ctx, object, metav1.CreateOptions{})
 	ended(ctx, err)
 	return created, e.explain(ctx, "create", key, err)
@@ -109,7 +111,8 @@ func (e *engine) create(ctx context.Context, key string) (*coordinationv1.Lease,
 // whether the API server has applied the write. If it has, a retry would fail with a conflict, from
 // which the caller would wrongly conclude that the write was not applied.
 func (e *engine) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	updated, ended := new(coordinationv1.Lease), e.sending()
+	updated := new(coordinationv1.Lease)
+	ctx, ended := e.sending(ctx)
 	err := e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).
 		Body(object).MaxRetries(0).Do(ctx).Into(updated)
 	ended(ctx, err)

@@ -10,10 +10,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// sending records that a request is being sent. The caller calls ended with the context and the result.
-func (e *engine) sending() (ended func(context.Context, error)) {
+// leaveKey is the key of a context that tells a [connected] transport to leave its connections first.
+type leaveKey struct{}
+
+// sending records that a request is being sent, and returns its context. The caller calls ended with the context and
+// the result.
+func (e *engine) sending(ctx context.Context) (_ context.Context, ended func(context.Context, error)) {
 	sent := e.server.Sending()
-	return func(ctx context.Context, err error) {
+	if e.leaves.Swap(false) {
+		ctx = context.WithValue(ctx, leaveKey{}, true)
+	}
+	return ctx, func(ctx context.Context, err error) {
 		var status apierrors.APIStatus
 		switch {
 		case err == nil:
@@ -37,7 +44,8 @@ func (e *engine) leave() bool {
 	}
 	if own := connectorOf(c.Client.Transport); own != nil {
 		own.leave()
-	} else {
+	} else { // the client was not made with ClientConfig, or another transport hides the connector
+		e.leaves.Store(true)
 		utilnet.CloseIdleConnectionsFor(c.Client.Transport)
 	}
 	return true

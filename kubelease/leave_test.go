@@ -26,13 +26,17 @@ func TestLeavesAServer(t *testing.T) {
 		t.Parallel()
 		leavesAServer(t, func(p *enginetest.Proxy, _ *atomic.Bool) { p.Silence() })
 	})
+	t.Run("SilentBehindAnotherTransport", func(t *testing.T) {
+		t.Parallel()
+		leavesAServer(t, func(p *enginetest.Proxy, _ *atomic.Bool) { p.Silence() }, new(meter).wrap)
+	})
 	t.Run("Unavailable", func(t *testing.T) {
 		t.Parallel()
 		leavesAServer(t, func(_ *enginetest.Proxy, unavailable *atomic.Bool) { unavailable.Store(true) })
 	})
 }
 
-func leavesAServer(t *testing.T, harm func(*enginetest.Proxy, *atomic.Bool)) {
+func leavesAServer(t *testing.T, harm func(*enginetest.Proxy, *atomic.Bool), wrap ...func(http.RoundTripper) http.RoundTripper) {
 	const requestTimeout, connections = 4 * time.Second, 10
 	var unavailable atomic.Bool
 	pass := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "https", Host: shared.Address})
@@ -48,7 +52,7 @@ func leavesAServer(t *testing.T, harm func(*enginetest.Proxy, *atomic.Bool)) {
 	wrong.StartTLS()
 	t.Cleanup(func() { wrong.CloseClientConnections(); wrong.Close() })
 	p := enginetest.NewProxy(t, wrong.Listener.Addr().String(), nil)
-	s := store(t, clientset(t, p.Addr(), kubeserver.Admin).CoordinationV1(), nil)
+	s := store(t, clientset(t, p.Addr(), kubeserver.Admin, wrap...).CoordinationV1(), nil)
 	a, name := s.Authority(), objectOf(t)
 	do(t, a, name, acquire(idA, time.Minute), 0)
 	signals, err := s.Watch(t.Context(), name)
