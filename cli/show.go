@@ -24,7 +24,7 @@ import (
 type row struct {
 	Name     string      `json:"name"`
 	State    lease.State `json:"state"`
-	Owner    string      `json:"owner,omitempty"`
+	Owner    string      `json:"owner,omitempty"` // the last one, if the lease has expired or was broken
 	Token    lease.Token `json:"token,omitempty"`
 	Duration float64     `json:"duration_s,omitempty"` // in seconds; -1: infinite
 	Left     float64     `json:"left_s,omitempty"`     // in seconds, at most; -1: infinite
@@ -40,8 +40,11 @@ func newRow(name string, r lease.Record, now time.Time) row {
 	if r.Epoch > 0 {
 		w.Token = lease.TokenOf(r.Epoch)
 	}
+	if r.State != lease.Available {
+		w.Owner = r.Owner // also of an expired lease: its holder has crashed or lost the store
+	}
 	if r.State.Locked() {
-		w.Owner, w.Duration, w.Left = r.Owner, seconds(r.Duration), seconds(w.left)
+		w.Duration, w.Left = seconds(r.Duration), seconds(w.left)
 	}
 	return w
 }
@@ -99,6 +102,7 @@ func (w row) cells() string {
 	return strings.Join([]string{printable(w.Name), colour(w.State), left, string(w.Token), printable(w.Owner)}, "\t")
 }
 
+// output prints rows. The table has no header if it is empty.
 func output(c *call, rows []row) error {
 	if c.json {
 		enc := json.NewEncoder(os.Stdout)
@@ -107,6 +111,9 @@ func output(c *call, rows []row) error {
 				return err
 			}
 		}
+		return nil
+	}
+	if len(rows) == 0 {
 		return nil
 	}
 	t := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
@@ -153,11 +160,17 @@ func list(ctx context.Context, c *call) error {
 	if err := output(c, rows); err != nil {
 		return err
 	}
-	if free > 0 {
+	switch {
+	case free == 1:
+		fmt.Fprintln(os.Stderr, "1 free lease is not shown; -all shows it")
+	case free > 1:
 		fmt.Fprintf(os.Stderr, "%d free leases are not shown; -all shows them\n", free)
 	}
-	if bad > 0 {
-		return fail(1, "%d records cannot be read: see the table", bad)
+	switch {
+	case bad == 1:
+		return fail(1, "1 record cannot be read: see its row")
+	case bad > 1:
+		return fail(1, "%d records cannot be read: see their rows", bad)
 	}
 	return nil
 }

@@ -72,6 +72,42 @@ func TestShow(t *testing.T) {
 	}
 }
 
+// The owner of a lease that has ended without a release answers the question who has crashed.
+func TestLastOwner(t *testing.T) {
+	for state, end := range map[string]func(holder *os.Process){
+		"expired": func(holder *os.Process) { _ = holder.Kill() },
+		"broken":  func(*os.Process) { run(t, url, "break", "owner/broken", "-grace", "0s", "-yes") },
+	} {
+		name := "owner/" + state
+		holder := holding(t, name)
+		out, _, _ := run(t, url, "show", "-json", name)
+		held := rows(t, out)[0]
+		supervisor, err := supervisor(holder.Process)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = syscall.Kill(supervisor, syscall.SIGSTOP) // so that the holder does not release what was broken
+		_ = holder.Process.Signal(syscall.SIGSTOP)
+		end(holder.Process)
+		t.Cleanup(func() { _ = syscall.Kill(supervisor, syscall.SIGKILL) })
+		want := row{Name: name, State: state, Owner: held.Owner, Token: held.Token}
+		for _, args := range []string{"show -json " + name, "ls -json " + name} {
+			var got []row
+			eventually(t, state, 10*time.Second, func() bool {
+				out, _, _ := run(t, url, strings.Fields(args)...)
+				got = rows(t, out)
+				return len(got) == 1 && got[0].State == state
+			})
+			if got[0] != want || held.Owner == "" {
+				t.Errorf("%s: %+v, want %+v", args, got, want)
+			}
+		}
+		if table, _, _ := run(t, url, "ls", name); !strings.Contains(table, held.Owner) {
+			t.Errorf("the table names no owner:\n%s", table)
+		}
+	}
+}
+
 // A list is sorted and has only names with the prefix. An unreadable record is a row, and makes the exit code
 // 1.
 func TestList(t *testing.T) {
@@ -86,8 +122,10 @@ func TestList(t *testing.T) {
 			t.Fatal(stderr)
 		}
 	}
-	if out, stderr, _ := run(t, store, "ls", "l/"); strings.Contains(out, "l/a") || !strings.Contains(stderr, "2 free leases") {
-		t.Errorf("free leases in the table: %s%s", out, stderr)
+	for prefix, want := range map[string]string{"l/": "2 free leases are not shown", "m/": "1 free lease is not shown", "none/": ""} {
+		if out, stderr, code := run(t, store, "ls", prefix); code != 0 || out != "" || !strings.Contains(stderr, want) || (stderr == "") != (want == "") {
+			t.Errorf("a list without a row: %d, %q %q, want %q", code, out, stderr, want)
+		}
 	}
 	out, _, code := run(t, store, "ls", "-json", "l/")
 	if all := rows(t, out); code != 0 || len(all) != 2 || all[0].Name != "l/a" || all[1].Name != "l/b" {
@@ -99,7 +137,7 @@ func TestList(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	out, stderr, code := run(t, store, "ls", "-json", "l/")
-	if code != 1 || !strings.Contains(stderr, "1 records cannot be read") {
+	if code != 1 || !strings.Contains(stderr, "1 record cannot be read") {
 		t.Errorf("%d, %s", code, stderr)
 	}
 	if all := rows(t, out); len(all) != 2 || all[0].Error == "" || all[1].Error != "" {

@@ -12,7 +12,7 @@ import (
 type Lease struct {
 	Name  string
 	State lease.State
-	Owner string        // of a locked lease
+	Owner string        // of a locked lease; of another one, the last owner, which is not drawn
 	Token lease.Token   // may be empty
 	Left  time.Duration // how long the lease is locked at most
 	Error string        // why its record cannot be read; empty if it can
@@ -21,6 +21,11 @@ type Lease struct {
 // Change draws that a lease has changed from old to now, in a lane of its own. The lane is in the colour of
 // the owner or, if holders is true, each holder has a lane too. The zero old draws the first sight.
 func (d *Drawing) Change(at time.Time, old, now Lease, holders bool) {
+	for _, l := range []*Lease{&old, &now} {
+		if !l.State.Locked() {
+			l.Owner = ""
+		}
+	}
 	kind := None
 	switch now.State {
 	case lease.Leased:
