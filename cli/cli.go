@@ -309,8 +309,6 @@ func usage(w io.Writer) {
   -json, -all          ls, show, watch: a JSON object a line; ls: free ones too
   -interval D, -o FILE watch, ui: between two reads (1s); watch: draw an SVG
   -time D, -parallel N bench: a measurement (3s), and leases at a time (32)
-  -break, -port N      ui: allow a break; listen on a port (default: any)
-
 `)
 	line := ""
 	for _, f := range open.Forms() {
