@@ -24,6 +24,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -279,7 +280,7 @@ func (c *call) unreachable(err error) error {
 	} else if strings.HasPrefix(c.store, "file:") {
 		check = "its file and its folder"
 	}
-	text := fmt.Sprintf("the store cannot be used: %s; check %s", oneLine(err), check)
+	text := fmt.Sprintf("the store cannot be used: %s; check %s", cause(err), check)
 	return &failure{exitUnavailable, text, errors.As(err, new(*lease.PermanentError))}
 }
 
@@ -291,6 +292,16 @@ func given(f *lease.FieldError) bool {
 		return true
 	}
 	return f.Code == lease.ErrOption && strings.HasPrefix(f.Field, "Options.")
+}
+
+// cause returns why a request failed, in one line. If a connection could not be made, it leaves out the request and
+// what the engine advises: the address and the reason say it all.
+func cause(err error) string {
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return oneLine(dial)
+	}
+	return oneLine(err)
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

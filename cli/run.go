@@ -188,12 +188,17 @@ func outcome(ctx context.Context, c *call, store open.Leases, name string, tries
 		err = cmp.Or(tries.last(), fmt.Errorf("no answer within %v (-wait)", &c.wait))
 	}
 	var sig errSignal
+	var lost *lease.LostError
 	var start *failure
 	switch {
 	case errors.As(context.Cause(ctx), &sig):
 		return fail(128+int(sig), "")
-	case errors.Is(err, lease.ErrLost):
-		return fail(exitLost, "the lease %q was lost, and its command was stopped: %s", name, oneLine(err))
+	case errors.As(err, &lost): // The error of the release that follows would say the same again.
+		text := lost.Reason.Error()
+		if lost.Err != nil && (lost.Reason == lease.ErrStopWindow || lost.Reason == lease.ErrExpired) {
+			text = cause(lost.Err)
+		}
+		return fail(exitLost, "the lease %q was lost, and its command was stopped: %s", name, text)
 	case errors.As(err, &start):
 		return start
 	case ran && context.Cause(ctx) == nil:

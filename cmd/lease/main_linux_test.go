@@ -163,7 +163,7 @@ func TestExitCodes(t *testing.T) {
 		{"password of a key", "", []string{"ls", "-store", "postgres://127.0.0.1:1,127.0.0.1:2/x?a=b&sslpass%77ord=secret"}, 64, "ps shows"},
 		{"password in the environment", "postgres://me@127.0.0.1:1/x?password=secret", []string{"ls"}, 69, "check its URL"},
 		{"unreachable", "redis://127.0.0.1:1", []string{"run", "x", "--", "true"}, 69, "check its URL"},
-		{"unreachable, waiting", "redis://127.0.0.1:1", []string{"run", "-wait", "1s", "x", "--", "true"}, 69, "cannot be used: lease: acquire"},
+		{"unreachable, waiting", "redis://127.0.0.1:1", []string{"run", "-wait", "1s", "x", "--", "true"}, 69, "cannot be used: dial tcp 127.0.0.1:1: connect: connection refused; check its URL"},
 		{"silent, watched", "postgres://u@" + silent + "/x", []string{"watch", "x"}, 69, "no connection"},
 		{"unreachable etcd", "etcd://127.0.0.1:1", []string{"show", "x"}, 69, "no answer in time"},
 		{"silent, waiting", "redis://" + silent, []string{"run", "-wait", "200ms", "x", "--", "true"}, 69, "cannot be used: no answer within 200ms (-wait); check"},
@@ -216,6 +216,20 @@ func TestSilentStore(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A command that loses its store says so once, in a line that fits.
+func TestLostStoreSaysOnce(t *testing.T) {
+	store, server, stop, err := servers.Redis(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	_, stderr, code := run(t, store, "run", "x", "--", "sh", "-c", `kill -9 "$0"; sleep 20`, fmt.Sprint(server.Pid))
+	want := `lease: the lease "x" was lost, and its command was stopped: dial tcp ` + strings.TrimPrefix(store, "redis://") + ": connect: connection refused\n"
+	if code != 76 || stderr != want {
+		t.Errorf("%d, %q, want %q", code, stderr, want)
 	}
 }
 
