@@ -153,9 +153,7 @@ const lastAnswers = 200 * time.Millisecond
 func (s *Store) findPrimary() {
 	if s.servers.moved() {
 		s.start(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), askEvery)
-			defer cancel()
-			if old := s.servers.check(ctx); old != nil {
+			if old := s.servers.check(); old != nil {
 				s.retire(old, true)
 				time.Sleep(lastAnswers)
 				_ = old.Close()

@@ -16,6 +16,9 @@ import (
 
 // explain adds the key and advice to an error, and marks it with [lease.Permanent] if no retry can succeed.
 func (s *Store) explain(what, key string, err error) error {
+	if one, ok := s.servers.(*single); ok && timedOut(err) && one.waitsForSentinels() {
+		return fmt.Errorf("redislease: %s %q: %w; the sentinels do not name the primary: check that they are up. If one of them is frozen, make the client with redislease.FailoverOptions, or set ReadTimeout, DialTimeout and MaxRetries in redis.FailoverOptions, so that it is passed within seconds", what, key, err)
+	}
 	return explain(what, key, err, s.options.Prefix)
 }
 

@@ -29,10 +29,10 @@ type servers interface {
 	// request. If later requests use another client, leave returns the old one.
 	leave(ctx context.Context, server *redis.Client) (old *redis.Client)
 
-	// moved reports whether the Store should check for a new primary, and check does so. If there is
-	// one, check returns the client of the old one.
+	// moved reports whether the Store should check for a new primary, and check does so, which can take long. If
+	// there is one, check returns the client of the old one.
 	moved() bool
-	check(ctx context.Context) (old *redis.Client)
+	check() (old *redis.Client)
 
 	// each calls f for each primary, concurrently.
 	each(ctx context.Context, f func(ctx context.Context, server *redis.Client) error) error
@@ -77,6 +77,7 @@ func newServers(client redis.UniversalClient, check func(context.Context, *redis
 		o.MaxRetries, o.ContextTimeoutEnabled, o.PipelinePoolSize, o.OnConnect = -1, true, -1, connect(o.OnConnect)
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		o.ReadOnly, o.RouteByLatency, o.RouteRandomly = false, false, false
+		o.NewClient = boundTopology(o.NewClient)
 		return cluster{redis.NewClusterClient(&o)}, nil
 	}
 	return nil, bad(fmt.Sprintf("%T", client), bound)
@@ -90,6 +91,41 @@ func storeOptions(of *redis.Options) *redis.Options {
 	o.PushNotificationProcessor = nil // belongs to one client
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return &o
+}
+
+// boundTopology returns a function that makes clients of the nodes of a cluster. They wait at most topologyTimeout for
+// the answer to CLUSTER SLOTS. go-redis asks one node after the other, and a frozen one, unlike one that is down,
+// accepts connections and never answers.
+func boundTopology(connect func(*redis.Options) *redis.Client) func(*redis.Options) *redis.Client {
+	if connect == nil {
+		connect = redis.NewClient
+	}
+	return func(o *redis.Options) *redis.Client {
+		c := connect(o)
+		c.AddHook(topologyHook{})
+		return c
+	}
+}
+
+const topologyTimeout = time.Second
+
+type topologyHook struct{}
+
+func (topologyHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (topologyHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "cluster" {
+			bounded, cancel := context.WithTimeout(ctx, topologyTimeout)
+			defer cancel()
+			ctx = bounded
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (topologyHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // failoverAddr is the address in the options of a client that asks sentinels for the primary.
@@ -108,20 +144,34 @@ const (
 type single struct {
 	options *redis.Options
 	connect func(*redis.Options) *redis.Client // redis.NewClient, but in tests
+	ctx     context.Context                    // of the checks; ends with close
+	cancel  context.CancelFunc
 
 	mu       sync.Mutex
 	client   *redis.Client
 	replaced time.Time
 	asked    time.Time
-	primary  string // the address that a sentinel named last
-	stale    bool   // client has connections to an earlier primary
+	asking   bool      // a check is under way
+	dials    int       // under way, through the sentinels
+	since    time.Time // when the first of them began, or another ended
+	primary  string    // the address that a sentinel named last
+	stale    bool      // client has connections to an earlier primary
 }
+
+// dialPatience is the limit on the time of an attempt to connect through sentinels. If the sentinel that go-redis
+// asked last is frozen, go-redis asks the others only if the attempt lasts longer than all its requests to the frozen
+// one, which it repeats, as the options of the client say. If an attempt ends before that, so does the next one.
+const dialPatience = time.Minute
 
 func newSingle(o *redis.Options) *single {
 	s := &single{options: o, connect: redis.NewClient}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if dial := o.Dialer; o.Addr == failoverAddr {
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = dialPatience, 0, 0 // those of the client are for the sentinels
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			s.dialing(1)
 			conn, err := dial(ctx, network, addr)
+			s.dialing(-1)
 			if err == nil {
 				s.mu.Lock()
 				now := conn.RemoteAddr().String()
@@ -134,6 +184,23 @@ func newSingle(o *redis.Options) *single {
 	}
 	s.client = s.connect(o)
 	return s
+}
+
+// dialing counts the attempts to connect that are under way.
+func (s *single) dialing(change int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dials == 0 || change < 0 {
+		s.since = time.Now()
+	}
+	s.dials += change
+}
+
+// waitsForSentinels reports whether no sentinel has named the primary for a while, although it was asked.
+func (s *single) waitsForSentinels() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dials > 0 && time.Since(s.since) > askEvery/2
 }
 
 func (s *single) serverFor(context.Context, string) (*redis.Client, error) {
@@ -172,21 +239,22 @@ func (s *single) replace() (old *redis.Client) {
 func (s *single) moved() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.options.Addr != failoverAddr || time.Since(s.asked) < askEvery {
+	if s.options.Addr != failoverAddr || s.asking || time.Since(s.asked) < askEvery {
 		return false
 	}
-	s.asked = time.Now()
+	s.asked, s.asking = time.Now(), true
 	return true
 }
 
 // check asks the sentinels by opening a connection. A primary that is cut off from the sentinels can
 // still accept writes, so no answer of that primary shows that there is a new one.
-func (s *single) check(ctx context.Context) *redis.Client {
-	if conn, err := s.options.Dialer(ctx, "tcp", failoverAddr); err == nil {
+func (s *single) check() *redis.Client {
+	if conn, err := s.options.Dialer(s.ctx, "tcp", failoverAddr); err == nil {
 		_ = conn.Close()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.asking = false
 	if !s.stale {
 		return nil
 	}
@@ -199,6 +267,7 @@ func (s *single) each(ctx context.Context, f func(context.Context, *redis.Client
 }
 
 func (s *single) close() {
+	s.cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.client.Close()
@@ -236,7 +305,7 @@ func (c cluster) leave(ctx context.Context, _ *redis.Client) *redis.Client {
 
 func (c cluster) moved() bool { return false }
 
-func (c cluster) check(context.Context) *redis.Client { return nil }
+func (c cluster) check() *redis.Client { return nil }
 
 func (c cluster) each(ctx context.Context, f func(context.Context, *redis.Client) error) error {
 	return c.client.ForEachMaster(ctx, f)

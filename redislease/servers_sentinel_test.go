@@ -2,7 +2,6 @@ package redislease_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,25 +18,45 @@ import (
 // client that asks the sentinel.
 func newSentinel(t testing.TB, primary *redisserver.Server) (sentinel *redisserver.Server, failover func() *redis.Client) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "sentinel.conf") // the sentinel also writes to it
-	text := fmt.Sprintf("sentinel monitor leases 127.0.0.1 %s 1\nsentinel down-after-milliseconds leases 500\nsentinel failover-timeout leases 5000\n", primary.Port())
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	sentinel = ownServer(t, file, "--sentinel")
-	eventually(t, "the sentinel knows the replica", func(ctx context.Context) error {
-		_, err := sentinel.Do(ctx, "sentinel", "ckquorum", "leases")
-		found, _ := sentinel.Do(ctx, "sentinel", "replicas", "leases")
-		if all, _ := found.([]any); err == nil && len(all) != 1 {
-			err = errors.New("not yet")
-		}
-		return err
-	})
+	sentinel = newSentinels(t, primary, 1)[0]
 	return sentinel, func() *redis.Client {
-		c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "leases", SentinelAddrs: []string{sentinel.Addr()}})
-		t.Cleanup(func() { c.Close() })
-		return c
+		return failoverClient(t, &redis.FailoverOptions{MasterName: "leases", SentinelAddrs: []string{sentinel.Addr()}})
 	}
+}
+
+func failoverClient(t testing.TB, o *redis.FailoverOptions) *redis.Client {
+	c := redis.NewFailoverClient(o)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// newSentinels starts sentinels, and returns when each of them knows the replica of the primary and the others.
+func newSentinels(t testing.TB, primary *redisserver.Server, n int) []*redisserver.Server {
+	t.Helper()
+	all := make([]*redisserver.Server, n)
+	for i := range all {
+		file := filepath.Join(t.TempDir(), "sentinel.conf") // the sentinel also writes to it
+		text := fmt.Sprintf("sentinel monitor leases 127.0.0.1 %s %d\nsentinel down-after-milliseconds leases 500\nsentinel failover-timeout leases 5000\n", primary.Port(), n/2+1)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all[i] = ownServer(t, file, "--sentinel")
+	}
+	for _, s := range all {
+		eventually(t, "the sentinel knows all", func(ctx context.Context) error {
+			if _, err := s.Do(ctx, "sentinel", "ckquorum", "leases"); err != nil {
+				return err
+			}
+			for what, want := range map[string]int{"replicas": 1, "sentinels": n - 1} {
+				found, err := s.Do(ctx, "sentinel", what, "leases")
+				if got, _ := found.([]any); err != nil || len(got) != want {
+					return fmt.Errorf("%d %s: %v", len(got), what, err)
+				}
+			}
+			return nil
+		})
+	}
+	return all
 }
 
 // Behind a sentinel, a Store finds the primary, and the new one after the primary has ended. Writes that
