@@ -41,6 +41,9 @@ func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) [
 	}
 	_, execErr := pipe.Exec(ctx)
 	failed := execErr != nil && redisError(execErr) == ""
+	if all[0].kind == renewal {
+		pass = pass.Renewed(renewed(answers))
+	}
 	pass.Leave(!failed)
 	silent := s.end(server, sent, execErr, failed)
 	policy := s.checked(server.Options().Addr, info)
@@ -70,6 +73,16 @@ func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) [
 		_ = server.Close() // ends the other exchanges, for which later requests would wait
 	}
 	return answers
+}
+
+// renewed returns how many of the renewals were carried out, and did not conflict.
+func renewed(answers []answer) (n int) {
+	for _, a := range answers {
+		if a.sent[len(a.sent)-1].Err() == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // begin begins to use a client, or the one that has replaced it, and returns it.
