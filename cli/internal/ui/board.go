@@ -223,7 +223,6 @@ func (b *board) draw(prefix, name, text string) []byte {
 	slices.SortStableFunc(changes, func(a, b change) int { return a.at.Compare(b.at) })
 	for _, c := range changes {
 		if c.gap {
-			c.old.State = lease.Available // it has not ended
 			d.Mark(c.now.Name, c.at, timeline.Note, "the store could not be read")
 		}
 		d.Change(c.at, c.old, c.now, name != "")

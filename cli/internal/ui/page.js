@@ -74,7 +74,7 @@ function show() {
   const part = $('filter').value.toLowerCase();
   const has = l => l.Name.toLowerCase().includes(part) || ownerText(l).toLowerCase().includes(part);
   let found = list.Leases.filter(l => (state ? kind(l) === state : kind(l) !== 'free') && has(l));
-  const by = { left: l => locked(l) ? left(l) : -1, changed: l => -l.Changed }[$('sort').value];
+  const by = { left: l => locked(l) ? Math.min(left(l), 1e12) : -1, changed: l => -l.Changed }[$('sort').value];
   if (by) found = found.map(l => [by(l), l]).sort((a, b) => a[0] - b[0]).map(p => p[1]);
   if (view === 'leases') table(found);
   if (view === 'processes') processes(found);

@@ -25,11 +25,12 @@ import (
 	"github.com/fencedlease/lease/slots"
 )
 
-// A world is a page of a store that can go away, or have a record that cannot be read.
+// A world is a page of a store that can go away, be slow, or have a record that cannot be read.
 type world struct {
 	t *testing.T
 	lease.Authority
 	gone, spoilt atomic.Bool
+	slow         time.Duration
 	*Page
 }
 
@@ -54,6 +55,12 @@ func (w *world) Do(ctx context.Context, name string, req lease.Request) (lease.R
 
 func (w *world) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
+		select {
+		case <-time.After(w.slow):
+		case <-ctx.Done():
+			yield(lease.Entry{}, ctx.Err())
+			return
+		}
 		if w.gone.Load() {
 			yield(lease.Entry{}, errGone)
 		} else if !w.spoilt.Load() || yield(lease.Entry{Name: "x/spoilt"}, errors.New("no record")) {
@@ -102,14 +109,14 @@ func TestChanges(t *testing.T) {
 		w.hold("x/old", "zoe", lease.Infinite)
 		w.hold("y", "zoe", lease.Infinite)
 		_ = w.Read(t.Context())
-		last := ""
+		last, many := "", 0
 		for _, step := range []struct {
 			do   func()
 			want string // empty: no news
 		}{
 			{func() {}, ""},
 			{func() { w.hold("x/1", "alice", 10*time.Second) }, "x/1 was taken by alice (token 1)"},
-			{func() { time.Sleep(time.Second); w.do("x/1", enginetest.Renew(id)) }, ""},
+			{func() { time.Sleep(2 * time.Second); w.do("x/1", enginetest.Renew(id)); time.Sleep(time.Second) }, ""},
 			{func() { time.Sleep(11 * time.Second) }, "x/1 expired: alice did not renew it"},
 			{func() { w.hold("x/1", "bob", time.Minute) }, "x/1 was taken by bob (token 2)"},
 			{func() { w.hold("x/1", "bob", time.Minute) }, "x/1 was taken again by bob (token 3)"},
@@ -126,7 +133,7 @@ func TestChanges(t *testing.T) {
 			step.do()
 			err, gone := w.Read(t.Context()), w.gone.Load()
 			if step.want != "" {
-				last = step.want
+				last, many = step.want, many+1
 			}
 			var s status
 			var list struct{ Changes []struct{ Name, Text string } }
@@ -138,7 +145,7 @@ func TestChanges(t *testing.T) {
 			if len(list.Changes) > 0 {
 				news = list.Changes[0].Name + " " + list.Changes[0].Text
 			}
-			if news != last || (err != nil) != gone || (s.Error == "connection <b>refused</b>") != gone || (s.Age == 60) != gone || s.Fresh != 3 {
+			if news != last || len(list.Changes) != many || (err != nil) != gone || (s.Error == "connection <b>refused</b>") != gone || (s.Age == 60) != gone || s.Fresh != 3 {
 				t.Errorf("news %q, want %q; %v; age %v, fresh %v, error %q", news, last, err, s.Age, s.Fresh, s.Error)
 			}
 			if _, again, _ := w.ask(fmt.Sprint("leases.json?have=", s.Version), "", nil); strings.Contains(again, "List") {
@@ -166,6 +173,7 @@ func TestDrawing(t *testing.T) {
 		}
 		count("", "(the 40 that changed last, of 45)", 2)
 		count("", lane, mostLanes)
+		count("", ">x/44<", 1)
 		count("filter=LDER%3C7", lane, 1)
 		count("name=x/7", leased, 3) // of the lease, of its holder, and in the legend
 		for _, gone := range []bool{true, false, false} {
@@ -176,26 +184,32 @@ func TestDrawing(t *testing.T) {
 			count("name=x/7", gap, 1)
 			count("name=x/7", leased, map[bool]int{true: 3, false: 5}[gone])
 		}
-		for i := range 2 * mostOfOne {
+		for i := range mostNews {
 			w.hold("x/7", fmt.Sprint(i), time.Hour)
 			_ = w.Read(t.Context())
 		}
-		if n, m := len(w.board.history["x/7"]), len(w.board.news); n != mostOfOne || m > mostNews {
+		if n, m := len(w.board.history["x/7"]), len(w.board.news); n != mostOfOne || m != mostNews {
 			t.Errorf("%d changes of one lease and %d of all are remembered", n, m)
 		}
 	})
 }
 
+// Run lists at every interval, and for at most a fifth of the time. A store that says nothing for 10s has failed.
 func TestRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, true)
-		ctx, cancel := context.WithTimeout(t.Context(), 10500*time.Millisecond)
-		defer cancel()
-		w.Run(ctx)
-		if n := w.board.version; n != 10 {
-			t.Errorf("%d lists in 10s", n)
-		}
-	})
+	for slow, want := range map[time.Duration]status{0: {Version: 44, Fresh: 3, Age: 0.5}, time.Second: {Version: 9, Fresh: 11, Age: 3.5}, 11 * time.Second: {Fresh: 3, Error: "no answer within 10s"}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, false)
+			w.slow = slow
+			ctx, cancel := context.WithTimeout(t.Context(), 44500*time.Millisecond)
+			defer cancel()
+			w.Run(ctx)
+			var got status
+			w.board.status(&got, time.Second)
+			if got.List = nil; fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("if a list takes %v: %+v, want %+v", slow, got, want)
+			}
+		})
+	}
 }
 
 // A break needs the token that the person has seen, and a lease that is held.
@@ -309,8 +323,10 @@ func TestProcess(t *testing.T) {
 		if want := map[string]int{"shard": 2, "member": 1, "slot": 1, "waiting": 1, "announces": 1}; !maps.Equal(kinds, want) || len(processes) != 2 {
 			t.Errorf("%v, want %v, of 2 processes and not %v", kinds, want, processes)
 		}
-		if p, kind := process("x/shards/a", "host-1 id=2"); p != "host-1 id=2" || kind != "" {
-			t.Errorf("a lease of another program: %q, %q", p, kind)
+		for name, owner := range map[string]string{"x/shards/a": "host id=2", "x/a": "host#2", "x/slots/1": "host#2"} { // of other programs
+			if p, kind := process(name, owner); p != owner || kind != "" {
+				t.Errorf("%s: the process of %q is %q, kind %q", name, owner, p, kind)
+			}
 		}
 		cancel()
 		synctest.Wait()
