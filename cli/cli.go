@@ -69,7 +69,7 @@ var commands []command
 
 func init() { // a variable would refer to itself, through completion
 	commands = []command{
-		{"run", "[-wait D] NAME -- COMMAND...", "run a command while the lease is held", []string{"duration", "wait"}, runCommand},
+		{"run", "[-wait D] NAME -- COMMAND...", "run a command while the lease is held", []string{"duration", "wait", "min-hold", "owner", "q"}, runCommand},
 		{"ls", "[-all] [PREFIX]", "list who holds what", []string{"all", "json"}, list},
 		{"show", "NAME", "show one lease", []string{"json"}, show},
 		{"watch", "NAME | PREFIX/", "print changes, one a line", []string{"json", "interval", "o"}, watch},
@@ -77,6 +77,7 @@ func init() { // a variable would refer to itself, through completion
 		{"break", "NAME -grace D", "ask the holder to stop", []string{"grace", "yes"}, breakLease},
 		{"bench", "", "measure the store from here", []string{"duration", "time", "parallel"}, bench},
 		{"completion", "bash | zsh", "print the completion of a shell", nil, completion},
+		{"version", "", "", nil, version},
 	}
 }
 
@@ -88,6 +89,9 @@ type call struct {
 	store    string
 	duration time.Duration
 	wait     waiting
+	minHold  time.Duration
+	owner    string
+	quiet    bool
 	json     bool
 	all      bool
 	interval time.Duration
@@ -142,6 +146,12 @@ func (c *call) flags(cmd command) *flag.FlagSet {
 			fs.Var((*span)(&c.duration), f, "")
 		case "wait":
 			fs.Var(&c.wait, f, "")
+		case "min-hold":
+			fs.Var((*span)(&c.minHold), f, "")
+		case "owner":
+			fs.StringVar(&c.owner, f, "", "")
+		case "q":
+			fs.BoolVar(&c.quiet, f, false, "")
 		case "all":
 			fs.BoolVar(&c.all, f, false, "")
 		case "json":
@@ -201,6 +211,9 @@ func parse(cmd command, args []string) (*call, error) {
 		if c.duration < time.Second {
 			return nil, fail(exitUsage, "%s is %v: it must be at least 1s", name, c.duration)
 		}
+	}
+	if c.minHold < 0 {
+		return nil, fail(exitUsage, "-min-hold is %v: it must not be negative", c.minHold)
 	}
 	if u, err := url.Parse(c.store); given["store"] && strings.Contains(c.store, "@") {
 		if err != nil {
@@ -310,12 +323,16 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 func usage(w io.Writer) {
 	fmt.Fprintln(w, "lease runs commands under leases, and shows and breaks leases:")
 	for _, c := range commands {
+		if c.help == "" { // every program has a version
+			continue
+		}
 		fmt.Fprintf(w, "  lease %-33s %s\n", c.name+" "+c.args, c.help)
 	}
 	fmt.Fprint(w, `
   -store URL           the store, in a form below (default: LEASE_STORE)
   -duration D          run, bench: of the lease (default: LEASE_DURATION or 30s)
-  -wait D              run: for another holder, or "forever" (default: try once)
+  -wait D, -owner NAME run: for another holder, or "forever"; name yourself
+  -min-hold D, -q      run: hold the lease so long; be silent if another has it
   -grace D, -yes       break: how long the holder may take to stop; do not ask
   -json, -all          ls, show, watch: a JSON object a line; ls: free ones too
   -interval D, -o FILE watch, ui: between two reads (1s); watch: draw an SVG
@@ -330,7 +347,6 @@ func usage(w io.Writer) {
 		line += "  " + f
 	}
 	fmt.Fprint(w, line, `
-
 run exits with the code of its command, 128+n: signal n ended it, 64: usage,
 69: no store, 75: another has the lease, 76: lost, 126, 127: no such command.
 `)
@@ -354,19 +370,16 @@ func do(args []string) int {
 		usage(os.Stdout)
 		return 0
 	}
-	err := fail(exitUsage, "no command; see lease -h")
-	if len(args) > 0 {
-		word, _, _ := strings.Cut(args[0], "=") // a URL with a password can follow
-		err = fail(exitUsage, "no command %.80q: write a command first, such as lease ls, and then flags; see lease -h", word)
-		if i := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] }); i >= 0 {
-			var c *call
-			if c, err = parse(commands[i], args[1:]); err == nil {
-				if !c.warns(commands[i].name) {
-					slog.SetDefault(slog.New(slog.DiscardHandler))
-				}
-				err = commands[i].do(context.Background(), c)
-			}
+	cmd, args, err := findCommand(args)
+	var c *call
+	if err == nil {
+		c, err = parse(cmd, args)
+	}
+	if err == nil {
+		if !c.warns(cmd.name) {
+			slog.SetDefault(slog.New(slog.DiscardHandler))
 		}
+		err = cmd.do(context.Background(), c)
 	}
 	var f *failure
 	switch {

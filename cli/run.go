@@ -83,7 +83,7 @@ func runCommand(ctx context.Context, c *call) error {
 		}
 	}
 	s, err := store.Lease(name, &session.Options{
-		Duration: c.duration, StopWindow: stopWindow(c.duration), Watch: true, Logger: slog.New(slog.DiscardHandler),
+		Owner: c.owner, Duration: c.duration, StopWindow: stopWindow(c.duration), Watch: true, Logger: slog.New(slog.DiscardHandler),
 		Trace: &session.Trace{
 			Acquire: func(i session.AcquireInfo) {
 				if tries.note(i); c.wait == 0 && i.Err != nil {
@@ -103,16 +103,21 @@ func runCommand(ctx context.Context, c *call) error {
 		go tellWait(store, name, tries, began)
 	}
 
-	code := 0
+	code, ended := 0, false // ended: the command, and not because it was stopped
 	f := func(held context.Context, tok lease.Token) error {
 		close(began)
 		<-contending
 		if ctx.Err() != nil {
 			return nil
 		}
+		least := time.NewTimer(c.minHold)
+		defer least.Stop()
 		var err error
 		code, err = hold(held, &holding{session: s, name: name, token: tok, window: stopWindow(c.duration),
 			path: path, args: rest, changed: changed, signals: signals})
+		if ended = err == nil && held.Err() == nil; ended {
+			waitHeld(held, least.C, signals)
+		}
 		return err
 	}
 	type result struct {
@@ -151,9 +156,29 @@ func runCommand(ctx context.Context, c *call) error {
 	select {
 	case r := <-results:
 		defer store.Close()
+		if ended && errors.Is(r.err, lease.ErrLost) {
+			fmt.Fprintf(os.Stderr, "lease: %q was lost before the time of -min-hold was over\n", name)
+			r.err = nil
+		}
 		return outcome(ctx, c, store, name, tries, r.ran, code, r.err)
 	case <-late: // The store does not answer, and to close it could take as long.
 		return outcome(ctx, c, store, name, tries, false, 0, context.Cause(ctx))
+	}
+}
+
+// waitHeld waits until the time of -min-hold is over, or ends early with the lease or at a signal.
+func waitHeld(held context.Context, least <-chan time.Time, signals <-chan os.Signal) {
+	for {
+		select {
+		case <-least:
+			return
+		case <-held.Done():
+			return
+		case sig := <-signals:
+			if endsWaiting(sig) {
+				return
+			}
+		}
 	}
 }
 
@@ -206,6 +231,8 @@ func outcome(ctx context.Context, c *call, store open.Leases, name string, tries
 			fmt.Fprintf(os.Stderr, "lease: %q stays locked until its duration is over, since it could not be released: %s\n", name, oneLine(err))
 		}
 		return fail(code, "")
+	case c.quiet && (err == nil || errors.Is(err, lease.ErrHeldByOther) || errors.Is(err, lease.ErrBreaking)):
+		return fail(exitHeld, "")
 	case err == nil, errors.Is(err, lease.ErrHeldByOther), errors.Is(err, lease.ErrBreaking):
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

@@ -155,6 +155,7 @@ func hold(ctx context.Context, h *holding) (int, error) {
 			case word == "failed":
 				return 0, fail(126, "%s", rest)
 			case word == "exit":
+				go func() { _ = cmd.Wait() }() // so that no zombie is left while -min-hold lasts
 				h.foreground(h.group, unix.Getpgrp())
 				return n, nil
 			}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -147,7 +148,16 @@ func TestExitCodes(t *testing.T) {
 		{"a folder", url, []string{"run", "x/5", "--", "/etc"}, 126, "executable"},
 		{"no command", url, []string{"run", "x/6"}, 64, "NAME -- COMMAND"},
 		{"no subcommand", url, nil, 64, "lease -h"},
-		{"flag first", url, []string{"-json", "ls"}, 64, `"-json": write a command first`},
+		{"flags first", "", []string{"-store", url, "-json", "ls", "none/"}, 0, ""},
+		{"a flag of another command first", url, []string{"-grace", "1s", "ls"}, 64, "not defined: -grace"},
+		{"no such flag first", url, []string{"-stor=redis://:secret@x", "ls"}, 64, "no flag -stor; see"},
+		{"a flag alone", url, []string{"-json"}, 64, "no command; see"},
+		{"nearest word", url, []string{"wacth", "x"}, 64, `no command "wacth": did you mean lease watch?`},
+		{"nearest short word", url, []string{"sl"}, 64, `"sl"; see lease -h`},
+		{"no near word", url, []string{"remove"}, 64, `no command "remove"; see lease -h`},
+		{"a bad owner", url, []string{"run", "-owner", strings.Repeat("x", 2000), "x", "--", "true"}, 64, "Options.Owner"},
+		{"negative hold", url, []string{"run", "-min-hold", "-1s", "x", "--", "true"}, 64, "-min-hold is -1s"},
+		{"a version and more", url, []string{"version", "x"}, 64, "no arguments"},
 		{"bad wait", url, []string{"run", "-wait", "soon", "x", "--", "true"}, 64, "forever"},
 		{"no unit", url, []string{"run", "-duration", "30", "x", "--", "true"}, 64, "such as 30s"},
 		{"a path", "./x.db", []string{"ls"}, 64, "write file:./x.db"},
@@ -302,6 +312,50 @@ func TestHeldAndBroken(t *testing.T) {
 	_ = holder.Wait()
 	if code := holder.ProcessState.ExitCode(); code != 76 {
 		t.Errorf("the holder: %d, want 76", code)
+	}
+}
+
+// With -min-hold, the lease stays held when the command has ended, though it fails, until the time is over or a signal
+// comes. With -q, nobody who does not get it says so. The owner is the one of -owner.
+func TestMinHold(t *testing.T) {
+	began := time.Now()
+	holder := start(t, url, "run", "-min-hold", "4s", "-owner", "me", "min", "--", "sh", "-c", "exit 42")
+	eventually(t, "the lease is held", 4*time.Second, func() bool {
+		out, _, _ := run(t, url, "show", "-json", "min")
+		return strings.Contains(out, `"owner":"me"`)
+	})
+	eventually(t, "the command has ended", 2*time.Second, func() bool { _, err := supervisor(holder.Process); return err != nil })
+	for _, args := range []string{"run -q min -- true", "run -q -wait 1s min -- true"} {
+		if out, stderr, code := run(t, url, strings.Fields(args)...); code != 75 || out+stderr != "" {
+			t.Errorf("%s: %d, %q %q", args, code, out, stderr)
+		}
+	}
+	_ = holder.Wait()
+	if code, took := holder.ProcessState.ExitCode(), time.Since(began); code != 42 || took < 4*time.Second {
+		t.Errorf("it ended with %d after %v", code, took)
+	}
+	if _, stderr, code := run(t, url, "run", "-q", "min", "--", "true"); code != 0 {
+		t.Errorf("afterwards: %d, %s", code, stderr)
+	}
+	holder = start(t, url, "run", "-min-hold", "1m", "min", "--", "true")
+	eventually(t, "the lease is held", 4*time.Second, func() bool {
+		_, _, code := run(t, url, "run", "-q", "min", "--", "true")
+		_, err := supervisor(holder.Process)
+		return code == 75 && err != nil
+	})
+	_ = holder.Process.Signal(syscall.SIGTERM)
+	_ = holder.Wait()
+	if code := holder.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("after a signal: %d", code)
+	}
+	if _, stderr, code := run(t, url, "run", "min", "--", "true"); code != 0 {
+		t.Errorf("after the signal: %d, %s", code, stderr)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if out, stderr, code := run(t, "", "version"); code != 0 || !strings.HasPrefix(out, "lease ") || !strings.Contains(out, runtime.Version()) || len(strings.Fields(out)) < 4 {
+		t.Errorf("%d, %q %s", code, out, stderr)
 	}
 }
 
