@@ -100,7 +100,7 @@ func runCommand(ctx context.Context, c *call) error {
 	}
 
 	if tries.terminal {
-		go tellWait(store, name, tries, began)
+		go showHolder(store, name, tries, began)
 	}
 
 	code, ended := 0, false // ended: the command, and not because it was stopped
@@ -282,8 +282,8 @@ func (a *attempts) last() error {
 	return a.err
 }
 
-// tellWait writes to a terminal which holder lease run waits for.
-func tellWait(store open.Leases, name string, tries *attempts, began <-chan struct{}) {
+// showHolder writes to a terminal which holder lease run waits for.
+func showHolder(store open.Leases, name string, tries *attempts, began <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {

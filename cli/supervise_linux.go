@@ -59,7 +59,7 @@ func supervise(args []string) int {
 	if !in.Scan() {
 		return 1
 	}
-	s.order(in.Text())
+	s.handleOrder(in.Text())
 	if boottime() >= s.term {
 		fmt.Fprintln(reports, "exit 143")
 		return 0
@@ -99,7 +99,7 @@ func supervise(args []string) int {
 				lines, s.killing = nil, true
 				break
 			}
-			s.order(line)
+			s.handleOrder(line)
 		case st, open := <-states:
 			switch {
 			case !open: // As a subreaper, the supervisor has a child as long as a descendant lives.
@@ -115,7 +115,7 @@ func supervise(args []string) int {
 			}
 		case <-tick.C: // A timer would not notice that the machine was suspended.
 		}
-		s.act()
+		s.enforce()
 	}
 }
 
@@ -130,8 +130,8 @@ func begin(args []string) int {
 	return 126
 }
 
-// order carries out a line of the holder.
-func (s *supervised) order(line string) {
+// handleOrder carries out a line of the holder.
+func (s *supervised) handleOrder(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
 	case "until":
@@ -151,8 +151,8 @@ func (s *supervised) order(line string) {
 	}
 }
 
-// act stops or kills what must not run any more.
-func (s *supervised) act() {
+// enforce stops or kills what must not run any more.
+func (s *supervised) enforce() {
 	now := boottime()
 	if now >= s.term && !s.stopping && !s.killing {
 		s.stopping = true
