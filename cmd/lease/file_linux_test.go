@@ -23,11 +23,15 @@ func TestReadmeCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile("(?s)```sh\n\\(cd cmd/lease && go install \\.\\)\n(.*?)```").FindSubmatch(readme)
+	found := regexp.MustCompile("(?s)```sh\n\\(cd sqlitelease && go install \\./cmd/lease\\)\n(.*?)```").FindSubmatch(readme)
 	if found == nil {
 		t.Fatal("README.md does not have the command")
 	}
 	dir := t.TempDir()
+	small := filepath.Join(dir, "lease")
+	if out, err := exec.Command("go", "build", "-o", small, "github.com/fencedlease/lease/sqlitelease/cmd/lease").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	text := strings.ReplaceAll(string(found[1]), "$HOME/", dir+"/")
 	begin := func(out string) *exec.Cmd {
 		f, err := os.Create(filepath.Join(dir, out))
@@ -36,7 +40,7 @@ func TestReadmeCommand(t *testing.T) {
 		}
 		defer f.Close()
 		cmd := exec.Command("sh", "-c", "set -e\n"+text)
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "LEASE_DURATION=3s")
+		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "LEASE_DURATION=3s")
 		cmd.Stdout, cmd.Stderr = f, f
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {

@@ -1,6 +1,6 @@
-// Leader elects a leader among processes, at any store that package open can open. Run it in two
-// terminals: the second one waits. Stop the first with Ctrl-C, and the second leads at once. Kill it
-// with -9, and the second leads with a newer token when the lease has ended.
+// Leader elects a leader among processes, at any store of this library. A program of yours imports only the
+// engines that it uses. Run it in two terminals: the second one waits. Stop the first with Ctrl-C, and the second
+// leads at once. Kill it with -9, and the second leads with a newer token when the lease has ended.
 //
 //	go run ./examples/leader -store etcd://localhost:2379
 package main
@@ -16,8 +16,15 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	_ "github.com/fencedlease/lease/azlease"
+	_ "github.com/fencedlease/lease/etcdlease"
+	_ "github.com/fencedlease/lease/kubelease"
+	_ "github.com/fencedlease/lease/natslease"
 	"github.com/fencedlease/lease/open"
+	_ "github.com/fencedlease/lease/pglease"
+	_ "github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/session"
+	_ "github.com/fencedlease/lease/sqlitelease"
 )
 
 func run(ctx context.Context, url string, duration time.Duration) error {

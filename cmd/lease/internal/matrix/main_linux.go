@@ -30,9 +30,16 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	_ "github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/cmd/lease/internal/servers"
+	_ "github.com/fencedlease/lease/etcdlease"
+	_ "github.com/fencedlease/lease/kubelease"
+	_ "github.com/fencedlease/lease/natslease"
 	"github.com/fencedlease/lease/open"
+	_ "github.com/fencedlease/lease/pglease"
+	_ "github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/session"
+	_ "github.com/fencedlease/lease/sqlitelease"
 )
 
 const (
