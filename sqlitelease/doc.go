@@ -26,6 +26,11 @@
 // While another program keeps a transaction open, the file -wal grows. Above 64 MiB, a Store grants no
 // lease, and above 256 MiB it writes nothing, until that transaction has ended.
 //
+// # More leases than fit
+//
+// Renewals and releases are carried out before all other requests. An acquire is refused with an
+// [engine.FullError] if the file cannot do its renewals beside those of the leases that this Store holds.
+//
 // # The clock
 //
 // On Linux, the time is CLOCK_BOOTTIME plus an offset that is stored in the file. The first process after

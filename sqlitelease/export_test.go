@@ -3,6 +3,8 @@ package sqlitelease
 import (
 	"context"
 	"time"
+
+	"github.com/fencedlease/lease/engine"
 )
 
 // SetClock makes the Store believe in another boot of the machine and another wall clock.
@@ -15,8 +17,17 @@ func (s *Store) Path() string { return s.files.path }
 
 // InTransaction runs f while the Store has the file locked.
 func (s *Store) InTransaction(f func()) {
-	_ = s.do(context.Background(), func(*tx) error { f(); return nil })
+	_ = s.do(context.Background(), engine.Request{}, func(*tx) error { f(); return nil })
 }
 
 // SetLogLimits makes the Store refuse grants, and all writes, above other sizes of the log.
 func (s *Store) SetLogLimits(grants, writes int64) { s.logs = logLimits{grants, writes} }
+
+// SetBatch makes each transaction carry out at most so many calls, without waiting for the disk.
+func (s *Store) SetBatch(most int) error {
+	s.mu.Lock()
+	s.setBatch(most)
+	s.mu.Unlock()
+	_, err := s.conn.ExecContext(context.Background(), "pragma synchronous = off")
+	return err
+}

@@ -19,6 +19,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/session"
 )
@@ -43,6 +44,7 @@ type Options struct {
 type Store struct {
 	limits  lease.Limits
 	watches watches
+	gate    *engine.Gate
 	locked  atomic.Bool // begin waits for another process
 
 	// Only the worker uses these fields, under the lock of the file.
@@ -55,6 +57,7 @@ type Store struct {
 	logs  logLimits
 
 	mu      sync.Mutex
+	most    int // calls in one transaction
 	queue   []*call
 	working bool
 	closed  bool
@@ -84,6 +87,7 @@ func Open(path string, o *Options) (*Store, error) {
 		return nil, &lease.FieldError{Field: "Open.path", Value: `""`, Bound: "must be the path of a file", Code: lease.ErrOption}
 	}
 	s := &Store{limits: o.Limits, logs: defaultLogLimits, ended: make(chan struct{})}
+	s.setBatch(maxBatch)
 	if err := s.prepare(path, o.AllowNetwork); err != nil {
 		return nil, explain("open "+strconv.Quote(path), lease.Permanent(err))
 	}
@@ -93,7 +97,7 @@ func Open(path string, o *Options) (*Store, error) {
 		}
 		return nil, explain("open "+strconv.Quote(s.files.path), err)
 	}
-	err = s.do(context.Background(), func(t *tx) error {
+	err = s.do(context.Background(), engine.Request{}, func(t *tx) error {
 		if int64(lowest) > t.meta.floor {
 			t.meta.floor, t.meta.changed = int64(lowest), true
 		}

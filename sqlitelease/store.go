@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
@@ -19,7 +20,7 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 		return lease.Snapshot{}, err
 	}
 	var snap lease.Snapshot
-	err := s.do(ctx, func(t *tx) (err error) {
+	err := s.do(ctx, engine.Request{}, func(t *tx) (err error) {
 		snap, err = t.load(name)
 		return err
 	})
@@ -39,7 +40,12 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		return lease.Snapshot{}, err
 	}
 	var snap lease.Snapshot
-	err := s.do(ctx, func(t *tx) (err error) {
+	grant := next.Epoch > old.Record.Epoch
+	r := engine.Request{Name: name}
+	if !grant {
+		r.Urgent, r.Renewals = true, 1
+	}
+	err := s.do(ctx, r, func(t *tx) (err error) {
 		if snap, err = t.load(name); err != nil {
 			return err
 		}
@@ -50,11 +56,20 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		if err := next.ValidateAfter(snap.Record); err != nil {
 			return err
 		}
+		if grant {
+			if err := s.gate.Admit(name, next.Duration); err != nil {
+				return err
+			}
+		}
 		snap, err = t.store(name, snap.Record, next)
 		return err
 	})
 	switch err {
-	case nil, lease.ErrConflict: // else f may still write snap
+	case nil: // else f may still write snap
+		s.gate.Note(name, next)
+		return snap, nil
+	case lease.ErrConflict:
+		s.gate.Note(name, lease.Record{})
 		return snap, err
 	}
 	return lease.Snapshot{}, explain("swap "+strconv.Quote(name), err)
@@ -82,7 +97,7 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 		return lease.Result{}, fail(err)
 	}
 	var res lease.Result
-	err := a.s.do(ctx, func(t *tx) error {
+	err := a.s.do(ctx, requestOf(name, req), func(t *tx) error {
 		old, err := t.load(name)
 		if err != nil {
 			return err
@@ -90,6 +105,11 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 		next, write, err := lease.Decide(old.Record, req, a.s.limits, t.now)
 		if _, refused := err.(lease.Code); err != nil && !refused {
 			return err
+		}
+		if next.State == lease.Leased && next.Epoch > old.Record.Epoch {
+			if err := a.s.gate.Admit(name, next.Duration); err != nil {
+				return err
+			}
 		}
 		if write {
 			if _, err := t.store(name, old.Record, next); err != nil {
@@ -100,9 +120,13 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 		return err
 	})
 	if err == nil {
+		a.note(name, req.Action, res.Record)
 		return res, nil
 	}
 	if c, refused := err.(lease.Code); refused && c.Refusal() { // else f may still write res
+		if req.Action == lease.ActionRenew {
+			a.note(name, req.Action, lease.Record{}) // another has the lease
+		}
 		return res, fail(err)
 	}
 	if gone := (*goneError)(nil); errors.As(err, &gone) {
@@ -114,6 +138,24 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 		}
 	}
 	return lease.Result{}, fail(explain(req.Action.String()+" "+strconv.Quote(name), err))
+}
+
+// requestOf returns how the gate treats a request.
+func requestOf(name string, req lease.Request) engine.Request {
+	switch req.Action {
+	case lease.ActionRenew:
+		return engine.Request{Urgent: true, Name: name, Renewals: 1}
+	case lease.ActionRelease:
+		return engine.Request{Urgent: true, Name: name}
+	}
+	return engine.Request{Name: name}
+}
+
+// note tells the gate what a request that was granted has left of a lease.
+func (a authority) note(name string, action lease.Action, r lease.Record) {
+	if action != lease.ActionRead && action != lease.ActionWrite {
+		a.s.gate.Note(name, r)
+	}
 }
 
 // pageSize is the number of rows that List reads in one transaction.
@@ -159,7 +201,7 @@ type listed struct {
 // page reads the next rows in the order of their names.
 func (s *Store) page(ctx context.Context, after string, first bool) ([]listed, error) {
 	var page []listed
-	err := s.do(ctx, func(t *tx) error {
+	err := s.do(ctx, engine.Request{}, func(t *tx) error {
 		if err := t.tick(); err != nil {
 			return err
 		}

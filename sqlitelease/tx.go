@@ -5,22 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
-	sqlite3 "modernc.org/sqlite/lib"
-
 	"github.com/fencedlease/lease"
 )
-
-// A call is a function that waits for its turn in a transaction.
-type call struct {
-	ctx  context.Context
-	f    func(*tx) error
-	err  error
-	done chan struct{}
-}
 
 // meta is the row of lease_meta. Times count from 1970.
 type meta struct {
@@ -44,62 +33,6 @@ type tx struct {
 type written struct {
 	name    string
 	version int64
-}
-
-// do runs f in a transaction that holds the lock of the file, and commits what f wrote. Once ctx is done,
-// do returns, and f can still run. An error of f does not undo what other calls wrote.
-func (s *Store) do(ctx context.Context, f func(*tx) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	c := &call{ctx: ctx, f: f, done: make(chan struct{})}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return lease.ErrClosed
-	}
-	s.queue = append(s.queue, c)
-	if !s.working {
-		s.working = true
-		s.tasks.Go(s.work)
-	}
-	s.mu.Unlock()
-	select {
-	case <-c.done:
-		return c.err
-	case <-ctx.Done():
-		if s.locked.Load() {
-			return fmt.Errorf("%w; %s", ctx.Err(), advice[sqlite3.SQLITE_BUSY].text)
-		}
-		return ctx.Err()
-	}
-}
-
-// maxBatch bounds how long one transaction keeps the file locked.
-const maxBatch = 128
-
-// work runs the calls in the queue until there are none.
-func (s *Store) work() {
-	for {
-		s.mu.Lock()
-		n := min(len(s.queue), maxBatch)
-		batch := s.queue[:n:n]
-		s.queue = s.queue[n:]
-		if n == 0 {
-			s.queue, s.working = nil, false
-			s.mu.Unlock()
-			return
-		}
-		s.mu.Unlock()
-		if err := s.transact(batch); err != nil {
-			for _, c := range batch {
-				c.err = err
-			}
-		}
-		for _, c := range batch {
-			close(c.done)
-		}
-	}
 }
 
 // transact runs a batch in one transaction. After an error, the calls may not have been committed.
@@ -137,37 +70,6 @@ func (t *tx) commit(ctx context.Context) error {
 	return t.s.lock.write(t.meta.version, max(t.meta.floor, t.meta.newest))
 }
 
-// begin locks the file. It retries until the contexts of all calls are done or the store is closed.
-func (s *Store) begin(batch []*call) error {
-	defer s.locked.Store(false)
-	for wait := 200 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
-		locked, err := s.lock.try()
-		if locked {
-			// Other programs, such as the sqlite3 shell, know only the lock of SQLite.
-			if _, err = s.conn.ExecContext(context.Background(), "begin immediate"); err == nil {
-				return nil
-			}
-			s.lock.unlock()
-		}
-		if err != nil && !isBusy(err) {
-			return err
-		}
-		s.locked.Store(true)
-		waiting := false
-		for _, c := range batch {
-			waiting = waiting || c.ctx.Err() == nil
-		}
-		if !waiting {
-			return errLocked
-		}
-		select {
-		case <-s.ended:
-			return lease.ErrClosed
-		case <-time.After(wait/2 + rand.N(wait/2)):
-		}
-	}
-}
-
 func (t *tx) run(ctx context.Context, batch []*call) error {
 	if err := t.s.check(); err != nil {
 		return err
@@ -192,7 +94,7 @@ func (t *tx) run(ctx context.Context, batch []*call) error {
 	}
 	for _, c := range batch {
 		if c.err = c.ctx.Err(); c.err == nil {
-			c.err = c.f(t)
+			c.ran, c.err = true, c.f(t)
 		}
 		if t.failed != nil {
 			return t.failed

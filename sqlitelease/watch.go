@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // pollInterval is the time between two looks at the file for the changes of other processes.
@@ -36,7 +37,7 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 		return nil, err
 	}
 	c := make(chan struct{}, 1)
-	err := s.do(ctx, func(t *tx) error {
+	err := s.do(ctx, engine.Request{}, func(t *tx) error {
 		version, err := t.rowVersion(name)
 		if err != nil {
 			return err
@@ -134,7 +135,7 @@ func (s *Store) poll(pokes <-chan struct{}) {
 	ticks := time.NewTicker(pollInterval)
 	defer ticks.Stop()
 	for {
-		if err := s.do(context.Background(), s.watches.look); err != nil && !isBusy(err) {
+		if err := s.do(context.Background(), engine.Request{}, s.watches.look); err != nil && !isBusy(err) {
 			w.stop()
 			return
 		}

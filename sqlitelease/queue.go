@@ -1,0 +1,124 @@
+package sqlitelease
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
+)
+
+// maxBatch bounds how long one transaction keeps the file locked.
+const maxBatch = 128
+
+// setBatch sets the number of calls in one transaction. While it runs, as many as fit into the next one collect
+// behind the gate. All others wait in front of the gate, where renewals and releases overtake them.
+func (s *Store) setBatch(most int) { s.most, s.gate = most, engine.NewGate(2*most) }
+
+// A call is a function that waits for its turn in a transaction.
+type call struct {
+	ctx  context.Context
+	f    func(*tx) error
+	pass engine.Pass
+	ran  bool // f was called
+	err  error
+	done chan struct{}
+}
+
+// do runs f in a transaction that holds the lock of the file, and commits what f wrote. Once ctx is done,
+// do returns, and f can still run. An error of f does not undo what other calls wrote.
+func (s *Store) do(ctx context.Context, r engine.Request, f func(*tx) error) error {
+	pass, err := s.gate.Enter(ctx, r)
+	if err != nil {
+		return s.waited(err)
+	}
+	c := &call{ctx: ctx, f: f, pass: pass, done: make(chan struct{})}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		pass.Leave(false)
+		return lease.ErrClosed
+	}
+	s.queue = append(s.queue, c)
+	if !s.working {
+		s.working = true
+		s.tasks.Go(s.work)
+	}
+	s.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+		return s.waited(ctx.Err())
+	}
+}
+
+// waited returns the error of a call that has waited in vain, with the reason if another process has locked the
+// file.
+func (s *Store) waited(err error) error {
+	if s.locked.Load() {
+		return fmt.Errorf("%w; %s", err, advice[sqlite3.SQLITE_BUSY].text)
+	}
+	return err
+}
+
+// work runs the calls in the queue until there are none. A call that its caller has given up keeps its place
+// behind the gate until then, so the queue stays short while another process has locked the file.
+func (s *Store) work() {
+	for {
+		s.mu.Lock()
+		n := min(len(s.queue), s.most)
+		batch := s.queue[:n:n]
+		s.queue = s.queue[n:]
+		if n == 0 {
+			s.queue, s.working = nil, false
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		if err := s.transact(batch); err != nil {
+			for _, c := range batch {
+				c.err = err
+			}
+		}
+		for _, c := range batch {
+			close(c.done)
+			c.pass.Leave(c.ran)
+		}
+	}
+}
+
+// begin locks the file. It retries until the contexts of all calls are done or the store is closed.
+func (s *Store) begin(batch []*call) error {
+	defer s.locked.Store(false)
+	for wait := 200 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
+		locked, err := s.lock.try()
+		if locked {
+			// Other programs, such as the sqlite3 shell, know only the lock of SQLite.
+			if _, err = s.conn.ExecContext(context.Background(), "begin immediate"); err == nil {
+				return nil
+			}
+			s.lock.unlock()
+		}
+		if err != nil && !isBusy(err) {
+			return err
+		}
+		s.locked.Store(true)
+		waiting := false
+		for _, c := range batch {
+			waiting = waiting || c.ctx.Err() == nil
+		}
+		if !waiting {
+			return errLocked
+		}
+		select {
+		case <-s.ended:
+			return lease.ErrClosed
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		}
+	}
+}

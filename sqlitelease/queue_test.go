@@ -1,0 +1,129 @@
+//go:build unix
+
+package sqlitelease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease/engine"
+	"github.com/fencedlease/lease/session"
+	"github.com/fencedlease/lease/sqlitelease"
+)
+
+// A slow file does batch calls in each transaction, which takes each.
+const (
+	batch = 16
+	each  = 50 * time.Millisecond
+	does  = float64(batch) / 0.05 // calls a second
+)
+
+// A demand is a process that asks for leases of a slow file and holds those that it gets. While it is not full, it
+// asks again for those that were refused.
+type demand struct {
+	leases   int
+	duration time.Duration
+	path     string
+
+	held, lost, refused atomic.Int64
+	refusal             atomic.Pointer[engine.FullError] // the last
+}
+
+// run calls f while 64 goroutines ask for the leases. The time is that of a synctest bubble.
+func (d *demand) run(t *testing.T, f func()) {
+	t.Helper()
+	d.path = newPath(t)
+	s, err := sqlitelease.Open(d.path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	s.SetClock("boot", func() time.Duration { time.Sleep(each); return time.Since(began) }, time.Now)
+	if err := s.SetBatch(batch); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	queue, sessions := make(chan *session.Session, d.leases), []*session.Session{}
+	for i := range d.leases {
+		l, err := s.Lease(fmt.Sprint("many/", i), &session.Options{Duration: d.duration, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.OnLost(func(error) { d.held.Add(-1); d.lost.Add(1) })
+		sessions = append(sessions, l)
+		queue <- l
+	}
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				select {
+				case l := <-queue:
+					d.acquire(ctx, l, queue)
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	f()
+	cancel()
+	all.Wait()
+	for _, l := range sessions {
+		all.Go(func() { _ = l.Close(context.Background()) })
+	}
+	all.Wait()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func (d *demand) acquire(ctx context.Context, l *session.Session, queue chan<- *session.Session) {
+	ok, err := l.Acquire(ctx)
+	if ok {
+		d.held.Add(1)
+		return
+	}
+	if full := (*engine.FullError)(nil); errors.As(err, &full) && ctx.Err() == nil {
+		d.refused.Add(1)
+		d.refusal.Store(full)
+	}
+	queue <- l
+	select {
+	case <-time.After(d.duration / 12):
+	case <-ctx.Done():
+	}
+}
+
+// Asked for three times what the file can carry, a process holds at least four fifths of what it holds when it asks
+// for just enough, loses none, and an acquire that is refused says both figures.
+func TestThreeTimesTheLoad(t *testing.T) {
+	const duration = 10 * time.Second
+	fits := int(does * duration.Seconds() / 3)
+	var held [2]int64
+	for i, n := range []int{fits * 9 / 10, 3 * fits} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &demand{leases: n, duration: duration}
+			d.run(t, func() {
+				time.Sleep(time.Minute)
+				held[i] = d.held.Load()
+				t.Logf("%d of %d leases are held, %d are lost, %d refused (%v)", held[i], n, d.lost.Load(), d.refused.Load(), d.refusal.Load())
+				if d.lost.Load() > 0 {
+					t.Errorf("%d leases are lost", d.lost.Load())
+				}
+				if full := d.refusal.Load(); n > fits && (full == nil || full.Does < 0.8*does || full.Does > 1.1*does || full.Asked < 0.6*does || full.Asked > 1.1*does) {
+					t.Errorf("refused with %+v", full)
+				}
+			})
+		})
+	}
+	if held[1] < held[0]*8/10 {
+		t.Errorf("%d leases are held by a process that asks for too many, and %d by one that asks for just enough", held[1], held[0])
+	}
+}
