@@ -29,7 +29,8 @@
 // # More leases than fit
 //
 // Renewals and releases are carried out before all other requests. An acquire is refused with an
-// [engine.FullError] if the file cannot do its renewals beside those of the leases that this Store holds.
+// [engine.FullError] if the file cannot do its renewals beside those of the leases that this Store holds. A Store
+// that always has more to do leaves the file to other processes between two transactions if any of them waits.
 //
 // # The clock
 //

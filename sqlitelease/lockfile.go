@@ -26,6 +26,28 @@ type lockFile struct {
 
 const lockSuffix = "-lock"
 
+// In a byte behind the numbers, a store that waits for the lock asks for it. Without this, a store that always has
+// more to do would lock the file again within microseconds, and one that looks for the lock every few
+// milliseconds would hardly ever get it.
+const (
+	askedAt = 42 // after lockFormat
+	asking  = 'w'
+)
+
+// ask asks the store that has the lock to leave it to others for a moment. It is only a hint, so it needs no lock,
+// and an error shows in the next transaction.
+func (l lockFile) ask() { _, _ = l.f.WriteAt([]byte{asking}, askedAt) }
+
+// asked reports whether a store has asked for the lock since the last call. The caller has the lock.
+func (l lockFile) asked() bool {
+	var b [1]byte
+	if _, err := l.f.ReadAt(b[:], askedAt); err != nil || b[0] != asking {
+		return false // nobody has asked since the file was made, or the next transaction shows the error
+	}
+	_, _ = l.f.WriteAt([]byte{' '}, askedAt)
+	return true
+}
+
 // openLockFile opens the lock file of a database, or makes it with the permissions and the owner of the
 // database, so that the same users can use both.
 func openLockFile(database string) (l lockFile, err error) {

@@ -56,6 +56,8 @@ type Store struct {
 	now   time.Time // the time of the leases in the newest transaction that needed it
 	logs  logLimits
 
+	resumes time.Time // another store may lock the file until then
+
 	mu      sync.Mutex
 	most    int // calls in one transaction
 	queue   []*call
@@ -195,12 +197,13 @@ func (s *Store) connect() (err error) {
 // patiently calls f under the lock of the file. It tries again for openPatience while another process has
 // the lock, or one of SQLite.
 func (s *Store) patiently(f func() error) error {
-	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+	for began := time.Now(); ; time.Sleep(longestPoll) {
 		locked, err := s.lock.try()
 		if locked {
 			err = f()
 			s.lock.unlock()
 		} else if err == nil {
+			s.lock.ask()
 			err = errLocked
 		}
 		if err == nil || !isBusy(err) || time.Since(began) > openPatience {

@@ -92,33 +92,55 @@ func (s *Store) work() {
 	}
 }
 
+// longestPoll is the longest time between two attempts to lock the file.
+const longestPoll = 2 * time.Millisecond
+
 // begin locks the file. It retries until the contexts of all calls are done or the store is closed.
 func (s *Store) begin(batch []*call) error {
 	defer s.locked.Store(false)
-	for wait := 200 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
-		locked, err := s.lock.try()
-		if locked {
-			// Other programs, such as the sqlite3 shell, know only the lock of SQLite.
-			if _, err = s.conn.ExecContext(context.Background(), "begin immediate"); err == nil {
-				return nil
+	waited := false
+	pause := time.Until(s.resumes)
+	for wait := 200 * time.Microsecond; ; wait = min(2*wait, longestPoll) {
+		if pause <= 0 {
+			locked, err := s.lock.try()
+			if locked {
+				// Other programs, such as the sqlite3 shell, know only the lock of SQLite.
+				if _, err = s.conn.ExecContext(context.Background(), "begin immediate"); err == nil {
+					if waited {
+						_ = s.lock.asked() // this store has asked; others that wait ask again
+					}
+					return nil
+				}
+				s.lock.unlock()
 			}
-			s.lock.unlock()
-		}
-		if err != nil && !isBusy(err) {
-			return err
-		}
-		s.locked.Store(true)
-		waiting := false
-		for _, c := range batch {
-			waiting = waiting || c.ctx.Err() == nil
-		}
-		if !waiting {
-			return errLocked
+			if err != nil && !isBusy(err) {
+				return err
+			}
+			s.lock.ask()
+			s.locked.Store(true)
+			waited = true
+			waiting := false
+			for _, c := range batch {
+				waiting = waiting || c.ctx.Err() == nil
+			}
+			if !waiting {
+				return errLocked
+			}
+			pause = wait/2 + rand.N(wait/2)
 		}
 		select {
 		case <-s.ended:
 			return lease.ErrClosed
-		case <-time.After(wait/2 + rand.N(wait/2)):
+		case <-time.After(pause):
+			pause = 0
 		}
 	}
+}
+
+// end unlocks the file. If another store waits for it, this one leaves it alone until that one has tried again.
+func (s *Store) end() {
+	if s.resumes = (time.Time{}); s.lock.asked() {
+		s.resumes = time.Now().Add(longestPoll + longestPoll/4)
+	}
+	s.lock.unlock()
 }

@@ -127,3 +127,66 @@ func TestThreeTimesTheLoad(t *testing.T) {
 		t.Errorf("%d leases are held by a process that asks for too many, and %d by one that asks for just enough", held[1], held[0])
 	}
 }
+
+// A process that is stopped for 2 s while it has the file locked costs no other process a lease of 6 s.
+func TestStoppedWithTheLock(t *testing.T) {
+	const duration = 6 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		d := &demand{leases: int(2 * does * duration.Seconds() / 3), duration: duration}
+		d.run(t, func() {
+			time.Sleep(30 * time.Second)
+			other, err := sqlitelease.Open(d.path, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for range 3 {
+				other.InTransaction(func() { time.Sleep(2 * time.Second) })
+				time.Sleep(20 * time.Second)
+			}
+			if err := other.Close(); err != nil {
+				t.Error(err)
+			}
+			if t.Logf("%d leases are held, %d are lost", d.held.Load(), d.lost.Load()); d.lost.Load() > 0 || d.held.Load() == 0 {
+				t.Errorf("%d leases are held, and %d are lost", d.held.Load(), d.lost.Load())
+			}
+		})
+	})
+}
+
+// A process that always has more to do does not keep the file from another one, which has a single lease.
+func TestOneLeaseBesideMany(t *testing.T) {
+	const duration = 6 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		d := &demand{leases: int(3 * does * duration.Seconds() / 3), duration: duration}
+		d.run(t, func() {
+			other, err := sqlitelease.Open(d.path, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			var renewals, lost int
+			var slowest time.Duration
+			l, err := other.Lease("one", &session.Options{Duration: duration, Trace: &session.Trace{
+				Renew: func(i session.RenewInfo) { renewals, slowest = renewals+1, max(slowest, i.Took) },
+			}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			l.OnLost(func(error) { lost++ })
+			if ok, err := l.Acquire(t.Context()); !ok {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute)
+			_ = l.Close(context.Background())
+			t.Logf("%d leases beside one, which was renewed %d times in at most %v", d.held.Load(), renewals, slowest)
+			if renewals < 20 || lost > 0 || slowest > 10*each {
+				t.Errorf("%d renewals in at most %v, lost %d times", renewals, slowest, lost)
+			}
+			if err := other.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}

@@ -40,7 +40,7 @@ func (s *Store) transact(batch []*call) error {
 	if err := s.begin(batch); err != nil {
 		return err
 	}
-	defer s.lock.unlock()
+	defer s.end()
 	ctx := context.Background()
 	t := &tx{s: s}
 	err := t.run(ctx, batch)
