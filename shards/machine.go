@@ -12,8 +12,8 @@ import (
 // computes the View and what the process should do, which a run carries out. It has no clock, no lock and no
 // goroutine: each input is a call of a method with the time, and only one is under way at a time.
 //
-// testdata/*.txt show what it does, TestDrawnGroups checks what the documentation promises, and TestPlanted
-// replaces pieces of its source code, each of which must occur once in its file.
+// testdata/*.txt show what it does, and TestPlanted replaces pieces of its source code, each of which must occur once
+// in its file.
 type machine struct {
 	o      *Options // complete
 	prefix string
