@@ -31,3 +31,13 @@ func (s *Store) SetBatch(most int) error {
 	_, err := s.conn.ExecContext(context.Background(), "pragma synchronous = off")
 	return err
 }
+
+// Ask asks for the lock of the file, as a store does that waits for it.
+func Ask(path string) error {
+	l, err := openLockFile(path)
+	if err != nil {
+		return err
+	}
+	l.ask()
+	return l.f.Close()
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -189,4 +190,17 @@ func TestOneLeaseBesideMany(t *testing.T) {
 			}
 		})
 	})
+}
+
+// Two processes may make the file at the same time, and one of them asks for the lock before the other has committed.
+func TestAskForANewFile(t *testing.T) {
+	path := newPath(t)
+	if err := errors.Join(os.WriteFile(path, nil, 0o666), sqlitelease.Ask(path)); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path, nil)
+	if err := sqlitelease.Ask(path); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path, nil)
 }
