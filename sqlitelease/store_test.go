@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -611,11 +612,18 @@ func TestClockSet(t *testing.T) {
 	}
 }
 
-// A thousand leases in one process are renewed, and none is lost.
+var (
+	loadLeases   = flag.Int("load.leases", 1000, "leases that TestThousandLeases asks for")
+	loadDuration = flag.Duration("load.duration", 10*time.Second, "the duration of each")
+)
+
+// A thousand leases in one process are renewed, and none is lost. With more than the file can carry, some are refused:
+//
+//	go test -run ThousandLeases -v . -load.leases 90000
 func TestThousandLeases(t *testing.T) {
-	l := enginetest.Load{Leases: 1000, Hold: 20 * time.Second}
+	l := enginetest.Load{Leases: *loadLeases, Duration: *loadDuration, Hold: 20 * time.Second, Refusals: *loadLeases > 1000}
 	if testing.Short() {
-		l = enginetest.Load{Leases: 100, Hold: 3 * time.Second}
+		l.Leases, l.Hold = 100, 3*time.Second
 	}
 	l.Run(t, open(t, newPath(t), nil))
 }
