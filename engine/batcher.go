@@ -203,8 +203,8 @@ func (b *Batcher[Q, A]) resize(took, patience time.Duration) {
 	}
 }
 
-// take removes at most so many renewals of the next request from those that wait, and answers those for which it is too late.
-// The caller holds the lock.
+// take removes the renewals of the next request, at most so many, from those that wait. It answers those for which it
+// is too late. The caller holds the lock.
 func (b *Batcher[Q, A]) take(most int) (batch []*renewal[Q, A]) {
 	now := time.Now()
 	for b.waiting.len() > 0 && len(batch) < most {

@@ -192,7 +192,7 @@ func TestGateMeasuresAtTheWall(t *testing.T) {
 	}
 }
 
-// What a server does while the machine is busy with something else is measured again before a lease is refused
+// A figure that was measured while the machine was busy with something else is measured again before a lease is refused
 // because of it: one measurement says nothing, and two say nothing any more once the server has renewed all leases
 // without a queue.
 func TestGateMeasuresABusyMomentAgain(t *testing.T) {

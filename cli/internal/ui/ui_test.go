@@ -102,7 +102,7 @@ func (w *world) ask(path, body string, change func(*http.Request)) (code int, an
 	return rec.Code, rec.Body.String(), rec.Header()
 }
 
-// What happens to leases is said in words. While the store is gone, what was read grows older.
+// The page says in words what happens to leases. While the store is gone, it says how old its data are.
 func TestChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false)
