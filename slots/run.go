@@ -80,15 +80,28 @@ func (r *run) queueUp(ctx context.Context) error {
 	return r.waiting.Show(ctx, ownerOf(r.o.Session.Owner, r.machine.me))
 }
 
-// slotKey is the key of the context value of Number.
+// A slotKey is the key of the context value from which Number and Session answer.
 type slotKey struct{}
+
+type slot struct {
+	number  int
+	session *session.Session
+}
 
 // Number returns the number of the slot from the context of the function of [Slots.Run], or one that is
 // derived from it. The number is at least 0, and ok is false in any other context. Each slot is a lease of its own, so only
 // the tokens of the same slot can be compared: a resource needs one guard for each number.
-func Number(ctx context.Context) (slot int, ok bool) {
-	slot, ok = ctx.Value(slotKey{}).(int)
-	return slot, ok
+func Number(ctx context.Context) (number int, ok bool) {
+	s, ok := ctx.Value(slotKey{}).(slot)
+	return s.number, ok
+}
+
+// Session returns the Session that holds the lease of the slot, from the same contexts as [Number]. Its Until
+// returns how long the slot is certainly held, and its OnBreaking tells of a break at once. Its Release ends the
+// context and gives the slot up, as the return of the function does. It returns nil in any other context.
+func Session(ctx context.Context) *session.Session {
+	s, _ := ctx.Value(slotKey{}).(slot)
+	return s.session
 }
 
 func (r *run) take(ctx context.Context, i int) (done bool, err error) {
@@ -114,7 +127,7 @@ func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 				_ = r.waiting.End(ctx)
 			}()
 		}
-		return r.f(context.WithValue(ctx, slotKey{}, i), tok)
+		return r.f(context.WithValue(ctx, slotKey{}, slot{i, s}), tok)
 	}, &session.RunOptions{ReleaseTimeout: 2 * r.o.Session.RequestTimeout})
 	if errors.Is(err, lease.ErrBroken) {
 		r.explainBreak(ctx, i)
