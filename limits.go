@@ -97,7 +97,7 @@ func (l Limits) check(req *Request) error {
 // was written by hand or under other limits.
 //
 // [Decide] applies Bound to every record, so most stores need not call it. A store must call it if the
-// store itself counts how much time a lease has left, as package observe does.
+// store itself counts how much time a lease has left, as a Store of package engine does.
 func (l Limits) Bound(duration, left time.Duration) (boundedDuration, boundedLeft time.Duration) {
 	if duration == Infinite {
 		return Infinite, atMost(left, l.MaxPeriod)

@@ -118,15 +118,14 @@ func impure(t *testing.T, name, source string) (found []string) {
 	return found
 }
 
-// TestDependencies checks what a package imports. The root package, fencing, observe, engine and the machine
-// of a holder import only the standard library and packages of this module: the root package none, the
+// TestDependencies checks what a package imports. The root package, fencing, engine and the machine of
+// a holder import only the standard library and packages of this module: the root package none, the
 // machine only the root package, and fencing also fields. The packages that generate lease IDs also import uuid.
 func TestDependencies(t *testing.T) {
 	const module, own, uuid = "github.com/fencedlease/lease", "github.com/fencedlease/lease/", "github.com/google/uuid"
 	allowed := map[string][]string{
 		module:                  nil,
 		own + "fencing":         {module, own + "internal/fields"},
-		own + "observe":         {module, own},
 		own + "engine":          {module, own},
 		own + "internal/holder": {module},
 		own + "session":         {module, own, uuid},

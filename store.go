@@ -29,7 +29,7 @@ import (
 //     that Swap reads before it waits for the lock can be earlier than the end of a lease that has ended
 //     meanwhile. Load must wait for the same lock, or else it could show that a lease has expired although
 //     a Swap that read its time earlier is about to renew it. The time must not decrease. If the engine has
-//     no clock that can be read, do not write a Store, but implement an Engine of package observe. If all
+//     no clock that can be read, do not write a Store, but implement a Backend of package engine. If all
 //     clients run on one machine, use the clock of that machine, and store its last reading together with
 //     the data.
 //  6. Make Load read the record that was committed last. Do not answer from a cache or a replica.

@@ -11,7 +11,7 @@ import (
 	azl "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/session"
 )
@@ -58,7 +58,7 @@ func New(client *container.Client, o *Options) (*Container, error) {
 	if o.Names < 0 {
 		return nil, badOption("Names", o.Names, "must not be negative")
 	}
-	lowest, err := engines.Floor(o.Floor, (generationLimit-2)<<generationBits-1)
+	lowest, err := engine.Floor(o.Floor, (generationLimit-2)<<generationBits-1)
 	if err != nil {
 		return nil, err
 	}

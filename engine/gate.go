@@ -1,7 +1,3 @@
-// Package engine has what the author of a store needs besides the queries to the server.
-//
-// A [Gate] decides which request of a store is sent next, so that a server that cannot do all that a process
-// asks for still renews the leases that the process holds.
 package engine
 
 import (

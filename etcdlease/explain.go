@@ -16,7 +16,7 @@ import (
 
 // explain adds the name of the key, and advice for the user, to an error of etcd. If no retry can
 // succeed, it marks the error with [lease.Permanent].
-func (e *engine) explain(what, key string, err error) error {
+func (e *backend) explain(what, key string, err error) error {
 	advice := e.advice(err)
 	if advice != "" {
 		advice = "; " + advice
@@ -32,7 +32,7 @@ func (e *engine) explain(what, key string, err error) error {
 // the password of the client, or the roles of that user.
 var permanentErrors = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrAuthFailed}
 
-func (e *engine) advice(err error) string {
+func (e *backend) advice(err error) string {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return ""

@@ -8,8 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fencedlease/lease"
-	gates "github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/observe"
+	"github.com/fencedlease/lease/engine"
 )
 
 // List returns the leases whose names begin with prefix, sorted by name. The reads are linearizable,
@@ -30,14 +29,14 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 const pageSize = 500
 
 // List reads the keys in order, page by page. It skips keys that are not valid names of leases.
-func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
-	return func(yield func(observe.NamedEntry, error) bool) {
+func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
+	return func(yield func(engine.NamedEntry, error) bool) {
 		key := e.prefix + prefix
 		end := clientv3.GetPrefixRangeEnd(key)
 		for {
 			res, err := e.page(ctx, key, end)
 			if err != nil {
-				yield(observe.NamedEntry{}, e.explain("list from", key, err))
+				yield(engine.NamedEntry{}, e.explain("list from", key, err))
 				return
 			}
 			for _, kv := range res.Kvs {
@@ -46,7 +45,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 					continue
 				}
 				found, err := entry(kv)
-				if !yield(observe.NamedEntry{Name: name, Entry: found}, err) {
+				if !yield(engine.NamedEntry{Name: name, Entry: found}, err) {
 					return
 				}
 			}
@@ -59,8 +58,8 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 }
 
 // page reads one page when the gate lets it.
-func (e *engine) page(ctx context.Context, key, end string) (*clientv3.GetResponse, error) {
-	pass, err := e.gate.Enter(ctx, gates.Request{})
+func (e *backend) page(ctx context.Context, key, end string) (*clientv3.GetResponse, error) {
+	pass, err := e.gate.Enter(ctx, engine.Request{})
 	if err != nil {
 		return nil, err
 	}

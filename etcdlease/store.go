@@ -12,10 +12,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fencedlease/lease"
-	gates "github.com/fencedlease/lease/engine"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/logqueue"
-	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -45,7 +44,7 @@ type Options struct {
 	Names int
 
 	// Floor is older than every token that this Store grants, even if a name has a record already. Set
-	// it when leases move here from another store: see [observe.Options]. Default: none.
+	// it when leases move here from another store: see [engine.Options]. Default: none.
 	Floor lease.Token
 
 	// SilenceWarning is the time after which the Store logs a warning if etcd answers no request, even
@@ -68,8 +67,8 @@ const defaultSilenceWarning = 15 * time.Second
 // once. It need not be closed, and never closes its client.
 //
 // A Store has at most 64 requests under way. Renewals and releases overtake all others, and an acquire fails with
-// a [gates.FullError] if etcd cannot renew more leases than the Store holds.
-type Store struct{ observed *observe.Store }
+// a [engine.FullError] if etcd cannot renew more leases than the Store holds.
+type Store struct{ observed *engine.Store }
 
 // New returns a Store that uses client, and sends no request. It returns a [*lease.FieldError] if
 // client is nil or an option is out of range.
@@ -90,8 +89,8 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if o.SilenceWarning < 0 {
 		return nil, &lease.FieldError{Field: "Options.SilenceWarning", Value: o.SilenceWarning.String(), Bound: "must not be negative", Code: lease.ErrOption}
 	}
-	e := &engine{client: client, prefix: prefix, gate: gates.NewGate(mostRequests), silence: silenceLogger{client: client, after: cmp.Or(o.SilenceWarning, defaultSilenceWarning), log: logqueue.Queue{To: o.Logger}}}
-	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor, Gate: e.gate})
+	e := &backend{client: client, prefix: prefix, gate: engine.NewGate(mostRequests), silence: silenceLogger{client: client, after: cmp.Or(o.SilenceWarning, defaultSilenceWarning), log: logqueue.Queue{To: o.Logger}}}
+	s, err := engine.NewStore(e, &engine.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor, Gate: e.gate})
 	if err != nil {
 		return nil, err
 	}

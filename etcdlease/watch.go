@@ -12,7 +12,7 @@ const confirmTimeout = 5 * time.Second
 
 // Watch returns once etcd has confirmed the watch. From then on, the client receives every revision of
 // the key, even if it must reconnect.
-func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := e.prefix + name
 	watching, cancel := e.watching(ctx)
 	// The method Watch of the client returns only when etcd has confirmed the watch or the context has

@@ -20,7 +20,7 @@ import (
 // If ctx ends a request, package net/http returns the cause of ctx. A cause with a lease.Code would
 // tell the caller that the request was refused. If ctx is done and err has a Code, explain therefore
 // wraps ctx.Err() and keeps only the text of err.
-func (e *engine) explain(ctx context.Context, verb, key string, err error) error {
+func (e *backend) explain(ctx context.Context, verb, key string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (e *engine) explain(ctx context.Context, verb, key string, err error) error
 	return explained
 }
 
-func (e *engine) advice(verb string, err error) string {
+func (e *backend) advice(verb string, err error) string {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return ""
@@ -63,7 +63,7 @@ func (e *engine) advice(verb string, err error) string {
 
 // explainObject adds the object's name to an error about its content, and advice if the annotation is
 // corrupt.
-func (e *engine) explainObject(key string, err error) error {
+func (e *backend) explainObject(key string, err error) error {
 	if lease.CodeOf(err) != lease.ErrCorrupt {
 		return fmt.Errorf("kubelease: %s: %w", e.describe(key), err)
 	}
@@ -72,7 +72,7 @@ func (e *engine) explainObject(key string, err error) error {
 }
 
 // describe returns the name of the object, and the name of its lease if the two differ.
-func (e *engine) describe(key string) string {
+func (e *backend) describe(key string) string {
 	text := fmt.Sprintf("lease %s/%s", e.namespace, key)
 	if name, ok := leaseName(key); ok && name != key {
 		text += fmt.Sprintf(" (%q)", name)

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/fields"
-	"github.com/fencedlease/lease/observe"
 )
 
 // ForeignOwner is the prefix of the Owner of a lease that another program holds, such as an elector of
@@ -27,7 +27,7 @@ func isForeign(id lease.ID) bool { return string(id[:len(foreignIDPrefix)]) == f
 // leaseDurationSeconds of the object. Other programs never store an epoch, so the caller passes one:
 // that of the record that this library has written to the object, or the resourceVersion of the object
 // if there is none.
-func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
+func foreignRecord(identity string, seconds *int32, epoch uint64) engine.Retained {
 	var id lease.ID
 	hash := sha256.Sum256([]byte(identity))
 	copy(id[copy(id[:], foreignIDPrefix):], hash[:])
@@ -37,7 +37,7 @@ func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 		owner = owner[:len(owner)-n]
 	}
 	// Without a duration in the object, the record gets an infinite one, so no client replaces the holder.
-	k := observe.Kept{Record: lease.Record{State: lease.Leased, ID: id, Owner: owner, Duration: lease.Infinite, Epoch: max(1, epoch)}}
+	k := engine.Retained{Record: lease.Record{State: lease.Leased, ID: id, Owner: owner, Duration: lease.Infinite, Epoch: max(1, epoch)}}
 	if seconds != nil && *seconds > 0 {
 		k.Left = time.Duration(*seconds) * time.Second
 		k.Record.Duration = k.Left
@@ -45,15 +45,15 @@ func foreignRecord(identity string, seconds *int32, epoch uint64) observe.Kept {
 	return k
 }
 
-// An authority is an observe.Authority that rejects requests with the ID or owner of another program's lease.
-type authority struct{ *observe.Authority }
+// An authority is an [engine.StoreAuthority] that rejects requests with the ID or owner of another program's lease.
+type authority struct{ *engine.StoreAuthority }
 
-// Do checks the request and then calls Do of the observe.Authority.
+// Do checks the request and then calls Do of the engine.StoreAuthority.
 func (a authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	if err := checkRequest(req); err != nil {
 		return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
 	}
-	return a.Authority.Do(ctx, name, req)
+	return a.StoreAuthority.Do(ctx, name, req)
 }
 
 // checkRequest returns an error if the request uses the ID or the Owner of another program's lease.

@@ -15,7 +15,7 @@ type leaveKey struct{}
 
 // sending records that a request is being sent, and returns its context. The caller calls ended with the context and
 // the result.
-func (e *engine) sending(ctx context.Context) (_ context.Context, ended func(context.Context, error)) {
+func (e *backend) sending(ctx context.Context) (_ context.Context, ended func(context.Context, error)) {
 	sent := e.server.Sending()
 	if e.leaves.Swap(false) {
 		ctx = context.WithValue(ctx, leaveKey{}, true)
@@ -37,7 +37,7 @@ func (e *engine) sending(ctx context.Context) (_ context.Context, ended func(con
 // leave closes the connections of the client. There may be several API servers behind its address,
 // and the client would stay connected to one that is silent, or that has lost its etcd. Of a client that was not
 // made with [ClientConfig], it can close only those that no request uses.
-func (e *engine) leave() bool {
+func (e *backend) leave() bool {
 	c, ok := e.client.RESTClient().(*rest.RESTClient)
 	if !ok || c == nil || c.Client == nil {
 		return true

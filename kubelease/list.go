@@ -10,8 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fencedlease/lease"
-	gates "github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/observe"
+	"github.com/fencedlease/lease/engine"
 )
 
 // List returns the leases whose names begin with prefix, including those of other programs. It reads
@@ -34,8 +33,8 @@ const pageSize = 500
 
 // List reads the objects in pages. All pages are from the snapshot that the API server takes for the first.
 // If the API server drops that before List has read all pages, List reads the rest from a newer snapshot.
-func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
-	return func(yield func(observe.NamedEntry, error) bool) {
+func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
+	return func(yield func(engine.NamedEntry, error) bool) {
 		o := metav1.ListOptions{Limit: pageSize}
 		for {
 			objects, err := e.page(ctx, o)
@@ -44,7 +43,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 				continue
 			}
 			if err != nil {
-				yield(observe.NamedEntry{}, e.explain(ctx, "list", prefix+"*", err))
+				yield(engine.NamedEntry{}, e.explain(ctx, "list", prefix+"*", err))
 				return
 			}
 			for i := range objects.Items {
@@ -57,7 +56,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 				if err != nil {
 					err = e.explainObject(object.Name, err)
 				}
-				if !yield(observe.NamedEntry{Name: name, Entry: found}, err) {
+				if !yield(engine.NamedEntry{Name: name, Entry: found}, err) {
 					return
 				}
 			}
@@ -69,8 +68,8 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 }
 
 // page reads one page when the gate lets it.
-func (e *engine) page(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
-	pass, err := e.gate.Enter(ctx, gates.Request{})
+func (e *backend) page(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	pass, err := e.gate.Enter(ctx, engine.Request{})
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/observe"
+	"github.com/fencedlease/lease/engine"
 )
 
 // Annotation is the key of the annotation that contains the record of a lease.
@@ -23,10 +23,10 @@ const Annotation = "fencedlease.github.io/record"
 // saved is the content of the annotation: the record, and copies of some fields of the spec. If the
 // spec differs from them, another program has changed it since the last write of this library.
 type saved struct {
-	Record      observe.Kept `json:"record"`
-	Holder      string       `json:"holder,omitempty"` // spec.holderIdentity
-	Transitions int32        `json:"transitions"`      // spec.leaseTransitions
-	UID         types.UID    `json:"uid"`              // metadata.uid. If it differs, the annotation was copied from another object and is ignored.
+	Record      engine.Retained `json:"record"`
+	Holder      string          `json:"holder,omitempty"` // spec.holderIdentity
+	Transitions int32           `json:"transitions"`      // spec.leaseTransitions
+	UID         types.UID       `json:"uid"`              // metadata.uid. If it differs, the annotation was copied from another object and is ignored.
 }
 
 // parse decodes the annotation of an object, and returns nil if it has none or one for another object.
@@ -63,31 +63,31 @@ func parse(object *coordinationv1.Lease) (*saved, error) {
 // of the object. Each grant raises the epoch by one and the resourceVersion by at least one, so the
 // epoch is never above the resourceVersion. This keeps rising even if the object is deleted and created
 // again, so for a new object it is higher than every epoch of earlier objects with the same name.
-func read(object *coordinationv1.Lease) (observe.Entry, error) {
+func read(object *coordinationv1.Lease) (engine.Entry, error) {
 	version, err := strconv.ParseInt(object.ResourceVersion, 10, 64)
 	if err != nil || version <= 0 {
-		return observe.Entry{}, lease.Permanent(fmt.Errorf("resourceVersion %q is not a number: tokens cannot be made of it; use another store with this API server", object.ResourceVersion))
+		return engine.Entry{}, lease.Permanent(fmt.Errorf("resourceVersion %q is not a number: tokens cannot be made of it; use another store with this API server", object.ResourceVersion))
 	}
 	spec := &object.Spec
 	if spec.Strategy != nil || spec.PreferredHolder != nil && *spec.PreferredHolder != "" {
-		return observe.Entry{}, lease.Permanent(fmt.Errorf("spec.strategy or spec.preferredHolder is set: the API server elects the holder of this object; use another name"))
+		return engine.Entry{}, lease.Permanent(fmt.Errorf("spec.strategy or spec.preferredHolder is set: the API server elects the holder of this object; use another name"))
 	}
 	ours, err := parse(object)
 	if err != nil {
-		return observe.Entry{}, err
+		return engine.Entry{}, err
 	}
-	e := observe.Entry{Version: versionOf(object), Revision: version, Unwritten: ours == nil}
+	e := engine.Entry{Version: versionOf(object), Revision: version, Unwritten: ours == nil}
 	e.Record.Epoch = uint64(version)
 	if ours != nil {
-		e.Kept = ours.Record
+		e.Retained = ours.Record
 	}
 	holder := value(spec.HolderIdentity)
 	switch {
 	case holder != "" && (ours == nil || holder != ours.Holder):
-		e.Foreign, e.Kept = true, foreignRecord(holder, spec.LeaseDurationSeconds, e.Record.Epoch)
+		e.Foreign, e.Retained = true, foreignRecord(holder, spec.LeaseDurationSeconds, e.Record.Epoch)
 	case holder == "" && ours != nil && ours.Holder != "" && value(spec.LeaseTransitions) > ours.Transitions:
 		// After the last write of this library, another program acquired and released the lease.
-		e.Kept = observe.Kept{Record: lease.Record{Epoch: e.Record.Epoch}}
+		e.Retained = engine.Retained{Record: lease.Record{Epoch: e.Record.Epoch}}
 	}
 	return e, nil
 }
@@ -99,7 +99,7 @@ func versionOf(object *coordinationv1.Lease) string {
 
 // write stores a record in the annotation of an object, which this library reads, and in the spec,
 // which other programs read.
-func write(object *coordinationv1.Lease, next observe.Kept, now time.Time) error {
+func write(object *coordinationv1.Lease, next engine.Retained, now time.Time) error {
 	before, err := parse(object)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func identity(r lease.Record) string {
 
 // secondsLeft returns the time that a lease has left, in whole seconds, rounded up. An elector of
 // client-go tries to acquire the lease only if the object has not changed for this long.
-func secondsLeft(k observe.Kept) int32 {
+func secondsLeft(k engine.Retained) int32 {
 	left := k.Left
 	if k.Record.State == lease.Leased && k.Record.Duration == lease.Infinite {
 		left = lease.Infinite

@@ -9,9 +9,8 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/fencedlease/lease"
-	gates "github.com/fencedlease/lease/engine"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/fields"
-	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -34,7 +33,7 @@ type Options struct {
 	MaxClockDrift float64
 
 	// Floor is older than every token that this Store grants, even if a name has a record already. Set
-	// it when leases move here from another store: see [observe.Options]. Default: none.
+	// it when leases move here from another store: see [engine.Options]. Default: none.
 	Floor lease.Token
 
 	// Names is the number of names that the Store remembers, about 2 kB each. For the lease of a forgotten
@@ -53,8 +52,8 @@ const mostRequests = 64
 // safe for use by several goroutines at once. It has no Close method, and never closes its client.
 //
 // A Store has at most 64 requests under way. Renewals and releases overtake all others, and an acquire fails with
-// an [gates.FullError] if the API server cannot renew more leases than the Store holds.
-type Store struct{ observed *observe.Store }
+// an [engine.FullError] if the API server cannot renew more leases than the Store holds.
+type Store struct{ observed *engine.Store }
 
 // New returns a Store for the leases of a namespace, and sends no request. It returns a
 // [*lease.FieldError] if the client is nil, if Kubernetes does not allow the name of the namespace, or
@@ -73,8 +72,8 @@ func New(client coordinationclient.CoordinationV1Interface, namespace string, o 
 	if o == nil {
 		o = new(Options)
 	}
-	e := &engine{client: client, namespace: namespace, gate: gates.NewGate(mostRequests), cache: objectCache{most: cmp.Or(o.Names, observe.DefaultNames)}}
-	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor, Gate: e.gate})
+	e := &backend{client: client, namespace: namespace, gate: engine.NewGate(mostRequests), cache: objectCache{most: cmp.Or(o.Names, engine.DefaultNames)}}
+	s, err := engine.NewStore(e, &engine.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor, Gate: e.gate})
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/fencedlease/lease"
-	gates "github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/observe"
+	"github.com/fencedlease/lease/engine"
 )
 
 // confirmTimeout is the timeout for starting a watch.
@@ -19,7 +18,7 @@ const confirmTimeout = 5 * time.Second
 
 // Watch returns once the server has confirmed a watch, or after confirmTimeout with an error that wraps
 // context.DeadlineExceeded.
-func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key, err := objectName(name)
 	if err != nil {
 		return nil, err
@@ -59,8 +58,8 @@ func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 
 // startWatch starts a watch of one object, and returns the lease in the object. It starts at the recent
 // resourceVersion that readForWatch returns, because the API server drops old versions.
-func (e *engine) startWatch(ctx context.Context, name, key string) (events watch.Interface, last observe.Entry, err error) {
-	pass, err := e.gate.Enter(ctx, gates.Request{})
+func (e *backend) startWatch(ctx context.Context, name, key string) (events watch.Interface, last engine.Entry, err error) {
+	pass, err := e.gate.Enter(ctx, engine.Request{})
 	if err != nil {
 		return nil, last, e.explain(ctx, "watch", key, err)
 	}
@@ -75,7 +74,7 @@ func (e *engine) startWatch(ctx context.Context, name, key string) (events watch
 
 // readForWatch reads one object with a list request, and returns the lease in it and the resourceVersion
 // of the list. If the object does not exist, readForWatch creates it and returns its resourceVersion.
-func (e *engine) readForWatch(ctx context.Context, name, key string) (found observe.Entry, moment string, err error) {
+func (e *backend) readForWatch(ctx context.Context, name, key string) (found engine.Entry, moment string, err error) {
 	objects, err := e.list(ctx, metav1.ListOptions{FieldSelector: only(key)})
 	switch {
 	case err != nil:
@@ -92,7 +91,7 @@ func (e *engine) readForWatch(ctx context.Context, name, key string) (found obse
 func only(key string) string { return "metadata.name=" + key }
 
 // seen stores the lease in an event of a watch, and reports whether the watch must send a signal.
-func (e *engine) seen(name string, event watch.Event, last *observe.Entry) bool {
+func (e *backend) seen(name string, event watch.Event, last *engine.Entry) bool {
 	object, ok := event.Object.(*coordinationv1.Lease)
 	if !ok || event.Type == watch.Deleted {
 		return true
@@ -110,7 +109,7 @@ func (e *engine) seen(name string, event watch.Event, last *observe.Entry) bool 
 
 // isRenewal reports whether a renewal is the only difference between an earlier entry of a lease and a
 // later one. A waiter needs no signal for it.
-func isRenewal(old, next observe.Entry) bool {
+func isRenewal(old, next engine.Entry) bool {
 	if old.Foreign && next.Foreign { // In an object without our record the epoch is the resourceVersion.
 		old.Record.Epoch = next.Record.Epoch
 	}

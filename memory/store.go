@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/clock"
-	"github.com/fencedlease/lease/internal/engines"
 )
 
 // A Store keeps leases in memory, and has its own clock. It implements [lease.Store], [lease.Watcher],
@@ -64,7 +64,7 @@ func (o *Options) Validate() error {
 		return nil
 	}
 	var bad *lease.FieldError
-	_, floorErr := engines.Floor(o.Floor, math.MaxInt64-1)
+	_, floorErr := engine.Floor(o.Floor, math.MaxInt64-1)
 	switch {
 	case errors.As(o.Limits.Validate(), &bad):
 		bad.Field = "Options." + bad.Field

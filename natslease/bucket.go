@@ -61,7 +61,7 @@ func checkVersion(nc *nats.Conn) error {
 }
 
 // checkOnce checks the bucket, unless that was done already. One check serves all requests that wait for it.
-func (e *engine) checkOnce(ctx context.Context) error {
+func (e *backend) checkOnce(ctx context.Context) error {
 	if e.checked.Load() {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (e *engine) checkOnce(ctx context.Context) error {
 }
 
 // checkStream requests the configuration of the bucket's stream from NATS and checks it.
-func (e *engine) checkStream(ctx context.Context) error {
+func (e *backend) checkStream(ctx context.Context) error {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()
 	call := e.call("look at", "", e.api+"STREAM.INFO."+e.stream)

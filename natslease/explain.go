@@ -11,18 +11,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/engine"
 )
 
 // A call describes one request for the text of its error.
 type call struct {
-	*engine
+	*backend
 	what, key, subject string // a subject that ends with a dot is a prefix of the full subject
 	before             error  // the last error of the connection before the request
-	sent               engines.Sent
+	sent               engine.Sent
 }
 
-func (e *engine) call(what, key, subject string) call {
+func (e *backend) call(what, key, subject string) call {
 	return call{e, what, key, subject, e.nc.LastError(), e.server.Sending()}
 }
 
@@ -55,7 +55,7 @@ func (c call) explain(err error) error {
 func (c call) answered() { c.server.Ended(c.sent, nil, false, nil) }
 
 // leave makes the client connect again, to the next of its servers, if its server is silent or does not
-// reach the leader: see engines.Server.
+// reach the leader: see engine.Server.
 func (c call) leave(err error) {
 	wrong := withoutLeader(err)
 	switch {
@@ -113,7 +113,7 @@ func inboxPrefix(nc *nats.Conn) string {
 
 // permission returns the subject that the user must be allowed to publish to.
 func (c call) permission() string {
-	if keys := c.publishPrefix + c.engine.subject(""); strings.HasPrefix(c.subject, keys) {
+	if keys := c.publishPrefix + c.backend.subject(""); strings.HasPrefix(c.subject, keys) {
 		return keys + ">"
 	}
 	if strings.HasSuffix(c.subject, ".") { // the name of a consumer follows

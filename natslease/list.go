@@ -11,8 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
-	gates "github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/observe"
+	"github.com/fencedlease/lease/engine"
 )
 
 // List returns the leases whose names begin with prefix, sorted by name. It first requests the names
@@ -37,15 +36,15 @@ const atOnce = 64
 // List reads all names and then yields their leases. It uses no NATS consumer: on a server that lags behind,
 // one delivers stale values, and it can miss a lease that is renewed often. A consumer delivers keys in the
 // order of their revisions, and each renewal moves the key of the lease to the end of that order.
-func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
-	return func(yield func(observe.NamedEntry, error) bool) {
+func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
+	return func(yield func(engine.NamedEntry, error) bool) {
 		if err := e.checkOnce(ctx); err != nil {
-			yield(observe.NamedEntry{}, err)
+			yield(engine.NamedEntry{}, err)
 			return
 		}
 		names, err := e.listNames(ctx, prefix)
 		if err != nil {
-			yield(observe.NamedEntry{}, err)
+			yield(engine.NamedEntry{}, err)
 			return
 		}
 		for some := range slices.Chunk(names, atOnce) {
@@ -60,11 +59,11 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 				switch {
 				case l.absent:
 				case l.err == nil, lease.CodeOf(l.err) == lease.ErrCorrupt:
-					if !yield(observe.NamedEntry{Name: name, Entry: l.Entry}, l.err) {
+					if !yield(engine.NamedEntry{Name: name, Entry: l.Entry}, l.err) {
 						return
 					}
 				default:
-					yield(observe.NamedEntry{}, l.err)
+					yield(engine.NamedEntry{}, l.err)
 					return
 				}
 			}
@@ -74,13 +73,13 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[observe.Name
 
 // A listed holds what List has read about one lease.
 type listed struct {
-	observe.Entry
+	engine.Entry
 	absent bool
 	err    error
 }
 
 // list reads one lease.
-func (e *engine) list(ctx context.Context, name string) (l listed) {
+func (e *backend) list(ctx context.Context, name string) (l listed) {
 	pass, err := e.enter(ctx)
 	if err != nil {
 		l.err = err
@@ -99,9 +98,9 @@ func (e *engine) list(ctx context.Context, name string) (l listed) {
 	return l
 }
 
-// enter blocks until the gate lets a request of a list pass. The other requests pass the gate in package observe.
-func (e *engine) enter(ctx context.Context) (gates.Pass, error) {
-	pass, err := e.gate.Enter(ctx, gates.Request{})
+// enter blocks until the gate lets a request of a list pass. The other requests pass the gate in [engine.Store].
+func (e *backend) enter(ctx context.Context) (engine.Pass, error) {
+	pass, err := e.gate.Enter(ctx, engine.Request{})
 	if err != nil {
 		return pass, fmt.Errorf("natslease: list bucket %q: not sent while other requests are under way: %w", e.bucket, err)
 	}
@@ -113,7 +112,7 @@ func (e *engine) enter(ctx context.Context) (gates.Pass, error) {
 //
 // A server that lags behind the leader can answer the request for the names. To detect this, listNames
 // first writes a message, and rejects every answer from a server that has not received it yet.
-func (e *engine) listNames(ctx context.Context, prefix string) ([]string, error) {
+func (e *backend) listNames(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()
 	pass, err := e.enter(ctx)

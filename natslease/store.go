@@ -10,9 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/fields"
-	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -42,14 +41,14 @@ type Options struct {
 	Names int
 
 	// Floor is older than every token that this Store grants, even if a name has a record already. Set
-	// it when leases move here from another store: see [observe.Options]. Default: none.
+	// it when leases move here from another store: see [engine.Options]. Default: none.
 	Floor lease.Token
 }
 
 // A Store keeps leases in a key-value bucket of NATS JetStream. It implements [lease.Store],
 // [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of NATS. It is safe for
 // use by several goroutines at once. It has no Close method, and never closes its NATS client.
-type Store struct{ observed *observe.Store }
+type Store struct{ observed *engine.Store }
 
 // validBucket matches the names that NATS allows for a bucket.
 var validBucket = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
@@ -95,7 +94,7 @@ func Open(js jetstream.JetStream, o *Options) (*Store, error) {
 	return s, err
 }
 
-func newStore(js jetstream.JetStream, o *Options) (*Store, *engine, error) {
+func newStore(js jetstream.JetStream, o *Options) (*Store, *backend, error) {
 	if o == nil {
 		o = new(Options)
 	}
@@ -103,12 +102,12 @@ func newStore(js jetstream.JetStream, o *Options) (*Store, *engine, error) {
 	if !validBucket.MatchString(bucket) {
 		return nil, nil, &lease.FieldError{Field: "Options.Bucket", Value: strconv.Quote(bucket), Bound: "must be letters, digits, '-' and '_'", Code: lease.ErrOption}
 	}
-	e := newEngine(js, bucket)
-	s, err := observe.New(e, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor, Gate: e.gate})
+	e := newBackend(js, bucket)
+	s, err := engine.NewStore(e, &engine.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor, Gate: e.gate})
 	if err != nil {
 		return nil, nil, err
 	}
-	e.floor, _ = engines.Floor(o.Floor, math.MaxInt64-1) // observe.New has checked it
+	e.floor, _ = engine.Floor(o.Floor, math.MaxInt64-1) // engine.NewStore has checked it
 	return &Store{s}, e, nil
 }
 

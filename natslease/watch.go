@@ -33,7 +33,7 @@ const (
 
 // Watch creates a consumer for the key, and returns once NATS has confirmed it. It lives in the memory
 // of one server, and if that fails, the watch is lost.
-func (e *engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := encode(name)
 	if err := e.checkOnce(ctx); err != nil {
 		return nil, err

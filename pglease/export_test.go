@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/engine"
 )
 
 // Renewing returns an authority like that of s, with a memory of its own. The Swap of the store that renewals
 // returns is a renewal in one exchange.
 func (s *Store) Renewing(renewals func(lease.Store) lease.Store) lease.Authority {
-	return urgentAuthority{engines.NewAuthority(s, renewals(renewer{&s.rows}).Swap, engines.NewMemory(engines.DefaultNames, wasNotSent))}
+	return urgentAuthority{engine.NewAuthority(s, renewals(renewer{&s.rows}).Swap, engine.NewMemory(engine.DefaultMemory, wasNotSent))}
 }
 
 // Mute makes s send no notifications, as if its process ended after each commit.

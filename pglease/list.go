@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/engine"
 )
 
 // pageSize is the number of rows that List reads in one request to the server.
@@ -87,7 +87,7 @@ type listedRow struct {
 	Now, Behind                               int64 // the time of the server, and how much its clock is behind the row
 }
 
-func (r listedRow) entry(clock *engines.LateClock) (lease.Entry, error) {
+func (r listedRow) entry(clock *engine.LateClock) (lease.Entry, error) {
 	c := columns{state: r.State, epoch: r.Epoch, id: r.ID, owner: r.Owner, duration: r.Duration, nanos: r.Nanos}
 	if r.Until != nil {
 		c.until = new(time.UnixMicro(*r.Until))

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/wrap"
 	"github.com/fencedlease/lease/session"
@@ -66,7 +66,7 @@ func (s *Store) Authority() lease.Authority { return newAuthority(s, &s.rows) }
 
 // newAuthority returns the authority over the Store or SQLStore s, which has the rows r.
 func newAuthority(s lease.Store, r *rows) lease.Authority {
-	inner := engines.NewAuthority(s, r.renew, r.memory)
+	inner := engine.NewAuthority(s, r.renew, r.memory)
 	return wrap.Authority(urgentAuthority{inner}, inner)
 }
 

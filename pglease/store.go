@@ -15,7 +15,6 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
@@ -74,8 +73,8 @@ type rows struct {
 	gate      *engine.Gate // nil without a limit
 	limits    lease.Limits
 	floor     uint64 // the epoch of Options.Floor
-	clock     engines.LateClock
-	memory    *engines.Memory
+	clock     engine.LateClock
+	memory    *engine.Memory
 	notifier  notifier
 	renewals  engine.Batcher[renewal, renewed]
 	tasks     tasks.Group
@@ -147,12 +146,12 @@ func (s *rows) init(o *Options) error {
 	if o.Names < 0 {
 		return &lease.FieldError{Field: "Options.Names", Value: strconv.Itoa(o.Names), Bound: "must not be negative", Code: lease.ErrOption}
 	}
-	lowest, err := engines.Floor(o.Floor, math.MaxInt64-1)
+	lowest, err := engine.Floor(o.Floor, math.MaxInt64-1)
 	if err != nil {
 		return err
 	}
-	names := cmp.Or(o.Names, engines.DefaultNames)
-	s.limits, s.floor, s.memory = o.Limits, lowest, engines.NewMemory(names, wasNotSent)
+	names := cmp.Or(o.Names, engine.DefaultMemory)
+	s.limits, s.floor, s.memory = o.Limits, lowest, engine.NewMemory(names, wasNotSent)
 	s.clock.Server, s.clock.Logger, s.clock.Most = "PostgreSQL", o.Logger, names
 	s.notifier.tasks = &s.tasks
 	s.renewals.Send, s.renewals.Few, s.renewals.Most = s.renewMany, defaultRenewals, mostRenewals

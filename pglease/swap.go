@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/engine"
 )
 
 // putSQL is the SQL with which [Store.Swap] replaces an existing row. It makes the version itself, so that
@@ -58,7 +58,7 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 		return lease.Snapshot{}, fmt.Errorf("pglease: version %q is not of this store", old.Version)
 	}
 	query, args := s.sql.putNew, append([]any{name, version}, values(next)...)
-	signal := engines.NeedsSignal(old.Record.At(old.Now), next)
+	signal := engine.NeedsSignal(old.Record.At(old.Now), next)
 	if !wasAbsent {
 		query, args = s.sql.put, append(args, swapDeadline(old), signal)
 	}

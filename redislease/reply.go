@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/engine"
 )
 
 // A reply is the result of a script:
@@ -84,7 +84,7 @@ const absentPrefix = "absent-"
 
 // snapshot returns the Snapshot of a name that a load has read. If the clock of the server was set back,
 // late shows that the lease has ended all the same.
-func (r reply) snapshot(name string, late *engines.LateClock) (lease.Snapshot, error) {
+func (r reply) snapshot(name string, late *engine.LateClock) (lease.Snapshot, error) {
 	now, err := r.now()
 	if err != nil {
 		return lease.Snapshot{}, err

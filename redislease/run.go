@@ -11,7 +11,6 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/internal/engines"
 )
 
 // A request is attempted at most maxAttempts times, with pauses of retryPause, and repeated only if a
@@ -24,7 +23,7 @@ const (
 // run runs a script on the record and the floor of a name, and returns soon when ctx is done. It also returns the
 // gate of the server that has answered. If admit is not nil, it is called before the script is sent.
 func (s *Store) run(ctx context.Context, k kind, script *script, name string, admit func(*engine.Gate) error, args ...any) (reply, *engine.Gate, error) {
-	if engines.IsUrgent(ctx) {
+	if engine.IsUrgent(ctx) {
 		k = max(k, urgent)
 	}
 	s.findPrimary()

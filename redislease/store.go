@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/session"
 )
@@ -68,7 +68,7 @@ func (o *Options) complete() (Options, error) {
 		return &lease.FieldError{Field: "Options." + field, Value: value, Bound: bound, Code: lease.ErrOption}
 	}
 	v.Prefix = cmp.Or(v.Prefix, "lease")
-	v.Names = cmp.Or(v.Names, engines.DefaultNames)
+	v.Names = cmp.Or(v.Names, engine.DefaultMemory)
 	v.Keep = cmp.Or(v.Keep, time.Hour)
 	v.ReplicaTimeout = cmp.Or(v.ReplicaTimeout, time.Second)
 	switch {
@@ -83,7 +83,7 @@ func (o *Options) complete() (Options, error) {
 	case v.ReplicaTimeout < time.Millisecond:
 		return v, bad("ReplicaTimeout", v.ReplicaTimeout.String(), "must be at least 1ms")
 	}
-	if _, err := engines.Floor(v.Floor, math.MaxInt64-1); err != nil {
+	if _, err := engine.Floor(v.Floor, math.MaxInt64-1); err != nil {
 		return v, err
 	}
 	if wrong := (*lease.FieldError)(nil); errors.As(v.Limits.Validate(), &wrong) {
@@ -99,14 +99,14 @@ type Store struct {
 	options Options
 	floor   uint64 // the epoch of Options.Floor
 	servers servers
-	memory  *engines.Memory
+	memory  *engine.Memory
 	tasks   tasks.Group
 
 	turn  chan struct{} // held while a listener is made or subscribes
 	ended chan struct{} // closed when the first call of Close ends
 
 	warned atomic.Bool // a warning about the append-only file was logged
-	clock  engines.LateClock
+	clock  engine.LateClock
 
 	mu       sync.Mutex
 	lines    map[string]*line       // by address of the server
@@ -128,8 +128,8 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	lowest, _ := engines.Floor(options.Floor, math.MaxInt64-1)
-	s := &Store{options: options, floor: lowest, memory: engines.NewMemory(options.Names, wasNotSent), turn: make(chan struct{}, 1), ended: make(chan struct{}),
+	lowest, _ := engine.Floor(options.Floor, math.MaxInt64-1)
+	s := &Store{options: options, floor: lowest, memory: engine.NewMemory(options.Names, wasNotSent), turn: make(chan struct{}, 1), ended: make(chan struct{}),
 		lines: map[string]*line{}, uses: map[*redis.Client]*use{}, policies: map[string]time.Time{}}
 	s.clock.Server, s.clock.Most = "Redis", options.Names
 	if s.servers, err = newServers(client, s.checkNew); err != nil {
@@ -150,7 +150,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // To renew, change or release a lease, it starts from the last record that the Store wrote for it. If that
 // record is out of date, it loads the current one and starts again, so no outdated record makes it refuse a
 // request.
-func (s *Store) Authority() lease.Authority { return engines.NewAuthority(s, s.renew, s.memory) }
+func (s *Store) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
 
 // Limits returns the limits that the store was made with.
 func (s *Store) Limits() lease.Limits { return s.options.Limits }

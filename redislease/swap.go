@@ -12,7 +12,6 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/internal/engines"
 )
 
 // Swap replaces the record only if its version is still old.Version. If it has changed, or if the lease
@@ -29,7 +28,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		next.Epoch = max(next.Epoch, s.floor+1)
 	}
 	channel := ""
-	if engines.NeedsSignal(old.Record.At(old.Now), next) {
+	if engine.NeedsSignal(old.Record.At(old.Now), next) {
 		channel = s.channel(bucket(name))
 	}
 	command, millis := s.expireCommand(next)

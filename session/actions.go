@@ -10,9 +10,9 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/clock"
-	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/tasks"
+	"github.com/fencedlease/lease/internal/urgent"
 )
 
 // Actions are the functions that carry out the effects of one input. A hook of the Trace can block, and so
@@ -162,7 +162,7 @@ func (s *Session) take(now time.Time) *actions {
 	return p
 }
 
-var renewing = engines.MarkUrgent(context.Background()) // the context of every renewal
+var renewing = urgent.Mark(context.Background()) // the context of every renewal
 
 // A sending is a request on its way to the authority. It implements [tasks.Request].
 type sending struct {

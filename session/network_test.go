@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/internal/urgent"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -62,7 +62,7 @@ func (n *network) Do(ctx context.Context, name string, req lease.Request) (lease
 		n.mu.Unlock()
 		panic("a session sends requests forever, and no time passes")
 	}
-	n.sent = append(n.sent, sent{req, now, engines.IsUrgent(ctx), ctx.Value(valueKey{})})
+	n.sent = append(n.sent, sent{req, now, urgent.Is(ctx), ctx.Value(valueKey{})})
 	n.flying[req.Action]++
 	f := n.always[req.Action]
 	if q := n.next[req.Action]; len(q) > 0 {

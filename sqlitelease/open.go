@@ -20,7 +20,6 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/internal/engines"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -81,7 +80,7 @@ func Open(path string, o *Options) (*Store, error) {
 		bad.Field = "Options." + bad.Field
 		return nil, bad
 	}
-	lowest, err := engines.Floor(o.Floor, math.MaxInt64-1)
+	lowest, err := engine.Floor(o.Floor, math.MaxInt64-1)
 	if err != nil {
 		return nil, err
 	}

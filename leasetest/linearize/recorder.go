@@ -23,7 +23,7 @@ type Options struct {
 	Observed bool
 
 	// Set Late if each client measures for itself how long a lease lasts, from the time at which it has first
-	// seen the record, as with package observe. The Recorder then accepts that leases end late, and
+	// seen the record, as with a Store of package engine. The Recorder then accepts that leases end late, and
 	// does not check MinRemaining. It is used only with Observed. Default: every client sees the same end.
 	Late bool
 

@@ -1,0 +1,88 @@
+// Package engines has what several engines share: a fast authority, the decision to leave a server, and
+// smaller things.
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/wrap"
+)
+
+// A Renewal replaces old.Record with next in one request to the server. The two records differ only in
+// Until, which the server computes from its own clock. It returns [lease.ErrConflict] if the record has
+// changed or the lease has ended.
+type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
+
+// NewAuthority returns an authority over s, whose server has a clock. It has the same abilities and returns
+// the same results as the one that [lease.NewAuthority] makes, but sends fewer requests to the server. To
+// renew, change or release a lease, it does not load the current record first, but computes the new record
+// from that in m, which has the record that it wrote last. This is safe for three reasons:
+//
+//   - The result of a change or a release does not depend on the time.
+//   - The server computes the end of a renewed lease from its own clock.
+//   - A write succeeds only if the record is unchanged and has not reached its end.
+//
+// The authority always loads the record before it refuses a request, and before it grants one that needs no
+// write. If a write conflicts, it loads the record and decides again.
+func NewAuthority(s lease.Store, renew Renewal, m *Memory) lease.Authority {
+	noting := store{s, m}
+	return wrap.Authority(&authority{noting, lease.NewAuthority(wrap.Store(noting, s)), renew}, lease.NewAuthority(s))
+}
+
+// An authority is used by its pointer, because callers may compare it, but a Renewal cannot be compared.
+type authority struct {
+	store  store
+	loads  lease.Authority
+	renews Renewal
+}
+
+// Do carries out one request.
+func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	switch req.Action {
+	case lease.ActionRenew, lease.ActionChange, lease.ActionRelease:
+		snap, err := a.tryRemembered(ctx, name, req)
+		switch {
+		case err == nil:
+			return lease.Result{Record: snap.Record, Now: snap.Now, MinRemaining: snap.Record.Remaining(snap.Now)}, nil
+		case !errors.Is(err, lease.ErrConflict):
+			return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
+		}
+	}
+	return a.loads.Do(ctx, name, req)
+}
+
+// tryRemembered applies req to the remembered record, and writes the new record with one request to the
+// server. It returns [lease.ErrConflict] if nothing is remembered, if ctx is done, if the write conflicts,
+// or if the request would be refused or would need no write. The remembered record may then be out of date,
+// and the caller loads the current one.
+func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
+	old, known := a.store.memory.recall(name)
+	if !known || ctx.Err() != nil {
+		return lease.Snapshot{}, lease.ErrConflict
+	}
+	next, refusal := lease.Step(old.Record, req, old.Now)
+	if refusal != nil || next == old.Record && req.Action != lease.ActionRenew {
+		return lease.Snapshot{}, lease.ErrConflict
+	}
+	if req.Action != lease.ActionRenew || next.Until.IsZero() {
+		return a.store.Swap(ctx, name, old, next)
+	}
+	snap, err := a.renews(ctx, name, old, next)
+	a.store.memory.noteRenewal(name, snap, err)
+	return snap, err
+}
+
+// A store passes the result of every swap to its memory.
+type store struct {
+	lease.Store
+	memory *Memory
+}
+
+// Swap calls Swap of the engine and passes the result to the memory.
+func (s store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	snap, err := s.Store.Swap(ctx, name, old, next)
+	s.memory.Note(name, snap, err)
+	return snap, err
+}

@@ -1,0 +1,48 @@
+// Package engine has what the author of a store needs besides the queries to the server. A program that only holds
+// leases does not need this package: it uses the store of a package such as etcdlease.
+//
+//   - [NewStore] makes a [lease.Store] from a [Backend] that can compare and swap but whose clock cannot be read,
+//     such as etcd or Kubernetes. A Backend only loads and swaps entries, and the Store computes when a lease ends.
+//   - [NewAuthority] makes a fast [lease.Authority] for a store whose server has a clock, and can renew a lease in
+//     one request.
+//   - A [Gate] decides which request of a store is sent next, so that a server that cannot do all that a process
+//     asks for still renews the leases that the process holds.
+//   - [NeedsSignal] says which changes of a record the watches of a lease must learn of.
+//
+// # Stores without a clock
+//
+// The clocks of two machines may show different times. An engine therefore does not store the time at which
+// a lease ends, but how much time the lease had left when the entry was committed. When a process first
+// reads a version of the entry, it starts to count down the remaining time on its own monotonic clock.
+//
+// A process reads an entry only after the entry was committed, so the end of the lease that it computes is
+// an upper bound, never earlier than the end that was granted. A process that waits for the end of a lease
+// may notice it late, but never too early. The rates of the clocks must be nearly equal.
+//
+// The disadvantage is a longer wait after a crash. A process that has just started may have to wait for the
+// whole duration of a lease before it can take over the lease of a crashed holder.
+//
+// A holder needs a lower bound of the end. The two bounds differ by [lease.Snapshot.Uncertainty]. A process
+// knows a lower bound in two cases:
+//
+//   - The process committed the version itself, after it sent its request.
+//   - An earlier request of the process returned an older version. The current version was committed after
+//     the process sent that request.
+//
+// For the lower bound, the process counts down the remaining time from the moment at which it sent the
+// request. The bound holds even if other clocks run faster, provided that all clocks stay within
+// [Options.MaxClockDrift].
+//
+// If two processes break the same lease, they may compute different upper bounds of its end. A process that
+// reads the entries of both breaks uses the earlier end, because a break can only shorten a lease. Two
+// breaks with the same ID and Epoch belong to the same term of a lease.
+//
+// # What a Store remembers
+//
+// A Store remembers the time at which it first read the current version of a lease, for all watched names
+// and for a limited number of others. If it has forgotten a name, it starts a new countdown when it next
+// reads the record of the name. A countdown that starts late can delay the next holder, but it cannot end a
+// lease too early.
+//
+// The memory also saves round trips to the engine, as the documentation of [StoreAuthority] says.
+package engine

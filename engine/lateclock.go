@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"cmp"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+const (
+	toleratedBehind = time.Second // a clock that is less behind only makes leases longer by that
+	warnBehindEvery = time.Minute
+	clockDrift      = 0.001 // as much as the clock of a holder may be wrong
+)
+
+// A LateClock finds leases that have ended although the server's clock, which was set back, does not show
+// it. A holder renews its lease within the remaining time of the record, and a renewal changes the
+// version, so a record that this process has seen unchanged for longer has ended. If a renewal comes
+// after all, the version makes the swap of the record fail.
+type LateClock struct {
+	Server string       // the product, for the log
+	Logger *slog.Logger // gets a warning, at most once a minute; nil means slog.Default() at that time
+	Most   int          // how many names are remembered
+
+	mu     sync.Mutex
+	seen   map[string]seenRecord // records that are newer than the clock, by name
+	warned time.Time
+}
+
+// A seenRecord has the local time at which a version of a record was first seen.
+type seenRecord struct {
+	version string
+	at      time.Time
+}
+
+// Correct returns snap with the time at which the lease has ended, if it has. behind is how far the clock
+// of the server is behind the last change of the record.
+func (c *LateClock) Correct(name string, snap lease.Snapshot, behind time.Duration) lease.Snapshot {
+	left := snap.Record.Until.Sub(snap.Now)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if behind <= toleratedBehind {
+		delete(c.seen, name)
+		return snap
+	}
+	now := time.Now()
+	if c.warned.IsZero() || now.Sub(c.warned) > warnBehindEvery {
+		c.warned = now
+		cmp.Or(c.Logger, slog.Default()).Warn("lease: the clock of the "+c.Server+" server is behind its records: correct it", "behind", behind.Round(time.Millisecond), "name", name)
+	}
+	if snap.Record.Until.IsZero() || left <= 0 {
+		return snap
+	}
+	first, known := c.seen[name]
+	if !known && len(c.seen) >= c.Most {
+		for other := range c.seen {
+			delete(c.seen, other)
+			break
+		}
+	}
+	if first.version != snap.Version {
+		if c.seen == nil {
+			c.seen = map[string]seenRecord{}
+		}
+		c.seen[name] = seenRecord{snap.Version, now}
+		return snap
+	}
+	if drift := time.Duration(float64(left) * 2 * clockDrift); now.Sub(first.at) > left+drift {
+		snap.Now = snap.Record.Until
+	}
+	return snap
+}

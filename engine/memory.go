@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/fencedlease/lease"
+)
+
+// DefaultMemory is the number of names for which a store remembers a record by default. It is above the number
+// of leases that a process is likely to hold, because the renewal of a forgotten name takes another request.
+const DefaultMemory = 1 << 20
+
+// A Memory stores the last committed record of each lease name, if it is Leased, up to a maximum number of
+// names. The record may be out of date, so the server must check every write that was computed from it. A
+// Memory is safe for concurrent use by multiple goroutines.
+type Memory struct {
+	most   int
+	unsent func(error) bool
+
+	mu     sync.Mutex
+	byName map[string]lease.Snapshot
+}
+
+// NewMemory returns a Memory of at most the given number of names. The function unsent reports whether an
+// error of a swap proves that the swap was not sent. If it is nil, no error does.
+func NewMemory(most int, unsent func(error) bool) *Memory {
+	if unsent == nil {
+		unsent = func(error) bool { return false }
+	}
+	return &Memory{most: most, unsent: unsent, byName: map[string]lease.Snapshot{}}
+}
+
+// Len returns the number of names for which m stores a record.
+func (m *Memory) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.byName)
+}
+
+// Note stores the snapshot that a swap returned, in place of that of another name if m is full. If the swap
+// failed or the record is not Leased, it forgets the name. If err proves that the swap was not sent, it
+// changes nothing.
+func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
+	if m.unsent(err) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil || snap.Record.State != lease.Leased {
+		delete(m.byName, name)
+		return
+	}
+	if _, known := m.byName[name]; !known && len(m.byName) >= m.most {
+		for other := range m.byName {
+			delete(m.byName, other)
+			break
+		}
+	}
+	m.byName[name] = snap
+}
+
+// noteRenewal is like Note, but it keeps the record of a renewal that failed. A renewal changes only the end of
+// the lease, so the record still tells what the next renewal must write. Without it, each of the renewals that
+// time out while a server is slow would be followed by two requests, which would keep the server slow.
+func (m *Memory) noteRenewal(name string, snap lease.Snapshot, err error) {
+	if err == nil || errors.Is(err, lease.ErrConflict) {
+		m.Note(name, snap, err)
+	}
+}
+
+func (m *Memory) recall(name string) (snap lease.Snapshot, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	snap, known = m.byName[name]
+	return snap, known
+}

@@ -1,0 +1,325 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/fields"
+)
+
+// An Backend stores an entry for each name. It must follow the rules of a [lease.Store], except those about
+// time. Its methods must be safe for concurrent use by several goroutines.
+type Backend interface {
+	lease.Watcher
+
+	// Load returns the current entry of the name. If the engine stores none, Load returns an entry in the
+	// state Available with an Epoch that is at least as high as every Epoch that was granted under the same
+	// name before. Load may store that entry.
+	Load(ctx context.Context, name string) (Entry, error)
+
+	// Open is like Load, but is called before an acquire. It may write if that saves a round trip.
+	Open(ctx context.Context, name string) (Entry, error)
+
+	// Swap replaces the entry of the given name with next if its version is old, and returns the committed
+	// entry. For the errors, see [lease.Store]. After a conflict, Swap returns the current entry, or an
+	// entry without a Version if it does not know the current one.
+	Swap(ctx context.Context, name, old string, next Retained) (Entry, error)
+
+	// List returns the entries whose names begin with prefix, by the rules of [lease.Lister].
+	List(ctx context.Context, prefix string) iter.Seq2[NamedEntry, error]
+}
+
+// Options are the settings of a [Store]. A field that is zero selects the default of that field.
+type Options struct {
+	// Limits restrict the durations of the leases that an authority grants in this Store. If an entry has
+	// more time left than [lease.Limits.Bound] allows, the Store counts down only the allowed time, from
+	// its first reading of the entry. The allowed time is MaxDuration for a finite lease, even while it is
+	// breaking, and MaxPeriod for the break of an infinite one. All Stores over one engine should have the
+	// same Limits. Default: no limits.
+	Limits lease.Limits
+
+	// Names is the largest number of lease names that the Store remembers, not counting watched names. It
+	// forgets the least recently used name first. If it already remembers that many, [Store.List] starts no
+	// countdown for other names. Default: [DefaultNames].
+	Names int
+
+	// MaxClockDrift limits how much faster or slower than real time the clock of a process may run: with
+	// 0.001, the clocks of all processes must run at rates from 0.999 to 1.001. The Store allows for it in
+	// its lower bounds. It must be at least 0 and below 1. Default: [DefaultMaxClockDrift].
+	MaxClockDrift float64
+
+	// Floor is older than every token that this Store grants from now on, even if a name has a record
+	// already. Set it when leases move here from another store, to the newest token that any resource has
+	// seen. All Stores over one engine must have the same Floor, and later Stores none that is older.
+	// Default: the empty token, which is older than all other tokens.
+	Floor lease.Token
+
+	// Gate decides when each call of the Backend may begin, except Watch and List: an Backend that needs it
+	// there enters the Gate itself, for each request. Default: every call begins at once.
+	Gate *Gate
+
+	// Clock is the clock of the Store. Default: the clock of package time.
+	Clock lease.Clock
+}
+
+// DefaultMaxClockDrift is the default of [Options.MaxClockDrift], and also that of a session.Session.
+const DefaultMaxClockDrift = 0.001
+
+// DefaultNames is the default of [Options.Names]. A name needs about 500 bytes of memory.
+const DefaultNames = 1 << 16
+
+// A Store is a [lease.Store] over an [Backend]. It is safe for use by several goroutines at once.
+type Store struct {
+	backend Backend
+	limits  lease.Limits
+	floor   uint64 // the epoch of Options.Floor
+	gate    *Gate
+	clock   stopwatch
+
+	mu           sync.Mutex
+	observations observations
+	revisions    revisions
+	stopReading  context.CancelFunc // ends the goroutine that reads revisions; nil if it does not run
+}
+
+// NewStore returns a Store over b. A nil opts means the defaults. NewStore sends no request. If b is nil,
+// or an option is out of range, it returns a [*lease.FieldError].
+func NewStore(b Backend, opts *Options) (*Store, error) {
+	if b == nil {
+		return nil, fields.Missing("NewStore.b")
+	}
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if bad := (*lease.FieldError)(nil); errors.As(o.Limits.Validate(), &bad) {
+		bad.Field = "Options." + bad.Field
+		return nil, bad
+	}
+	if o.Names < 0 {
+		return nil, &lease.FieldError{Field: "Options.Names", Value: strconv.Itoa(o.Names), Bound: "must not be negative", Code: lease.ErrOption}
+	}
+	if !(o.MaxClockDrift >= 0 && o.MaxClockDrift < 1) { // refuses a NaN too
+		return nil, &lease.FieldError{Field: "Options.MaxClockDrift", Value: fmt.Sprint(o.MaxClockDrift), Bound: "must be from 0 to below 1", Code: lease.ErrOption}
+	}
+	lowest, err := Floor(o.Floor, math.MaxInt64-1)
+	if err != nil {
+		return nil, err
+	}
+	if o.MaxClockDrift == 0 {
+		o.MaxClockDrift = DefaultMaxClockDrift
+	}
+	if o.Names == 0 {
+		o.Names = DefaultNames
+	}
+	s := &Store{backend: b, limits: o.Limits, floor: lowest, gate: o.Gate, observations: newObservations(o.Names)}
+	s.clock.start(o.Clock, o.MaxClockDrift)
+	return s, nil
+}
+
+// Limits returns the limits that were given to [NewStore].
+func (s *Store) Limits() lease.Limits { return s.limits }
+
+// Load returns the record with the given name. The Store computes its Until from its own observations.
+func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	return s.load(ctx, name, s.backend.Load, IsUrgent(ctx))
+}
+
+func (s *Store) load(ctx context.Context, name string, load func(context.Context, string) (Entry, error), urgent bool) (lease.Snapshot, error) {
+	if err := lease.CheckName(name); err != nil {
+		return lease.Snapshot{}, err
+	}
+	leave, err := s.enter(ctx, Request{Urgent: urgent})
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	sentAt := s.clock.Elapsed()
+	e, err := load(ctx, name)
+	leave(err)
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	return s.see(name, e, sentAt, false), nil
+}
+
+// Swap replaces the record of the given name with next, and returns the new Snapshot. If the version of the
+// record is no longer old.Version, it returns [lease.ErrConflict], with the Snapshot of the current entry
+// if the engine returns that. If next is a grant, Swap raises its Epoch above [Options.Floor].
+//
+// The engine does not store the time next.Until, but the time that is left until then when Swap sends the
+// request, rounded up to a multiple of 1 ms, and at least 1 ms. If [lease.CheckName] refuses the name or
+// [lease.Record.ValidateAfter] the new record, Swap returns the error and sends no request.
+func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if err := lease.CheckName(name); err != nil {
+		return lease.Snapshot{}, err
+	}
+	if err := next.ValidateAfter(old.Record); err != nil {
+		return lease.Snapshot{}, err
+	}
+	if next.Epoch > old.Record.Epoch { // a grant
+		next.Epoch = max(next.Epoch, s.floor+1)
+	}
+	leave, err := s.enterSwap(ctx, name, old.Record, next)
+	if err != nil {
+		return lease.Snapshot{}, err
+	}
+	sentAt := s.clock.Elapsed()
+	e, err := s.backend.Swap(ctx, name, old.Version, toRetained(next, s.clock.PointAt(sentAt)))
+	leave(err)
+	switch {
+	case errors.Is(err, lease.ErrConflict) && e.Version != "":
+		return s.see(name, e, sentAt, false), err
+	case err != nil:
+		return lease.Snapshot{}, err
+	}
+	return s.recordSwap(name, e, sentAt), nil
+}
+
+// Watch calls the Watch of the engine. While the Store holds a watched lease and the engine is a [RevisionReader],
+// the Store asks for its Revision, so that a break leaves the holder most of its grace. The Store does not
+// forget a watched name until ctx ends. Otherwise the countdown of the lease would start again, and a
+// process that waits for the lease would wait longer.
+func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if err := lease.CheckName(name); err != nil {
+		return nil, err
+	}
+	signals, err := s.backend.Watch(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.observations.pin(name)
+	s.startReading()
+	s.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.observations.unpin(name); len(s.observations.pins) == 0 && s.stopReading != nil {
+			s.stopReading()
+			s.stopReading = nil
+		}
+	})
+	return signals, nil
+}
+
+// List returns the leases that the engine lists. The Store computes the Until of each record from its own
+// observations. It starts a countdown for each listed lease that it does not remember, so that a later list
+// can report the lease as expired, unless it already remembers [Options.Names] names. Without a countdown,
+// every list reports the same remaining time for the lease, even if it has ended. A list never makes the
+// Store forget another name.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		if prefix != "" {
+			if err := lease.CheckName(prefix); err != nil {
+				yield(lease.Entry{}, err)
+				return
+			}
+		}
+		sentAt := s.clock.Elapsed() // every request of the list is sent later
+		for e, err := range s.backend.List(ctx, prefix) {
+			entry := lease.Entry{Name: e.Name}
+			if err == nil {
+				snap := s.see(e.Name, e.Entry, sentAt, true)
+				entry.Record, entry.Now = snap.Record.At(snap.Now), snap.Now
+			}
+			if !yield(entry, err) {
+				return
+			}
+		}
+	}
+}
+
+// Note stores the entry e, which a watch of the engine has returned, as the newest entry of the name. The
+// engine calls it. Note does nothing if the Store has forgotten the name, or already knows e or a newer
+// entry. If e is a renewal, the countdown of the lease starts at once, even if no process reads the record.
+func (s *Store) Note(name string, e Entry) {
+	e = s.limited(e)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := s.observations.get(name, false); last != nil && e.Revision > last.Revision {
+		// No request of the Store has returned e. The next entry was also committed after the time earliest.
+		earliest := s.revisions.earliest(e.Revision, last.nextAfter)
+		*last = last.mergedWith(newAged(e, earliest, s.clock.Elapsed(), earliest), &s.clock)
+	}
+}
+
+// see stores the entry e that a request of the Store has returned, and returns the Snapshot of the newest
+// known entry, which can be newer than e. The request was sent at the elapsed time sentAt or later. If the
+// Store already knew a newer entry at that time, the engine has lost it, for example because it was
+// restored from a backup. The Store then forgets the newer entry and stores e. If fromList is true, e comes
+// from a list, and the Store does not forget another name to make room for a new one.
+func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) lease.Snapshot {
+	e = s.limited(e)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Elapsed()
+	last := s.observations.get(name, !fromList)
+	switch {
+	case last == nil && fromList && s.observations.isFull():
+		unkept := newUnaged(e, sentAt, now)
+		last = &unkept
+	case last == nil:
+		last = s.observations.put(name, newUnaged(e, sentAt, now))
+	case e.Revision == last.Revision:
+		last.nextAfter = max(last.nextAfter, sentAt)
+	case e.Revision > last.Revision:
+		*last = last.mergedWith(newAged(e, sentAt, now, s.revisions.earliest(e.Revision, last.nextAfter)), &s.clock)
+	case sentAt > last.at: // the engine has lost the newer entry
+		*last = newUnaged(e, sentAt, now)
+	}
+	return last.snapshot(&s.clock, now)
+}
+
+// recordSwap records the entry e, which a [Store.Swap] that sent its request at the elapsed time sentAt has
+// written.
+func (s *Store) recordSwap(name string, e Entry, sentAt time.Duration) lease.Snapshot {
+	e = s.limited(e)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Elapsed()
+	made := newAged(e, sentAt, now, sentAt)
+	made.own = e.Record.State == lease.Leased
+	s.revisions.add(e.Revision, sentAt)
+	last := s.observations.get(name, true)
+	switch {
+	case last == nil:
+		last = s.observations.put(name, made)
+	case e.Revision >= last.Revision:
+		*last = last.mergedWith(made, &s.clock)
+	default:
+		last = &made // another call has already recorded a newer entry
+	}
+	return last.snapshot(&s.clock, now)
+}
+
+// remembered returns a Snapshot of the entry that was last recorded for the name, or the zero Snapshot if
+// the Store does not remember the name.
+func (s *Store) remembered(name string) lease.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.observations.get(name, true)
+	if last == nil {
+		return lease.Snapshot{}
+	}
+	return last.snapshot(&s.clock, s.clock.Elapsed())
+}
+
+// limited returns a copy of e, with its duration and remaining time shortened to the limits of the Store,
+// which do not apply to a foreign entry. The Epoch of an Unwritten entry is added to the Floor. Otherwise a
+// name that is deleted could get the tokens above the Floor a second time.
+func (s *Store) limited(e Entry) Entry {
+	if e.Unwritten {
+		e.Record.Epoch = min(e.Record.Epoch+s.floor, math.MaxInt64)
+	}
+	if !e.Foreign {
+		e.Record.Duration, e.Left = s.limits.Bound(e.Record.Duration, e.Left)
+	}
+	return e
+}

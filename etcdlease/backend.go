@@ -1,0 +1,129 @@
+package etcdlease
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
+)
+
+// An engine implements [engine.Backend] with etcd. The version of a lease is the modification revision
+// of its key. No two writes in a cluster have the same revision.
+type backend struct {
+	client  *clientv3.Client
+	prefix  string
+	silence silenceLogger
+	server  engine.Server
+	gate    *engine.Gate // engine.Store enters it for all requests but those of List
+}
+
+// emptyValue is the value of a new key. It has no epoch of its own: see [firstEpoch]. The write that
+// creates a key must not grant the lease, because the client would have to choose the token before the
+// write. In between, other clients could create the key, grant newer tokens, and delete the key. The
+// late creation would still succeed, and grant an old token.
+var emptyValue = engine.Retained{}
+
+// Load reads the key, or creates it if it does not exist.
+func (e *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
+	key := e.prefix + name
+	res, err := e.get(ctx, key)
+	if err != nil {
+		return engine.Entry{}, e.explain("read", key, err)
+	}
+	if len(res.Kvs) == 0 {
+		return e.Open(ctx, name)
+	}
+	return entry(res.Kvs[0])
+}
+
+// Revision implements [engine.RevisionReader] with a linearizable read. Etcd numbers the writes of all keys.
+func (e *backend) Revision(ctx context.Context) (int64, error) {
+	res, err := e.get(ctx, e.prefix, clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	return res.Header.Revision, nil
+}
+
+// get reads keys. WithRequireLeader makes a member without a leader refuse a request at once, which
+// would time out otherwise.
+func (e *backend) get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	ended := e.sending()
+	res, err := e.client.Get(clientv3.WithRequireLeader(ctx), key, o...)
+	ended(err)
+	return res, err
+}
+
+// Open does the same as Load with a write, so a key that does not exist takes one request instead of two.
+func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
+	found, _, err := e.writeIf(ctx, e.prefix+name, 0, emptyValue)
+	return found, err
+}
+
+// Swap replaces the value of a key only if its revision still equals the parameter old. If not, it
+// returns [lease.ErrConflict] and the current entry, which is empty if the key was deleted.
+func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retained) (engine.Entry, error) {
+	revision, err := strconv.ParseInt(old, 10, 64)
+	if err != nil || revision <= 0 {
+		return engine.Entry{}, fmt.Errorf("etcdlease: version %q is not of this store", old)
+	}
+	found, swapped, err := e.writeIf(ctx, e.prefix+name, revision, next)
+	if err == nil && !swapped {
+		err = lease.ErrConflict
+	}
+	return found, err
+}
+
+// writeIf writes a value if the key was last modified at the given revision, or if that is 0 and the
+// key does not exist. It returns the current entry of the key, and reports whether it wrote the value.
+func (e *backend) writeIf(ctx context.Context, key string, revision int64, next engine.Retained) (engine.Entry, bool, error) {
+	value, err := next.MarshalJSON()
+	if err != nil {
+		return engine.Entry{}, false, err
+	}
+	ended := e.sending()
+	res, err := e.client.Txn(clientv3.WithRequireLeader(ctx)).
+		If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).
+		Then(clientv3.OpPut(key, string(value))).
+		Else(clientv3.OpGet(key)).
+		Commit()
+	ended(err)
+	if err != nil {
+		return engine.Entry{}, false, e.explain("write", key, err)
+	}
+	if res.Succeeded {
+		now := res.Header.Revision
+		if revision == 0 {
+			next.Record.Epoch = firstEpoch(now)
+		}
+		return engine.Entry{Retained: next, Version: strconv.FormatInt(now, 10), Revision: now, Unwritten: revision == 0}, true, nil
+	}
+	kvs := res.Responses[0].GetResponseRange().Kvs
+	if len(kvs) == 0 {
+		return engine.Entry{}, false, nil
+	}
+	found, err := entry(kvs[0])
+	return found, false, err
+}
+
+// entry parses the value of a key.
+func entry(kv *mvccpb.KeyValue) (engine.Entry, error) {
+	e := engine.Entry{Version: strconv.FormatInt(kv.ModRevision, 10), Revision: kv.ModRevision}
+	if err := e.UnmarshalJSON(kv.Value); err != nil {
+		return engine.Entry{}, fmt.Errorf("etcdlease: key %q: %w; correct it with etcdctl put, or free the lease with etcdctl del", kv.Key, err)
+	}
+	e.Unwritten = e.Record.Epoch == 0
+	e.Record.Epoch = max(e.Record.Epoch, firstEpoch(kv.CreateRevision))
+	return e, nil
+}
+
+// firstEpoch returns the epoch of a new key that was created at the given revision, which is one less
+// than that. Each grant raises the epoch by one and the revision by one or more, so the epoch is always
+// below the revision of the last write of the key. The deletion and the creation of a key also raise
+// the revision, so a key that is created again begins above every epoch of the old key.
+func firstEpoch(created int64) uint64 { return uint64(created) - 1 }

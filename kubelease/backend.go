@@ -1,0 +1,178 @@
+package kubelease
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
+)
+
+// An engine implements engine.Backend over an API server. The version of a lease consists of the uid
+// and the resourceVersion of its object. No two writes in a cluster have the same version.
+type backend struct {
+	client    coordinationclient.CoordinationV1Interface
+	namespace string
+	cache     objectCache
+	server    engine.Server
+	leaves    atomic.Bool                       // the next request tells the transport to leave its connections
+	gate      *engine.Gate                      // engine.Store enters it for all requests but those of List and Watch
+	note      func(name string, e engine.Entry) // stores the entry that a watch has received
+}
+
+// Load reads the object. If it does not exist, Load creates it without a record, and a grant then
+// updates it. If one request created the object and also granted the lease, a client could grant an old
+// token in these steps:
+//
+//  1. The client finds that the object does not exist.
+//  2. Other clients create the object, grant tokens, and delete the object.
+//  3. The first client creates the object with an old token.
+func (e *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
+	key, err := objectName(name)
+	if err != nil {
+		return engine.Entry{}, err
+	}
+	for {
+		object, err := e.get(ctx, key)
+		if apierrors.IsNotFound(err) {
+			object, err = e.create(ctx, key)
+			if apierrors.IsAlreadyExists(err) {
+				continue
+			}
+		}
+		if err != nil {
+			return engine.Entry{}, err
+		}
+		return e.entry(object)
+	}
+}
+
+// Open does the same as Load, because it must first find out whether the object exists.
+func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
+	return e.Load(ctx, name)
+}
+
+// entry returns the lease that an object contains, and stores the object in e.cache for the next update.
+func (e *backend) entry(object *coordinationv1.Lease) (engine.Entry, error) {
+	found, err := read(object)
+	if err != nil {
+		return engine.Entry{}, e.explainObject(object.Name, err)
+	}
+	e.cache.remember(object, found.Revision)
+	return found, nil
+}
+
+// get reads an object. Without a resourceVersion, the API server reads from etcd and not from its cache.
+func (e *backend) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
+	ctx, ended := e.sending(ctx)
+	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
+	ended(ctx, err)
+	return object, e.explain(ctx, "get", key, err)
+}
+
+// Revision implements [engine.RevisionReader]. The resourceVersion of a list that was requested without one
+// is not older than the request. The API server numbers the writes of all objects.
+func (e *backend) Revision(ctx context.Context) (int64, error) {
+	objects, err := e.list(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(objects.ResourceVersion, 10, 64)
+}
+
+func (e *backend) list(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	ctx, ended := e.sending(ctx)
+	objects, err := e.client.Leases(e.namespace).List(ctx, o)
+	ended(ctx, err)
+	return objects, err
+}
+
+// create creates an object without a holder and without a record.
+func (e *backend) create(ctx context.Context, key string) (*coordinationv1.Lease, error) {
+	object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: key, Namespace: e.namespace}}
+	ctx, ended := e.sending(ctx)
+	created, err := e.client.Leases(e.namespace).Create(ctx, object, metav1.CreateOptions{})
+	ended(ctx, err)
+	return created, e.explain(ctx, "create", key, err)
+}
+
+// update replaces an object if its uid and its resourceVersion have not changed.
+//
+// The client must not retry the request by itself: some errors with a Retry-After header do not tell
+// whether the API server has applied the write. If it has, a retry would fail with a conflict, from
+// which the caller would wrongly conclude that the write was not applied.
+func (e *backend) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	updated := new(coordinationv1.Lease)
+	ctx, ended := e.sending(ctx)
+	err := e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).
+		Body(object).MaxRetries(0).Do(ctx).Into(updated)
+	ended(ctx, err)
+	return updated, e.explain(ctx, "update", object.Name, err)
+}
+
+// Swap replaces the record in an object only if the version of the object still equals the parameter old.
+func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retained) (engine.Entry, error) {
+	key, err := objectName(name)
+	if err != nil {
+		return engine.Entry{}, err
+	}
+	if isForeign(next.Record.ID) {
+		return e.refuseForeign(ctx, key, old)
+	}
+	object := e.cache.get(key, old)
+	if object == nil {
+		var found engine.Entry
+		if found, object, err = e.reload(ctx, key, old); err != nil {
+			return found, err
+		}
+	}
+	object = object.DeepCopy()
+	if err := write(object, next, time.Now()); err != nil {
+		return engine.Entry{}, e.explainObject(key, err)
+	}
+	updated, err := e.update(ctx, object)
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return engine.Entry{}, lease.ErrConflict
+	case err != nil:
+		// The update was perhaps applied. The next one therefore reads the object first. Otherwise it would fail with a
+		// conflict, and take three exchanges instead of two, which keeps a server slow that was slow for a moment.
+		e.cache.forget(key)
+		return engine.Entry{}, err
+	}
+	return e.entry(updated)
+}
+
+// reload reads the object again, and returns lease.ErrConflict if it is not there or has another version.
+func (e *backend) reload(ctx context.Context, key, version string) (engine.Entry, *coordinationv1.Lease, error) {
+	object, err := e.get(ctx, key)
+	switch {
+	case apierrors.IsNotFound(err):
+		return engine.Entry{}, nil, lease.ErrConflict
+	case err != nil:
+		return engine.Entry{}, nil, err
+	}
+	found, err := e.entry(object)
+	if err == nil && found.Version != version {
+		err = lease.ErrConflict
+	}
+	return found, object, err
+}
+
+// refuseForeign returns lease.ErrForeign for a request that would end or change the lease of another
+// program. It first reads the object again, because the other program might have released the lease. If
+// the object does not exist or its version has changed, it returns lease.ErrConflict.
+func (e *backend) refuseForeign(ctx context.Context, key, version string) (engine.Entry, error) {
+	found, _, err := e.reload(ctx, key, version)
+	if err == nil {
+		err = lease.ErrForeign
+	}
+	return found, err
+}

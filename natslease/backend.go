@@ -1,0 +1,355 @@
+package natslease
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
+)
+
+// An engine implements engine.Backend over a bucket of NATS. The version of a lease is the revision of
+// its key: the sequence number of its last message in the bucket's stream. Sequence numbers keep rising
+// after deletes and purges, so no two messages have the same number.
+type backend struct {
+	js            jetstream.JetStream
+	nc            *nats.Conn
+	bucket        string
+	stream        string // the stream of the bucket
+	api           string // prefix of the subjects of the API
+	publishPrefix string // prefix of the subjects of published messages: api, or empty if api is the default prefix
+	floor         uint64 // the epoch of Options.Floor
+	gate          *engine.Gate
+	server        engine.Server
+	checking      chan struct{} // holds a value while the bucket is being checked
+	checked       atomic.Bool
+}
+
+// mostWrites bounds the requests of a Store that are under way. Nearly all of them write to the bucket, because a
+// read is confirmed by a write. A server makes the writes of a bucket one after the other, so more would only wait
+// there, where a renewal cannot overtake them.
+const mostWrites = 32
+
+func newBackend(js jetstream.JetStream, bucket string) *backend {
+	e := &backend{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: jetstream.DefaultAPIPrefix, gate: engine.NewGate(mostWrites), checking: make(chan struct{}, 1)}
+	switch o := js.Options(); { // the same rules as in package jetstream
+	case o.Domain != "":
+		e.api = "$JS." + o.Domain + ".API."
+		e.publishPrefix = e.api
+	case o.APIPrefix != "":
+		e.api = strings.TrimSuffix(o.APIPrefix, ".") + "."
+		e.publishPrefix = e.api
+	}
+	return e
+}
+
+// subject returns the subject of a key.
+func (e *backend) subject(key string) string { return "$KV." + e.bucket + "." + key }
+
+// emptyValue is the value of a new key. It has no epoch, so lowestEpoch supplies one. The write that
+// creates a key must not grant the lease, because the client would have to choose the token before the
+// write. In between, other clients could create the key, grant newer tokens, and delete the key. The
+// late creation could then grant an old token.
+var emptyValue = engine.Retained{}
+
+// Load reads the key from the leader of the stream, or creates it if it does not exist. Before it
+// returns a value, it confirms that the value is current, because a server that has lost the leadership
+// still answers reads until it notices. A creation needs no confirmation.
+func (e *backend) Load(ctx context.Context, name string) (found engine.Entry, err error) {
+	if err := e.checkOnce(ctx); err != nil {
+		return engine.Entry{}, err
+	}
+	err = e.readCurrent(ctx, encode(name), func(m message) (err error) {
+		if m.absent() {
+			found, err = e.put(ctx, m.key, m.revision, emptyValue)
+		} else if found, err = e.entry(m); err == nil {
+			err = e.confirm(ctx, m.key, m.revision)
+		}
+		return err
+	})
+	if err != nil {
+		return engine.Entry{}, err
+	}
+	return found, nil
+}
+
+// Open does the same as Load: a creation of the key without a read would need as many round trips.
+func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
+	return e.Load(ctx, name)
+}
+
+// Swap replaces the value of a key only if its revision still equals the parameter old. With
+// [lease.ErrConflict], it returns an empty entry.
+func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retained) (engine.Entry, error) {
+	revision, err := strconv.ParseUint(old, 10, 63)
+	if err != nil || revision == 0 {
+		return engine.Entry{}, fmt.Errorf("natslease: version %q is not of this store", old)
+	}
+	return e.put(ctx, encode(name), revision, next)
+}
+
+// Revision implements [engine.RevisionReader] with a write, because a read could come from a server that is
+// no longer the leader. The stream numbers the writes of all keys, and a majority has stored this one.
+func (e *backend) Revision(ctx context.Context) (int64, error) {
+	revision, err := e.publish(ctx, "mark", confirmKey, nil)
+	return int64(revision), err
+}
+
+// readCurrent reads a key and calls f with the message. If f returns [lease.ErrConflict], the message
+// might be out of date, so readCurrent reads the key again.
+func (e *backend) readCurrent(ctx context.Context, key string, f func(message) error) error {
+	ctx, cancel := e.withTimeout(ctx)
+	defer cancel()
+	var conflict error // the last conflict
+	for n := 1; ; n++ {
+		m, err := e.read(ctx, key)
+		if err == nil {
+			err = f(m)
+		}
+		if !errors.Is(err, lease.ErrConflict) {
+			return e.addConflict(ctx, key, err, conflict)
+		}
+		conflict = err
+		if err := pause(ctx, n); err != nil {
+			return e.addConflict(ctx, key, err, conflict)
+		}
+	}
+}
+
+// addConflict adds the last conflict to the error of a read if ctx ended before the read was finished.
+func (e *backend) addConflict(ctx context.Context, key string, err, conflict error) error {
+	if err == nil || conflict == nil || ctx.Err() == nil {
+		return err
+	}
+	why := "the last answer was not current; check that no server is cut off from the leader"
+	if errors.Is(conflict, errBusy) {
+		why = "the last answer could not be confirmed, because " + conflict.Error()
+	}
+	return fmt.Errorf("natslease: read key %q of bucket %q: %w; %s", key, e.bucket, err, why)
+}
+
+// A message is the last message under a key.
+type message struct {
+	key      string
+	revision uint64 // 0 if there is no message since the last purge
+	header   nats.Header
+	data     []byte
+}
+
+// The messages in a bucket have these headers.
+const (
+	operationHeader = "KV-Operation"       // set by a client: a delete or a purge
+	reasonHeader    = "Nats-Marker-Reason" // set by the server: a delete or a purge
+	writerHeader    = "Lease-Writer"       // set by put
+	writer          = "natslease"          // the value of writerHeader
+)
+
+// absent reports whether the key does not exist. A deleted key does not exist.
+func (m message) absent() bool {
+	return m.revision == 0 || m.header.Get(operationHeader) != "" || m.header.Get(reasonHeader) != ""
+}
+
+// attemptTimeout is how long a client waits for the answer to a read-only request before it repeats the
+// request. No server answers a request that arrives while the stream has no leader.
+const attemptTimeout = time.Second
+
+// read returns the last message under a key, from the leader of the stream. It can be stale: see Load.
+func (e *backend) read(ctx context.Context, key string) (message, error) {
+	subject := e.api + "STREAM.MSG.GET." + e.stream
+	call := e.call("read", key, subject)
+	request, err := json.Marshal(map[string]string{"last_by_subj": e.subject(key)})
+	if err != nil {
+		return message{}, err
+	}
+	res, err := sendRepeatedly(ctx, func(ctx context.Context) (*nats.Msg, error) { return e.nc.RequestWithContext(ctx, subject, request) })
+	if err != nil {
+		return message{}, call.explain(err)
+	}
+	m, err := parse(key, res.Data)
+	if err == nil {
+		call.answered()
+	}
+	return m, call.explain(err)
+}
+
+// sendRepeatedly calls send, and again after each time-out until ctx is done. It returns the result of
+// the last call. The request must be read-only, because NATS can execute it more than once.
+func sendRepeatedly[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+		answer, err := send(attempt)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return answer, err
+		}
+	}
+}
+
+// parse decodes the answer to a read request.
+func parse(key string, answer []byte) (message, error) {
+	var res struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message *struct {
+			Sequence uint64 `json:"seq"`
+			Header   []byte `json:"hdrs"`
+			Data     []byte `json:"data"`
+		} `json:"message"`
+	}
+	m := message{key: key}
+	switch err := json.Unmarshal(answer, &res); {
+	case err != nil:
+		return m, fmt.Errorf("an answer that is not of JetStream: %w", err)
+	case res.Error != nil && res.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return m, nil
+	case res.Error != nil:
+		return m, res.Error
+	case res.Message == nil:
+		return m, errors.New("an answer of JetStream without a message")
+	}
+	m.revision, m.data = res.Message.Sequence, res.Message.Data
+	if len(res.Message.Header) > 0 {
+		var err error
+		if m.header, err = nats.DecodeHeadersMsg(res.Message.Header); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+// confirm returns nil if the given revision of the key was current at some time during the call. If it
+// cannot prove this, it returns an error, usually [lease.ErrConflict]. For the proof, it writes to the
+// key confirmKey. The server accepts the write only if the given revision is still the last one of the
+// key. Only a leader that a majority of servers follows can acknowledge the write, and such a leader
+// has received every earlier revision.
+func (e *backend) confirm(ctx context.Context, key string, revision uint64) error {
+	_, err := e.publish(ctx, "confirm", confirmKey, nil, jetstream.WithExpectLastSequenceForSubject(revision, e.subject(key)))
+	return err
+}
+
+// put replaces the value of a key if its last revision is the given one; 0 means that there must be no key.
+func (e *backend) put(ctx context.Context, key string, revision uint64, next engine.Retained) (engine.Entry, error) {
+	value, err := next.MarshalJSON()
+	if err != nil {
+		return engine.Entry{}, err
+	}
+	written, err := e.publish(ctx, "write", key, value, jetstream.WithExpectLastSequencePerSubject(revision))
+	if err != nil {
+		return engine.Entry{}, err
+	}
+	return e.newEntry(next, written, true), nil
+}
+
+// While the stream has no leader, no server receives a published message. The client then publishes it
+// again, up to noLeaderTries times, with a pause of noLeaderWait before each try.
+const noLeaderWait, noLeaderTries = 100 * time.Millisecond, 20
+
+// busyTries is the maximum number of times that a client repeats a message that NATS has refused
+// because another write of the same key is in progress.
+const busyTries = 20
+
+// errBusy means that NATS refused every attempt to write a key, because other writes of it were in
+// progress. It is also a [lease.ErrConflict].
+var errBusy error = busyError{}
+
+type busyError struct{}
+
+func (busyError) Error() string { return "other writes of the key were in progress" }
+func (busyError) Unwrap() error { return lease.ErrConflict }
+
+// publish writes a value if the given condition holds, and returns its revision. If publish returns
+// [lease.ErrConflict], the value was certainly not written.
+func (e *backend) publish(ctx context.Context, what, key string, value []byte, condition ...jetstream.PublishOpt) (uint64, error) {
+	subject := e.publishPrefix + e.subject(key)
+	call := e.call(what, key, subject)
+	options := append(condition, jetstream.WithRetryWait(noLeaderWait), jetstream.WithRetryAttempts(noLeaderTries))
+	for busy := 0; ; busy++ {
+		m := &nats.Msg{Subject: subject, Data: value, Header: nats.Header{writerHeader: {writer}}}
+		ack, err := e.js.PublishMsg(ctx, m, options...)
+		if err == nil {
+			call.answered()
+			return ack.Sequence, nil
+		}
+		var refused *jetstream.APIError
+		if !errors.As(err, &refused) {
+			err = call.explain(err)
+			if busy > 0 {
+				// It is unknown whether NATS applied the last try, so the error must not be a conflict.
+				err = fmt.Errorf("%w; before that, %v", err, errBusy)
+			}
+			return 0, err
+		}
+		switch refused.ErrorCode {
+		case jetstream.JSErrCodeStreamWrongLastSequence:
+			call.answered()
+			return 0, lease.ErrConflict
+		case jetstream.JSErrCodeStreamWrongLastSequenceConstant:
+			call.answered()
+			if busy == busyTries || pause(ctx, busy) != nil {
+				return 0, errBusy
+			}
+		default:
+			return 0, call.explain(err)
+		}
+	}
+}
+
+// pause waits for a random time before the n-th retry. Its upper bound grows with n, up to 20 ms. If
+// ctx is done, pause returns ctx.Err().
+func pause(ctx context.Context, n int) error {
+	timer := time.NewTimer(rand.N(min(time.Duration(n+1)*time.Millisecond, 20*time.Millisecond)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// withTimeout adds the default timeout of the client to a context that has no deadline.
+func (e *backend) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, cmp.Or(e.js.Options().DefaultTimeout, 5*time.Second))
+}
+
+// entry decodes the value of a key.
+func (e *backend) entry(m message) (engine.Entry, error) {
+	var kept engine.Retained
+	if err := kept.UnmarshalJSON(m.data); err != nil {
+		return engine.Entry{}, fmt.Errorf("natslease: key %q of bucket %q: %w; correct it with nats kv put, or free the lease with nats kv del %[2]s %[1]s", m.key, e.bucket, err)
+	}
+	return e.newEntry(kept, m.revision, m.header.Get(writerHeader) == writer), nil
+}
+
+// newEntry returns the entry for a value and its revision. If the value was written by hand, byStore is
+// false. Epochs that come from a revision begin at the floor: every grant of a Store with a floor has
+// an epoch below the floor plus its revision, so the epoch is new even after a deletion.
+func (e *backend) newEntry(kept engine.Retained, revision uint64, byStore bool) engine.Entry {
+	if kept == emptyValue || !byStore {
+		kept.Record.Epoch = max(kept.Record.Epoch, min(e.floor+lowestEpoch(revision), math.MaxInt64))
+	}
+	return engine.Entry{Retained: kept, Version: strconv.FormatUint(revision, 10), Revision: int64(revision)}
+}
+
+// lowestEpoch returns the lowest epoch that a key can have at the given revision. A new key has this
+// epoch, and a value that was written by hand gets at least this.
+//
+// Every grant has a revision that is higher than its epoch. A key that is created at revision r has the
+// epoch r-1. Its first grant has the epoch r and a revision above r. Each later grant raises the epoch
+// by one and the revision by at least one. The revision at which a deleted key is created again is
+// above all revisions of the old key, so its lowest epoch is higher than all epochs of the old key.
+func lowestEpoch(revision uint64) uint64 { return revision - 1 }
