@@ -14,31 +14,29 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/jitter"
-	"github.com/fencedlease/lease/internal/timeline"
 	"github.com/fencedlease/lease/memory"
 )
 
 var update = flag.Bool("update", false, "write output.txt and timeline.svg again")
 
-// The program prints output.txt, of which README.md shows a part, and README.md shows timeline.svg. The
-// times of renewals are random, so the times that the program prints differ a little from run to run, but
-// not in this test.
+// The program prints output.txt, of which README.md shows a part, and README.md shows timeline.svg, which is
+// drawn from the same run. The times of renewals are random, so the times that the program prints differ a
+// little from run to run, but not in this test.
 func TestOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		d := &timeline.Drawing{Title: "alice loses its connection, and bob takes over"}
-		d.Set("lease", time.Now(), timeline.None, "", time.Time{}) // the first lane
+		p := &picture{began: time.Now()}
 		store := memory.New(nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		observed := make(chan error)
-		go func() { observed <- drawLease(ctx, d, store.Authority()) }()
-		err := run(ctx, store, drawLines{&out, d}, jitter.Steady{IDs: rand.Reader})
+		go func() { observed <- observe(ctx, p, store.Authority()) }()
+		err := run(ctx, store, tee{&out, p}, jitter.Steady{IDs: rand.Reader})
 		time.Sleep(100 * time.Millisecond)
 		cancel()
 		if err := errors.Join(err, <-observed); err != nil {
 			t.Error(err)
 		}
-		for file, got := range map[string][]byte{"output.txt": out.Bytes(), "timeline.svg": d.SVG(time.Now())} {
+		for file, got := range map[string][]byte{"output.txt": out.Bytes(), "timeline.svg": p.svg(time.Now())} {
 			if *update {
 				if err := os.WriteFile(file, got, 0o644); err != nil {
 					t.Error(err)
@@ -51,8 +49,9 @@ func TestOutput(t *testing.T) {
 	})
 }
 
-// drawLease draws the state of the lease until ctx ends. It reads at times at which nothing else happens.
-func drawLease(ctx context.Context, d *timeline.Drawing, a lease.Authority) error {
+// observe shows the picture the state of the lease until ctx ends. It reads at times at which nothing else
+// happens.
+func observe(ctx context.Context, p *picture, a lease.Authority) error {
 	for {
 		time.Sleep(7*time.Millisecond + time.Nanosecond)
 		if ctx.Err() != nil {
@@ -62,39 +61,23 @@ func drawLease(ctx context.Context, d *timeline.Drawing, a lease.Authority) erro
 		if err != nil {
 			return err
 		}
-		kind := timeline.None
-		if res.Record.State.Locked() {
-			kind = timeline.Leased
-		}
-		d.Set("lease", time.Now(), kind, "token "+short(res.Record.Token()), time.Time{})
+		p.see(res.Record.State.Locked(), short(res.Record.Token()), res.Record.Until, time.Now())
 	}
 }
 
-// drawLines draws the lines that the program prints, except single writes.
-type drawLines struct {
+// A tee shows the picture each line that the program prints.
+type tee struct {
 	*bytes.Buffer
-	d *timeline.Drawing
+	p *picture
 }
 
-func (w drawLines) Write(line []byte) (int, error) {
+func (w tee) Write(line []byte) (int, error) {
 	_, text, _ := strings.Cut(string(line), "s  ")
 	text, _, _ = strings.Cut(strings.Trim(text, "- \n"), ": fencing: ")
-	name, what, now := "bob", strings.TrimPrefix(text, "bob "), time.Now()
-	if strings.Contains(text, "alice") {
-		name, what = "alice", strings.TrimPrefix(text, "alice ")
+	who, what, _ := strings.Cut(text, " ")
+	if strings.HasPrefix(text, "a write of alice ") {
+		who, what = "alice", text
 	}
-	_, token, leads := strings.Cut(what, "leads, with ")
-	cause, told := strings.CutPrefix(what, "is told to stop: ")
-	switch {
-	case leads:
-		w.d.Set(name, now, timeline.Works, token, time.Time{})
-	case told:
-		w.d.Set(name, now, timeline.None, "", time.Time{})
-		if cause != context.Canceled.Error() {
-			w.d.Mark(name, now, timeline.Loss, what)
-		}
-	case what != "writes":
-		w.d.Mark(name, now, timeline.Note, what)
-	}
+	w.p.note(who, what, time.Now())
 	return w.Buffer.Write(line)
 }
