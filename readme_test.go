@@ -95,7 +95,7 @@ func codeLines(t *testing.T, file string) (n int) {
 	return n
 }
 
-// The table of docs/defaults.md has the defaults of package session.
+// The tables of docs/guarantees.md have the defaults of package session.
 func TestReadmeDefaults(t *testing.T) {
 	o, err := (*session.Options)(nil).Complete()
 	if err != nil {
@@ -113,29 +113,29 @@ func TestReadmeDefaults(t *testing.T) {
 	silent := failing - o.RequestTimeout
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%g s", d.Seconds()) }
 	part := func(d time.Duration) float64 { return math.Floor(10*d.Seconds()/o.Duration.Seconds()) / 10 }
-	pages := readFile(t, "docs/defaults.md") + readFile(t, "docs/operate.md")
+	fraction := map[float64]string{0.2: "a fifth", 0.4: "two fifths"}
+	pages := strings.Join(strings.Fields(readFile(t, "docs/guarantees.md")+readFile(t, "docs/operate.md")), " ")
 	for _, row := range []string{
-		fmt.Sprintf("| %s, and is renewed every %g to %s, for the first time after %g to %s |",
+		fmt.Sprintf("| %s. It is renewed every %g to %s, for the first time after %g to %s |",
 			seconds(o.Duration), early.Seconds(), seconds(o.RenewInterval), first.Seconds(), seconds(o.RenewInterval)),
-		fmt.Sprintf("| %s; a renewal that failed is sent again %g to %s later |", seconds(o.RequestTimeout), o.RetryDelay.Seconds()/2, seconds(o.RetryDelay)),
-		fmt.Sprintf("(`StopWindow`) | %s |", seconds(o.StopWindow)),
-		fmt.Sprintf("| no leader stops within %s. After %s about one in 100,000 has stopped,", seconds(silent.Truncate(time.Second)), seconds(failing.Truncate(time.Second))),
-		fmt.Sprintf("If every request fails at once, none stops within %s. One that has to stop tells its work %s after the last renewal |",
-			seconds(failing.Truncate(time.Second)), seconds(notified.Round(time.Second))),
-		fmt.Sprintf("| up to %s: one request in the release of `Run`, and one in `Close` |", seconds(2*o.RequestTimeout)),
-		fmt.Sprintf("no other holder can begin before the %s are over |", seconds(o.Duration)),
-		fmt.Sprintf("| within %s. Over a store without a clock, such as etcd, a process that was not waiting already needs up to %s from its own start |",
+		fmt.Sprintf("| after %s. A renewal that failed is sent again %g to %s later |", seconds(o.RequestTimeout), o.RetryDelay.Seconds()/2, seconds(o.RetryDelay)),
+		fmt.Sprintf("(`StopWindow`) | %s before the lease ends, and so %s after the last renewal |", seconds(o.StopWindow), seconds(notified.Round(time.Second))),
+		fmt.Sprintf("| An outage of up to %s stops no leader. One of %s stops about one leader in 100,000,", seconds(silent.Truncate(time.Second)), seconds(failing.Truncate(time.Second))),
+		fmt.Sprintf("no outage of up to %s stops a leader |", seconds(failing.Truncate(time.Second))),
+		fmt.Sprintf("| It exits within %s: one request in the release of `Run`, and one in `Close` |", seconds(2*o.RequestTimeout)),
+		fmt.Sprintf("Nobody else can acquire the lease before its %s are over,", seconds(o.Duration)),
+		fmt.Sprintf("| Another process takes over within %s. If the store has no clock, such as etcd, a process that was not yet waiting needs up to %s from its own start |",
 			seconds(o.Duration), seconds(o.Duration)),
-		fmt.Sprintf("| at the next renewal, within %s and the time of a request;", seconds(o.RenewInterval)),
+		fmt.Sprintf("at its next renewal, within %s and the time of a request.", seconds(o.RenewInterval)),
 		fmt.Sprintf("the holder learns of the break within %s and the time of a request:", seconds(o.RenewInterval)),
-		fmt.Sprintf("of the\nstore of up to %.1f × `Duration`, and nearly every outage of up to %.1f × `Duration`.", part(silent), part(failing)),
-		fmt.Sprintf("Each lease costs\n%d writes in every `Duration`.", o.Duration/o.RenewInterval),
-		fmt.Sprintf("With 20 s of grace, work has %g to %s before it is told to stop, if the store answers at once |",
+		fmt.Sprintf("An outage of the store of up to %s of the `Duration` stops no leader, and nearly all leaders survive one of up to %s.", fraction[part(silent)], fraction[part(failing)]),
+		fmt.Sprintf("Each lease costs %d writes in every `Duration`.", o.Duration/o.RenewInterval),
+		fmt.Sprintf("The work has %g to %s before it is told to stop, if the store answers at once:",
 			(20*time.Second - o.RenewInterval - o.StopWindow).Seconds(), seconds(20*time.Second-o.StopWindow)),
-		fmt.Sprintf("| %g %% either way.", 100*o.MaxClockDrift),
+		fmt.Sprintf("%g %% by default, either way", 100*o.MaxClockDrift),
 	} {
 		if !strings.Contains(pages, row) {
-			t.Errorf("docs/defaults.md and docs/operate.md do not have %q", row)
+			t.Errorf("docs/guarantees.md and docs/operate.md do not have %q", row)
 		}
 	}
 }

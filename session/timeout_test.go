@@ -35,7 +35,7 @@ func explained(ctx context.Context, _ func(context.Context) (lease.Result, error
 	return lease.Result{}, &lease.OpError{Op: "renew", Name: name, Err: fmt.Errorf("store: see that it is up: %w; %w", errNet, ctx.Err())}
 }
 
-// docs/defaults.md states how long an outage may last without stopping a leader. The first renewals are
+// docs/guarantees.md states how long an outage may last without stopping a leader. The first renewals are
 // sent 10 s and 20 s after the grant at the latest.
 func TestOutageThatStopsNoLeader(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{})
@@ -82,7 +82,7 @@ func TestOutageThatStopsNoLeader(t *testing.T) {
 }
 
 // A program that is stopped while the store is silent waits for two requests: the release of Run, and
-// the release of Close. docs/defaults.md states this time.
+// the release of Close. docs/guarantees.md states this time.
 func TestStopWithSilentStore(t *testing.T) {
 	for _, stop := range []time.Duration{time.Second, 8 * time.Second, 12 * time.Second} { // before a renewal, close to a renewal, and during a renewal
 		synctest.Test(t, func(t *testing.T) {
