@@ -141,28 +141,47 @@ func receiver(f *ast.FuncDecl) (typ string) {
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-// Every link in a document that points into the repository has a target.
+// Every link in a document that points into the repository has a target, and a link to a section has its heading.
 func TestLinks(t *testing.T) {
-	checked := 0
+	checked, sections := 0, 0
 	for _, file := range files(t, func(file string) bool { return strings.HasSuffix(file, ".md") }) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
-			target, _, _ := strings.Cut(m[1], "#")
-			if target == "" || strings.Contains(target, "://") {
+		for _, m := range link.FindAllStringSubmatch(readFile(t, file), -1) {
+			if strings.Contains(m[1], "://") {
 				continue
 			}
+			target, section, toSection := strings.Cut(m[1], "#")
+			path := filepath.Join(path.Dir(file), target)
+			if target == "" {
+				path = file
+			}
 			checked++
-			if _, err := os.Stat(filepath.Join(path.Dir(file), target)); err != nil {
+			if _, err := os.Stat(path); err != nil {
 				t.Errorf("%s links to %s, which is not there", file, target)
+			} else if toSection && strings.HasSuffix(path, ".md") {
+				sections++
+				if !slices.Contains(anchors(readFile(t, path)), section) {
+					t.Errorf("%s links to the section %s of %s, which has no such heading", file, section, path)
+				}
 			}
 		}
 	}
-	if checked < 20 {
-		t.Errorf("only %d links were found", checked)
+	if checked < 20 || sections < 20 {
+		t.Errorf("only %d links were found, and %d of them to sections", checked, sections)
 	}
+}
+
+var (
+	heading     = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	punctuation = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors returns the names under which GitHub links to the headings of a document.
+func anchors(text string) (names []string) {
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		name := punctuation.ReplaceAllString(strings.ToLower(m[1]), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
 }
 
 var named = regexp.MustCompile("`([a-z.]+/[a-z_/.*]+)`|(\\.ci/[a-z]+)| \\./([a-z/]+)")
