@@ -86,7 +86,10 @@
 // As long as the database exists, every new token of a lease is newer than all earlier tokens of the same
 // name, even if rows are deleted, restored or changed by hand. Triggers keep the epochs of rows and of
 // lease_floor from falling. Do not disable them, and do not drop a table. A [Mark] guards data in the
-// same database: use it in every transaction that reads or writes the data.
+// same database: use it in every transaction that reads or writes the data. In SQL, the procedure
+// lease_advance_mark does the same, with the same marks:
+//
+//	app=> call lease_advance_mark('accounts', '00000000000000000007');
 //
 // # Exchanges
 //

@@ -13,7 +13,7 @@ end if;
 
 -- The version of the tables is at the end of this file.
 if exists (select from pg_attribute where attrelid = to_regclass(format('%I.lease_floor', current_schema)) and attname = 'schema') then
-    if exists (select from lease_floor where schema >= 3) then
+    if exists (select from lease_floor where schema >= 4) then
         return;
     end if;
 end if;
@@ -149,7 +149,35 @@ create table if not exists lease_mark (
     token text collate "C" not null default ''
 );
 
-update lease_floor set schema = 3 where schema < 3;
+-- lease_advance_mark guards a resource in SQL: call it at the beginning of a transaction that reads or writes
+-- the resource. It raises the mark of the resource to the token, and blocks the other transactions that use this mark
+-- until the transaction ends. If the token is older than the mark, or is no token, for example because a variable was
+-- not set, there is an error, and the transaction cannot commit.
+create or replace procedure lease_advance_mark(resource text, token text)
+language plpgsql set search_path from current as $$
+declare
+    seen text;
+begin
+    if coalesce(resource, '') = '' then
+        raise exception 'lease: the resource has no name' using errcode = 'invalid_parameter_value';
+    end if;
+    if (token ~ '^0[0-9]{19}$' and token collate "C" between '00000000000000000001' and '09223372036854775807') is not true then
+        raise exception 'lease: % is not a fencing token of 20 digits', coalesce(quote_literal(token), 'null')
+            using errcode = 'invalid_parameter_value';
+    end if;
+    insert into lease_mark as m (name, token) values ($1, $2)
+        on conflict (name) do update set token = greatest(m.token, excluded.token) returning m.token into strict seen;
+    if seen !~ '^0[0-9]{19}$' then
+        raise exception 'lease: the mark of % is %, which is not a fencing token', resource, quote_literal(seen)
+            using errcode = 'data_corrupted', hint = 'set it to the newest token of the lease';
+    end if;
+    if seen <> $2 then
+        raise exception 'lease: the token % is older than %, which % has seen', $2, seen, resource
+            using errcode = 'object_not_in_prerequisite_state', hint = 'another holder has the lease by now: stop';
+    end if;
+end $$;
+
+update lease_floor set schema = 4 where schema < 4;
 
 end $lease$;
 

@@ -149,12 +149,12 @@ func TestMigrateAtOnce(t *testing.T) {
 		if o.Schema != "" {
 			floor = `"my ""leases".lease_floor`
 		}
-		shared.Exec(t, database, "update "+floor+" set schema = 4") // as a newer library does
+		shared.Exec(t, database, "update "+floor+" set schema = 5") // as a newer library does
 		if err := pglease.Migrate(t.Context(), p, o); err != nil {
 			t.Error(err)
 		}
 		version := 0
-		if scan(t, p, "select schema from "+floor, &version); version != 4 {
+		if scan(t, p, "select schema from "+floor, &version); version != 5 {
 			t.Errorf("the tables have version %d", version)
 		}
 		do(t, store(t, p, o).Authority(), "x", renew(idA), 0)
