@@ -2,6 +2,8 @@ package redislease_test
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -119,4 +121,66 @@ func TestMarkWithoutAClient(t *testing.T) {
 		}
 	}()
 	redislease.NewMark(nil, "x")
+}
+
+// lease_advance_mark of mark.lua uses the marks of [redislease.Mark], refuses the same tokens, and runs its command in
+// the same step or not at all.
+func TestMarkByFunction(t *testing.T) {
+	c, ctx := client(t, shared.Addr()), t.Context()
+	library, err := os.ReadFile("mark.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.FunctionLoadReplace(ctx, string(library)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	mark, data := prefix(t)+"{x}:mark", prefix(t)+"{x}:data"
+	both, one := []string{mark, data}, []string{mark}
+	tok := func(epoch uint64) string { return string(lease.TokenOf(epoch)) }
+	for i, call := range []struct {
+		keys []string
+		args []any
+		want string // the reply, or the beginning of the error
+	}{
+		{one, []any{tok(9)}, "OK"},
+		{both, []any{tok(9), "INCRBY", 5}, "5"},
+		{both, []any{tok(10), "INCRBY", 5}, "10"},
+		{both, []any{tok(9), "INCRBY", 5}, "STALETOKEN " + tok(10)},
+		{one, []any{tok(9)}, "STALETOKEN " + tok(10)},
+		{both, []any{"", "INCRBY", 5}, "BADTOKEN '' is"},
+		{both, nil, "BADTOKEN '' is"},
+		{both, []any{"11", "INCRBY", 5}, "BADTOKEN"},
+		{both, []any{strings.Repeat("0", 20), "INCRBY", 5}, "BADTOKEN"},
+		{both, []any{tok(11) + "0", "INCRBY", 5}, "BADTOKEN"},
+		{both, []any{"09223372036854775808", "INCRBY", 5}, "BADTOKEN"},
+		{both, []any{tok(11) + "\n", "INCRBY", 5}, "BADTOKEN"},
+		{both, []any{"INCRBY", tok(11), 5}, "BADTOKEN"},
+		{both, []any{tok(11), "LPUSH", "x"}, "WRONGTYPE"},
+		{[]string{""}, []any{tok(11)}, "ERR the mark has no key"},
+		{nil, []any{tok(11)}, "ERR the mark has no key"},
+		{both, []any{tok(11), "GET"}, "10"},
+		{both, []any{"09223372036854775807", "GET"}, "10"},
+	} {
+		reply, err := c.FCall(ctx, "lease_advance_mark", call.keys, call.args...).Result()
+		got := fmt.Sprint(reply)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, call.want) {
+			t.Errorf("%d: %q, want %q", i, got, call.want)
+		}
+	}
+	if err := fencing.Advance(ctx, redislease.NewMark(c, mark), lease.TokenOf(12)); !errors.Is(err, fencing.ErrStale) {
+		t.Errorf("a Mark after the function: %v", err)
+	}
+	if err := errors.Join(c.Del(ctx, mark).Err(), fencing.Advance(ctx, redislease.NewMark(c, mark), lease.TokenOf(12))); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.FCall(ctx, "lease_advance_mark", one, tok(11)).Err(); err == nil || err.Error() != "STALETOKEN "+tok(12) {
+		t.Errorf("the function after a Mark: %v", err)
+	}
+	c.Set(ctx, mark, "zzz", 0)
+	if err := c.FCall(ctx, "lease_advance_mark", both, tok(99), "SET", "x").Err(); err == nil || !strings.HasPrefix(err.Error(), "BADMARK "+mark) || c.Get(ctx, data).Val() != "10" {
+		t.Errorf("at a malformed mark: %v", err)
+	}
 }
