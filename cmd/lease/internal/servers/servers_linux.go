@@ -188,6 +188,16 @@ func (s *set) nats() error {
 	})
 }
 
+// Postgres starts a server with the tables of pglease, and returns its URL and a function that kills it.
+func Postgres(ctx context.Context, dir string) (url string, stop func(), err error) {
+	s := set{ctx: ctx, dir: dir}
+	if err := s.postgres(); err != nil {
+		s.stop()
+		return "", nil, err
+	}
+	return s.urls[0], s.stop, nil
+}
+
 func (s *set) postgres() error {
 	address, port, err := freePort()
 	if err != nil {

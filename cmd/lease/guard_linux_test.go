@@ -1,0 +1,92 @@
+package main_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fencedlease/lease/cmd/lease/internal/servers"
+	"github.com/fencedlease/lease/fencing"
+)
+
+// Each way that docs/command.md shows to guard what a command writes lets two holders write, one after the other. It
+// refuses the first of them afterwards, and a command without a token, and then writes nothing and fails.
+func TestGuards(t *testing.T) {
+	database, stop, err := servers.Postgres(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	total := 0
+	accounts, err := fencing.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		n := 0
+		_, _ = fmt.Fscan(r.Body, &n)
+		total += n
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(accounts)
+	t.Cleanup(server.Close)
+	t.Setenv("DATABASE_URL", database)
+	t.Setenv("REDIS_URL", url)
+	t.Setenv("ACCOUNTS_URL", server.URL)
+
+	sh := func(command string, env ...string) (string, error) {
+		cmd := exec.Command("sh", "-c", command)
+		cmd.Env = append(os.Environ(), env...)
+		out, err := cmd.CombinedOutput()
+		return strings.TrimSpace(string(out)), err
+	}
+	for name, c := range map[string]struct{ prepare, total string }{
+		"psql.sh":  {`psql -q "$DATABASE_URL" -c "create table accounts as select 0 as total"`, `psql -At "$DATABASE_URL" -c "table accounts"`},
+		"redis.sh": {`redis-cli -u "$REDIS_URL" -x FUNCTION LOAD REPLACE <../../redislease/mark.lua`, `redis-cli -u "$REDIS_URL" GET "{accounts}:total"`},
+		"curl.sh":  {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if out, err := sh(c.prepare); err != nil {
+				t.Fatal(out, err)
+			}
+			is := func(want string) {
+				t.Helper()
+				out, err := sh(c.total)
+				if c.total == "" {
+					out = fmt.Sprint(total)
+				}
+				if out != want || err != nil {
+					t.Errorf("the total is %s, %v, want %s", out, err, want)
+				}
+			}
+			script := filepath.Join("examples", "guard", name)
+			var tokens []string
+			for _, want := range []string{"5", "10"} {
+				file := filepath.Join(t.TempDir(), "token")
+				if out, stderr, code := run(t, url, "run", "guard/"+name, "--", "sh", "-ec", `echo "$LEASE_TOKEN" >"$0"; . "$1"`, file, "./"+script); code != 0 {
+					t.Fatal(out, stderr, code)
+				}
+				token, _ := os.ReadFile(file)
+				tokens = append(tokens, strings.TrimSpace(string(token)))
+				is(want)
+			}
+			for why, token := range map[string]string{tokens[1]: tokens[0], "oken": ""} { // what the error names
+				out, err := sh("sh ./"+script, "LEASE_TOKEN="+token)
+				if err == nil || !strings.Contains(out, why) {
+					t.Errorf("with the token %q: %v, %s, want an error that says %s", token, err, out, why)
+				}
+				is("10")
+			}
+			if name == "psql.sh" { // The mark is committed with the write or not at all.
+				out, err := sh(`psql -q "$DATABASE_URL" -c "drop table accounts"; sh ./`+script, "LEASE_TOKEN=09223372036854775807")
+				mark, _ := sh(`psql -At "$DATABASE_URL" -c "select token from lease_mark"`)
+				if err == nil || mark != tokens[1] {
+					t.Errorf("a write that fails: %v, %s, the mark is %s, want %s", err, out, mark, tokens[1])
+				}
+			}
+		})
+	}
+}
