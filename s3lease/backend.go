@@ -1,0 +1,141 @@
+package s3lease
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
+	"github.com/fencedlease/lease/observe"
+)
+
+// A backend implements observe.Engine. The version of a lease is the revision in its object and the object's ETag.
+type backend struct {
+	client         *s3.Client
+	bucket, prefix string
+	poll           time.Duration
+	gate           *engine.Gate
+	store          *observe.Store
+	checking       chan struct{} // holds a value while the service is being checked
+	checked        atomic.Bool
+}
+
+// mostRequests bounds the requests of a Store that are under way. S3 takes 3,500 writes a second under a prefix.
+const mostRequests = 64
+
+// defaultTimeout bounds a call whose context has no deadline.
+const defaultTimeout = 10 * time.Second
+
+func withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, defaultTimeout)
+}
+
+// Load reads the object. If there is none, Load creates one that grants nothing: only when it is read, the time at
+// which the service has created it is known, from which the epochs rise. A write that creates an object and grants
+// a lease at once might arrive so late that another lease was granted and deleted before, with newer tokens.
+func (b *backend) Load(ctx context.Context, name string) (observe.Entry, error) {
+	ctx, cancel := withTimeout(ctx)
+	defer cancel()
+	if err := b.checkOnce(ctx); err != nil {
+		return observe.Entry{}, err
+	}
+	key := keyOf(name)
+	for {
+		o, err := b.get(ctx, key, "")
+		if err == nil {
+			return o.entry(), nil
+		}
+		if errors.Is(err, errAbsent) {
+			_, err = b.put(ctx, key, "", object{Name: name, Write: rand.Text()})
+		}
+		if err != nil && !errors.Is(err, lease.ErrConflict) {
+			return observe.Entry{}, named(name, err)
+		}
+	}
+}
+
+// named adds the name of a lease whose object is corrupt.
+func named(name string, err error) error {
+	if lease.CodeOf(err) == lease.ErrCorrupt {
+		err = &lease.OpError{Op: "read", Name: name, Err: err}
+	}
+	return err
+}
+
+// Open does what Load does.
+func (b *backend) Open(ctx context.Context, name string) (observe.Entry, error) {
+	return b.Load(ctx, name)
+}
+
+// Swap replaces the object if it still has the ETag in the version. A refusal need not mean that nothing was
+// written, because a proxy may have repeated a request whose answer was lost. So Swap then reads the object, which
+// the caller needs anyway, and finds out whether it is its own.
+func (b *backend) Swap(ctx context.Context, name, version string, next observe.Kept) (observe.Entry, error) {
+	o, old, err := after(name, version, next)
+	if err != nil {
+		return observe.Entry{}, err
+	}
+	ctx, cancel := withTimeout(ctx)
+	defer cancel()
+	key := keyOf(name)
+	o.etag, err = b.put(ctx, key, old, o)
+	if !errors.Is(err, lease.ErrConflict) {
+		return o.entry(), err
+	}
+	current, reading := b.get(ctx, key, "")
+	switch {
+	case errors.Is(reading, errAbsent):
+		return observe.Entry{}, err
+	case reading != nil:
+		return observe.Entry{}, named(name, reading)
+	case current.Write == o.Write:
+		return current.entry(), nil
+	}
+	return current.entry(), err
+}
+
+// checkOnce checks the service, unless that was done already. One check serves all calls that wait for it.
+func (b *backend) checkOnce(ctx context.Context) error {
+	if b.checked.Load() {
+		return nil
+	}
+	select {
+	case b.checking <- struct{}{}:
+		defer func() { <-b.checking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if b.checked.Load() {
+		return nil
+	}
+	err := b.check(ctx)
+	b.checked.Store(err == nil)
+	return err
+}
+
+// check finds out whether the service honours both conditions. It writes an object that must not exist, which can
+// succeed once, and one whose ETag must be that of no object.
+func (b *backend) check(ctx context.Context) error {
+	for condition, old := range map[string]string{"If-None-Match": "", "If-Match": `"00000000000000000000000000000000"`} {
+		_, err := b.put(ctx, checkKey, old, object{Write: rand.Text()})
+		if err == nil && old == "" {
+			_, err = b.put(ctx, checkKey, old, object{Write: rand.Text()})
+		}
+		switch {
+		case err == nil:
+			return lease.Permanent(fmt.Errorf("s3lease: the service of bucket %q ignores the header %s of a write, so it would grant a lease to every process that asks; use a service that honours it", b.bucket, condition))
+		case !errors.Is(err, lease.ErrConflict):
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package s3lease
+
+import (
+	"errors"
+	"fmt"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+
+	"github.com/fencedlease/lease"
+)
+
+const (
+	noBucket = "NoSuchBucket"
+	busy     = "ConditionalRequestConflict" // another write of the object is under way
+)
+
+// advices has the errors of the service that no retry can mend.
+var advices = map[string]string{
+	noBucket:                       "make the bucket",
+	"AccessDenied":                 "the user needs s3:GetObject and s3:PutObject for the objects and, because a missing object is reported as AccessDenied without it, s3:ListBucket for the bucket",
+	"InvalidAccessKeyId":           "check the credentials",
+	"SignatureDoesNotMatch":        "check the credentials",
+	"PermanentRedirect":            "the bucket is in another region",
+	"AuthorizationHeaderMalformed": "the bucket may be in another region",
+	"NotImplemented":               "the service does not support conditional writes",
+}
+
+// answerOf returns the status and the code of an error that the service has answered with.
+func answerOf(err error) (status int, code string) {
+	var answer *awshttp.ResponseError
+	if errors.As(err, &answer) {
+		status = answer.HTTPStatusCode()
+	}
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		code = api.ErrorCode()
+	}
+	return status, code
+}
+
+// explain adds the name of the object to an error, and advice if no retry can succeed.
+func (b *backend) explain(what, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	_, code := answerOf(err)
+	err = fmt.Errorf("s3lease: %s object %q of bucket %q: %w", what, b.prefix+key, b.bucket, err)
+	if advice := advices[code]; advice != "" {
+		return lease.Permanent(fmt.Errorf("%w; %s", err, advice))
+	}
+	return err
+}

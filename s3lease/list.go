@@ -1,0 +1,87 @@
+package s3lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
+	"github.com/fencedlease/lease/observe"
+)
+
+// List reads the keys, and then each object, up to mostRequests of them at the same time.
+func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
+	return func(yield func(observe.NamedEntry, error) bool) {
+		pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.bucket, Prefix: aws.String(b.prefix + keyPrefix(prefix))})
+		for pages.HasMorePages() {
+			var page *s3.ListObjectsV2Output
+			err := b.enter(ctx, func(ctx context.Context) (err error) {
+				page, err = pages.NextPage(ctx)
+				return b.explain("list", keyPrefix(prefix), err)
+			})
+			if err != nil {
+				yield(observe.NamedEntry{}, err)
+				return
+			}
+			for some := range slices.Chunk(page.Contents, mostRequests) {
+				found := make([]listed, len(some))
+				var reading sync.WaitGroup
+				for i, o := range some {
+					reading.Go(func() { found[i] = b.list(ctx, strings.TrimPrefix(aws.ToString(o.Key), b.prefix)) })
+				}
+				reading.Wait()
+				for _, l := range found {
+					switch {
+					case errors.Is(l.err, errAbsent), l.Name != "" && !strings.HasPrefix(l.Name, prefix):
+					case !yield(l.NamedEntry, l.err) || l.err != nil && l.Name == "":
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// A listed is what List has read about a lease.
+type listed struct {
+	observe.NamedEntry
+	err error
+}
+
+// list reads one object. An object that has no lease is absent.
+func (b *backend) list(ctx context.Context, key string) (l listed) {
+	name, short := nameOf(key)
+	if !short && !strings.Contains(key, "=_") {
+		return listed{err: errAbsent}
+	}
+	l.err = b.enter(ctx, func(ctx context.Context) error {
+		o, err := b.get(ctx, key, "")
+		l.Name, l.Entry = o.Name, o.entry()
+		return err
+	})
+	if lease.CodeOf(l.err) == lease.ErrCorrupt {
+		l.NamedEntry = observe.NamedEntry{Name: name}
+	}
+	return l
+}
+
+// enter calls f when the gate lets a request of a list or a watch pass.
+func (b *backend) enter(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	defer cancel()
+	pass, err := b.gate.Enter(ctx, engine.Request{})
+	if err != nil {
+		return fmt.Errorf("s3lease: not sent while other requests of this store are under way: %w", err)
+	}
+	err = f(ctx)
+	pass.Leave(err == nil || errors.Is(err, errAbsent) || errors.Is(err, errUnchanged) || lease.CodeOf(err) == lease.ErrCorrupt)
+	return err
+}

@@ -1,0 +1,131 @@
+package s3lease
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/observe"
+)
+
+// An object is what a Store keeps for a name.
+type object struct {
+	Name     string        `json:"name"`
+	Write    string        `json:"write"`              // random: equal contents would have equal ETags
+	Revision int64         `json:"revision,omitempty"` // of each write, one more than of the write before
+	Lease    *observe.Kept `json:"lease,omitempty"`    // nil if the lease was never granted
+
+	etag string
+}
+
+// entry returns the entry of an object. Before the first grant, its revision is the time at which the service
+// created the object, in milliseconds. The epochs begin there, so they go on rising after the object is deleted.
+func (o object) entry() observe.Entry {
+	e := observe.Entry{Version: strconv.FormatInt(o.Revision, 10) + " " + o.etag, Revision: o.Revision}
+	if o.Lease != nil {
+		e.Kept = *o.Lease
+	} else {
+		e.Record.Epoch, e.Unwritten = uint64(o.Revision), true
+	}
+	return e
+}
+
+// after returns the object that replaces the one with the given version.
+func after(name, version string, next observe.Kept) (o object, old string, err error) {
+	number, old, _ := strings.Cut(version, " ")
+	revision, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || old == "" {
+		return o, "", fmt.Errorf("s3lease: version %q is not of this store", version)
+	}
+	return object{Name: name, Write: rand.Text(), Revision: revision + 1, Lease: &next}, old, nil
+}
+
+var (
+	errAbsent    = errors.New("there is no object")
+	errUnchanged = errors.New("the object is unchanged")
+)
+
+// mostBytes is more than any object of a Store has: a name and an owner have at most 1024 bytes.
+const mostBytes = 64 << 10
+
+// get reads an object. It returns errAbsent if there is none, and errUnchanged if its ETag still is the given one.
+func (b *backend) get(ctx context.Context, key, unless string) (object, error) {
+	in := &s3.GetObjectInput{Bucket: &b.bucket, Key: aws.String(b.prefix + key)}
+	if unless != "" {
+		in.IfNoneMatch = &unless
+	}
+	out, err := b.client.GetObject(ctx, in)
+	switch status, code := answerOf(err); {
+	case status == http.StatusNotModified:
+		return object{}, errUnchanged
+	case status == http.StatusNotFound && code != noBucket:
+		return object{}, errAbsent
+	case err != nil:
+		return object{}, b.explain("read", key, err)
+	}
+	defer out.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(out.Body, mostBytes))
+	if err != nil {
+		return object{}, b.explain("read", key, err)
+	}
+	o, err := decode(data)
+	if err == nil && (keyOf(o.Name) != key || out.ETag == nil || out.LastModified == nil) {
+		err = fmt.Errorf("it has the name %q, and a wrong key, no ETag or no time", o.Name)
+	}
+	if err != nil {
+		return object{}, fmt.Errorf("s3lease: object %q of bucket %q: %w: %w; to free the lease, delete the object", b.prefix+key, b.bucket, lease.ErrCorrupt, err)
+	}
+	if o.etag = *out.ETag; o.Lease == nil {
+		o.Revision = max(1, out.LastModified.UnixMilli())
+	}
+	return o, nil
+}
+
+func decode(data []byte) (o object, err error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err = d.Decode(&o); err == nil && (o.Write == "" || o.Revision < 0 || (o.Lease == nil) != (o.Revision == 0)) {
+		err = errors.New("a member is missing or wrong")
+	}
+	if _, more := d.Token(); err == nil && more != io.EOF {
+		err = errors.New("more than one JSON object")
+	}
+	return o, err
+}
+
+// put writes an object if the current one has the ETag old, or if there is none and old is empty. It returns
+// [lease.ErrConflict] if the service has refused the condition. Any other error leaves open what happened: a
+// service that is busy or failing, with a status from 500, may have written the object.
+func (b *backend) put(ctx context.Context, key, old string, o object) (etag string, err error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return "", err
+	}
+	in := &s3.PutObjectInput{Bucket: &b.bucket, Key: aws.String(b.prefix + key), Body: bytes.NewReader(data), ContentType: aws.String("application/json")}
+	if old == "" {
+		in.IfNoneMatch = aws.String("*")
+	} else {
+		in.IfMatch = &old
+	}
+	out, err := b.client.PutObject(ctx, in)
+	switch status, code := answerOf(err); {
+	case err == nil && out.ETag != nil:
+		return *out.ETag, nil
+	case err == nil:
+		return "", b.explain("write", key, errors.New("the answer has no ETag"))
+	case status == http.StatusPreconditionFailed, code == busy, status == http.StatusNotFound && code != noBucket:
+		return "", lease.ErrConflict
+	}
+	return "", b.explain("write", key, err)
+}

@@ -1,0 +1,49 @@
+package s3lease
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+)
+
+// leaving returns a client like c that leaves a server which gives no answer, or answers with a status from 500:
+// before the next request, it closes its idle connections, so that the request goes to where the address of the
+// service leads new ones. It keeps a connection for each request that a Store sends at a time. A client of the
+// user stays as it is.
+func leaving(c aws.HTTPClient) aws.HTTPClient {
+	own, ok := c.(*awshttp.BuildableClient)
+	if !ok {
+		return c
+	}
+	t := own.GetTransport()
+	t.MaxIdleConnsPerHost, t.MaxIdleConns = mostRequests, mostRequests
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true) // all requests of HTTP/2 share a connection, which is never idle
+	return &leaver{client: &http.Client{Transport: t, Timeout: own.GetTimeout(), CheckRedirect: sameMethod}}
+}
+
+// sameMethod follows only redirects that keep the method, as the client of the SDK does.
+func sameMethod(r *http.Request, _ []*http.Request) error {
+	if code := r.Response.StatusCode; code == http.StatusTemporaryRedirect || code == http.StatusPermanentRedirect {
+		return nil
+	}
+	return http.ErrUseLastResponse
+}
+
+type leaver struct {
+	client *http.Client
+	leave  atomic.Bool
+}
+
+func (l *leaver) Do(r *http.Request) (*http.Response, error) {
+	if l.leave.Swap(false) {
+		l.client.CloseIdleConnections()
+	}
+	res, err := l.client.Do(r)
+	if err != nil || res.StatusCode >= http.StatusInternalServerError {
+		l.leave.Store(true)
+	}
+	return res, err
+}

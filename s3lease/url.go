@@ -1,0 +1,91 @@
+package s3lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/fencedlease/lease/open"
+)
+
+// A program that imports this package can open s3:// with [open.Store]. The credentials, and the region and the
+// endpoint unless the URL has them, come from where the AWS SDK takes them by default. The prefix of the keys is
+// PREFIX and a slash.
+func init() {
+	open.Register("s3", "s3://BUCKET[/PREFIX][?endpoint=URL&region=REGION&path-style=true]", openURL)
+}
+
+type opened struct{ *Store }
+
+func (opened) Close() error { return nil }
+
+func openURL(ctx context.Context, text string) (open.Leases, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, &open.URLError{Scheme: "s3", Err: open.ErrMalformed}
+	}
+	client, err := clientOf(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	o := new(Options)
+	if path := strings.Trim(u.Path, "/"); path != "" {
+		o.Prefix = path + "/"
+	}
+	s, err := New(client, u.Host, o)
+	if err != nil {
+		return nil, &open.URLError{Scheme: "s3", Err: err}
+	}
+	return opened{s}, nil
+}
+
+func clientOf(ctx context.Context, u *url.URL) (*s3.Client, error) {
+	var endpoint, region string
+	var pathStyle bool
+	bad := error(nil)
+	if u.User != nil || u.Fragment != "" {
+		bad = errors.New("write no credentials and no # into it: the credentials come from the environment")
+	}
+	for name, values := range u.Query() {
+		switch value := values[len(values)-1]; name {
+		case "endpoint":
+			if at, err := url.Parse(value); err != nil || at.Host == "" || at.User != nil {
+				bad = errors.New("the endpoint must be a URL such as https://HOST:PORT")
+			}
+			endpoint = value
+		case "region":
+			region = value
+		case "path-style":
+			var err error
+			if pathStyle, err = strconv.ParseBool(value); err != nil {
+				bad = errors.New("path-style must be true or false")
+			}
+		default:
+			bad = fmt.Errorf("unknown parameter %q", name)
+		}
+	}
+	if bad != nil {
+		return nil, &open.URLError{Scheme: "s3", Err: bad}
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
+	if err != nil {
+		return nil, err
+	}
+	return s3.NewFromConfig(cfg, func(o *s3.Options) {
+		o.UsePathStyle = pathStyle
+		if endpoint != "" {
+			o.BaseEndpoint = &endpoint
+			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired // others may not know the newer ones
+			if o.Region == "" {
+				o.Region = "us-east-1" // signatures need one, though most other services have none
+			}
+		}
+	}), nil
+}

@@ -1,0 +1,69 @@
+package s3lease
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// Watch reads the object, and then again every Options.PollInterval.
+func (b *backend) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	last, err := b.look(ctx, name, object{})
+	if err != nil {
+		return nil, err
+	}
+	signals := make(chan struct{}, 1)
+	go func() {
+		defer close(signals)
+		every := time.NewTicker(b.poll)
+		defer every.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-every.C:
+			}
+			next, err := b.look(ctx, name, last)
+			if err != nil {
+				continue // the next poll compares with the same object
+			}
+			if needsSignal(last, next) {
+				select {
+				case signals <- struct{}{}:
+				default:
+				}
+			}
+			last = next
+		}
+	}()
+	return signals, nil
+}
+
+// look returns the object, which is zero if there is none, or last if it is unchanged.
+func (b *backend) look(ctx context.Context, name string, last object) (next object, err error) {
+	err = b.enter(ctx, func(ctx context.Context) error {
+		next, err = b.get(ctx, keyOf(name), last.etag)
+		return err
+	})
+	switch {
+	case errors.Is(err, errUnchanged):
+		return last, nil
+	case errors.Is(err, errAbsent):
+		return object{}, nil
+	case err == nil:
+		b.store.Note(name, next.entry())
+	}
+	return next, err
+}
+
+// needsSignal reports whether an object has changed, unless by renewals alone.
+func needsSignal(old, next object) bool {
+	if old.Lease == nil || next.Lease == nil {
+		return old.etag != next.etag
+	}
+	a, b := old.Lease, next.Lease
+	renewed := a.Record == b.Record && a.Record.State == lease.Leased && a.Left <= b.Left
+	return old.etag != next.etag && !renewed
+}
