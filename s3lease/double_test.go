@@ -23,6 +23,7 @@ type double struct {
 	harm     atomic.Pointer[func(*http.Request) harm] // decides what happens to a request; nil: nothing
 	ignores  string                                   // a header that the service ignores
 	requests atomic.Int64
+	puts     atomic.Int64
 	ahead    time.Duration // of the clock of the service
 	page     int           // keys in a page
 
@@ -73,7 +74,9 @@ func (d *double) harmed(every int) {
 func etag(s stored) string { return fmt.Sprintf(`"%x"`, md5.Sum(s.data)) }
 
 func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d.requests.Add(1)
+	if d.requests.Add(1); r.Method == http.MethodPut {
+		d.puts.Add(1)
+	}
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the client has given up before all of it was sent

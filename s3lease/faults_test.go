@@ -1,0 +1,309 @@
+package s3lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/open"
+)
+
+// with lets something happen to each request with the given method.
+func (d *double) with(method string, what harm) {
+	f := func(r *http.Request) harm {
+		if r.Method == method {
+			return what
+		}
+		return nothing
+	}
+	d.harm.Store(&f)
+}
+
+// A renewal is refused only if it was certainly not carried out, and a refusal because of a proxy that has repeated
+// the request is no refusal. The Store sends no request twice.
+func TestOutcomes(t *testing.T) {
+	for _, c := range []struct {
+		what    harm
+		granted bool
+		applied bool
+		puts    int64
+	}{
+		{nothing, true, true, 1}, {slow, true, true, 1}, {repeated, true, true, 1},
+		{lost, false, true, 1}, {failed, false, true, 1}, {throttled, false, false, 1},
+	} {
+		t.Run(c.what.String(), func(t *testing.T) {
+			d, url := newDouble(t)
+			a := newStore(t, url, nil).Authority()
+			first := do(t, a, "job", acquire(idA, time.Minute), 0)
+			d.with(http.MethodPut, c.what)
+			before := d.puts.Load()
+			_, err := a.Do(t.Context(), "job", release(idA))
+			if (err == nil) != c.granted || lease.CodeOf(err) != 0 || enginetest.Permanent(err) {
+				t.Errorf("granted: %v, with error %v", err == nil, err)
+			}
+			if n := d.puts.Load() - before; n != c.puts {
+				t.Errorf("%d writes, want %d", n, c.puts)
+			}
+			d.harm.Store(nil)
+			other := newStore(t, url, nil).Authority()
+			if !c.applied {
+				do(t, other, "job", acquire(idB, time.Minute), lease.ErrHeldByOther)
+			} else if again := do(t, other, "job", acquire(idB, time.Minute), 0); again.Record.Epoch != first.Record.Epoch+1 {
+				t.Errorf("epoch %d after %d", again.Record.Epoch, first.Record.Epoch)
+			}
+		})
+	}
+}
+
+// While other writes are under way, S3 answers with 409, and nothing is written. The Store tries again.
+func TestBusyObject(t *testing.T) {
+	d, url := newDouble(t)
+	a := newStore(t, url, nil).Authority()
+	do(t, a, "job", acquire(idA, time.Minute), 0)
+	var n atomic.Int64
+	f := func(r *http.Request) harm {
+		if r.Method == http.MethodPut && n.Add(1) <= 3 {
+			return conflict
+		}
+		return nothing
+	}
+	d.harm.Store(&f)
+	do(t, a, "job", renew(idA), 0)
+	if n.Load() != 4 {
+		t.Errorf("%d writes, want 4", n.Load())
+	}
+}
+
+// A service that ignores a condition grants nothing.
+func TestIgnoredConditions(t *testing.T) {
+	for _, header := range []string{"If-Match", "If-None-Match"} {
+		d, url := newDouble(t)
+		d.ignores = header
+		a := newStore(t, url, nil).Authority()
+		for range 2 {
+			_, err := a.Do(t.Context(), "job", acquire(idA, time.Minute))
+			if !enginetest.Permanent(err) {
+				t.Errorf("%s: %v", header, err)
+			}
+			enginetest.Says(t, err, nil, "ignores the header "+header+" ")
+		}
+	}
+}
+
+// SPEC S4: tokens rise after an object is deleted, also above a floor.
+func TestTokensAfterDeletion(t *testing.T) {
+	d, url := newDouble(t)
+	var newest lease.Token
+	for i, floor := range []lease.Token{"", "", lease.TokenOf(1 << 50), lease.TokenOf(1 << 50)} {
+		s, err := New(newStore(t, url, nil).backend.client, "bucket", &Options{Floor: floor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			tok := do(t, s.Authority(), "job", acquire(idA, time.Minute), 0).Record.Token()
+			do(t, s.Authority(), "job", release(idA), 0)
+			if tok.Compare(newest) <= 0 {
+				t.Errorf("store %d: token %s after %s", i, tok, newest)
+			}
+			newest = tok
+		}
+		d.mu.Lock()
+		delete(d.objects, DefaultPrefix+"job")
+		d.ahead += 2 * time.Second
+		d.mu.Unlock()
+	}
+}
+
+// A deletion by hand ends the lease, a holder that watches learns of it, and its next renewal is refused.
+func TestDeletionIsSeen(t *testing.T) {
+	d, url := newDouble(t)
+	enginetest.DeletionIsSeen(t, newStore(t, url, nil), "job", func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.objects, DefaultPrefix+"job")
+		return nil
+	})
+}
+
+// A watch goes on after an outage, and signals what changed meanwhile.
+func TestWatchAfterAnOutage(t *testing.T) {
+	d, url := newDouble(t)
+	s, other := newStore(t, url, nil), newStore(t, url, nil).Authority()
+	do(t, other, "job", acquire(idA, time.Minute), 0)
+	signals, err := s.Watch(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.with(http.MethodGet, throttled)
+	do(t, other, "job", release(idA), 0)
+	for before := d.requests.Load(); d.requests.Load() < before+3; {
+		time.Sleep(time.Millisecond) // a real network
+	}
+	if len(signals) > 0 {
+		t.Error("a signal of an outage")
+	}
+	d.harm.Store(nil)
+	if !enginetest.Within(signals, true) {
+		t.Error("no signal of the release")
+	}
+}
+
+// A list has several pages, and skips what is no lease.
+func TestList(t *testing.T) {
+	d, url := newDouble(t)
+	d.page = 3
+	s := newStore(t, url, nil)
+	long := strings.Repeat("long/", 200)
+	for _, name := range []string{"a", "a/b", "a/c", "b", ".", "ä", "a=b", "A", "a b", long, long + "x"} {
+		do(t, s.Authority(), name, acquire(idA, time.Minute), 0)
+	}
+	write(t, url, "a/corrupt", "free")
+	write(t, url, "copied", string(d.objects[DefaultPrefix+"a"].data))
+	d.objects[DefaultPrefix+"folder/file"] = stored{data: []byte("x")}
+	for prefix, want := range map[string]int{"": 13, "a": 6, "a/": 3, "a/c": 2, "ä": 1, ".": 1, "long": 2, long: 2, long + "x": 1, "c": 1, "d": 0} {
+		n, corrupt := 0, 0
+		for e, err := range s.List(t.Context(), prefix) {
+			if n++; lease.CodeOf(err) == lease.ErrCorrupt && (e.Name == "a/corrupt" || e.Name == "copied") {
+				corrupt++
+			} else if err != nil || e.Record.State != lease.Leased {
+				t.Errorf("%q: %v, %v", prefix, e, err)
+			}
+		}
+		if n != want || corrupt > 0 != (strings.HasPrefix("a/corrupt", prefix) || strings.HasPrefix("copied", prefix)) {
+			t.Errorf("%q: %d leases, %d of them corrupt, want %d", prefix, n, corrupt, want)
+		}
+	}
+}
+
+// The requests that README.md names.
+func TestRequests(t *testing.T) {
+	d, url := newDouble(t)
+	s, other := newStore(t, url, nil), newStore(t, url, nil)
+	for _, c := range []struct {
+		what string
+		by   *Store
+		req  lease.Request
+		code lease.Code
+		want int64
+	}{
+		{"the first acquire of a store and a name", s, acquire(idA, time.Minute), 0, 3 + 4},
+		{"a renewal", s, renew(idA), 0, 1},
+		{"a refusal by a store that must check the service", other, acquire(idB, time.Minute), lease.ErrHeldByOther, 2 + 1},
+		{"a refusal", other, acquire(idB, time.Minute), lease.ErrHeldByOther, 1},
+		{"a release", s, release(idA), 0, 1},
+		{"an acquire of what the store wrote last", s, acquire(idA, time.Minute), 0, 1},
+		{"another release", s, release(idA), 0, 1},
+		{"an acquire after another store", other, acquire(idB, time.Minute), 0, 2},
+	} {
+		before := d.requests.Load()
+		do(t, c.by.Authority(), "job", c.req, c.code)
+		if n := d.requests.Load() - before; n != c.want {
+			t.Errorf("%s: %d requests, want %d", c.what, n, c.want)
+		}
+	}
+}
+
+// A server is no longer the right one, but keeps its connections. After a request that failed, the next one
+// reaches the server to which new connections go.
+func TestLeavesAServer(t *testing.T) {
+	d, url := newDouble(t)
+	var wrong atomic.Bool
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if wrong.Load() {
+			http.Error(w, "busy", http.StatusServiceUnavailable)
+			return
+		}
+		d.ServeHTTP(w, r)
+	}))
+	t.Cleanup(first.Close)
+	p := enginetest.NewProxy(t, first.Listener.Addr().String(), nil)
+	a := newStore(t, "http://"+p.Addr(), nil).Authority()
+	enginetest.Together(8, 8, func(i int) { do(t, a, fmt.Sprint("job", i), acquire(idA, time.Minute), 0) })
+	wrong.Store(true)
+	p.Target(strings.TrimPrefix(url, "http://"))
+	if _, err := a.Do(t.Context(), "job0", renew(idA)); err == nil {
+		t.Fatal("renewed by the wrong server")
+	}
+	do(t, a, "job0", renew(idA), 0)
+}
+
+func TestErrors(t *testing.T) {
+	_, url := newDouble(t)
+	c := newStore(t, url, nil).backend.client
+	for field, err := range map[string]error{
+		"New.client":           second(New(nil, "bucket", nil)),
+		"New.bucket":           second(New(c, "", nil)),
+		"Options.Prefix":       second(New(c, "bucket", &Options{Prefix: "a/../b/"})),
+		"Options.PollInterval": second(New(c, "bucket", &Options{PollInterval: time.Millisecond})),
+		"Options.Names":        second(New(c, "bucket", &Options{Names: -1})),
+	} {
+		if bad := (*lease.FieldError)(nil); !errors.As(err, &bad) || bad.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	s, err := New(c, "another", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = s.Load(t.Context(), "job"); !enginetest.Permanent(err) {
+		t.Error(err)
+	}
+	enginetest.Says(t, err, nil, "make the bucket", `"another"`)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestURL(t *testing.T) {
+	_, url := newDouble(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "user")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "password")
+	t.Setenv("AWS_CONFIG_FILE", "/dev/null")
+	s, err := open.Store(t.Context(), "s3://bucket/some/where?path-style=true&endpoint="+url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, s.Authority(), "job", acquire(idA, time.Minute), 0)
+	mine, err := New(newStore(t, url, nil).backend.client, "bucket", &Options{Prefix: "some/where/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, mine.Authority(), "job", acquire(idB, time.Minute), lease.ErrHeldByOther)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"s3://u:secret@b", "s3://b?secret=x", "s3://b?path-style=x", "s3://b?endpoint=secret", "s3:///p", "s3://b/a//b", "s3://%zz"} {
+		_, err := open.Store(context.Background(), bad)
+		if !errors.As(err, new(*open.URLError)) || strings.Contains(fmt.Sprint(err), "secret@") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// Different names have different keys, and a key leads back to its name.
+func FuzzKey(f *testing.F) {
+	for _, name := range []string{"a", "a/b", ".", "..", "a.b", "=", "a=2Fb", "%2F", "ä", checkKey, strings.Repeat("n", 1024), strings.Repeat("/", 1024)} {
+		f.Add(name, 1)
+	}
+	f.Fuzz(func(t *testing.T, name string, n int) {
+		if lease.CheckName(name) != nil {
+			return
+		}
+		key := keyOf(name)
+		back, short := nameOf(key)
+		if short && back != name || !short && len(escape(name)) <= mostKey || len(key) > mostKey || key == checkKey || path.Clean(key) != key {
+			t.Errorf("%q has the key %q, which is that of %q", name, key, back)
+		}
+		if prefix := name[:max(0, n%len(name))]; !strings.HasPrefix(key, keyPrefix(prefix)) {
+			t.Errorf("the key %q of %q does not begin with %q", key, name, keyPrefix(prefix))
+		}
+	})
+}
