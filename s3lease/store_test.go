@@ -3,9 +3,12 @@ package s3lease
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"math/rand/v2"
 	"net/http"
+	neturl "net/url"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +35,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// openStore opens the bucket of a double or a gateway, or one whose URL begins with s3.
 func openStore(url string, way aws.HTTPClient) (*Store, error) {
+	if u, err := neturl.Parse(url); err == nil && u.Scheme == "s3" {
+		c, err := clientOf(context.Background(), u)
+		if err != nil {
+			return nil, err
+		}
+		o := c.Options()
+		if way != nil {
+			o.HTTPClient = way
+		}
+		return New(s3.New(o), u.Host, &Options{Prefix: strings.Trim(u.Path, "/") + "/", PollInterval: 100 * time.Millisecond})
+	}
 	c := s3.New(s3.Options{BaseEndpoint: &url, UsePathStyle: true, Region: "us-east-1", HTTPClient: way,
 		Credentials:                credentials.NewStaticCredentialsProvider("user", "password", ""),
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired})
@@ -49,6 +64,10 @@ func newStore(t testing.TB, url string, way aws.HTTPClient) *Store {
 }
 
 func TestConformance(t *testing.T) {
+	if *service != "" {
+		conform(t, *service, 2*time.Second)
+		return
+	}
 	_, url := newDouble(t)
 	conform(t, url, 250*time.Millisecond)
 }
@@ -90,6 +109,10 @@ func (l linked) Do(r *http.Request) (res *http.Response, err error) {
 
 // SPEC A2, A4: histories are linearizable by the clocks of the clients.
 func TestHistories(t *testing.T) {
+	if *service != "" {
+		histories(t, *service, 100, linearize.Workload{Term: time.Second, Timeout: time.Minute}, nil)
+		return
+	}
 	_, url := newDouble(t)
 	histories(t, url, 1000, linearize.Workload{Term: 6 * time.Millisecond, Timeout: time.Minute}, nil)
 }
