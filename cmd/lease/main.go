@@ -15,6 +15,7 @@ import (
 	_ "github.com/fencedlease/lease/natslease"
 	_ "github.com/fencedlease/lease/pglease"
 	_ "github.com/fencedlease/lease/redislease"
+	_ "github.com/fencedlease/lease/s3lease"
 	_ "github.com/fencedlease/lease/sqlitelease"
 )
 

@@ -23,6 +23,7 @@ import (
 	"github.com/fencedlease/lease/open"
 	_ "github.com/fencedlease/lease/pglease"
 	_ "github.com/fencedlease/lease/redislease"
+	_ "github.com/fencedlease/lease/s3lease"
 	"github.com/fencedlease/lease/session"
 	_ "github.com/fencedlease/lease/sqlitelease"
 )
