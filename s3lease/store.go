@@ -35,11 +35,19 @@ type Options struct {
 	// service charges for. Default: [DefaultPollInterval].
 	PollInterval time.Duration
 
-	// Limits, MaxClockDrift, Names and Floor are those of [observe.Options].
-	Limits        lease.Limits
+	// Limits restrict the durations that an authority over this Store grants. All users of a prefix should set
+	// the same. Default: none.
+	Limits lease.Limits
+
+	// MaxClockDrift bounds the error of the rate of a client's clock. Default: 0.001.
 	MaxClockDrift float64
-	Names         int
-	Floor         lease.Token
+
+	// Names is how many names the Store remembers, besides those that are watched: see [observe.Options].
+	// Default: 65,536.
+	Names int
+
+	// Floor is older than every token that this Store grants: see [observe.Options]. Default: none.
+	Floor lease.Token
 }
 
 // A Store keeps leases in an S3 bucket. It implements [lease.Store], [lease.Watcher], [lease.Lister] and

@@ -1,0 +1,101 @@
+package s3lease
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/internal/check/enginetest"
+)
+
+// counter is the content of an object that the holders of a lease write.
+type counter struct {
+	Token lease.Token // of the last writer; without it, two writes of the same N would have the same ETag
+	N     int
+}
+
+// count adds one to the counter, unless a holder with a newer token has written it. The write is refused if the
+// object has changed since it was read, so the token that was compared is the one that is replaced.
+func count(ctx context.Context, client *s3.Client, tok lease.Token) error {
+	bucket, key := aws.String("bucket"), aws.String("counter")
+	var c counter
+	put := &s3.PutObjectInput{Bucket: bucket, Key: key}
+	old, err := client.GetObject(ctx, &s3.GetObjectInput{Bucket: bucket, Key: key})
+	switch {
+	case errors.As(err, new(*types.NoSuchKey)):
+		put.IfNoneMatch = aws.String("*")
+	case err != nil:
+		return err
+	default:
+		defer old.Body.Close()
+		if err := json.NewDecoder(old.Body).Decode(&c); err != nil {
+			return err
+		}
+		put.IfMatch = old.ETag
+	}
+	if tok.Compare(c.Token) < 0 {
+		return &fencing.StaleError{Shown: tok, Seen: c.Token}
+	}
+	data, err := json.Marshal(counter{tok, c.N + 1})
+	if err != nil {
+		return err
+	}
+	put.Body = bytes.NewReader(data)
+	_, err = client.PutObject(ctx, put)
+	return err
+}
+
+// Of several writers with different tokens, no older one writes after a newer one, and no update is lost.
+func TestGuard(t *testing.T) {
+	d, url := newDouble(t)
+	client := newStore(t, url, nil).backend.client
+	var written, stale atomic.Int64
+	enginetest.Together(4, 200, func(i int) {
+		tok := lease.TokenOf(uint64(1 + i/10))
+		switch err := count(t.Context(), client, tok); {
+		case err == nil:
+			written.Add(1)
+		case errors.Is(err, fencing.ErrStale):
+			stale.Add(1)
+		default:
+			if status, _ := answerOf(err); status != 412 {
+				t.Error(err)
+			}
+		}
+	})
+	var c counter
+	if err := json.Unmarshal(d.objects["counter"].data, &c); err != nil || int64(c.N) != written.Load() || c.N < 10 {
+		t.Errorf("%+v after %d writes, %v", c, written.Load(), err)
+	}
+	if err := count(t.Context(), client, lease.TokenOf(1)); !errors.Is(err, fencing.ErrStale) {
+		t.Errorf("a stale write: %v", err)
+	}
+	// A writer reads, is paused, and writes after a newer one has written the same number.
+	late := make(chan error)
+	paused := newStore(t, url, linked(func(ctx context.Context, send func() error) error {
+		err := send()
+		time.Sleep(50 * time.Millisecond) // a real network
+		return err
+	})).backend.client
+	before := d.requests.Load()
+	go func() { late <- count(t.Context(), paused, lease.TokenOf(100)) }()
+	for d.requests.Load() == before {
+		time.Sleep(time.Millisecond) // a real network
+	}
+	if err := count(t.Context(), client, lease.TokenOf(101)); err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := answerOf(<-late); status != 412 {
+		t.Errorf("a late write was answered with %d", status)
+	}
+}
