@@ -39,13 +39,13 @@ func answerOf(err error) (status int, code string) {
 	return status, code
 }
 
-// explain adds the name of the object to an error, and advice if no retry can succeed.
+// explain adds the key to an error, and advice if no retry can succeed.
 func (b *backend) explain(what, key string, err error) error {
 	if err == nil {
 		return nil
 	}
 	_, code := answerOf(err)
-	err = fmt.Errorf("s3lease: %s object %q of bucket %q: %w", what, b.prefix+key, b.bucket, err)
+	err = fmt.Errorf("s3lease: %s %q of bucket %q: %w", what, b.prefix+key, b.bucket, err)
 	if advice := advices[code]; advice != "" {
 		return lease.Permanent(fmt.Errorf("%w; %s", err, advice))
 	}

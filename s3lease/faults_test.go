@@ -267,6 +267,7 @@ func TestURL(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "user")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "password")
 	t.Setenv("AWS_CONFIG_FILE", "/dev/null")
+	t.Setenv("AWS_REGION", "")
 	s, err := open.Store(t.Context(), "s3://bucket/some/where?path-style=true&endpoint="+url)
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +281,7 @@ func TestURL(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []string{"s3://u:secret@b", "s3://b?secret=x", "s3://b?path-style=x", "s3://b?endpoint=secret", "s3:///p", "s3://b/a//b", "s3://%zz"} {
+	for _, bad := range []string{"s3://u:secret@b", "s3://b?secret=x", "s3://b?path-style=x", "s3://b?endpoint=secret", "s3:///p?region=x", "s3://b", "s3://b/a//b?region=x", "s3://%zz"} {
 		_, err := open.Store(context.Background(), bad)
 		if !errors.As(err, new(*open.URLError)) || strings.Contains(fmt.Sprint(err), "secret@") {
 			t.Errorf("%s: %v", bad, err)

@@ -25,7 +25,7 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[observe.Nam
 			var page *s3.ListObjectsV2Output
 			err := b.enter(ctx, func(ctx context.Context) (err error) {
 				page, err = pages.NextPage(ctx)
-				return b.explain("list", keyPrefix(prefix), err)
+				return b.explain("list objects under", keyPrefix(prefix), err)
 			})
 			if err != nil {
 				yield(observe.NamedEntry{}, err)

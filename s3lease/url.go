@@ -1,6 +1,7 @@
 package s3lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,14 +79,18 @@ func clientOf(ctx context.Context, u *url.URL) (*s3.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s3.NewFromConfig(cfg, func(o *s3.Options) {
+	c := s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.UsePathStyle = pathStyle
 		if endpoint != "" {
 			o.BaseEndpoint = &endpoint
-			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired // others may not know the newer ones
-			if o.Region == "" {
-				o.Region = "us-east-1" // signatures need one, though most other services have none
-			}
 		}
-	}), nil
+		if o.BaseEndpoint != nil { // perhaps another service than S3
+			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired // it may not know the newer ones
+			o.Region = cmp.Or(o.Region, "us-east-1")                                  // a signature needs one
+		}
+	})
+	if c.Options().Region == "" {
+		return nil, &open.URLError{Scheme: "s3", Err: errors.New("the region of the bucket is missing: add ?region=REGION, or set AWS_REGION")}
+	}
+	return c, nil
 }
