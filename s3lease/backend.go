@@ -12,16 +12,15 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/observe"
 )
 
-// A backend implements observe.Engine. The version of a lease is the revision in its object and the object's ETag.
+// A backend implements engine.Backend. The version of a lease is the revision in its object and the object's ETag.
 type backend struct {
 	client         *s3.Client
 	bucket, prefix string
 	poll           time.Duration
 	gate           *engine.Gate
-	store          *observe.Store
+	store          *engine.Store
 	checking       chan struct{} // holds a value while the service is being checked
 	checked        atomic.Bool
 }
@@ -42,11 +41,11 @@ func withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 // Load reads the object. If there is none, Load creates one that grants nothing: only when it is read, the time at
 // which the service has created it is known, from which the epochs rise. A write that creates an object and grants
 // a lease at once might arrive so late that another lease was granted and deleted before, with newer tokens.
-func (b *backend) Load(ctx context.Context, name string) (observe.Entry, error) {
+func (b *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 	ctx, cancel := withTimeout(ctx)
 	defer cancel()
 	if err := b.checkOnce(ctx); err != nil {
-		return observe.Entry{}, err
+		return engine.Entry{}, err
 	}
 	key := keyOf(name)
 	for {
@@ -58,7 +57,7 @@ func (b *backend) Load(ctx context.Context, name string) (observe.Entry, error) 
 			_, err = b.put(ctx, key, "", object{Name: name, Write: rand.Text()})
 		}
 		if err != nil && !errors.Is(err, lease.ErrConflict) {
-			return observe.Entry{}, named(name, err)
+			return engine.Entry{}, named(name, err)
 		}
 	}
 }
@@ -72,17 +71,17 @@ func named(name string, err error) error {
 }
 
 // Open does what Load does.
-func (b *backend) Open(ctx context.Context, name string) (observe.Entry, error) {
+func (b *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 	return b.Load(ctx, name)
 }
 
 // Swap replaces the object if it still has the ETag in the version. A refusal need not mean that nothing was
 // written, because a proxy may have repeated a request whose answer was lost. So Swap then reads the object, which
 // the caller needs anyway, and finds out whether it is its own.
-func (b *backend) Swap(ctx context.Context, name, version string, next observe.Kept) (observe.Entry, error) {
+func (b *backend) Swap(ctx context.Context, name, version string, next engine.Retained) (engine.Entry, error) {
 	o, old, err := after(name, version, next)
 	if err != nil {
-		return observe.Entry{}, err
+		return engine.Entry{}, err
 	}
 	ctx, cancel := withTimeout(ctx)
 	defer cancel()
@@ -94,9 +93,9 @@ func (b *backend) Swap(ctx context.Context, name, version string, next observe.K
 	current, reading := b.get(ctx, key, "")
 	switch {
 	case errors.Is(reading, errAbsent):
-		return observe.Entry{}, err
+		return engine.Entry{}, err
 	case reading != nil:
-		return observe.Entry{}, named(name, reading)
+		return engine.Entry{}, named(name, reading)
 	case current.Write == o.Write:
 		return current.entry(), nil
 	}

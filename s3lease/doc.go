@@ -27,7 +27,7 @@
 // # Time
 //
 // The Store trusts no clock. An object says how much time the lease had left when it was written, and each process
-// counts that down from when it first sees the write: see package observe. If a holder dies, a process that was
+// counts that down from when it first sees the write: see package engine. If a holder dies, a process that was
 // already waiting acquires the lease as soon as no time is left, and one that starts later waits for the whole
 // duration.
 //

@@ -14,12 +14,11 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/observe"
 )
 
 // List reads the keys, and then each object, up to mostRequests of them at the same time.
-func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[observe.NamedEntry, error] {
-	return func(yield func(observe.NamedEntry, error) bool) {
+func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
+	return func(yield func(engine.NamedEntry, error) bool) {
 		pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.bucket, Prefix: aws.String(b.prefix + keyPrefix(prefix))})
 		for pages.HasMorePages() {
 			var page *s3.ListObjectsV2Output
@@ -28,7 +27,7 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[observe.Nam
 				return b.explain("list objects under", keyPrefix(prefix), err)
 			})
 			if err != nil {
-				yield(observe.NamedEntry{}, err)
+				yield(engine.NamedEntry{}, err)
 				return
 			}
 			for some := range slices.Chunk(page.Contents, mostRequests) {
@@ -52,7 +51,7 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[observe.Nam
 
 // A listed is what List has read about a lease.
 type listed struct {
-	observe.NamedEntry
+	engine.NamedEntry
 	err error
 }
 
@@ -68,7 +67,7 @@ func (b *backend) list(ctx context.Context, key string) (l listed) {
 		return err
 	})
 	if lease.CodeOf(l.err) == lease.ErrCorrupt {
-		l.NamedEntry = observe.NamedEntry{Name: name}
+		l.NamedEntry = engine.NamedEntry{Name: name}
 	}
 	return l
 }

@@ -16,25 +16,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/observe"
+	"github.com/fencedlease/lease/engine"
 )
 
 // An object is what a Store keeps for a name.
 type object struct {
-	Name     string        `json:"name"`
-	Write    string        `json:"write"`              // random: equal contents would have equal ETags
-	Revision int64         `json:"revision,omitempty"` // of each write, one more than of the write before
-	Lease    *observe.Kept `json:"lease,omitempty"`    // nil if the lease was never granted
+	Name     string           `json:"name"`
+	Write    string           `json:"write"`              // random: equal contents would have equal ETags
+	Revision int64            `json:"revision,omitempty"` // of each write, one more than of the write before
+	Lease    *engine.Retained `json:"lease,omitempty"`    // nil if the lease was never granted
 
 	etag string
 }
 
 // entry returns the entry of an object. Before the first grant, its revision is the time at which the service
 // created the object, in milliseconds. The epochs begin there, so they go on rising after the object is deleted.
-func (o object) entry() observe.Entry {
-	e := observe.Entry{Version: strconv.FormatInt(o.Revision, 10) + " " + o.etag, Revision: o.Revision}
+func (o object) entry() engine.Entry {
+	e := engine.Entry{Version: strconv.FormatInt(o.Revision, 10) + " " + o.etag, Revision: o.Revision}
 	if o.Lease != nil {
-		e.Kept = *o.Lease
+		e.Retained = *o.Lease
 	} else {
 		e.Record.Epoch, e.Unwritten = uint64(o.Revision), true
 	}
@@ -42,7 +42,7 @@ func (o object) entry() observe.Entry {
 }
 
 // after returns the object that replaces the one with the given version.
-func after(name, version string, next observe.Kept) (o object, old string, err error) {
+func after(name, version string, next engine.Retained) (o object, old string, err error) {
 	number, old, _ := strings.Cut(version, " ")
 	revision, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || old == "" {

@@ -14,7 +14,6 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/fields"
-	"github.com/fencedlease/lease/observe"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -42,18 +41,18 @@ type Options struct {
 	// MaxClockDrift bounds the error of the rate of a client's clock. Default: 0.001.
 	MaxClockDrift float64
 
-	// Names is how many names the Store remembers, besides those that are watched: see [observe.Options].
+	// Names is how many names the Store remembers, besides those that are watched: see [engine.Options].
 	// Default: 65,536.
 	Names int
 
-	// Floor is older than every token that this Store grants: see [observe.Options]. Default: none.
+	// Floor is older than every token that this Store grants: see [engine.Options]. Default: none.
 	Floor lease.Token
 }
 
 // A Store keeps leases in an S3 bucket. It implements [lease.Store], [lease.Watcher], [lease.Lister] and
 // [lease.Limiter]. It is safe for use by several goroutines at once, and need not be closed.
 type Store struct {
-	observed *observe.Store
+	observed *engine.Store
 	backend  *backend
 }
 
@@ -86,7 +85,7 @@ func New(client *s3.Client, bucket string, o *Options) (*Store, error) {
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		o.HTTPClient = leaving(o.HTTPClient)
 	})
-	s, err := observe.New(b, &observe.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor, Gate: b.gate})
+	s, err := engine.NewStore(b, &engine.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor, Gate: b.gate})
 	if err != nil {
 		return nil, err
 	}
