@@ -184,6 +184,24 @@ func anchors(text string) (names []string) {
 	return names
 }
 
+var page = regexp.MustCompile(`\bdocs/[a-z-]+\.md`)
+
+// The pages that comments of Go files and messages of programs name exist.
+func TestNamedPages(t *testing.T) {
+	checked := 0
+	for _, file := range files(t, func(file string) bool { return strings.HasSuffix(file, ".go") }) {
+		for _, name := range page.FindAllString(readFile(t, file), -1) {
+			checked++
+			if _, err := os.Stat(name); err != nil {
+				t.Errorf("%s names the page %s, which is not there", file, name)
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d names of pages were found", checked)
+	}
+}
+
 var named = regexp.MustCompile("`([a-z.]+/[a-z_/.*]+)`|(\\.ci/[a-z]+)| \\./([a-z/]+)")
 
 // The files and folders that CONTRIBUTING.md names exist, also those in its commands.
