@@ -126,48 +126,17 @@ func (o *RunOptions) complete(s *Session) (*RunOptions, error) {
 	return &c, nil
 }
 
-// Run contends for the lease until an attempt is granted, and calls f. When f has returned, Run releases
-// the lease and returns, or contends again if Again returns true. The lease is renewed until f has
-// returned, even if f takes a long time. The context of f ends before another holder can have the lease
-// (see [lease.WhileHeld], and the exceptions in the section Conditions of the package documentation). If
-// f returns within one StopWindow after that, no other holder can have the lease before f has returned.
-// If f starts goroutines for the work, give them the context of f, and wait for them before f returns.
+// Run acquires the lease, calls f while it renews the lease, and releases the lease when f has returned. Run
+// waits while another holder has the lease, and tries again while the store does not answer.
 //
-// Run works with any [lease.Lease]. If the Lease issues no tokens, tok is empty. If f panics, Run releases
-// the lease, and the panic continues.
+// The context of f ends before another holder can have the lease, and when ctx ends. The work is alone if f
+// returns within one StopWindow after that; the section Conditions of the package documentation lists the
+// exceptions. Goroutines that f starts must use that context, and must end before f returns.
 //
-// Run returns the error of f, to which it adds
-//
-//   - a [*lease.LostError], which matches lease.ErrLost, if the context of f has ended because the lease
-//     was lost or was about to end, even if f returned nil;
-//   - the error of the release, if that has failed.
-//
-// After its context has ended, f should return nil or the [context.Cause] of its context. Run then returns
-//
-//   - after a loss, the LostError, whether f returns nil or the cause;
-//   - after ctx has ended, nil if f returns nil, and otherwise the cause of ctx;
-//   - after f has called HandOver or Release, nil if f returns nil, and otherwise [lease.ErrReleased].
-//
-// If f returns the Err of its context after a loss, the error of Run matches both context.Canceled and
-// lease.ErrLost, so test for lease.ErrLost first.
-//
-// If ctx ends while f runs, Run returns the error of f, which may be nil. If ctx ends while Run contends,
-// the error matches ctx.Err(), context.Cause(ctx) and the error of the last attempt, which is
-// [lease.ErrHeldByOther] if the lease was locked. Run drops every error for which Again has returned true.
-//
-// While Run contends, it retries after a temporary error. It returns an error at once if no Acquire can
-// ever be granted, for example because the owner is malformed. If all attempts fail for 30 s with errors
-// that the store has marked with [lease.Permanent], for example because a table is missing, Run returns
-// the last of them. While the lease is held, renewals continue even after a permanent error.
-//
-// The function f may call HandOver or Release with its context, although each of them ends the context.
-// To call Close, f needs a context that does not end with the lease, such as one from
-// context.WithoutCancel.
-//
-// A Session serves one call of Run or TryRun at a time. If another call is using l, or if l or f is nil,
-// Run returns a [*lease.FieldError] with the code [lease.ErrOption], and does not call f. For a Lease that
-// is not a [Session] and does not embed one, Run cannot detect another call: both act as one holder, and
-// the first that ends releases the lease for both. Use a separate Lease for each call of Run.
+// Run returns the error of f. After a loss, the error also matches lease.ErrLost, even if f has returned nil,
+// and it includes the error of the release if that has failed. [Stopped] tells an orderly stop from a failure.
+// docs/holding.md describes what Run returns in every case, and which errors it does not retry. If l or f is
+// nil, or if another call uses the same Session, the error is a [*lease.FieldError], and f is not called.
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
 	r, err := newRunner(ctx, "Run", l, f, o)
 	if err != nil {
