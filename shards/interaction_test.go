@@ -47,7 +47,7 @@ type scriptShard struct {
 	order          uint64
 	token          uint64
 	state          lease.State
-	hangs, refused bool      // the work of p does not return when it should; the store grants nothing
+	hangs, refused bool      // the work of p does not return when it should; the store grants and breaks nothing
 	ended          bool      // the lease of p has ended, and the work has not
 	called         time.Time // when the work of p was called last
 }
@@ -261,7 +261,9 @@ func (s *script) once() {
 	}
 	for _, b := range do.breaks {
 		s.note("breaks the lease of %s, which %s should have given", b.name, b.from)
-		s.shard(b.name).state = lease.Breaking
+		if x := s.shard(b.name); !x.refused {
+			x.state = lease.Breaking
+		}
 	}
 	for _, name := range known {
 		if s.m.shards[name] == nil {

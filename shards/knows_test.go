@@ -73,7 +73,8 @@ func sortedMoves(moves []move) []move {
 }
 
 // Without a Max, each share is the exact weighted share rounded down or up, so one that is a whole number is
-// not changed, whatever the members have.
+// not changed, whatever the members have. Of members that have no more than their share, those with the largest
+// remainders are rounded up.
 func TestExactShares(t *testing.T) {
 	if got := shares([]worker{{"a", 2, 0}, {"b", 1, 0}, {"c", 1, 0}}, map[string]int{"a": 2}, 2); got["a"] != 1 {
 		t.Errorf("the shares of 2 shards by the weights 2, 1 and 1 are %v", got)
@@ -87,8 +88,17 @@ func TestExactShares(t *testing.T) {
 			loads[m.id] = rapid.IntRange(0, 9).Draw(t, "load")
 		}
 		n := rapid.IntRange(0, 30).Draw(t, "n")
+		all := shares(members, loads, n)
+		for _, a := range members {
+			for _, b := range members {
+				low := loads[a.id] <= n*a.weight/sum && loads[b.id] <= n*b.weight/sum
+				if low && n*a.weight%sum > n*b.weight%sum && all[a.id] == n*a.weight/sum && all[b.id] > n*b.weight/sum {
+					t.Fatalf("%v is rounded up, and %v with the larger remainder is not", b, a)
+				}
+			}
+		}
 		for _, m := range members {
-			got := shares(members, loads, n)[m.id]
+			got := all[m.id]
 			if d := got*sum - n*m.weight; d <= -sum || d >= sum {
 				t.Fatalf("%d of %d shards for weight %d of %d", got, n, m.weight, sum)
 			}

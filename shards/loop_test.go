@@ -288,17 +288,44 @@ func TestNames(t *testing.T) {
 		if err := g.Run(ctx, source, work); lease.CodeOf(err) != lease.ErrOption {
 			t.Errorf("a second Run: %v", err)
 		}
+		running := atomic.Bool{}
+		next(func(ctx context.Context) ([]string, error) {
+			running.Store(true)
+			defer running.Store(false)
+			time.Sleep(time.Minute)
+			return nil, nil
+		})
 		cancel()
-		if err := <-ended; err != nil || g.View().ID != "" {
-			t.Errorf("Run returns %v, and the View has the ID %q", err, g.View().ID)
+		if err := <-ended; err != nil || g.View().ID != "" || running.Load() {
+			t.Errorf("Run returns %v, the View has the ID %q, and names runs: %v", err, g.View().ID, running.Load())
 		}
 		all["b"], all["c"] = ErrStopping, ErrStopping
-		check("the end", false, all)
+		check("the end", true, all)
 		for e := range store.List(context.Background(), "n/") {
 			if e.Record.State.Locked() {
 				t.Errorf("%s is locked", e.Name)
 			}
 		}
+	})
+}
+
+// The store refuses many names for a time. The others are worked, and nothing moves. Then all are worked.
+func TestRefusedNames(t *testing.T) {
+	inTown(t, 2+rand.IntN(9), func(c *town) {
+		good := len(c.names)
+		for i := range acquiresAtOnce + 8 {
+			c.names = append(c.names, fmt.Sprint("bad", i))
+		}
+		c.refuses.Store(true)
+		c.start(0, nil)
+		c.start(0, nil)
+		time.Sleep(20 * duration)
+		began := c.beganIn(time.Hour)
+		if worked := len(c.names) - c.idleNow(); worked != good || began > 0 {
+			t.Errorf("%d of %d shards are worked, and %d moved in an hour", worked, good, began)
+		}
+		c.refuses.Store(false)
+		c.expectBalance(20*duration, "when the store grants all")
 	})
 }
 
@@ -539,12 +566,8 @@ func TestAllWorkFailsInOneProcess(t *testing.T) {
 		before := c.works()
 		for range 240 {
 			time.Sleep(duration)
-			idle := len(c.names)
-			for _, n := range c.loads() {
-				idle -= n
-			}
-			if idle > 1 {
-				t.Fatalf("%d shards are idle", idle)
+			if n := c.idleNow(); n > 1 {
+				t.Fatalf("%d shards are idle", n)
 			}
 		}
 		if n := c.works() - before; n > 10 {

@@ -174,6 +174,13 @@ func (p *process) work(ctx context.Context, name string, tok lease.Token) error 
 		c.longest = max(c.longest, time.Since(since))
 		delete(c.idle, name)
 	}
+	live := 1
+	for _, ls := range c.at {
+		live += len(slices.DeleteFunc(slices.Clone(ls), func(l *labor) bool { return l.p != p || l.ctx.Err() != nil }))
+	}
+	if most := p.group.o.Max; most > 0 && live > most {
+		c.fault("%d works run in a process, and its Max is %d", live, most)
+	}
 	l := &labor{p, ctx, make(chan struct{})}
 	c.at[name] = append(c.at[name], l)
 	c.mu.Unlock()
@@ -330,4 +337,13 @@ func (c *town) expectBalance(d time.Duration, when string) {
 		defer c.mu.Unlock()
 		c.fault("%s: %s", when, s)
 	}
+}
+
+// idleNow returns how many of the names that all know are not worked, if no process has names of its own.
+func (c *town) idleNow() int {
+	n := len(c.names)
+	for _, load := range c.loads() {
+		n -= load
+	}
+	return n
 }

@@ -395,8 +395,8 @@ func TestRunBadArgument(t *testing.T) {
 func TestRunWhileTheStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, refused := newHouse(t), errors.New("connection refused")
-		run := func(refused error, log io.Writer) error {
-			a := hooked{Authority: h.store.Authority(), list: func(context.Context) (error, bool) { return refused, true }}
+		run := func(refused func() error, log io.Writer) error {
+			a := hooked{Authority: h.store.Authority(), list: func(context.Context) (error, bool) { return refused(), true }}
 			s, err := New(a, "x/", 1, &Options{Session: &session.Options{Logger: slog.New(slog.NewTextHandler(log, nil))}})
 			if err != nil {
 				t.Fatal(err)
@@ -406,7 +406,7 @@ func TestRunWhileTheStoreFails(t *testing.T) {
 			return s.Run(ctx, h.work("a", 0))
 		}
 		var log bytes.Buffer
-		err := run(refused, &log)
+		err := run(func() error { return refused }, &log)
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, refused) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v", err)
 		}
@@ -414,7 +414,16 @@ func TestRunWhileTheStoreFails(t *testing.T) {
 			t.Errorf("%d records in an hour:\n%s", n, &log)
 		}
 		began := time.Now()
-		if err := run(lease.Permanent(refused), io.Discard); errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, refused) || time.Since(began).Round(5*time.Second) != 30*time.Second {
+		if err := run(func() error {
+			if time.Since(began)%(25*time.Second) < 3*time.Second {
+				return refused
+			}
+			return lease.Permanent(refused)
+		}, io.Discard); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v after %v, and no error was permanent for 30 s", err, time.Since(began))
+		}
+		began = time.Now()
+		if err := run(func() error { return lease.Permanent(refused) }, io.Discard); errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, refused) || time.Since(began).Round(5*time.Second) != 30*time.Second {
 			t.Errorf("%v after %v of permanent errors", err, time.Since(began))
 		}
 	})
