@@ -20,6 +20,8 @@ type run struct {
 	*Slots
 	machine  machine
 	f        func(context.Context, lease.Token) error
+	once     bool          // for TryRun
+	full     bool          // the last list showed no free slot; only if once
 	random   lease.ID      // from which machine.me.id follows
 	waiting  *member.Lease // the place in the queue; nil if the call has not queued up
 	leaving  chan struct{} // closed when the place has been given up; nil if that has not begun
@@ -45,6 +47,9 @@ func (r *run) poll(ctx context.Context) (done bool, err error) {
 	n := int(r.n.Load())
 	s := r.machine.poll(l, n, r.o.Session.Clock.Now())
 	r.unbroken = nil
+	if r.full = r.once && l.isFull(n); r.full {
+		return false, nil
+	}
 	if r.excess.Load() {
 		r.unbroken = r.breakExcess(ctx)
 	}

@@ -205,9 +205,24 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 	if f == nil {
 		return fields.Missing("Run.f")
 	}
-	random := s.drawID()
-	r := &run{Slots: s, f: f, random: random, watches: watches{changed: make(chan struct{}, 1)},
-		machine: machine{o: s.o, began: s.began, me: waiter{id: member.ID(random, s.prefix), process: s.process}, freeSince: map[int]time.Time{}}}
+	_, err := s.run(ctx, &run{f: f})
+	return err
+}
+
+// TryRun is like [Slots.Run], but does not wait while others have all slots. It calls f and returns true if it gets a
+// slot, and returns (false, nil) if a list shows that others have them all. While a slot is free that a waiter ahead
+// will take, it waits in the queue, for an Interval or more. It breaks no lease, whatever its Priority. If it returns
+// false and an error, a request has failed.
+func (s *Slots) TryRun(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) (ran bool, err error) {
+	if f == nil {
+		return false, fields.Missing("TryRun.f")
+	}
+	return s.run(ctx, &run{f: f, once: true})
+}
+
+func (s *Slots) run(ctx context.Context, r *run) (ran bool, err error) {
+	r.Slots, r.random, r.watches.changed = s, s.drawID(), make(chan struct{}, 1)
+	r.machine = machine{o: s.o, began: s.began, me: waiter{id: member.ID(r.random, s.prefix), process: s.process}, freeSince: map[int]time.Time{}}
 	s.announced.runs.Add(1)
 	defer s.announced.leave(ctx)
 	defer r.leave(ctx)
@@ -217,11 +232,13 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 		done, err := r.poll(ctx)
 		switch {
 		case done:
-			return err
+			return true, err
 		case ctx.Err() != nil:
-			return r.outage.stopped(ctx)
+			return false, r.outage.stopped(ctx)
+		case r.once && (err != nil || r.full):
+			return false, err
 		case r.outage.isPermanent(err, s.o.Session.Clock.Now()), isHopeless(err):
-			return err
+			return false, err
 		}
 		r.outage.report(s.logger(), s.prefix, cmp.Or(err, r.unbroken))
 		s.mu.Lock()

@@ -1,0 +1,75 @@
+package slots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// Of five calls of TryRun that begin at once, as many run as there are slots, and the others return when others have
+// them all. No call breaks a holder or leaves a lease behind.
+func TestTryRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		a := h.store.Authority()
+		var ran, refused atomic.Int64
+		var all sync.WaitGroup
+		try := func(name string, priority int) {
+			began := time.Now()
+			ok, err := h.slots(a, name, 3, priority).TryRun(t.Context(), h.work(name, time.Minute))
+			switch took := time.Since(began); {
+			case err != nil:
+				t.Errorf("%s: %v", name, err)
+			case ok:
+				ran.Add(1)
+			case took > 10*time.Second:
+				t.Errorf("%s returned after %v", name, took)
+			default:
+				refused.Add(1)
+			}
+		}
+		for i := range 5 {
+			all.Go(func() { try(fmt.Sprint(i), 0) })
+		}
+		time.Sleep(30 * time.Second)
+		try("first in line", 9)
+		all.Wait()
+		if ran.Load() != 3 || refused.Load() != 3 || h.most != 3 {
+			t.Errorf("%d ran, %d at a time, and %d were refused", ran.Load(), h.most, refused.Load())
+		}
+		try("later", 0)
+		if ran.Load() != 4 {
+			t.Error("it did not run with free slots")
+		}
+		for e := range a.(lease.Lister).List(t.Context(), "x/") {
+			if e.Record.State.Locked() {
+				t.Errorf("%s is %v", e.Name, e.Record)
+			}
+		}
+	})
+}
+
+// A request that fails ends TryRun.
+func TestTryRunFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, broken := newHouse(t), errors.New("broken")
+		for _, c := range []lease.Authority{
+			hooked{Authority: h.store.Authority(), list: func(context.Context) (error, bool) { return broken, true }},
+			hooked{Authority: h.store.Authority(), do: func(context.Context, string, lease.Request) (error, bool) { return broken, true }},
+		} {
+			if ok, err := h.slots(c, "a", 1, 0).TryRun(t.Context(), h.work("a", 0)); ok || !errors.Is(err, broken) {
+				t.Errorf("%v, %v", ok, err)
+			}
+		}
+		if ok, err := h.slots(h.store.Authority(), "a", 1, 0).TryRun(t.Context(), nil); ok || lease.CodeOf(err) != lease.ErrOption {
+			t.Errorf("without a function: %v, %v", ok, err)
+		}
+	})
+}
