@@ -69,7 +69,7 @@ var commands []command
 
 func init() { // a variable would refer to itself, through completion
 	commands = []command{
-		{"run", "[-wait D] NAME -- COMMAND...", "run a command while the lease is held", []string{"duration", "wait", "min-hold", "owner", "q"}, runCommand},
+		{"run", "[-wait D] NAME -- COMMAND...", "run a command while the lease is held", []string{"duration", "wait", "slots", "min-hold", "owner", "q"}, runCommand},
 		{"ls", "[-all] [PREFIX]", "list who holds what", []string{"all", "json"}, list},
 		{"show", "NAME", "show one lease", []string{"json"}, show},
 		{"watch", "NAME | PREFIX/", "print changes, one a line", []string{"json", "interval", "o"}, watch},
@@ -89,6 +89,7 @@ type call struct {
 	store    string
 	duration time.Duration
 	wait     waiting
+	slots    int
 	minHold  time.Duration
 	owner    string
 	quiet    bool
@@ -146,6 +147,8 @@ func (c *call) flags(cmd command) *flag.FlagSet {
 			fs.Var((*span)(&c.duration), f, "")
 		case "wait":
 			fs.Var(&c.wait, f, "")
+		case "slots":
+			fs.IntVar(&c.slots, f, 0, "")
 		case "min-hold":
 			fs.Var((*span)(&c.minHold), f, "")
 		case "owner":
@@ -211,6 +214,9 @@ func parse(cmd command, args []string) (*call, error) {
 		if c.duration < time.Second {
 			return nil, fail(exitUsage, "%s is %v: it must be at least 1s", name, c.duration)
 		}
+	}
+	if given["slots"] && (c.slots < 1 || c.slots > 10_000) {
+		return nil, fail(exitUsage, "-slots is %d: it must be from 1 to 10000", c.slots)
 	}
 	if c.minHold < 0 {
 		return nil, fail(exitUsage, "-min-hold is %v: it must not be negative", c.minHold)
@@ -331,8 +337,8 @@ func usage(w io.Writer) {
 	fmt.Fprint(w, `
   -store URL           the store, in a form below (default: LEASE_STORE)
   -duration D          run, bench: of the lease (default: LEASE_DURATION or 30s)
-  -wait D, -owner NAME run: for another holder, or "forever"; name yourself
-  -min-hold D, -q      run: hold the lease so long; be silent if another has it
+  -wait D, -slots N    run: for another holder, or "forever"; let N hold it
+  -min-hold D, -owner NAME, -q  run: hold so long; name yourself; no word at 75
   -grace D, -yes       break: how long the holder may take to stop; do not ask
   -json, -all          ls, show, watch: a JSON object a line; ls: free ones too
   -interval D, -o FILE watch, ui: between two reads (1s); watch: draw an SVG

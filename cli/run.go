@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/open"
 	"github.com/fencedlease/lease/session"
+	"github.com/fencedlease/lease/slots"
 )
 
 // errWaited is the cause of a stop after -wait.
@@ -29,52 +29,91 @@ func (e errSignal) Error() string { return syscall.Signal(e).String() }
 // stopWindow is how long a command may take to stop after its SIGTERM: the default of a Session.
 func stopWindow(duration time.Duration) time.Duration { return min(duration/6, 5*time.Second) }
 
+// A running is one lease run. Its command can have one lease or, with -slots, one of several.
+type running struct {
+	*call
+	name    string // of the lease, or before those of the slots
+	path    string // of the program
+	command []string
+	signals chan os.Signal
+	begins  chan struct{} // the command is about to begin, and gets the signals from now on
+	stop    context.CancelCauseFunc
+	status  *status
+	store   open.Leases
+	held    string // the name of the lease that the command has
+	code    int    // of the command
+	ended   bool   // the command, and not because it was stopped
+}
+
 func runCommand(ctx context.Context, c *call) error {
 	if len(c.rest) == 0 {
 		return fail(exitUsage, "run: no command; write lease run NAME -- COMMAND...")
 	}
-	rest := c.rest
+	r := &running{call: c, command: c.rest, signals: make(chan os.Signal, 64), begins: make(chan struct{})}
 	c.rest = nil
-	name, err := c.one("NAME before --")
-	if err != nil {
+	var err error
+	if r.name, err = c.one("NAME before --"); err != nil {
 		return err
 	}
-	path, err := exec.LookPath(rest[0])
+	r.path, err = exec.LookPath(r.command[0])
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return fail(127, "%v: check its name and PATH", err)
 	} else if err != nil {
 		return fail(126, "%v: it must be an executable file", err)
 	}
-	signals := make(chan os.Signal, 64)
-	signal.Notify(signals, passedSignals()...)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	began, contending := make(chan struct{}), make(chan struct{})
-	go func() { // Before the command runs, a signal ends lease run itself.
-		defer close(contending)
-		for {
-			select {
-			case sig := <-signals:
-				if endsWaiting(sig) {
-					cancel(errSignal(sig.(syscall.Signal)))
-				}
-			case <-began:
-				return
-			}
-		}
-	}()
-	if c.wait > 0 && time.Duration(c.wait) != lease.Infinite {
-		timer := time.AfterFunc(time.Duration(c.wait), func() { cancel(errWaited) })
-		defer timer.Stop()
-		go func() { <-began; timer.Stop() }()
-	}
 	// The last error of a bounded wait is printed at its end.
-	tries := &attempts{print: time.Duration(c.wait) == lease.Infinite, terminal: c.wait > 0 && isTerminal(os.Stderr)}
-	store, err := c.openUntil(ctx, tries)
-	if err != nil {
-		return outcome(ctx, c, nil, name, tries, false, 0, err)
-	}
+	r.status = &status{print: time.Duration(c.wait) == lease.Infinite, terminal: c.wait > 0 && isTerminal(os.Stderr)}
+	signal.Notify(r.signals, passedSignals()...)
+	ctx, r.stop = context.WithCancelCause(ctx)
+	defer r.stop(nil)
+	return r.wait(ctx)
+}
 
+// wait lets contend open the store, contend and hold. Until the command begins, it ends that after -wait or at a signal,
+// and then waits for a second at most: the store may not answer, and to close it could take as long.
+func (r *running) wait(ctx context.Context) error {
+	type result struct {
+		ran bool
+		err error
+	}
+	results := make(chan result, 1)
+	go func() {
+		ran, err := r.contend(ctx)
+		results <- result{ran, err}
+	}()
+	var waited, late <-chan time.Time
+	if r.call.wait > 0 && time.Duration(r.call.wait) != lease.Infinite {
+		waited = time.After(time.Duration(r.call.wait))
+	}
+	stopped, signals := ctx.Done(), r.signals
+	for {
+		select {
+		case sig := <-signals:
+			if endsWaiting(sig) {
+				r.stop(errSignal(sig.(syscall.Signal)))
+			}
+		case <-waited:
+			r.stop(errWaited)
+		case <-stopped:
+			stopped, late = nil, time.After(time.Second)
+		case <-r.begins: // Its end takes as long as it takes.
+			signals, waited, stopped, late = nil, nil, nil, nil
+		case <-late:
+			return r.report(ctx, false, context.Cause(ctx))
+		case res := <-results:
+			if r.store != nil {
+				defer r.store.Close()
+			}
+			return r.report(ctx, res.ran, res.err)
+		}
+	}
+}
+
+// contend opens the store, contends for the lease or for a slot, and holds it while the command runs.
+func (r *running) contend(ctx context.Context) (ran bool, err error) {
+	if r.store, err = r.openUntil(ctx); err != nil {
+		return false, err
+	}
 	changed := make(chan struct{}, 1)
 	nudge := func() {
 		select {
@@ -82,135 +121,124 @@ func runCommand(ctx context.Context, c *call) error {
 		default:
 		}
 	}
-	s, err := store.Lease(name, &session.Options{
-		Owner: c.owner, Duration: c.duration, StopWindow: stopWindow(c.duration), Watch: true, Logger: slog.New(slog.DiscardHandler),
+	o := &session.Options{
+		Owner: r.owner, Duration: r.duration, StopWindow: stopWindow(r.duration), Watch: true, Logger: slog.New(slog.DiscardHandler),
 		Trace: &session.Trace{
 			Acquire: func(i session.AcquireInfo) {
-				if tries.note(i); c.wait == 0 && i.Err != nil {
-					cancel(i.Err) // Nothing is to wait long for a release that will not be answered either.
+				if r.status.note(i.Err); r.call.wait == 0 && i.Err != nil {
+					r.stop(i.Err) // Nothing is to wait long for a release that will not be answered either.
 				}
 			},
 			Renew:    func(session.RenewInfo) { nudge() },
 			Breaking: func(session.BreakInfo) { nudge() },
 		},
-	})
-	if err != nil {
-		store.Close()
-		return fail(exitUsage, "%v", err)
 	}
-
-	if tries.terminal {
-		go showHolder(store, name, tries, began)
-	}
-
-	code, ended := 0, false // ended: the command, and not because it was stopped
-	f := func(held context.Context, tok lease.Token) error {
-		close(began)
-		<-contending
-		if ctx.Err() != nil {
+	hold := func(held context.Context, s *session.Session, tok lease.Token) error {
+		select {
+		case r.begins <- struct{}{}:
+		case <-ctx.Done():
 			return nil
 		}
-		least := time.NewTimer(c.minHold)
-		defer least.Stop()
-		var err error
-		code, err = hold(held, &holding{session: s, name: name, token: tok, window: stopWindow(c.duration),
-			path: path, args: rest, changed: changed, signals: signals})
-		if ended = err == nil && held.Err() == nil; ended {
-			waitHeld(held, least.C, signals)
+		if r.status.end(); ctx.Err() != nil {
+			return nil
 		}
-		return err
+		ran, r.held = true, s.Name()
+		return r.hold(held, &holding{session: s, name: r.held, token: tok, window: o.StopWindow,
+			path: r.path, args: r.command, changed: changed, signals: r.signals})
 	}
-	type result struct {
-		ran bool
-		err error
+	if r.slots > 0 {
+		return ran, r.contendForSlot(ctx, o, hold)
 	}
-	results := make(chan result, 1)
-	go func() {
-		r := result{ran: true}
-		if c.wait > 0 {
-			r.err = session.Run(ctx, s, f, nil)
-			select {
-			case <-began:
-			default:
-				r.ran = false
-			}
-		} else {
-			r.ran, r.err = session.TryRun(ctx, s, f, nil)
-		}
-		// A request that is still under way can be granted late.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		_ = s.Close(ctx)
-		results <- r
-	}()
-	late := make(chan struct{})
-	context.AfterFunc(ctx, func() {
-		time.AfterFunc(time.Second, func() {
-			select {
-			case <-began: // The command may have begun as ctx ended. Its end takes as long as it takes.
-			default:
-				close(late)
-			}
-		})
-	})
-	select {
-	case r := <-results:
-		defer store.Close()
-		if ended && errors.Is(r.err, lease.ErrLost) {
-			fmt.Fprintf(os.Stderr, "lease: %q was lost before the time of -min-hold was over\n", name)
-			r.err = nil
-		}
-		return outcome(ctx, c, store, name, tries, r.ran, code, r.err)
-	case <-late: // The store does not answer, and to close it could take as long.
-		return outcome(ctx, c, store, name, tries, false, 0, context.Cause(ctx))
+	s, err := r.store.Lease(r.name, o)
+	if err != nil {
+		return false, fail(exitUsage, "%v", err)
 	}
+	if r.status.terminal {
+		go r.showHolder(ctx)
+	}
+	f := func(held context.Context, tok lease.Token) error { return hold(held, s, tok) }
+	if r.call.wait > 0 {
+		err = session.Run(ctx, s, f, nil)
+	} else {
+		_, err = session.TryRun(ctx, s, f, nil)
+	}
+	// A request that is still under way can be granted late.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = s.Close(ctx)
+	return ran, err
 }
 
-// waitHeld waits until the time of -min-hold is over, or ends early with the lease or at a signal.
-func waitHeld(held context.Context, least <-chan time.Time, signals <-chan os.Signal) {
-	for {
+// contendForSlot contends for one of the slots under the name, with the lists of all that contend.
+func (r *running) contendForSlot(ctx context.Context, o *session.Options, hold func(context.Context, *session.Session, lease.Token) error) error {
+	o.Logger = slog.New(failedPolls{slog.DiscardHandler, r.status})
+	all, err := slots.New(r.store.Authority(), r.name+"/", r.slots, &slots.Options{Session: o})
+	if err != nil {
+		return fail(exitUsage, "%v", err)
+	}
+	if r.status.terminal {
+		go r.showHolder(ctx)
+	}
+	f := func(held context.Context, tok lease.Token) error { return hold(held, slots.Session(held), tok) }
+	if r.call.wait > 0 {
+		return all.Run(ctx, f)
+	}
+	_, err = all.TryRun(ctx, f)
+	return err
+}
+
+// hold runs the command, and goes on holding the lease until the time of -min-hold is over. The lease ends early if it is
+// lost, or at a signal.
+func (r *running) hold(held context.Context, h *holding) (err error) {
+	least := time.NewTimer(r.minHold)
+	defer least.Stop()
+	r.code, err = hold(held, h)
+	r.ended = err == nil && held.Err() == nil
+	for r.ended {
 		select {
-		case <-least:
-			return
+		case <-least.C:
+			return nil
 		case <-held.Done():
-			return
-		case sig := <-signals:
+			return nil
+		case sig := <-r.signals:
 			if endsWaiting(sig) {
-				return
+				return nil
 			}
+		}
+	}
+	return err
+}
+
+// openUntil opens the store. With -wait, it tries again until ctx ends.
+func (r *running) openUntil(ctx context.Context) (open.Leases, error) {
+	for {
+		store, err := r.open(ctx)
+		var f *failure
+		if !errors.As(err, &f) || f.permanent || r.call.wait == 0 || ctx.Err() != nil {
+			return store, err
+		}
+		r.status.note(err)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
 		}
 	}
 }
 
-// openUntil opens the store. With -wait, it tries again until ctx ends. Not every store stops to open then.
-func (c *call) openUntil(ctx context.Context, tries *attempts) (open.Leases, error) {
-	var store open.Leases
-	var err error
-	opened := make(chan struct{})
-	go func() {
-		defer close(opened)
-		for {
-			var f *failure
-			store, err = c.open(ctx)
-			if !errors.As(err, &f) || f.permanent || c.wait == 0 || ctx.Err() != nil {
-				return
-			}
-			tries.note(session.AcquireInfo{Err: err})
-			time.Sleep(time.Second)
-		}
-	}()
-	select {
-	case <-opened:
-		return store, err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// report says how lease run ends. ran reports whether the command began.
+func (r *running) report(ctx context.Context, ran bool, err error) error {
+	if r.ended && errors.Is(err, lease.ErrLost) {
+		fmt.Fprintf(os.Stderr, "lease: %q was lost before the time of -min-hold was over\n", r.held)
+		err = nil
 	}
-}
-
-// outcome says how lease run ends.
-func outcome(ctx context.Context, c *call, store open.Leases, name string, tries *attempts, ran bool, code int, err error) error {
+	if err != nil && r.slots > 0 && ctx.Err() != nil && !ran {
+		err = context.Cause(ctx)
+	}
 	if err != nil && errors.Is(context.Cause(ctx), errWaited) && !errors.Is(err, lease.ErrHeldByOther) {
-		err = cmp.Or(tries.last(), fmt.Errorf("no answer within %v (-wait)", &c.wait))
+		last, answered := r.status.last()
+		if err = last; last == nil && !(r.slots > 0 && answered) { // Else it was in the queue for a slot.
+			err = fmt.Errorf("no answer within %v (-wait)", &r.call.wait)
+		}
 	}
 	var sig errSignal
 	var lost *lease.LostError
@@ -223,86 +251,126 @@ func outcome(ctx context.Context, c *call, store open.Leases, name string, tries
 		if lost.Err != nil && (lost.Reason == lease.ErrStopWindow || lost.Reason == lease.ErrExpired) {
 			text = cause(lost.Err)
 		}
-		return fail(exitLost, "the lease %q was lost, and its command was stopped: %s", name, text)
+		return fail(exitLost, "the lease %q was lost, and its command was stopped: %s", r.held, text)
 	case errors.As(err, &start):
 		return start
 	case ran && context.Cause(ctx) == nil:
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "lease: %q stays locked until its duration is over, since it could not be released: %s\n", name, oneLine(err))
+			fmt.Fprintf(os.Stderr, "lease: %q stays locked until its duration is over, since it could not be released: %s\n", r.held, oneLine(err))
 		}
-		return fail(code, "")
-	case c.quiet && (err == nil || errors.Is(err, lease.ErrHeldByOther) || errors.Is(err, lease.ErrBreaking)):
+		return fail(r.code, "")
+	case r.quiet && (err == nil || errors.Is(err, lease.ErrHeldByOther) || errors.Is(err, lease.ErrBreaking)):
 		return fail(exitHeld, "")
 	case err == nil, errors.Is(err, lease.ErrHeldByOther), errors.Is(err, lease.ErrBreaking):
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		return fail(exitHeld, "%s; try again later, or set a longer -wait", holderOf(ctx, store, name))
+		return fail(exitHeld, "%s; try again later, or set a longer -wait", r.holder(ctx))
 	}
-	return c.unreachable(err)
+	return r.unreachable(err)
 }
 
-// holderOf says who has a lease, as far as the store answers.
-func holderOf(ctx context.Context, store open.Leases, name string) string {
-	res, err := lease.Inspect(ctx, store.Authority(), name)
-	if err != nil || !res.Record.State.Locked() {
-		return fmt.Sprintf("another has the lease %q", name)
+// holder says who has the lease, as far as the store answers.
+func (r *running) holder(ctx context.Context) string {
+	if r.slots > 0 {
+		return fmt.Sprintf("others have the %d slots of %q", r.slots, r.name)
 	}
-	return held(name, res)
+	res, err := lease.Inspect(ctx, r.store.Authority(), r.name)
+	if err != nil || !res.Record.State.Locked() {
+		return fmt.Sprintf("another has the lease %q", r.name)
+	}
+	return held(r.name, res)
 }
 
 func held(name string, res lease.Result) string {
 	return fmt.Sprintf("%s has the lease %q for %s unless it is renewed", res.Record.Owner, name, remaining(res.MaxRemaining()))
 }
 
-// attempts keeps the result of the last attempt to acquire the lease.
-type attempts struct {
+// A status is what lease run knows of its wait: the result of the last attempt to open the store or to acquire.
+type status struct {
 	print    bool // the 1st, 2nd, 4th, 8th and so on of a series of errors
 	terminal bool // print each error over the last one
 
 	mu       sync.Mutex
+	answered bool  // there was an attempt
 	err      error // of the last one; nil if another has the lease
 	failures int   // in a row
+	over     bool  // the command has begun, and the terminal is its own
 }
 
-func (a *attempts) note(i session.AcquireInfo) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.err = i.Err; i.Err == nil {
-		a.failures = 0
-	} else if a.failures++; a.terminal {
-		fmt.Fprintf(os.Stderr, "\r\x1b[Kwaiting: %s", printable(oneLine(i.Err)))
-	} else if a.print && a.failures&(a.failures-1) == 0 { // a power of two
-		fmt.Fprintf(os.Stderr, "lease: still waiting: %s\n", oneLine(i.Err))
+func (s *status) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answered, s.err = true, err
+	if err == nil {
+		s.failures = 0
+	} else if s.failures++; s.terminal {
+		s.show(oneLine(err))
+	} else if s.print && !s.over && s.failures&(s.failures-1) == 0 { // a power of two
+		fmt.Fprintf(os.Stderr, "lease: still waiting: %s\n", oneLine(err))
 	}
 }
 
-func (a *attempts) last() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.err
+// show writes over the last text on the terminal. The caller has locked mu.
+func (s *status) show(text string) {
+	if !s.over {
+		fmt.Fprintf(os.Stderr, "\r\x1b[Kwaiting: %s", printable(text))
+	}
 }
 
-// showHolder writes to a terminal which holder lease run waits for.
-func showHolder(store open.Leases, name string, tries *attempts, began <-chan struct{}) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
+func (s *status) last() (err error, answered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err, s.answered
+}
+
+// end clears the terminal. Nothing is written to it afterwards.
+func (s *status) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over = true; s.terminal {
+		fmt.Fprint(os.Stderr, "\r\x1b[K")
+	}
+}
+
+// showHolder writes to a terminal which holder lease run waits for, until the command begins.
+func (r *running) showHolder(ctx context.Context) {
+	s := r.status
+	for over := false; !over; {
 		select {
-		case <-began:
-			fmt.Fprint(os.Stderr, "\r\x1b[K")
+		case <-time.After(time.Second):
+		case <-ctx.Done():
 			return
-		case <-tick.C:
 		}
-		if tries.last() != nil {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		text := holderOf(ctx, store, name)
+		looking, cancel := context.WithTimeout(ctx, 2*time.Second)
+		text := r.holder(looking)
 		cancel()
-		select {
-		case <-began:
-		default:
-			fmt.Fprintf(os.Stderr, "\r\x1b[Kwaiting: %s", printable(text))
+		s.mu.Lock()
+		if over = s.over; s.err == nil {
+			s.show(text)
 		}
+		s.mu.Unlock()
 	}
+}
+
+// failedPolls is a log of package slots. It notes the errors that the lists of a wait end with.
+type failedPolls struct {
+	slog.Handler
+	status *status
+}
+
+func (failedPolls) Enabled(context.Context, slog.Level) bool { return true }
+
+func (f failedPolls) Handle(_ context.Context, record slog.Record) error {
+	switch record.Message {
+	case "slots: the authority answers again":
+		f.status.note(nil)
+	case "slots: failed":
+		record.Attrs(func(a slog.Attr) bool {
+			if err, ok := a.Value.Any().(error); ok {
+				f.status.note(err)
+			}
+			return true
+		})
+	}
+	return nil
 }

@@ -157,6 +157,13 @@ func TestExitCodes(t *testing.T) {
 		{"no near word", url, []string{"remove"}, 64, `no command "remove"; see lease -h`},
 		{"a bad owner", url, []string{"run", "-owner", strings.Repeat("x", 2000), "x", "--", "true"}, 64, "Options.Owner"},
 		{"negative hold", url, []string{"run", "-min-hold", "-1s", "x", "--", "true"}, 64, "-min-hold is -1s"},
+		{"no slots", url, []string{"run", "-slots", "0", "x", "--", "true"}, 64, "-slots is 0: it must be from 1 to 10000"},
+		{"too many slots", url, []string{"run", "-slots", "10001", "x", "--", "true"}, 64, "from 1 to 10000"},
+		{"an owner too long for a slot", url, []string{"run", "-slots", "2", "-owner", strings.Repeat("x", 901), "x", "--", "true"}, 64, "Owner"},
+		{"a slot, its own", url, []string{"run", "-slots", "2", "x/9", "--", "sh", "-c", "exit 42"}, 42, ""},
+		{"a slot, unreachable", "redis://127.0.0.1:1", []string{"run", "-slots", "2", "x", "--", "true"}, 69, "cannot be used: dial tcp 127.0.0.1:1: connect: connection refused; check its URL"},
+		{"a slot, unreachable, waiting", "redis://127.0.0.1:1", []string{"run", "-slots", "2", "-wait", "1s", "x", "--", "true"}, 69, "cannot be used: dial tcp 127.0.0.1:1: connect: connection refused; check its URL"},
+		{"a slot, silent, waiting", "redis://" + silent, []string{"run", "-slots", "2", "-wait", "200ms", "x", "--", "true"}, 69, "cannot be used: no answer within 200ms (-wait); check"},
 		{"a version and more", url, []string{"version", "x"}, 64, "no arguments"},
 		{"bad wait", url, []string{"run", "-wait", "soon", "x", "--", "true"}, 64, "forever"},
 		{"no unit", url, []string{"run", "-duration", "30", "x", "--", "true"}, 64, "such as 30s"},
@@ -390,8 +397,18 @@ func supervisor(h *os.Process) (pid int, err error) {
 }
 
 // Whatever ends or stops lease, or keeps it from its store, the descendants of its command are dead when
-// the next command begins.
+// the next command begins, with a lease as with a slot.
 func TestNeverAliveTogether(t *testing.T) {
+	for _, slot := range []bool{false, true} {
+		neverAliveTogether(t, slot)
+	}
+}
+
+func neverAliveTogether(t *testing.T, slot bool) {
+	args, name := []string{"it", "--"}, "it"
+	if slot {
+		args, name = []string{"-slots", "1", "it", "--"}, "it/slots/0"
+	}
 	for _, c := range []struct {
 		name string
 		harm func(holder, server *os.Process, network *enginetest.Proxy) error
@@ -421,7 +438,7 @@ func TestNeverAliveTogether(t *testing.T) {
 			if _, err := orders.Write(make([]byte, 1<<21)); !errors.Is(err, os.ErrDeadlineExceeded) {
 				return fmt.Errorf("the pipe is not full: %v", err)
 			}
-			stop := exec.Command(binary, "break", "it", "-grace", "2s", "-yes")
+			stop := exec.Command(binary, "break", name, "-grace", "2s", "-yes")
 			stop.Env = append(os.Environ(), "LEASE_STORE=redis://"+network.Addr())
 			return stop.Run()
 		}, func(h, _ *os.Process) error { // for the case that it was not killed
@@ -438,7 +455,7 @@ func TestNeverAliveTogether(t *testing.T) {
 		}, nil, -1},
 		{"terminated", func(h, _ *os.Process, _ *enginetest.Proxy) error { return h.Signal(syscall.SIGTERM) }, nil, 0},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s, slot %v", c.name, slot), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			store, server, stop, err := servers.Redis(dir)
@@ -455,7 +472,7 @@ func TestNeverAliveTogether(t *testing.T) {
 				command[2] = `while echo x >>"$0"; do sleep 0.02; done`
 			}
 			network := enginetest.NewProxy(t, strings.TrimPrefix(store, "redis://"), nil)
-			holder := start(t, "redis://"+network.Addr(), append([]string{"run", "it", "--"}, command...)...)
+			holder := start(t, "redis://"+network.Addr(), append(append([]string{"run"}, args...), command...)...)
 			eventually(t, "the command runs", 5*time.Second, func() bool { return exists(file) })
 			if err := c.harm(holder.Process, server, network); err != nil {
 				t.Fatal(err)
@@ -468,8 +485,8 @@ func TestNeverAliveTogether(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, stderr, code := run(t, store, "run", "-wait", "20s", "it", "--", "sh", "-c",
-				`wc -c <"$0"; sleep 0.3; wc -c <"$0" >"$1"; test "$(wc -c <"$0")" = "$(cat "$1")"`, file, next)
+			_, stderr, code := run(t, store, append(append([]string{"run", "-wait", "20s"}, args...), "sh", "-c",
+				`wc -c <"$0"; sleep 0.3; wc -c <"$0" >"$1"; test "$(wc -c <"$0")" = "$(cat "$1")"`, file, next)...)
 			if code != 0 {
 				t.Errorf("the next command: %d, %s", code, stderr)
 			}
