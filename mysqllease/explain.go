@@ -1,0 +1,120 @@
+package mysqllease
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
+)
+
+var errReadOnly = errors.New("the server is read-only")
+
+// number returns the number of an error that the server sent, or 0.
+func number(err error) uint16 {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) {
+		return e.Number
+	}
+	return 0
+}
+
+// conflicts reports whether the server has certainly not carried out a statement, because of another transaction: it
+// has inserted the row (1062), there was a deadlock (1213), the wait for a lock took too long (1205), or a row has
+// changed since it was read (1020).
+func conflicts(err error) bool {
+	switch number(err) {
+	case 1062, 1213, 1205, 1020:
+		return true
+	}
+	return false
+}
+
+// isReadOnly reports whether a server has certainly refused a statement because it is read-only or a replica.
+func isReadOnly(err error) bool {
+	switch number(err) {
+	case 1290, 1792, 1836:
+		return true
+	}
+	return errors.Is(err, errReadOnly)
+}
+
+// tooLarge reports whether a statement was certainly not carried out, because it was larger than max_allowed_packet.
+func tooLarge(err error) bool { return number(err) == 1153 || errors.Is(err, mysql.ErrPktTooLarge) }
+
+// mustLeave reports whether err shows that the server of a connection can no longer keep leases: it is read-only, or
+// it is stopping (1053).
+func mustLeave(err error) bool { return isReadOnly(err) || number(err) == 1053 }
+
+// connectionBroke reports whether a connection broke, after which the outcome of its request is unknown. The server
+// can say so, when it stops (1053) or when an operator ends the connection (1927).
+func connectionBroke(err error) bool {
+	switch {
+	case err == nil, errors.Is(err, sql.ErrNoRows), errors.As(err, new(*lease.PermanentError)), errors.As(err, new(*engine.UnsentError)), errors.Is(err, errReadOnly):
+		return false
+	}
+	n := number(err)
+	return n == 0 || n == 1053 || n == 1927
+}
+
+// explain adds the name and advice to an error, and marks it with [lease.Permanent] if no retry can succeed.
+func (s *Store) explain(what, name string, err error) error {
+	if s.watches.closed() {
+		err = errors.Join(lease.ErrClosed, err)
+	}
+	advice, permanent := advise(err)
+	if advice != "" {
+		advice = "; " + advice
+	}
+	err = fmt.Errorf("mysqllease: %s %q: %w%s", what, name, err, advice)
+	if permanent {
+		return lease.Permanent(err)
+	}
+	return err
+}
+
+// advise returns a text that says how to fix the cause of an error, and reports whether the error recurs until a
+// person has fixed its cause.
+func advise(err error) (advice string, permanent bool) {
+	if isReadOnly(err) {
+		return "connect to the primary", false
+	}
+	switch number(err) {
+	case 1146, 1305, 1356:
+		return "call mysqllease.Migrate, or run tables.sql", true
+	case 1142, 1143, 1370:
+		return "the end of tables.sql lists the privileges that a program needs", true
+	case 1044, 1045, 1049, 1698:
+		return "correct the user, the password or the database", true
+	case 1665:
+		return "set binlog_format to ROW or MIXED", true
+	case 1040, 1203, 1226:
+		return "raise max_connections or max_user_connections, or lower Options.Connections", false
+	case 1153:
+		return "raise max_allowed_packet", true
+	case 1205:
+		return "another transaction has locked the row: look at information_schema.innodb_trx", false
+	case 1053:
+		return "the server is stopping: try again", false
+	}
+	switch {
+	case errors.As(err, new(*lease.PermanentError)):
+		return "", true
+	case errors.Is(err, sql.ErrNoRows):
+		return "lease_floor has no row: call mysqllease.Migrate, or run tables.sql", true
+	case errors.Is(err, lease.ErrClosed), errors.Is(err, context.Canceled), errors.As(err, new(*engine.FullError)):
+		return "", false
+	case errors.As(err, new(*connectError)):
+		return "check that the server is up, and that the host and the port are correct", false
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time: another transaction has locked the row, a commit waits for a replica, or the server is overloaded or down", false
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn):
+		return "the connection broke: check that the server is up", false
+	}
+	return "", false
+}

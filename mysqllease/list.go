@@ -1,0 +1,91 @@
+package mysqllease
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"strings"
+
+	"github.com/fencedlease/lease"
+)
+
+// pageSize is the number of rows that List reads in one request to the server.
+const pageSize = 500
+
+// listSQL returns a page of rows, in the order of their names. It fails on a read-only server, as Load does.
+const listSQL = `
+select l.state, l.owner, l.id, l.epoch, l.duration, l.until, l.nanos, l.changed, ` + clockSQL + `, f.version,
+	cast(@@global.read_only as char), l.name
+from lease_floor f, lease_row l where f.one = 1 and (l.name > ? or l.name = ? and ?) order by l.name limit ?`
+
+type listed struct {
+	name string
+	row
+}
+
+// List returns the leases whose names begin with prefix, sorted by the bytes of their names. It reads a few hundred
+// rows in each exchange. For a row that is not a valid record, it yields an error, and continues with the next
+// row. See [lease.Lister].
+//
+// Unlike Load, List locks no rows. If a lease reaches its end while its renewal is not yet committed, List can report
+// it as expired.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+	return func(yield func(lease.Entry, error) bool) {
+		if prefix != "" {
+			if err := lease.CheckName(prefix); err != nil {
+				yield(lease.Entry{}, err)
+				return
+			}
+		}
+		for after, first := prefix, true; ; first = false {
+			page, err := s.nextRows(ctx, after, first)
+			if err != nil {
+				yield(lease.Entry{}, s.explain("list from", after, err))
+				return
+			}
+			for _, l := range page {
+				after = l.name
+				if !strings.HasPrefix(after, prefix) || !yield(s.entry(l)) {
+					return
+				}
+			}
+			if len(page) < pageSize {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) nextRows(ctx context.Context, after string, first bool) (page []listed, err error) {
+	return page, s.read(ctx, func(ctx context.Context, c *sql.Conn) error {
+		page = nil
+		rows, err := c.QueryContext(ctx, listSQL, []byte(after), []byte(after), first, pageSize)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var l listed
+			var t tables
+			if err := rows.Scan(append(l.dest(), &t.version, &t.readOnly, &l.name)...); err != nil {
+				return err
+			}
+			if err := t.check(); err != nil {
+				return err
+			}
+			page = append(page, l)
+		}
+		return rows.Err()
+	})
+}
+
+func (s *Store) entry(l listed) (lease.Entry, error) {
+	record, err := l.record()
+	if err != nil {
+		return lease.Entry{Name: l.name}, unreadableError(l.name, err)
+	}
+	snap := l.snapshot()
+	snap.Record = record
+	snap = s.clock.Correct(l.name, snap, l.behind())
+	return lease.Entry{Name: l.name, Record: record.At(snap.Now), Now: snap.Now}, nil
+}

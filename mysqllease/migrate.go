@@ -1,0 +1,92 @@
+package mysqllease
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/fencedlease/lease"
+)
+
+// Tables is the SQL that makes the tables, for the program mysql: it has "delimiter" lines. It is the text of the
+// file tables.sql.
+//
+//go:embed tables.sql
+var Tables string
+
+// Migrate makes the tables, or brings older ones up to date, and keeps the leases and their tokens. Every process
+// may call it when it starts: it does not change tables that are up to date, and calls at the same time run one after
+// the other. The database that c names must exist. If ctx ends, some of the tables may have been made, and the next
+// call makes the others.
+func Migrate(ctx context.Context, c *mysql.Config) error {
+	if c == nil {
+		return &lease.FieldError{Field: "Migrate.c", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+	}
+	connector, err := newConnector(c)
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	if err := migrate(ctx, db); err != nil {
+		advice := ""
+		switch number(err) {
+		case 1419:
+			advice = "; the server has a binary log: set log_bin_trust_function_creators, or run Migrate as a user with SUPER"
+		case 1142, 1044, 1370, 1227:
+			advice = "; the beginning of tables.sql lists the privileges that Migrate needs"
+		}
+		return fmt.Errorf("mysqllease: migrate: %w%s", err, advice)
+	}
+	return nil
+}
+
+func migrate(ctx context.Context, db *sql.DB) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // db is closed after that, which frees the lock
+	var locked sql.NullInt64
+	if err := conn.QueryRowContext(ctx, "select get_lock(concat('lease ', sha1(database())), 60)").Scan(&locked); err != nil {
+		return err
+	}
+	if locked.Int64 != 1 {
+		return errors.New("another process has been making the tables for a minute")
+	}
+	var version int
+	if err := conn.QueryRowContext(ctx, "select version from lease_floor where one = 1").Scan(&version); err == nil && version >= tablesVersion {
+		return nil
+	}
+	for _, statement := range statements(Tables) {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statements splits a script as the program mysql does, which knows the command delimiter. In the script, a delimiter
+// is always at the end of a line or before a comment.
+func statements(script string) (all []string) {
+	delimiter, statement := ";", ""
+	for line := range strings.Lines(script) {
+		code, _, _ := strings.Cut(line, "-- ")
+		code = strings.TrimSpace(code)
+		if next, found := strings.CutPrefix(code, "delimiter "); found {
+			delimiter = next
+			continue
+		}
+		last, ends := strings.CutSuffix(code, delimiter)
+		if statement += last + "\n"; ends {
+			all = append(all, statement)
+			statement = ""
+		}
+	}
+	return all
+}

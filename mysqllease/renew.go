@@ -1,0 +1,77 @@
+package mysqllease
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
+)
+
+// A renewal is the record that a row must have, except for its end and its version. These can differ because an
+// earlier renewal was carried out and its answer was lost.
+type renewal struct {
+	name string
+	lease.Record
+}
+
+// renew replaces old.Record with next, which differs only in Until. The server computes the new Until from its own
+// clock. renew returns [lease.ErrConflict] if the row differs from old.Record in more than its end, if another
+// transaction has locked it, if the lease has ended, or if the server would have to round a time.
+func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if _, nanos := roundUp(old.Record.Until); nanos != 0 || next.Duration%time.Microsecond != 0 {
+		return lease.Snapshot{}, lease.ErrConflict
+	}
+	changed, err := s.renewals.Do(ctx, name, renewal{name, next})
+	if err == nil && changed == 0 {
+		err = lease.ErrConflict
+	}
+	if err := s.swapError("renew", name, err); err != nil {
+		return lease.Snapshot{}, err
+	}
+	now := time.UnixMicro(changed).UTC()
+	next.Until = now.Add(next.Duration)
+	s.gate.Note(name, next)
+	return lease.Snapshot{Record: next, Version: strconv.FormatInt(changed, 10), Now: now}, nil
+}
+
+// renewMany sends renewals in one statement, which the gate has let pass. It returns the time of each renewal, and 0
+// for a lease that was not renewed.
+func (s *Store) renewMany(ctx context.Context, pass engine.Pass, all []renewal) ([]int64, error) {
+	wanted := make([][6]any, len(all))
+	for i, r := range all {
+		wanted[i] = [6]any{i, hex.EncodeToString([]byte(r.name)), hex.EncodeToString([]byte(r.Owner)), r.ID.String(), r.Epoch, int64(r.Duration)}
+	}
+	text, _ := json.Marshal(wanted) // cannot fail for strings and numbers
+	var answer string
+	err := s.send(ctx, pass, func(ctx context.Context, c *sql.Conn) error {
+		return c.QueryRowContext(ctx, "call lease_renew(?)", string(text)).Scan(&answer)
+	}, func(error) bool { return false })
+	times := make([]int64, len(all))
+	if tooLarge(err) && len(all) > 1 {
+		return times, nil // each is then sent by itself
+	}
+	if err != nil {
+		return nil, err
+	}
+	for pair := range strings.SplitSeq(strings.TrimSuffix(answer, ","), ",") {
+		if pair == "" {
+			continue
+		}
+		number, at, _ := strings.Cut(pair, " ")
+		i, err1 := strconv.Atoi(number)
+		t, err2 := strconv.ParseInt(at, 10, 64)
+		if err := errors.Join(err1, err2); err != nil || i >= len(all) {
+			return nil, fmt.Errorf("lease_renew answers %q: %v", pair, err)
+		}
+		times[i] = t
+	}
+	return times, nil
+}

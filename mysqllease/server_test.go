@@ -1,0 +1,174 @@
+package mysqllease_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/mysqllease"
+)
+
+var (
+	idA, idB                = enginetest.IDA, enginetest.IDB
+	acquire, renew, release = enginetest.Acquire, enginetest.Renew, enginetest.Release
+	do                      = enginetest.Do
+)
+
+// A server is a MariaDB server on a free port of the loopback interface, with its files in a temporary folder.
+type server struct {
+	dir, address string
+	settings     []string
+	child        *processes.Process
+	pid          int
+	databases    atomic.Int64
+}
+
+var shared *server // of all tests that do not harm their server
+
+func TestMain(m *testing.M) {
+	if processes.Hold(openStore) {
+		return
+	}
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "mysqllease")
+		if err == nil {
+			defer os.RemoveAll(dir)
+			shared, err = newServer(dir)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "these tests need MariaDB 10.11 or newer (apt-get install mariadb-server):", err)
+			return 1
+		}
+		defer shared.kill()
+		return m.Run()
+	}())
+}
+
+func newServer(dir string, settings ...string) (*server, error) {
+	s := &server{dir: dir, settings: settings}
+	install := exec.Command("mariadb-install-db", "--no-defaults", "--datadir="+dir+"/data", "--skip-test-db", "--auth-root-authentication-method=normal")
+	if os.Geteuid() == 0 {
+		install.Args = append(install.Args, "--user=root")
+	}
+	if out, err := install.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%v\n%s", err, out)
+	}
+	var err error
+	if s.address, err = processes.FreeAddress(); err != nil {
+		return nil, err
+	}
+	return s, s.start()
+}
+
+// ownServer starts a server that ends with the test.
+func ownServer(t testing.TB, settings ...string) *server {
+	t.Helper()
+	s, err := newServer(t.TempDir(), settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.kill)
+	return s
+}
+
+// start starts the server, and returns when it answers.
+func (s *server) start() error {
+	c := s.config("mysql")
+	port := c.Addr[len("127.0.0.1:"):]
+	cmd := exec.Command("mariadbd", append([]string{"--no-defaults", "--datadir=" + s.dir + "/data", "--socket=" + s.dir + "/socket", "--bind-address=127.0.0.1", "--port=" + port,
+		"--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--max-connections=400", "--log-bin", "--log-bin-trust-function-creators=1"}, s.settings...)...)
+	if os.Geteuid() == 0 {
+		cmd.Args = append(cmd.Args, "--user=root")
+	}
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if s.child, err = processes.Run(cmd); err != nil {
+		return err
+	}
+	s.pid = cmd.Process.Pid
+	db := open(c)
+	defer db.Close()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if err = db.Ping(); err == nil {
+			return nil
+		}
+		select {
+		case <-s.child.Ended():
+			said, _ := os.ReadFile(log.Name())
+			return fmt.Errorf("mariadbd ended: %s", said)
+		case <-time.After(20 * time.Millisecond): // a real engine
+		}
+		if time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+func (s *server) signal(sig syscall.Signal) { _ = syscall.Kill(s.pid, sig) }
+func (s *server) kill()                     { s.child.Kill() }
+
+func (s *server) config(database string) *mysql.Config {
+	c := mysql.NewConfig()
+	c.Net, c.Addr, c.User, c.DBName = "tcp", s.address, "root", database
+	c.Logger = &mysql.NopLogger{}
+	return c
+}
+
+func (s *server) url(database string) string { return "mysql://root@" + s.address + "/" + database }
+
+func open(c *mysql.Config) *sql.DB {
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		panic(err)
+	}
+	return sql.OpenDB(connector)
+}
+
+// database makes a database with the tables.
+func (s *server) database(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprint("d", s.databases.Add(1))
+	s.exec(t, "mysql", "create database "+name)
+	if err := mysqllease.Migrate(context.Background(), s.config(name)); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func (s *server) db(t testing.TB, database string) *sql.DB {
+	db := open(s.config(database))
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func (s *server) exec(t testing.TB, database, query string, args ...any) {
+	t.Helper()
+	if _, err := s.db(t, database).Exec(query, args...); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+func (s *server) store(t testing.TB, database string, o *mysqllease.Options) *mysqllease.Store {
+	t.Helper()
+	st, err := mysqllease.New(s.config(database), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	return st
+}

@@ -1,0 +1,255 @@
+package mysqllease
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
+	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/internal/wrap"
+	"github.com/fencedlease/lease/session"
+)
+
+// Options are the settings of a [Store]. A nil *Options or a zero field means the default.
+type Options struct {
+	// Connections is the maximum number of connections to the server. Default: 8.
+	Connections int
+
+	// Limits restricts the durations that an authority over the store grants. Default: no limits.
+	Limits lease.Limits
+
+	// Floor is older than every token that this Store grants from now on, even for a name that has a
+	// record already. When leases move here from another store, set it to the newest token that any
+	// resource has seen. All Stores over the same tables must have the same Floor. Default: none.
+	Floor lease.Token
+
+	// PollInterval is the time between two looks at the leases that are watched. Default: 250 ms.
+	PollInterval time.Duration
+
+	// Logger receives a warning if the server's clock is behind the records, at most one a minute.
+	// Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// A Store keeps leases in MySQL or MariaDB. It implements [lease.Store], [lease.Watcher] and [lease.Lister], and is
+// safe for use by several goroutines at once.
+type Store struct {
+	db       *sql.DB
+	gate     *engine.Gate
+	limits   lease.Limits
+	floor    uint64 // the epoch of Options.Floor
+	clock    engines.LateClock
+	memory   *engines.Memory
+	renewals engine.Batcher[renewal, int64]
+	watches  watches
+}
+
+// New returns a Store with connections of its own, and sends no request. It copies c, which must name the database
+// of the tables. If c has no Timeout, an attempt to connect ends after two seconds. The settings of the session that
+// matter to leases, such as the isolation level, are those of the Store. The error is a [*lease.FieldError]
+// if c is nil or an option is out of range, or that of the driver if c is malformed.
+func New(c *mysql.Config, o *Options) (*Store, error) {
+	if c == nil {
+		return nil, &lease.FieldError{Field: "New.c", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
+	}
+	connector, err := newConnector(c)
+	if err != nil {
+		return nil, err
+	}
+	return newStore(connector, o)
+}
+
+func newStore(c connector, o *Options) (*Store, error) {
+	if o == nil {
+		o = new(Options)
+	}
+	if bad := (*lease.FieldError)(nil); errors.As(o.Limits.Validate(), &bad) {
+		bad.Field = "Options." + bad.Field
+		return nil, bad
+	}
+	if o.Connections < 0 {
+		return nil, &lease.FieldError{Field: "Options.Connections", Value: strconv.Itoa(o.Connections), Bound: "must not be negative", Code: lease.ErrOption}
+	}
+	if o.PollInterval < 0 {
+		return nil, &lease.FieldError{Field: "Options.PollInterval", Value: o.PollInterval.String(), Bound: "must not be negative", Code: lease.ErrOption}
+	}
+	floor, err := engines.Floor(o.Floor, math.MaxInt64-1)
+	if err != nil {
+		return nil, err
+	}
+	size := cmp.Or(o.Connections, defaultConnections)
+	s := &Store{db: sql.OpenDB(c), gate: engine.NewGate(size), limits: o.Limits, floor: floor,
+		clock:  engines.LateClock{Server: "MySQL", Logger: o.Logger, Most: engines.DefaultNames},
+		memory: engines.NewMemory(engines.DefaultNames, wasNotSent)}
+	s.db.SetMaxOpenConns(size)
+	s.db.SetMaxIdleConns(size)
+	s.db.SetConnMaxLifetime(connectionLifetime)
+	s.renewals = engine.Batcher[renewal, int64]{Send: s.renewMany, Kind: engine.Request{Urgent: true, Renewals: 1}, Gate: s.gate,
+		Few: max(1, s.gate.Spare()), Most: mostRenewals}
+	s.watches.start(s, cmp.Or(o.PollInterval, defaultPollInterval))
+	return s, nil
+}
+
+const (
+	defaultConnections  = 8
+	connectionLifetime  = 3 * time.Minute // so that a proxy or a change of the DNS is followed
+	defaultPollInterval = 250 * time.Millisecond
+	mostRenewals        = 500 // leases in one statement
+)
+
+// Lease returns a Session that can hold the lease with the given name. A nil o means the defaults of package
+// session. If name is malformed or an option is out of range, the error wraps a [*lease.FieldError].
+func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
+	return session.New(s.Authority(), name, o)
+}
+
+// Authority returns an authority over the Store, which is also a [lease.Watcher] and a [lease.Lister].
+//
+// Unlike lease.NewAuthority(s), which loads the record before every swap, it starts from the last record that the
+// Store wrote, to renew, change or release a lease. If that record is out of date, it loads the current one and
+// starts again, and never refuses a request because of an outdated record.
+func (s *Store) Authority() lease.Authority {
+	inner := engines.NewAuthority(s, s.renew, s.memory)
+	return wrap.Authority(urgentAuthority{inner}, inner)
+}
+
+// An urgentAuthority marks the requests of renewals and releases as urgent: see [engine.Gate].
+type urgentAuthority struct{ lease.Authority }
+
+// Do carries out one request.
+func (a urgentAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	if req.Action == lease.ActionRenew || req.Action == lease.ActionRelease {
+		ctx = engines.MarkUrgent(ctx)
+	}
+	return a.Authority.Do(ctx, name, req)
+}
+
+// Close ends all watches, and closes all connections. It releases no lease, and every later request fails with an
+// error that wraps [lease.ErrClosed]. It always returns nil.
+func (s *Store) Close() error {
+	s.watches.stop()
+	s.renewals.Close()
+	_ = s.db.Close()
+	return nil
+}
+
+// Limits returns the limits that the store was made with.
+func (s *Store) Limits() lease.Limits { return s.limits }
+
+// clockSQL is the time of the server in microseconds. Unlike NOW, SYSDATE is read when a statement comes to it,
+// which is after the statement has locked the row.
+const clockSQL = `timestampdiff(microsecond, '1970-01-01', sysdate(6))`
+
+// loadSQL waits until no other transaction has the row locked. Without that, a load could show that a lease has
+// expired, although a Swap that read the clock before the end has not been committed yet.
+const loadSQL = `
+select coalesce(l.state, ''), coalesce(l.owner, ''), coalesce(l.id, ''), coalesce(l.epoch, f.epoch), coalesce(l.duration, 0),
+	l.until, coalesce(l.nanos, 0), coalesce(l.changed, f.changed), ` + clockSQL + `, f.version, cast(@@global.read_only as char)
+from lease_floor f left join lease_row l on l.name = ? where f.one = 1 lock in share mode`
+
+// absentPrefix is the prefix of Snapshot.Version if the name of the lease has no row.
+const absentPrefix = "absent-"
+
+// Load returns the record of the named lease, and the time of the server. If its clock was set back, Load returns the
+// end of the lease as the time, as soon as this Store has seen the record unchanged for as long as the lease had left.
+func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
+	if err := lease.CheckName(name); err != nil {
+		return lease.Snapshot{}, err
+	}
+	var r row
+	err := s.read(ctx, func(ctx context.Context, c *sql.Conn) error {
+		var t tables
+		if err := c.QueryRowContext(ctx, loadSQL, []byte(name)).Scan(append(r.dest(), &t.version, &t.readOnly)...); err != nil {
+			return err
+		}
+		return t.check()
+	})
+	if err != nil {
+		return lease.Snapshot{}, s.explain("load", name, err)
+	}
+	snap := r.snapshot()
+	if r.state == "" {
+		snap.Version, snap.Record.Epoch = absentPrefix+snap.Version, uint64(r.epoch)
+		return snap, nil
+	}
+	if snap.Record, err = r.record(); err != nil {
+		return lease.Snapshot{}, unreadableError(name, err)
+	}
+	return s.clock.Correct(name, snap, r.behind()), nil
+}
+
+// Swap replaces the record only if its version is still old.Version. If it has changed, or if the lease has ended
+// since old.Now, Swap returns [lease.ErrConflict]. For a grant, it raises the Epoch of the new record above
+// [Options.Floor].
+func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
+	if err := lease.CheckName(name); err != nil {
+		return lease.Snapshot{}, err
+	}
+	if err := next.ValidateAfter(old.Record); err != nil {
+		return lease.Snapshot{}, err
+	}
+	if next.Epoch > old.Record.Epoch { // a grant
+		next.Epoch = max(next.Epoch, s.floor+1)
+	}
+	digits, wasAbsent := strings.CutPrefix(old.Version, absentPrefix)
+	version, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return lease.Snapshot{}, fmt.Errorf("mysqllease: version %q is not of this store", old.Version)
+	}
+	earliest, end := bounds(old)
+	args := append([]any{[]byte(name), wasAbsent, version, earliest, end, engines.NeedsSignal(old.Record.At(old.Now), next)}, values(next)...)
+	if next.State == lease.Leased && next.Epoch != old.Record.Epoch {
+		if err := s.gate.Admit(name, next.Duration); err != nil {
+			return lease.Snapshot{}, s.explain("swap", name, &engine.UnsentError{Err: err})
+		}
+	}
+	var changed int64
+	err = s.write(ctx, func(ctx context.Context, c *sql.Conn) error {
+		return c.QueryRowContext(ctx, "call lease_swap(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", args...).Scan(&changed)
+	})
+	if err == nil && changed == 0 {
+		err = lease.ErrConflict
+	}
+	if err = s.swapError("swap", name, err); err != nil {
+		return lease.Snapshot{}, err
+	}
+	s.gate.Note(name, next)
+	return lease.Snapshot{Record: next, Version: strconv.FormatInt(changed, 10), Now: time.UnixMicro(changed).UTC()}, nil
+}
+
+// bounds returns the earliest time of a change, and the time before which it must be. If the lease had already ended
+// at the time old.Now, the change is not before its end, even if the clock was set back since.
+func bounds(old lease.Snapshot) (earliest, end int64) {
+	if old.Record.Until.IsZero() {
+		return 0, math.MaxInt64
+	}
+	until, _ := roundUp(old.Record.Until)
+	if old.Now.Before(old.Record.Until) {
+		return 0, until
+	}
+	return until, math.MaxInt64
+}
+
+// swapError returns the error of a write: [lease.ErrConflict] if it was certainly not carried out, because of
+// another transaction or because the lease has ended. It is nil if err is nil.
+func (s *Store) swapError(what, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, lease.ErrConflict) || conflicts(err) {
+		s.gate.Note(name, lease.Record{})
+		return lease.ErrConflict
+	}
+	return s.explain(what, name, err)
+}

@@ -1,0 +1,53 @@
+package mysqllease
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/fencedlease/lease/open"
+)
+
+// A program that imports this package can open mysql:// with [open.Store], also for MariaDB. If the URL has no
+// password, it comes from the variable MYSQL_PWD. TLS is used with ?tls=true, or with another value that the
+// driver knows, such as preferred.
+func init() {
+	open.Register("mysql", "mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?tls=true]", openURL)
+}
+
+func openURL(_ context.Context, rawURL string) (open.Leases, error) {
+	c, err := configOf(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	s, err := New(c, nil)
+	if err != nil {
+		return nil, open.ErrMalformed
+	}
+	return s, nil
+}
+
+func configOf(rawURL string) (*mysql.Config, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Hostname() == "" || u.User.Username() == "" || u.Fragment != "" {
+		return nil, open.ErrMalformed
+	}
+	c := mysql.NewConfig()
+	c.Net, c.Addr = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306"))
+	c.User, c.DBName = u.User.Username(), strings.TrimPrefix(u.Path, "/")
+	password, given := u.User.Password()
+	if c.Passwd = password; !given {
+		c.Passwd = os.Getenv("MYSQL_PWD")
+	}
+	parameters := u.Query()
+	c.TLSConfig = parameters.Get("tls")
+	if parameters.Del("tls"); len(parameters) > 0 || c.DBName == "" || strings.Contains(c.DBName, "/") {
+		return nil, open.ErrMalformed
+	}
+	return c, nil
+}
