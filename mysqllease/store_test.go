@@ -1,0 +1,214 @@
+package mysqllease_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/mysqllease"
+)
+
+// SPEC A2, S5: a request that waits for a locked row looks at the row and the clock again when it gets the lock.
+// Here the clock passes the end of the lease, or the row changes.
+func TestRequestsWaitForALock(t *testing.T) {
+	swap := func(s *mysqllease.Store, old lease.Snapshot) error { // a grant to another holder
+		_, err := s.Swap(context.Background(), "x", old, lease.Record{State: lease.Leased, ID: idB, Duration: lease.Infinite, Epoch: old.Record.Epoch + 1})
+		return err
+	}
+	request := func(req lease.Request) func(*mysqllease.Store, lease.Snapshot) error {
+		return func(s *mysqllease.Store, _ lease.Snapshot) error {
+			_, err := s.Authority().Do(context.Background(), "x", req)
+			return err
+		}
+	}
+	for what, c := range map[string]struct {
+		duration time.Duration
+		lock     string
+		request  func(*mysqllease.Store, lease.Snapshot) error
+		passes   bool // the end of the lease
+		want     lease.Code
+	}{
+		"the lease ends before the swap gets the lock": {1500 * time.Millisecond, "update lease_row set owner = owner", swap, true, lease.ErrConflict},
+		"the load of a lease that ends waits":          {1500 * time.Millisecond, "update lease_row set until = until + 60000000", request(acquire(idB, time.Minute)), true, lease.ErrHeldByOther},
+		"an insert waits for a deletion":               {0, "delete from lease_row", swap, false, lease.ErrConflict},
+		"a swap waits for a change by hand":            {time.Minute, "update lease_row set owner = 'me'", swap, false, lease.ErrConflict},
+		"a renewal goes around a row that is locked":   {time.Minute, "update lease_row set state = 'broken', until = null", request(renew(idA)), false, lease.ErrBroken},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			database := shared.database(t)
+			s, db := shared.store(t, database, nil), shared.db(t, database)
+			old, err := s.Load(t.Context(), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			do(t, s.Authority(), "x", acquire(idA, max(c.duration, 1)), 0)
+			if c.duration > 0 {
+				if old, err = s.Load(t.Context(), "x"); err != nil || old.Record.At(old.Now).State != lease.Leased {
+					t.Fatalf("%v, %v: the machine is too busy", old.Record, err)
+				}
+			}
+			tx, err := db.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback()
+			if _, err := tx.Exec(c.lock); err != nil {
+				t.Fatal(err)
+			}
+			answered := make(chan error, 1)
+			go func() { answered <- c.request(s, old) }()
+			waiting := "select count(*) from information_schema.innodb_trx x join information_schema.processlist p on p.id = x.trx_mysql_thread_id where trx_state = 'LOCK WAIT' and db = ?"
+			for n := 0; n == 0 && len(answered) == 0; {
+				time.Sleep(150 * time.Millisecond) // a real engine, which makes this table anew if it was not read for 100 ms
+				if err := db.QueryRow(waiting, database).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.passes {
+				time.Sleep(1700 * time.Millisecond) // a real engine
+			}
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-answered; lease.CodeOf(err) != c.want {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// Names are bytes: those that look alike are different leases, and a list goes through all pages in their order.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	database := shared.database(t)
+	s := shared.store(t, database, nil)
+	names := []string{"job", "Job", "jób", "jo\u0301b", "job ", "job\t", " job", "job\x01", `j\ob'"%_`, "🔑", "🔒", strings.Repeat("é", 512), strings.Repeat("é", 511) + "ê"}
+	for i, name := range names {
+		for range i + 1 { // each has another token
+			do(t, s.Authority(), name, acquire(idA, time.Hour), 0)
+			do(t, s.Authority(), name, release(idA), 0)
+		}
+	}
+	for i, name := range names {
+		if snap, err := s.Load(t.Context(), name); err != nil || snap.Record.Epoch != uint64(i+1) {
+			t.Errorf("%q: %v, %v, want the epoch %d", name, snap.Record, err, i+1)
+		}
+	}
+	const rows = 1234
+	shared.exec(t, database, fmt.Sprintf("insert into lease_row (name, state, owner, until, duration, epoch, id) select concat('list/', seq), 'leased', 'me', 4e15, 1000, 7, '%v' from seq_1_to_%d", idA, rows))
+	shared.exec(t, database, "insert into lease_row (name, state) values ('list/777/corrupt', 'leased'), ('lisu', 'available')")
+	seen, corrupt, last := 0, 0, ""
+	for e, err := range s.List(t.Context(), "list/") {
+		if e.Name <= last || !strings.HasPrefix(e.Name, "list/") {
+			t.Errorf("%q after %q", e.Name, last)
+		}
+		if last = e.Name; err != nil {
+			corrupt++
+			enginetest.Says(t, err, lease.ErrCorrupt, "list/777/corrupt", "delete it")
+		} else if seen++; e.Record.Epoch != 7 || e.Record.Owner != "me" || e.Record.State != lease.Leased {
+			t.Errorf("%+v", e)
+		}
+	}
+	if seen != rows || corrupt != 1 {
+		t.Errorf("%d entries and %d errors", seen, corrupt)
+	}
+}
+
+// An operator can change rows by hand: each change is a new version and wakes waiters, and no token falls.
+func TestChangesByHand(t *testing.T) {
+	t.Parallel()
+	database := shared.database(t)
+	s := shared.store(t, database, nil)
+	signals, err := s.Watch(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := lease.Snapshot{}
+	for _, step := range []struct {
+		sql   string
+		state lease.State
+	}{
+		{"", lease.Leased},
+		{"update lease_row set owner = 'me', epoch = 0", lease.Leased},
+		{"call lease_break('x', 60)", lease.Breaking},
+		{"call lease_break('x', 0)", lease.Broken},
+		{"delete from lease_row", lease.Available},
+		{"insert into lease_row (name) values ('x')", lease.Available},
+	} {
+		if step.sql == "" {
+			do(t, s.Authority(), "x", acquire(idA, time.Hour), 0)
+		} else {
+			shared.exec(t, database, step.sql)
+		}
+		if !enginetest.Within(signals, true) {
+			t.Errorf("%q: no signal", step.sql)
+		}
+		snap, err := s.Load(t.Context(), "x")
+		if err != nil || snap.Version == last.Version || snap.Now.Before(last.Now) || snap.Record.At(snap.Now).State != step.state || snap.Record.Epoch != 1 {
+			t.Errorf("%q: %+v, %v, after %+v", step.sql, snap, err, last)
+		}
+		last = snap
+	}
+	for _, forgets := range []string{"update lease_row set name = 'y'", "delete from lease_floor", "update lease_floor set epoch = 0", "call lease_break('x', 1)", "call lease_break('x', -1)"} {
+		if _, err := shared.db(t, database).Exec(forgets); err == nil {
+			t.Errorf("%q was carried out", forgets)
+		}
+	}
+}
+
+// SPEC S4: the clock of the server was ahead when the row was written. And renewals are exact.
+func TestTimeDoesNotRunBackward(t *testing.T) {
+	t.Parallel()
+	database := shared.database(t)
+	s := shared.store(t, database, nil)
+	for i, d := range []time.Duration{time.Minute, time.Minute + 1, time.Hour + time.Microsecond, lease.Infinite - 807, lease.Infinite} {
+		name := fmt.Sprint("x", i)
+		do(t, s.Authority(), name, acquire(idA, d), 0)
+		shared.exec(t, database, "update lease_row set changed = changed + 20000000 where name = ?", []byte(name))
+		last, err := s.Load(t.Context(), name)
+		if err != nil || time.Until(last.Now) < 15*time.Second {
+			t.Errorf("the time is %v, %v, and the row's is 20s ahead", last.Now, err)
+		}
+		change := lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}
+		for _, req := range []lease.Request{renew(idA), renew(idA), change, renew(idB)} {
+			res := do(t, s.Authority(), name, req, 0)
+			if res.Now.Before(last.Now) || req.Action == lease.ActionRenew && d%time.Microsecond == 0 && res.Record.Until.Sub(res.Now) != d {
+				t.Errorf("%v: time went from %v to %v, and the lease of %v ends at %v", req.Action, last.Now, res.Now, d, res.Record.Until)
+			}
+			if last, err = s.Load(t.Context(), name); err != nil || last.Record != res.Record {
+				t.Errorf("%v of %v: the row has %v, %v, and the answer was %v", req.Action, d, last.Record, err, res.Record)
+			}
+		}
+	}
+}
+
+// An acquire takes two exchanges, a refusal one, and a renewal or a release one.
+func TestExchanges(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	s, err := mysqllease.Over(shared.config(shared.database(t)), func(c driver.Conn) driver.Conn {
+		return linked{c, func(_ context.Context, send func() error) error { n.Add(1); return send() }}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	a := s.Authority()
+	for _, c := range []struct {
+		req  lease.Request
+		code lease.Code
+		want int64
+	}{{acquire(idA, time.Hour), 0, 2}, {renew(idA), 0, 1}, {renew(idA), 0, 1}, {acquire(idB, time.Hour), lease.ErrHeldByOther, 1}, {release(idA), 0, 1}} {
+		before := n.Load()
+		if do(t, a, "x", c.req, c.code); n.Load()-before != c.want {
+			t.Errorf("%v took %d exchanges, want %d", c.req.Action, n.Load()-before, c.want)
+		}
+	}
+}
