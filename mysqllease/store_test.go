@@ -21,6 +21,14 @@ func TestRequestsWaitForALock(t *testing.T) {
 		_, err := s.Swap(context.Background(), "x", old, lease.Record{State: lease.Leased, ID: idB, Duration: lease.Infinite, Epoch: old.Record.Epoch + 1})
 		return err
 	}
+	load := func(s *mysqllease.Store, _ lease.Snapshot) error { // of a lease that a renewal under way keeps
+		time.Sleep(1700 * time.Millisecond) // a real engine
+		snap, err := s.Load(context.Background(), "x")
+		if err == nil && snap.Record.At(snap.Now).State != lease.Leased {
+			err = lease.ErrEnded
+		}
+		return err
+	}
 	request := func(req lease.Request) func(*mysqllease.Store, lease.Snapshot) error {
 		return func(s *mysqllease.Store, _ lease.Snapshot) error {
 			_, err := s.Authority().Do(context.Background(), "x", req)
@@ -34,8 +42,8 @@ func TestRequestsWaitForALock(t *testing.T) {
 		passes   bool // the end of the lease
 		want     lease.Code
 	}{
-		"the lease ends before the swap gets the lock": {1500 * time.Millisecond, "update lease_row set owner = owner", swap, true, lease.ErrConflict},
-		"the load of a lease that ends waits":          {1500 * time.Millisecond, "update lease_row set until = until + 60000000", request(acquire(idB, time.Minute)), true, lease.ErrHeldByOther},
+		"the lease ends before the swap gets the lock": {1500 * time.Millisecond, "select * from lease_row for update", swap, true, lease.ErrConflict},
+		"the load of a lease that ends waits":          {1500 * time.Millisecond, "update lease_row set until = until + 60000000", load, false, 0},
 		"an insert waits for a deletion":               {0, "delete from lease_row", swap, false, lease.ErrConflict},
 		"a swap waits for a change by hand":            {time.Minute, "update lease_row set owner = 'me'", swap, false, lease.ErrConflict},
 		"a renewal goes around a row that is locked":   {time.Minute, "update lease_row set state = 'broken', until = null", request(renew(idA)), false, lease.ErrBroken},
