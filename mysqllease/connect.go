@@ -12,7 +12,6 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/internal/engines"
 )
 
 // connectTimeout is the limit on the time of an attempt to connect, if the configuration sets none. A server that is
@@ -100,7 +99,7 @@ func (s *Store) write(ctx context.Context, f request) error {
 
 // enter sends a request as soon as the gate lets it through.
 func (s *Store) enter(ctx context.Context, f request, again func(error) bool) error {
-	pass, err := s.gate.Enter(ctx, engine.Request{Urgent: engines.IsUrgent(ctx)})
+	pass, err := s.gate.Enter(ctx, engine.Request{Urgent: engine.IsUrgent(ctx)})
 	if err != nil {
 		return &engine.UnsentError{Err: err}
 	}

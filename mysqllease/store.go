@@ -16,7 +16,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/internal/engines"
+	"github.com/fencedlease/lease/internal/urgent"
 	"github.com/fencedlease/lease/internal/wrap"
 	"github.com/fencedlease/lease/session"
 )
@@ -49,8 +49,8 @@ type Store struct {
 	gate     *engine.Gate
 	limits   lease.Limits
 	floor    uint64 // the epoch of Options.Floor
-	clock    engines.LateClock
-	memory   *engines.Memory
+	clock    engine.LateClock
+	memory   *engine.Memory
 	renewals engine.Batcher[renewal, int64]
 	watches  watches
 }
@@ -84,14 +84,14 @@ func newStore(c connector, o *Options) (*Store, error) {
 	if o.PollInterval < 0 {
 		return nil, &lease.FieldError{Field: "Options.PollInterval", Value: o.PollInterval.String(), Bound: "must not be negative", Code: lease.ErrOption}
 	}
-	floor, err := engines.Floor(o.Floor, math.MaxInt64-1)
+	floor, err := engine.Floor(o.Floor, math.MaxInt64-1)
 	if err != nil {
 		return nil, err
 	}
 	size := cmp.Or(o.Connections, defaultConnections)
 	s := &Store{db: sql.OpenDB(c), gate: engine.NewGate(size), limits: o.Limits, floor: floor,
-		clock:  engines.LateClock{Server: "MySQL", Logger: o.Logger, Most: engines.DefaultNames},
-		memory: engines.NewMemory(engines.DefaultNames, wasNotSent)}
+		clock:  engine.LateClock{Server: "MySQL", Logger: o.Logger, Most: engine.DefaultMemory},
+		memory: engine.NewMemory(engine.DefaultMemory, wasNotSent)}
 	s.db.SetMaxOpenConns(size)
 	s.db.SetMaxIdleConns(size)
 	s.db.SetConnMaxLifetime(connectionLifetime)
@@ -120,7 +120,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // Store wrote, to renew, change or release a lease. If that record is out of date, it loads the current one and
 // starts again, and never refuses a request because of an outdated record.
 func (s *Store) Authority() lease.Authority {
-	inner := engines.NewAuthority(s, s.renew, s.memory)
+	inner := engine.NewAuthority(s, s.renew, s.memory)
 	return wrap.Authority(urgentAuthority{inner}, inner)
 }
 
@@ -130,7 +130,7 @@ type urgentAuthority struct{ lease.Authority }
 // Do carries out one request.
 func (a urgentAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	if req.Action == lease.ActionRenew || req.Action == lease.ActionRelease {
-		ctx = engines.MarkUrgent(ctx)
+		ctx = urgent.Mark(ctx)
 	}
 	return a.Authority.Do(ctx, name, req)
 }
@@ -208,7 +208,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		return lease.Snapshot{}, fmt.Errorf("mysqllease: version %q is not of this store", old.Version)
 	}
 	earliest, end := bounds(old)
-	args := append([]any{[]byte(name), wasAbsent, version, earliest, end, engines.NeedsSignal(old.Record.At(old.Now), next)}, values(next)...)
+	args := append([]any{[]byte(name), wasAbsent, version, earliest, end, engine.NeedsSignal(old.Record.At(old.Now), next)}, values(next)...)
 	if next.State == lease.Leased && next.Epoch != old.Record.Epoch {
 		if err := s.gate.Admit(name, next.Duration); err != nil {
 			return lease.Snapshot{}, s.explain("swap", name, &engine.UnsentError{Err: err})
