@@ -97,18 +97,18 @@ const nameLag = 3
 func (m *machine) move(p poll, do *actions) {
 	l, first := m.seen.list, m.polls == 1
 	shards, hidden := m.merge(p)
-	members := m.members(hidden, do)
-	loads := map[string]int{}
+	members := m.members(do)
+	loads := maps.Clone(hidden)
 	for _, s := range shards {
 		loads[s.holder]++
 	}
-	open, counted := m.counted(members, shards, p.now)
+	open, counted := m.counted(members, shards, hidden, p.now)
 	moves := planKnown(limit(open, l.offers, len(counted)), l.knows, m.digest, counted)
-	m.seen.view.Moves, m.seen.view.Idle = len(moves), tooMany(members, len(shards))
+	m.seen.view.Moves, m.seen.view.Idle = len(moves), tooMany(members, len(shards), hidden)
 	if first {
 		return
 	}
-	m.reportShares(loads[m.id], len(members), do)
+	m.reportShares(loads[m.id]-hidden[m.id], len(members), do)
 	giving := map[*history]bool{}
 	for _, mv := range moves {
 		h, s := m.shards[mv.name], l.shards[mv.name]
@@ -187,26 +187,19 @@ func (m *machine) merge(p poll) (shards []shard, hidden map[string]int) {
 	return shards, hidden
 }
 
-// members returns the processes that take part in the plan: all that are not drained. The Max of each is lower
-// by the shards that it holds and that are hidden from this process.
-func (m *machine) members(hidden map[string]int, do *actions) (members []worker) {
+// members returns the processes that take part in the plan: all that are not drained.
+func (m *machine) members(do *actions) (members []worker) {
 	drained := false
-	add := func(w worker) {
-		if w.max > 0 {
-			w.max = max(1, w.max-hidden[w.id])
-		}
-		members = append(members, w)
-	}
 	for _, o := range m.seen.list.members {
 		switch {
 		case o.ID == m.id:
 			drained = o.Drained
 		case !o.Drained:
-			add(worker{o.ID, o.Weight, o.Max})
+			members = append(members, worker{o.ID, o.Weight, o.Max})
 		}
 	}
 	if !drained {
-		add(worker{m.id, m.o.Weight, m.o.Max})
+		members = append(members, worker{m.id, m.o.Weight, m.o.Max})
 	}
 	if drained != m.drained {
 		m.drained = drained
@@ -216,9 +209,9 @@ func (m *machine) members(hidden map[string]int, do *actions) (members []worker)
 }
 
 // counted returns the members and the shards of the plan. The Max of a member is lower by the shards that it
-// holds and that do not count, and a member without room is left out.
-func (m *machine) counted(members []worker, shards []shard, now time.Time) (open []worker, counted []shard) {
-	others := map[string]int{}
+// holds and that do not count or are hidden from this process, and a member without room is left out.
+func (m *machine) counted(members []worker, shards []shard, hidden map[string]int, now time.Time) (open []worker, counted []shard) {
+	others := maps.Clone(hidden)
 	for _, s := range shards {
 		h := m.shards[s.name]
 		h.observe(s.holder, now, !m.read)
@@ -241,13 +234,13 @@ func (m *machine) counted(members []worker, shards []shard, now time.Time) (open
 	return open, counted
 }
 
-// tooMany returns how many of n shards no member may take, because each has its Max.
-func tooMany(members []worker, n int) int {
+// tooMany returns how many of n shards no member may take, because each has its Max with those that are hidden.
+func tooMany(members []worker, n int, hidden map[string]int) int {
 	for _, w := range members {
 		if w.max == 0 {
 			return 0
 		}
-		n -= w.max
+		n -= max(0, w.max-hidden[w.id])
 	}
 	return max(0, n)
 }
