@@ -48,6 +48,7 @@ const (
 
 	ErrConflict // Swap wrote nothing, because the record has changed since it was loaded
 	ErrCorrupt  // the store holds something that is not a valid record
+	ErrUnsent   // the store has not sent the request, so it has certainly changed nothing; it may be granted later
 
 	// Errors of holders.
 
@@ -69,7 +70,7 @@ var codeNames = [codes]string{
 	ErrEpochLimit: "epoch-limit", ErrForeign: "foreign",
 	ErrAction: "action", ErrVersion: "version", ErrID: "id", ErrProposed: "proposed", ErrDuration: "duration",
 	ErrPeriod: "period", ErrOwner: "owner", ErrName: "name", ErrToken: "token", ErrTime: "time", ErrOption: "option",
-	ErrConflict: "conflict", ErrCorrupt: "corrupt",
+	ErrConflict: "conflict", ErrCorrupt: "corrupt", ErrUnsent: "unsent",
 	ErrLost: "lost", ErrExpired: "expired", ErrStopWindow: "stop-window", ErrTakenOver: "taken-over",
 	ErrNoProgress: "no-progress", ErrReleased: "released", ErrNotHeld: "not-held", ErrClosed: "closed",
 }
@@ -98,6 +99,7 @@ var codeTexts = [codes]string{
 	ErrOption:        "option out of range",
 	ErrConflict:      "the record has changed since it was loaded",
 	ErrCorrupt:       "corrupt record",
+	ErrUnsent:        "the request was not sent",
 	ErrExpired:       "the lease was not renewed in time",
 	ErrLost:          "the lease was lost",
 	ErrStopWindow:    "the lease is about to end",

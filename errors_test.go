@@ -13,7 +13,7 @@ import (
 // The short name of a Code never changes, because logs, tables and programs in other languages use it.
 func TestCodes(t *testing.T) {
 	names := "held breaking broken already-broken id-mismatch id-missing not-present ended epoch-limit foreign " +
-		"action version id proposed duration period owner name token time option conflict corrupt " +
+		"action version id proposed duration period owner name token time option conflict corrupt unsent " +
 		"lost expired stop-window taken-over no-progress released not-held closed"
 	var got []string
 	texts := map[string]lease.Code{}

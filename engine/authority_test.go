@@ -62,7 +62,7 @@ func TestFailedRenewalIsRepeatedInOneRequest(t *testing.T) {
 				return lease.Snapshot{}, context.DeadlineExceeded
 			}
 			return inner(ctx, name, old, next)
-		}, engine.NewMemory(2, nil))
+		}, engine.NewMemory(2))
 		do := func(req lease.Request, want error) {
 			t.Helper()
 			if _, err := a.Do(t.Context(), "x", req); !errors.Is(err, want) {
@@ -79,15 +79,13 @@ func TestFailedRenewalIsRepeatedInOneRequest(t *testing.T) {
 	})
 }
 
-var errUnsent = errors.New("not sent")
-
 // A renewal, a change and a release of a lease whose record is remembered take one request. After an error
 // of a swap, the authority forgets the record, unless the error proves that the swap was not sent.
 func TestRequestsAreSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counted{Store: memory.New(nil)}
 		var renewals int
-		m := engine.NewMemory(2, func(err error) bool { return errors.Is(err, errUnsent) })
+		m := engine.NewMemory(2)
 		a := engine.NewAuthority(c, renewal(c.Store, &renewals), m)
 		ctx, id, other := t.Context(), lease.ID{1}, lease.ID{2}
 		for i, step := range []struct {
@@ -100,7 +98,7 @@ func TestRequestsAreSaved(t *testing.T) {
 			{lease.Request{Action: lease.ActionRenew, ID: other}, nil, 1, 0, 0, 1},
 			{lease.Request{Action: lease.ActionChange, ID: id, Proposed: other}, nil, 0, 1, 0, 1},
 			{lease.Request{Action: lease.ActionChange, ID: other, Proposed: other}, nil, 1, 0, 0, 1},
-			{lease.Request{Action: lease.ActionChange, ID: other, Proposed: id}, errUnsent, 0, 1, 0, 1},
+			{lease.Request{Action: lease.ActionChange, ID: other, Proposed: id}, lease.ErrUnsent, 0, 1, 0, 1},
 			{lease.Request{Action: lease.ActionChange, ID: other, Proposed: id}, errors.New("no answer"), 0, 1, 0, 0},
 			{lease.Request{Action: lease.ActionRenew, ID: other}, nil, 1, 1, 0, 1},
 			{lease.Request{Action: lease.ActionRelease, ID: other}, nil, 0, 1, 0, 0},

@@ -54,23 +54,11 @@ type result[A any] struct {
 	err    error
 }
 
-// An UnsentError is the error of a request that was certainly not sent. It wraps the reason: the error of its
-// context, [ErrTooLate], or a [*FullError] that wraps one of them.
-type UnsentError struct {
-	Err error // why the request was not sent
-}
-
-// Error returns the text of Err.
-func (e *UnsentError) Error() string { return e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *UnsentError) Unwrap() error { return e.Err }
-
 // patience is how long a request with several renewals may take if one of their callers has no deadline.
 const patience = 30 * time.Second
 
 // Do sends a renewal of the named lease, and returns the answer. If ctx ends before there is an answer, Do returns
-// its error, and the server may still carry out the renewal, unless the error is an [*UnsentError].
+// its error, and the server may still carry out the renewal, unless the error wraps [lease.ErrUnsent].
 func (b *Batcher[Q, A]) Do(ctx context.Context, name string, query Q) (none A, err error) {
 	b.mu.Lock()
 	if b.running < b.Few && b.waiting.len() == 0 {
@@ -111,7 +99,7 @@ func (b *Batcher[Q, A]) sendAlone(ctx context.Context, name string, query Q) (no
 	request.Name = name
 	pass, err := b.Gate.Enter(ctx, request)
 	if err != nil {
-		return none, &UnsentError{err}
+		return none, err
 	}
 	answers, err := b.Send(ctx, pass, []Q{query})
 	if err != nil {
@@ -224,12 +212,12 @@ func (b *Batcher[Q, A]) take(most int) (batch []*renewal[Q, A]) {
 
 // unsent returns the error of a renewal that was not sent because of err.
 func (b *Batcher[Q, A]) unsent(err error) error {
-	if b.Gate != nil {
-		b.Gate.mu.Lock()
-		defer b.Gate.mu.Unlock()
-		err = b.Gate.unsent(b.Kind, err)
+	if b.Gate == nil {
+		return &unsentError{err}
 	}
-	return &UnsentError{err}
+	b.Gate.mu.Lock()
+	defer b.Gate.mu.Unlock()
+	return b.Gate.unsent(b.Kind, err)
 }
 
 func deadlineOf(ctx context.Context) time.Time {

@@ -47,7 +47,7 @@ func (c caller) do(ctx context.Context, name string) {
 	go func() {
 		answer, err := c.b.Do(ctx, name, name)
 		switch {
-		case errors.As(err, new(*UnsentError)):
+		case errors.Is(err, lease.ErrUnsent):
 			c.answers <- fmt.Sprint(name, " not sent: ", err)
 		case err != nil:
 			c.answers <- fmt.Sprint(name, " sent: ", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// ErrTooLate is the error of a request that has waited so long that the server could not have answered it
-// before the deadline of its context. The request was not sent.
+// ErrTooLate is wrapped by the error of a request that has waited so long that the server could not have answered
+// it before the deadline of its context.
 var ErrTooLate = errors.New("too late to be answered in time")
 
 // A Gate stands between a store and its server. All requests of the store pass through it:
@@ -71,11 +71,15 @@ func (r Request) times(n, most int) Request {
 
 // Enter blocks until the request may be sent. The caller must then send it, and call [Pass.Leave] at its end.
 // If ctx ends before the request may be sent, or if it is too late for it, Enter returns an error, and the
-// request must not be sent. The error wraps ctx.Err() or [ErrTooLate]. It is a [*FullError] if the request is not
-// urgent, and the renewals of the leases that are held are at least half of what fits, as far as that is known.
+// request must not be sent. The error wraps [lease.ErrUnsent], and ctx.Err() or [ErrTooLate]. It is a [*FullError] if
+// the request is not urgent, and the renewals of the leases that are held are at least half of what fits, as far as
+// that is known.
 func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
-	if err := ctx.Err(); err != nil || g == nil {
-		return Pass{}, err
+	if err := ctx.Err(); err != nil {
+		return Pass{}, &unsentError{err}
+	}
+	if g == nil {
+		return Pass{}, nil
 	}
 	defer growStack(0)
 	w := &waiter{urgent: r.Urgent}
@@ -112,7 +116,7 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 // unsent returns the error of a request that was not sent because of err. The caller holds the lock.
 func (g *Gate) unsent(r Request, err error) error {
 	if r.Urgent || !g.room.nearlyFull() {
-		return err
+		return &unsentError{err}
 	}
 	return g.room.full(0, err)
 }
@@ -215,7 +219,8 @@ func (g *Gate) Note(name string, r lease.Record) {
 }
 
 // A FullError reports that a lease was not acquired, or a record not read, because the renewals of the leases that
-// the store holds go first. It wraps ErrTooLate or the error of the context if the request has waited in vain.
+// the store holds go first. It wraps [lease.ErrUnsent], because what was asked for was certainly not done, and, if the
+// request has waited in vain, ErrTooLate or the error of the context.
 type FullError struct {
 	Asked  float64 // renewals a second of the leases that are held, and of the one that is refused
 	Does   float64 // requests a second that the server did lately, where each renewal counts as one
@@ -232,5 +237,18 @@ func (e *FullError) Error() string {
 	return "no room for another lease: " + text
 }
 
-// Unwrap returns why the request was not sent, or nil if it was refused before that.
-func (e *FullError) Unwrap() error { return e.err }
+// Unwrap returns lease.ErrUnsent, and the reason if the request has waited in vain.
+func (e *FullError) Unwrap() []error { return unsent(e.err) }
+
+// An unsentError is the error of any other request that was not sent.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string   { return e.err.Error() }
+func (e *unsentError) Unwrap() []error { return unsent(e.err) }
+
+func unsent(err error) []error {
+	if err == nil {
+		return []error{lease.ErrUnsent}
+	}
+	return []error{lease.ErrUnsent, err}
+}

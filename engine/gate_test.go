@@ -31,7 +31,7 @@ func TestGateSendsUrgentRequestsFirst(t *testing.T) {
 					defer mu.Unlock()
 					if err != nil {
 						what += ": canceled"
-						if err != context.Canceled {
+						if !errors.Is(err, context.Canceled) || !errors.Is(err, lease.ErrUnsent) {
 							t.Errorf("%s: %v", what, err)
 						}
 					} else {
@@ -93,7 +93,7 @@ func TestGateDropsWhatIsTooLate(t *testing.T) {
 		}()
 		time.Sleep(time.Second)
 		first.Leave(true) // the usual time is a second now, and 200 ms are left
-		if err := <-refused; err != ErrTooLate {
+		if err := <-refused; !errors.Is(err, ErrTooLate) || !errors.Is(err, lease.ErrUnsent) {
 			t.Errorf("%v, want %v", err, ErrTooLate)
 		}
 		second.Leave(true)

@@ -15,21 +15,14 @@ const DefaultMemory = 1 << 20
 // names. The record may be out of date, so the server must check every write that was computed from it. A
 // Memory is safe for concurrent use by multiple goroutines.
 type Memory struct {
-	most   int
-	unsent func(error) bool
+	most int
 
 	mu     sync.Mutex
 	byName map[string]lease.Snapshot
 }
 
-// NewMemory returns a Memory of at most the given number of names. The function unsent reports whether an
-// error of a swap proves that the swap was not sent. If it is nil, no error does.
-func NewMemory(most int, unsent func(error) bool) *Memory {
-	if unsent == nil {
-		unsent = func(error) bool { return false }
-	}
-	return &Memory{most: most, unsent: unsent, byName: map[string]lease.Snapshot{}}
-}
+// NewMemory returns a Memory of at most the given number of names.
+func NewMemory(most int) *Memory { return &Memory{most: most, byName: map[string]lease.Snapshot{}} }
 
 // Len returns the number of names for which m stores a record.
 func (m *Memory) Len() int {
@@ -39,10 +32,9 @@ func (m *Memory) Len() int {
 }
 
 // Note stores the snapshot that a swap returned, in place of that of another name if m is full. If the swap
-// failed or the record is not Leased, it forgets the name. If err proves that the swap was not sent, it
-// changes nothing.
+// failed or the record is not Leased, it forgets the name. If err wraps [lease.ErrUnsent], it changes nothing.
 func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
-	if m.unsent(err) {
+	if errors.Is(err, lease.ErrUnsent) {
 		return
 	}
 	m.mu.Lock()

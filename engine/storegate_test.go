@@ -149,7 +149,7 @@ func TestAcquireWithoutRoom(t *testing.T) {
 			var err error
 			sent := e.count(func() { err = ask(s, "new", acquire(idA, duration)) })
 			var full *engine.FullError
-			if !errors.As(err, &full) || full.Leases != leases || full.Does < 90 || full.Does > 110 || lease.CodeOf(err) != 0 {
+			if !errors.As(err, &full) || full.Leases != leases || full.Does < 90 || full.Does > 110 || lease.CodeOf(err) != lease.ErrUnsent {
 				t.Errorf("with %d leases of which the renewals need %d requests a second: %v", leases, leases*10, err)
 			}
 			if sent > 1 { // it may have to read the record

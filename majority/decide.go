@@ -203,7 +203,7 @@ func (t *attempt) release(ctx context.Context) {
 	defer cancel()
 	for ctx.Err() == nil {
 		_, err := t.authority.Do(ctx, t.name, lease.Request{Action: lease.ActionRelease, ID: t.id})
-		if err == nil || lease.CodeOf(err) != 0 {
+		if code := lease.CodeOf(err); err == nil || code != 0 && code != lease.ErrUnsent {
 			return
 		}
 		_ = clock.Sleep(ctx, t.o.Clock, t.o.Interval)

@@ -54,12 +54,11 @@ func (e *busyError) Error() string {
 	return fmt.Sprintf("all %d connections of the pool are in use: %v", e.size, e.err)
 }
 
-func (e *busyError) Unwrap() error { return e.err }
-
-// wasNotSent reports whether err proves that the request was not sent.
-func wasNotSent(err error) bool {
-	var busy *busyError
-	return errors.As(err, &busy) && !busy.sent
+func (e *busyError) Unwrap() []error {
+	if e.sent {
+		return []error{e.err}
+	}
+	return []error{lease.ErrUnsent, e.err}
 }
 
 // urgentKey is the context key that marks a request as urgent.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/engine"
 )
 
 // maxExactMicros is the longest duration, in microseconds, that the server can multiply without rounding.
@@ -24,9 +23,9 @@ func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next 
 		return lease.Snapshot{}, lease.ErrConflict
 	}
 	r, err := s.renewals.Do(ctx, name, renewal{name, next.ID.String(), next.Epoch, next.Owner, next.Duration.String(), micros})
-	switch unsent := (*engine.UnsentError)(nil); {
-	case errors.As(err, &unsent):
-		return lease.Snapshot{}, explain("renew", name, &busyError{size: s.size, renewal: true, err: unsent.Err})
+	switch {
+	case errors.Is(err, lease.ErrUnsent):
+		return lease.Snapshot{}, explain("renew", name, &busyError{size: s.size, renewal: true, err: err})
 	case err != nil:
 		return lease.Snapshot{}, swapError("renew", name, err)
 	case r.at.IsZero():

@@ -151,7 +151,7 @@ func (s *rows) init(o *Options) error {
 		return err
 	}
 	names := cmp.Or(o.Names, engine.DefaultMemory)
-	s.limits, s.floor, s.memory = o.Limits, lowest, engine.NewMemory(names, wasNotSent)
+	s.limits, s.floor, s.memory = o.Limits, lowest, engine.NewMemory(names)
 	s.clock.Server, s.clock.Logger, s.clock.Most = "PostgreSQL", o.Logger, names
 	s.notifier.tasks = &s.tasks
 	s.renewals.Send, s.renewals.Few, s.renewals.Most = s.renewMany, defaultRenewals, mostRenewals

@@ -22,11 +22,6 @@ func (s *Store) explain(what, key string, err error) error {
 	return explain(what, key, err, s.options.Prefix)
 }
 
-// wasNotSent reports whether err proves that the request was not sent.
-func wasNotSent(err error) bool {
-	return errors.As(err, new(*engine.UnsentError)) || errors.As(err, new(*engine.FullError))
-}
-
 func explain(what, key string, err error, prefix string) error {
 	advice, permanent := advise(err)
 	advice = strings.ReplaceAll(advice, "PREFIX", prefix)
@@ -86,7 +81,7 @@ func advise(err error) (advice string, permanent bool) {
 		return "", true
 	case errors.Is(err, lease.ErrClosed), errors.Is(err, context.Canceled), errors.As(err, new(*engine.FullError)):
 		return "", false
-	case errors.As(err, new(*engine.UnsentError)):
+	case errors.Is(err, lease.ErrUnsent):
 		return "not sent, because earlier requests had no answer yet: check that the server is up. If it is, it is overloaded: use longer Durations, or another server", false
 	case errors.Is(err, redis.ErrClosed):
 		return "the connections to this server were just replaced: try again", false

@@ -13,7 +13,7 @@ import (
 // Renewing returns an authority like that of s, with a memory of its own. The Swap of the store that renewals
 // returns is a renewal in one exchange.
 func (s *Store) Renewing(renewals func(lease.Store) lease.Store) lease.Authority {
-	return engine.NewAuthority(s, renewals(renewer{s}).Swap, engine.NewMemory(engine.DefaultMemory, nil))
+	return engine.NewAuthority(s, renewals(renewer{s}).Swap, engine.NewMemory(engine.DefaultMemory))
 }
 
 // AddHook adds a hook to the clients of s, which has one server.

@@ -129,7 +129,7 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 		return nil, err
 	}
 	lowest, _ := engine.Floor(options.Floor, math.MaxInt64-1)
-	s := &Store{options: options, floor: lowest, memory: engine.NewMemory(options.Names, wasNotSent), turn: make(chan struct{}, 1), ended: make(chan struct{}),
+	s := &Store{options: options, floor: lowest, memory: engine.NewMemory(options.Names), turn: make(chan struct{}, 1), ended: make(chan struct{}),
 		lines: map[string]*line{}, uses: map[*redis.Client]*use{}, policies: map[string]time.Time{}}
 	s.clock.Server, s.clock.Most = "Redis", options.Names
 	if s.servers, err = newServers(client, s.checkNew); err != nil {

@@ -185,3 +185,33 @@ func TestReleaseThatFailsLikeItsAcquire(t *testing.T) {
 		}
 	}
 }
+
+// An acquire that the store did not send leaves nothing to release, so a store that has no room for another lease
+// gets no releases, either. SPEC N3.
+func TestUnsentAcquireIsNotReleased(t *testing.T) {
+	for what, contend := range map[string]func(context.Context, *holder) error{
+		"Run":     func(ctx context.Context, h *holder) error { return session.Run(ctx, h, idle, nil) },
+		"TryRun":  func(ctx context.Context, h *holder) error { _, err := session.TryRun(ctx, h, idle, nil); return err },
+		"Acquire": func(ctx context.Context, h *holder) error { _, err := h.Acquire(ctx); return err },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := overMemory()
+			n.keep(lease.ActionAcquire, refuse(lease.ErrUnsent, lease.Result{}))
+			h := n.open(t, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := contend(ctx, h); !errors.Is(err, lease.ErrUnsent) {
+				t.Errorf("%s: %v", what, err)
+			}
+			if err := h.Release(t.Context()); err != nil {
+				t.Errorf("%s: release: %v", what, err)
+			}
+			if k := n.count(lease.ActionAcquire); (what == "Run") != (k > 5) {
+				t.Errorf("%s: %d attempts in a minute", what, k)
+			}
+			if k := n.count(lease.ActionRelease); k > 0 {
+				t.Errorf("%s: %d releases", what, k)
+			}
+		})
+	}
+}

@@ -33,8 +33,8 @@ type demand struct {
 	duration time.Duration
 	path     string
 
-	held, lost, refused atomic.Int64
-	refusal             atomic.Pointer[engine.FullError] // the last
+	held, lost, refused, released atomic.Int64
+	refusal                       atomic.Pointer[engine.FullError] // the last
 }
 
 // run calls f while 64 goroutines ask for the leases. The time is that of a synctest bubble.
@@ -51,9 +51,10 @@ func (d *demand) run(t *testing.T, f func()) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	trace := &session.Trace{Released: func(session.ReleaseInfo) { d.released.Add(1) }}
 	queue, sessions := make(chan *session.Session, d.leases), []*session.Session{}
 	for i := range d.leases {
-		l, err := s.Lease(fmt.Sprint("many/", i), &session.Options{Duration: d.duration, Logger: slog.New(slog.DiscardHandler)})
+		l, err := s.Lease(fmt.Sprint("many/", i), &session.Options{Duration: d.duration, Logger: slog.New(slog.DiscardHandler), Trace: trace})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,6 +92,7 @@ func (d *demand) acquire(ctx context.Context, l *session.Session, queue chan<- *
 		d.held.Add(1)
 		return
 	}
+	_ = l.ReleaseUncertain(ctx)
 	if full := (*engine.FullError)(nil); errors.As(err, &full) && ctx.Err() == nil {
 		d.refused.Add(1)
 		d.refusal.Store(full)
@@ -117,6 +119,9 @@ func TestThreeTimesTheLoad(t *testing.T) {
 				t.Logf("%d of %d leases are held, %d are lost, %d refused (%v)", held[i], n, d.lost.Load(), d.refused.Load(), d.refusal.Load())
 				if d.lost.Load() > 0 {
 					t.Errorf("%d leases are lost", d.lost.Load())
+				}
+				if d.released.Load() > 0 {
+					t.Errorf("%d releases of leases that were certainly not acquired", d.released.Load())
 				}
 				if full := d.refusal.Load(); n > fits && (full == nil || full.Does < 0.8*does || full.Does > 1.1*does || full.Asked < 0.6*does || full.Asked > 1.1*does) {
 					t.Errorf("refused with %+v", full)

@@ -52,7 +52,7 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	code, until := lease.CodeOf(err), w.ends(&p, res)
 	serving := p.acquire != 0 && h.calls.has(waiting{p.acquire, OpAcquire})
 	isWrong := res.Record.Validate() != nil || res.Record.ID != p.Proposed && serving
-	uncertain := err != nil && !ProvesNoChange(err)
+	uncertain := err != nil && (!ProvesNoChange(err) || p.Aim == AimRelease && code == lease.ErrUnsent) // or not released
 	if err == nil && p.Aim == AimAcquire {
 		uncertain = isWrong
 	}

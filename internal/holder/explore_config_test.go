@@ -335,11 +335,11 @@ var configs = []*config{
 		bounds: bounds{calls: [2]uint8{4}, faults: 2, ticks: 4, others: 1},
 	}.make(),
 	config{
-		name: "wrong-answers", about: "grants that show another ID or no record, and refusals of what was granted",
+		name: "wrong-answers", about: "grants that show another ID or no record, refusals of what was granted, and requests that were not sent",
 		options: both(infinite),
 		unknown: lease.ErrConflict,
 		calls:   [2]kinds{of(evAcquire, evRelease, evCancel)},
-		world:   of(evGarble, evCorrupt, evRefuse, evBlank, evDelay),
+		world:   of(evGarble, evCorrupt, evRefuse, evBlank, evWithhold, evDelay),
 		bounds:  bounds{calls: [2]uint8{4}, faults: 3, ticks: 3},
 		states:  15_000, // each costs several times as much as elsewhere
 	}.make(),
@@ -398,7 +398,7 @@ var configs = []*config{
 		name: "everything", about: "all of the above, for random walks",
 		holders: 2, options: both(sameOwner, window, func(o *Options) { o.Duration = 6 * time.Second }),
 		calls:    [2]kinds{all, all},
-		world:    lossy | of(evRival, evRetreat, evBreak, evDeliver, evStick, evGarble, evCorrupt, evRefuse, evBlank),
+		world:    lossy | of(evRival, evRetreat, evBreak, evDeliver, evStick, evGarble, evCorrupt, evRefuse, evBlank, evWithhold),
 		together: 2,
 		periods:  graces,
 		bounds:   bounds{calls: [2]uint8{3, 3}, faults: 2, ticks: 4, others: 2, reads: 1},

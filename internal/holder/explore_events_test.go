@@ -52,6 +52,7 @@ const (
 	evCorrupt   // the request is granted, and the answer shows a record whose duration is zero
 	evRefuse    // a renewal is granted, and the answer is a refusal that shows the own ID in force
 	evBlank     // the request is decided, and the answer is ErrConflict without a record
+	evWithhold  // the request is not sent, and the answer is ErrUnsent
 
 	// The following events belong to the rival and the operator.
 	evRival   // the rival acquires
@@ -65,7 +66,7 @@ var verbs = [...]string{
 	evHandOver: "hand-over", evCancel: "cancel", evBind: "bind", evUnbind: "unbind", evStall: "stalls", evHoldUntil: "holds-until", evRead: "reads", evWake: "wakes",
 	evExchange: "exchange", evDeliver: "deliver", evAnswer: "answer", evSilence: "lose-answer", evLose: "lose", evDelay: "delay",
 	evArrive: "arrive", evStick: "stick", evReturn: "return", evDuplicate: "duplicate", evGarble: "garble", evCorrupt: "corrupt",
-	evRefuse: "refuse", evBlank: "blank",
+	evRefuse: "refuse", evBlank: "blank", evWithhold: "withhold",
 	evRival: "rival acquire", evRetreat: "rival release", evBreak: "break", evTick: "tick",
 }
 
@@ -214,7 +215,7 @@ func (w *world) fates(i int, l []event) []event {
 		}
 	}
 	if !p.applied {
-		for _, k := range []kind{evLose, evDelay, evDuplicate, evBlank} {
+		for _, k := range []kind{evLose, evDelay, evDuplicate, evBlank, evWithhold} {
 			if may.has(k) {
 				add(k)
 			}
@@ -241,7 +242,7 @@ func (w *world) do(e event) {
 		w.left.calls[who]--
 	case evRead:
 		w.left.reads--
-	case evSilence, evLose, evDelay, evStick, evDuplicate, evGarble, evCorrupt, evRefuse, evBlank:
+	case evSilence, evLose, evDelay, evStick, evDuplicate, evGarble, evCorrupt, evRefuse, evBlank, evWithhold:
 		w.left.faults--
 	case evRival, evRetreat, evBreak:
 		w.left.others--
@@ -308,6 +309,9 @@ func (w *world) do(e event) {
 		w.note("%s will arrive twice", w.requestText(p.Request.Request))
 	case evGarble, evCorrupt, evRefuse, evBlank:
 		w.distort(e.kind, i)
+	case evWithhold:
+		w.packets[i].err, w.faulty = lease.ErrUnsent, true
+		w.answer(i)
 	case evRival:
 		w.rivals++
 		w.third(lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{rivalsIDs, w.rivals}, Owner: w.cfg.rivalOwner, Duration: w.cfg.rivalDuration})
@@ -391,7 +395,7 @@ func (w *world) parse(line string) (event, error) {
 		}
 	}
 	for i := range w.packets {
-		for k := evExchange; k <= evBlank; k++ {
+		for k := evExchange; k <= evWithhold; k++ {
 			all = append(all, event{k, 0, uint8(i)})
 		}
 	}
