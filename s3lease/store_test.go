@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	crand "crypto/rand"
 	"math/rand/v2"
 	"net/http"
 	neturl "net/url"
 	"os"
-	"strings"
+	"path"
 	"testing"
 	"time"
 
@@ -35,6 +36,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// run is part of the prefix in a bucket that may have objects of earlier runs.
+var run = "run" + crand.Text()
+
 // openStore opens the bucket of a double or a gateway, or one whose URL begins with s3.
 func openStore(url string, way aws.HTTPClient) (*Store, error) {
 	if u, err := neturl.Parse(url); err == nil && u.Scheme == "s3" {
@@ -46,7 +50,7 @@ func openStore(url string, way aws.HTTPClient) (*Store, error) {
 		if way != nil {
 			o.HTTPClient = way
 		}
-		return New(s3.New(o), u.Host, &Options{Prefix: strings.Trim(u.Path, "/") + "/", PollInterval: 100 * time.Millisecond})
+		return New(s3.New(o), u.Host, &Options{Prefix: path.Join("x", u.Path, run)[2:] + "/", PollInterval: 100 * time.Millisecond})
 	}
 	c := s3.New(s3.Options{BaseEndpoint: &url, UsePathStyle: true, Region: "us-east-1", HTTPClient: way,
 		Credentials:                credentials.NewStaticCredentialsProvider("user", "password", ""),
