@@ -28,22 +28,10 @@ type backend struct {
 // mostRequests bounds the requests of a Store that are under way. S3 takes 3,500 writes a second under a prefix.
 const mostRequests = 64
 
-// defaultTimeout bounds a call whose context has no deadline.
-const defaultTimeout = 10 * time.Second
-
-func withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, defaultTimeout)
-}
-
 // Load reads the object. If there is none, Load creates one that grants nothing: only when it is read, the time at
 // which the service has created it is known, from which the epochs rise. A write that creates an object and grants
 // a lease at once might arrive so late that another lease was granted and deleted before, with newer tokens.
 func (b *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
-	ctx, cancel := withTimeout(ctx)
-	defer cancel()
 	if err := b.checkOnce(ctx); err != nil {
 		return engine.Entry{}, err
 	}
@@ -83,8 +71,6 @@ func (b *backend) Swap(ctx context.Context, name, version string, next engine.Re
 	if err != nil {
 		return engine.Entry{}, err
 	}
-	ctx, cancel := withTimeout(ctx)
-	defer cancel()
 	key := keyOf(name)
 	o.etag, err = b.put(ctx, key, old, o)
 	if !errors.Is(err, lease.ErrConflict) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -11,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
@@ -212,25 +215,26 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A server is no longer the right one, but keeps its connections. After a request that failed, the next one
-// reaches the server to which new connections go.
+// A server is silent, but keeps its connections. A request without a deadline ends, and the next one reaches the server
+// to which new connections go.
 func TestLeavesAServer(t *testing.T) {
 	d, url := newDouble(t)
-	var wrong atomic.Bool
+	var silent atomic.Bool
 	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if wrong.Load() {
-			http.Error(w, "busy", http.StatusServiceUnavailable)
+		if silent.Load() {
+			_, _ = io.ReadAll(r.Body) // only then the end of the connection ends the context
+			<-r.Context().Done()
 			return
 		}
 		d.ServeHTTP(w, r)
 	}))
 	t.Cleanup(first.Close)
 	p := enginetest.NewProxy(t, first.Listener.Addr().String(), nil)
-	a := newStore(t, "http://"+p.Addr(), nil).Authority()
+	a := newStore(t, "http://"+p.Addr(), awshttp.NewBuildableClient().WithTimeout(time.Second)).Authority()
 	enginetest.Together(8, 8, func(i int) { do(t, a, fmt.Sprint("job", i), acquire(idA, time.Minute), 0) })
-	wrong.Store(true)
+	silent.Store(true)
 	p.Target(strings.TrimPrefix(url, "http://"))
-	if _, err := a.Do(t.Context(), "job0", renew(idA)); err == nil {
+	if _, err := a.Do(context.Background(), "job0", renew(idA)); err == nil {
 		t.Fatal("renewed by the wrong server")
 	}
 	do(t, a, "job0", renew(idA), 0)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -79,23 +78,5 @@ func TestGuard(t *testing.T) {
 	}
 	if err := count(t.Context(), client, lease.TokenOf(1)); !errors.Is(err, fencing.ErrStale) {
 		t.Errorf("a stale write: %v", err)
-	}
-	// A writer reads, is paused, and writes after a newer one has written the same number.
-	late := make(chan error)
-	paused := newStore(t, url, linked(func(ctx context.Context, send func() error) error {
-		err := send()
-		time.Sleep(50 * time.Millisecond) // a real network
-		return err
-	})).backend.client
-	before := d.requests.Load()
-	go func() { late <- count(t.Context(), paused, lease.TokenOf(100)) }()
-	for d.requests.Load() == before {
-		time.Sleep(time.Millisecond) // a real network
-	}
-	if err := count(t.Context(), client, lease.TokenOf(101)); err != nil {
-		t.Fatal(err)
-	}
-	if status, _ := answerOf(<-late); status != 412 {
-		t.Errorf("a late write was answered with %d", status)
 	}
 }

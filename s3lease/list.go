@@ -22,7 +22,7 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 		pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.bucket, Prefix: aws.String(b.prefix + keyPrefix(prefix))})
 		for pages.HasMorePages() {
 			var page *s3.ListObjectsV2Output
-			err := b.enter(ctx, func(ctx context.Context) (err error) {
+			err := b.enter(ctx, func() (err error) {
 				page, err = pages.NextPage(ctx)
 				return b.explain("list objects under", keyPrefix(prefix), err)
 			})
@@ -61,7 +61,7 @@ func (b *backend) list(ctx context.Context, key string) (l listed) {
 	if !short && !strings.Contains(key, "=_") {
 		return listed{err: errAbsent}
 	}
-	l.err = b.enter(ctx, func(ctx context.Context) error {
+	l.err = b.enter(ctx, func() error {
 		o, err := b.get(ctx, key, "")
 		l.Name, l.Entry = o.Name, o.entry()
 		return err
@@ -73,14 +73,12 @@ func (b *backend) list(ctx context.Context, key string) (l listed) {
 }
 
 // enter calls f when the gate lets a request of a list or a watch pass.
-func (b *backend) enter(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
-	defer cancel()
+func (b *backend) enter(ctx context.Context, f func() error) error {
 	pass, err := b.gate.Enter(ctx, engine.Request{})
 	if err != nil {
 		return fmt.Errorf("s3lease: not sent while other requests of this store are under way: %w", err)
 	}
-	err = f(ctx)
+	err = f()
 	pass.Leave(err == nil || errors.Is(err, errAbsent) || errors.Is(err, errUnchanged) || lease.CodeOf(err) == lease.ErrCorrupt)
 	return err
 }

@@ -2,8 +2,6 @@ package s3lease
 
 import (
 	"cmp"
-	"context"
-	"iter"
 	"regexp"
 	"strconv"
 	"time"
@@ -34,26 +32,22 @@ type Options struct {
 	// service charges for. Default: [DefaultPollInterval].
 	PollInterval time.Duration
 
-	// Limits restrict the durations that an authority over this Store grants. All users of a prefix should set
-	// the same. Default: none.
-	Limits lease.Limits
-
-	// MaxClockDrift bounds the error of the rate of a client's clock. Default: 0.001.
-	MaxClockDrift float64
-
-	// Names is how many names the Store remembers, besides those that are watched: see [engine.Options].
-	// Default: 65,536.
-	Names int
-
-	// Floor is older than every token that this Store grants: see [engine.Options]. Default: none.
-	Floor lease.Token
+	Limits        lease.Limits // as in [engine.Options]. Default: none
+	MaxClockDrift float64      // as in [engine.Options]. Default: 0.001
+	Names         int          // as in [engine.Options]. Default: 65,536
+	Floor         lease.Token  // as in [engine.Options]. Default: none
 }
 
-// A Store keeps leases in an S3 bucket. It implements [lease.Store], [lease.Watcher], [lease.Lister] and
-// [lease.Limiter]. It is safe for use by several goroutines at once, and need not be closed.
+// A Store keeps leases in an S3 bucket. It is safe for use by several goroutines at once, and need not be closed.
+// Besides the methods that its engine.Store documents:
+//
+//   - Load creates the object of a name that has none.
+//   - Watch signals a change up to [Options.PollInterval] and one request after it. It goes on while requests fail, and
+//     ends only with its context.
+//   - List takes a request for each 1,000 objects, and one for each of them.
 type Store struct {
-	observed *engine.Store
-	backend  *backend
+	*engine.Store
+	backend *backend
 }
 
 var validPrefix = regexp.MustCompile(`^([a-zA-Z0-9_-][a-zA-Z0-9._-]*/)+$`)
@@ -105,29 +99,4 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 
 // Authority returns an authority over the Store, which needs fewer requests than lease.NewAuthority(s): it starts
 // from the record that the Store saw last. Before it refuses a request, it reads the record.
-func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
-
-// Limits returns the Limits from the Options of the Store.
-func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
-
-// Load returns the record of the named lease. If there is no object for it, Load creates one.
-func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	return s.observed.Load(ctx, name)
-}
-
-// Swap replaces the record if its version is still old.Version. With [lease.ErrConflict] it returns the current one.
-func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	return s.observed.Swap(ctx, name, old, next)
-}
-
-// Watch returns a channel that signals changes, as [lease.Watcher] describes, up to [Options.PollInterval] and one
-// request after them. The watch goes on while requests fail, and ends only with ctx.
-func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	return s.observed.Watch(ctx, name)
-}
-
-// List returns the leases whose names begin with prefix. It takes a request for each 1,000 keys, and one for each
-// lease. It shows the lease of a dead holder as leased until the Store has seen the same record for its duration.
-func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return s.observed.List(ctx, prefix)
-}
+func (s *Store) Authority() lease.Authority { return s.Store.Authority() }

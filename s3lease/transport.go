@@ -1,12 +1,17 @@
 package s3lease
 
 import (
+	"cmp"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
+
+// defaultTimeout bounds a request, also one whose context has no deadline.
+const defaultTimeout = 10 * time.Second
 
 // leaving returns a client like c that leaves a server which gives no answer, or answers with a status from 500:
 // before the next request, it closes its idle connections, so that the request goes to where the address of the
@@ -21,7 +26,7 @@ func leaving(c aws.HTTPClient) aws.HTTPClient {
 	t.MaxIdleConnsPerHost, t.MaxIdleConns = mostRequests, mostRequests
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true) // all requests of HTTP/2 share a connection, which is never idle
-	return &leaver{client: &http.Client{Transport: t, Timeout: own.GetTimeout(), CheckRedirect: sameMethod}}
+	return &leaver{client: &http.Client{Transport: t, Timeout: cmp.Or(own.GetTimeout(), defaultTimeout), CheckRedirect: sameMethod}}
 }
 
 // sameMethod follows only redirects that keep the method, as the client of the SDK does.

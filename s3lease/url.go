@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,7 +32,7 @@ func openURL(ctx context.Context, text string) (open.Leases, error) {
 	}
 	client, err := clientOf(ctx, u)
 	if err != nil {
-		return nil, err
+		return nil, &open.URLError{Scheme: "s3", Err: err}
 	}
 	o := new(Options)
 	if path := strings.Trim(u.Path, "/"); path != "" {
@@ -48,39 +46,28 @@ func openURL(ctx context.Context, text string) (open.Leases, error) {
 }
 
 func clientOf(ctx context.Context, u *url.URL) (*s3.Client, error) {
-	var endpoint, region string
-	var pathStyle bool
-	bad := error(nil)
-	if u.User != nil || u.Fragment != "" {
-		bad = errors.New("write no credentials and no # into it: the credentials come from the environment")
+	q := u.Query()
+	endpoint, region, style := q.Get("endpoint"), q.Get("region"), q.Get("path-style")
+	for _, known := range []string{"endpoint", "region", "path-style"} {
+		q.Del(known)
 	}
-	for name, values := range u.Query() {
-		switch value := values[len(values)-1]; name {
-		case "endpoint":
-			if at, err := url.Parse(value); err != nil || at.Host == "" || at.User != nil {
-				bad = errors.New("the endpoint must be a URL such as https://HOST:PORT")
-			}
-			endpoint = value
-		case "region":
-			region = value
-		case "path-style":
-			var err error
-			if pathStyle, err = strconv.ParseBool(value); err != nil {
-				bad = errors.New("path-style must be true or false")
-			}
-		default:
-			bad = fmt.Errorf("unknown parameter %q", name)
-		}
-	}
-	if bad != nil {
-		return nil, &open.URLError{Scheme: "s3", Err: bad}
+	at, err := url.Parse(endpoint)
+	switch {
+	case u.User != nil || u.Fragment != "":
+		return nil, errors.New("write no credentials and no # into it: the credentials come from the environment")
+	case len(q) > 0:
+		return nil, errors.New("the parameters are endpoint, region and path-style")
+	case err != nil || at.User != nil || endpoint != "" && at.Host == "":
+		return nil, errors.New("the endpoint must be a URL such as https://HOST:PORT")
+	case style != "" && style != "true" && style != "false":
+		return nil, errors.New("path-style must be true or false")
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
 	if err != nil {
 		return nil, err
 	}
 	c := s3.NewFromConfig(cfg, func(o *s3.Options) {
-		o.UsePathStyle = pathStyle
+		o.UsePathStyle = style == "true"
 		if endpoint != "" {
 			o.BaseEndpoint = &endpoint
 		}
@@ -90,7 +77,7 @@ func clientOf(ctx context.Context, u *url.URL) (*s3.Client, error) {
 		}
 	})
 	if c.Options().Region == "" {
-		return nil, &open.URLError{Scheme: "s3", Err: errors.New("the region of the bucket is missing: add ?region=REGION, or set AWS_REGION")}
+		return nil, errors.New("the region of the bucket is missing: add ?region=REGION, or set AWS_REGION")
 	}
 	return c, nil
 }

@@ -43,7 +43,7 @@ func (b *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 
 // look returns the object, which is zero if there is none, or last if it is unchanged.
 func (b *backend) look(ctx context.Context, name string, last object) (next object, err error) {
-	err = b.enter(ctx, func(ctx context.Context) error {
+	err = b.enter(ctx, func() error {
 		next, err = b.get(ctx, keyOf(name), last.etag)
 		return err
 	})
