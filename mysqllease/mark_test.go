@@ -1,0 +1,94 @@
+package mysqllease_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/mysqllease"
+)
+
+// SPEC G1, G3, G4, G5. While a transaction has locked the mark, another one waits, whatever its token.
+func TestMark(t *testing.T) {
+	t.Parallel()
+	db, rollback := shared.db(t, shared.database(t)), errors.New("roll back")
+	advance := func(ctx context.Context, name string, epoch uint64, then func() error) error {
+		tx, err := db.Begin()
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if err := fencing.Advance(ctx, mysqllease.Mark(tx, name), lease.TokenOf(epoch)); err != nil {
+			return err
+		}
+		if err := then(); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+	for _, c := range []struct {
+		name       string
+		epoch      uint64
+		then, want error
+	}{
+		{"a", 9, nil, nil}, {"a", 9, nil, nil}, {"a", 10, nil, nil}, {"a", 9, nil, fencing.ErrStale}, {"A", 1, nil, nil}, {"a ", 1, nil, nil},
+		{"a", 12, rollback, rollback}, {"a", 11, nil, nil}, {"a", 10, nil, fencing.ErrStale}, {"a\x00", 1, nil, lease.ErrName}, {"b", 0, nil, lease.ErrToken},
+	} {
+		if err := advance(t.Context(), c.name, c.epoch, func() error { return c.then }); !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("%q %d: %v, want %v", c.name, c.epoch, err, c.want)
+		}
+	}
+	for range 2 { // the second time, the mark exists
+		if err := advance(t.Context(), "c", 5, func() error {
+			for _, epoch := range []uint64{4, 5, 6} {
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer cancel()
+				if err := advance(ctx, "c", epoch, func() error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("token %d beside 5: %v", epoch, err)
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A shell advances the same mark in the transaction of its write, which is rolled back if the token is stale or missing.
+func TestMarkInAShell(t *testing.T) {
+	t.Parallel()
+	database := shared.database(t)
+	shared.exec(t, database, "create table counter as select 0 as n")
+	writes := func(resource, token string) error {
+		return exec.Command("mariadb", "--no-defaults", "-S", shared.dir+"/socket", "-u", "root", database, "-e",
+			"start transaction; call lease_advance_mark("+resource+", "+token+"); update counter set n = n + 1; commit").Run()
+	}
+	for _, c := range []struct {
+		resource, token string
+		writes          bool
+	}{
+		{"'a'", "'00000000000000000009'", true}, {"'a'", "'00000000000000000009'", true}, {"'a'", "'00000000000000000010'", true},
+		{"'a'", "'00000000000000000009'", false}, {"'A'", "'00000000000000000001'", true}, {"'b'", "''", false}, {"'b'", "null", false}, {"''", "'00000000000000000011'", false},
+		{"'b'", "'00000000000000000000'", false}, {"'b'", "'09223372036854775808'", false}, {"'b'", "'00000000000000000001\n'", false}, {"'b'", "7", false},
+	} {
+		if err := writes(c.resource, c.token); (err == nil) != c.writes {
+			t.Errorf("%s %q: %v", c.resource, c.token, err)
+		}
+	}
+	tx, err := shared.db(t, database).Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	var n int
+	if err := tx.QueryRow("select n from counter").Scan(&n); err != nil || n != 4 {
+		t.Errorf("%d writes, %v, want 4", n, err)
+	}
+	if err := fencing.Advance(t.Context(), mysqllease.Mark(tx, "a"), lease.TokenOf(9)); !errors.Is(err, fencing.ErrStale) {
+		t.Errorf("Go does not see the mark of the shell: %v", err)
+	}
+}
