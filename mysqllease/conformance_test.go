@@ -3,6 +3,7 @@ package mysqllease_test
 import (
 	"context"
 	"database/sql/driver"
+	"io"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -66,9 +67,8 @@ func (c linked) QueryContext(ctx context.Context, query string, args []driver.Na
 }
 
 // checkHistories checks histories of four clients.
-func checkHistories(t *testing.T, s *server, runs int, w linearize.Workload, harm func(*rand.Rand) string) {
-	database := s.database(t)
-	clients := enginetest.Clients(4, func(int) enginetest.Store { return s.store(t, database, nil) })
+func checkHistories(t *testing.T, url string, runs int, w linearize.Workload, harm func(*rand.Rand) string) {
+	clients := enginetest.Clients(4, func(int) enginetest.Store { return opened(t, url) })
 	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
 		w := w
 		w.Seed, w.Name = seed, name
@@ -82,7 +82,16 @@ func TestHistories(t *testing.T) {
 	if testing.Short() {
 		runs = 100
 	}
-	checkHistories(t, shared, runs, linearize.Workload{Term: 6 * time.Millisecond, Timeout: time.Minute}, nil)
+	checkHistories(t, shared.url(shared.database(t)), runs, linearize.Workload{Term: 6 * time.Millisecond, Timeout: time.Minute}, nil)
+}
+
+func opened(t testing.TB, url string) enginetest.Store {
+	s, err := openStore(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.(io.Closer).Close() })
+	return s.(enginetest.Store)
 }
 
 // openStore makes the store of a process that holds a lease.

@@ -101,7 +101,7 @@ func (s *server) start() error {
 		return err
 	}
 	s.pid = cmd.Process.Pid
-	db := open(c)
+	db := dial(c)
 	defer db.Close()
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		if err = db.Ping(); err == nil {
@@ -131,7 +131,7 @@ func (s *server) config(database string) *mysql.Config {
 
 func (s *server) url(database string) string { return "mysql://root@" + s.address + "/" + database }
 
-func open(c *mysql.Config) *sql.DB {
+func dial(c *mysql.Config) *sql.DB {
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		panic(err)
@@ -151,7 +151,7 @@ func (s *server) database(t testing.TB) string {
 }
 
 func (s *server) db(t testing.TB, database string) *sql.DB {
-	db := open(s.config(database))
+	db := dial(s.config(database))
 	t.Cleanup(func() { db.Close() })
 	return db
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/mysqllease"
+	"github.com/fencedlease/lease/open"
 )
 
 // SPEC A2, S5: a request that waits for a locked row looks at the row and the clock again when it gets the lock.
@@ -217,6 +219,61 @@ func TestExchanges(t *testing.T) {
 		before := n.Load()
 		if do(t, a, "x", c.req, c.code); n.Load()-before != c.want {
 			t.Errorf("%v took %d exchanges, want %d", c.req.Action, n.Load()-before, c.want)
+		}
+	}
+}
+
+// Several processes may make the tables at once, and again later, which keeps the order of tokens.
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	shared.exec(t, "mysql", "create database tables_at_once")
+	for range 2 {
+		enginetest.Together(8, 8, func(int) {
+			if err := mysqllease.Migrate(t.Context(), shared.config("tables_at_once")); err != nil {
+				t.Error(err)
+			}
+		})
+		a := shared.store(t, "tables_at_once", nil).Authority()
+		do(t, a, "x", acquire(idA, time.Hour), 0)
+		do(t, a, "x", release(idA), 0)
+	}
+	script := exec.Command("mariadb", "--no-defaults", "-S", shared.dir+"/socket", "-u", "root", "tables_at_once")
+	script.Stdin = strings.NewReader(mysqllease.Tables)
+	if out, err := script.CombinedOutput(); err != nil {
+		t.Errorf("tables.sql: %v\n%s", err, out)
+	}
+	a := shared.store(t, "tables_at_once", nil).Authority()
+	if res := do(t, a, "x", acquire(idB, time.Hour), 0); res.Record.Epoch != 3 {
+		t.Errorf("the third token is %v", res.Record.Token())
+	}
+}
+
+func TestURL(t *testing.T) {
+	t.Setenv("MYSQL_PWD", "p@ss")
+	for url, want := range map[string]string{
+		"mysql://u@h/d":                  "u:p@ss@tcp(h:3306)/d",
+		"mysql://u:a%2Fb@h:7/d?tls=true": "u:a/b@tcp(h:7)/d?tls=true",
+		"mysql://u:@[::1]:7/d":           "u@tcp([::1]:7)/d",
+		"mysql://h/d":                    "", "mysql://u@h": "", "mysql://u@h/d/e": "", "mysql://u@h/d?timeout=1s": "", "mysql://u@/d": "", "mysql://u@h/d#e": "", "mysql://u@h:x/d": "",
+	} {
+		c, err := mysqllease.ConfigOf(url)
+		if err == nil && c.FormatDSN() != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %v, %v, want %q", url, c, err, want)
+		}
+	}
+	database := shared.database(t)
+	s, err := open.Store(t.Context(), "mysql://root:@"+shared.address+"/"+database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	do(t, s.Authority(), "x", acquire(idA, time.Hour), 0)
+}
+
+func TestBadOptions(t *testing.T) {
+	for _, o := range []mysqllease.Options{{Connections: -1}, {PollInterval: -1}, {Floor: "7"}, {Limits: lease.Limits{MaxDuration: -1}}} {
+		if _, err := mysqllease.New(shared.config("mysql"), &o); err == nil || !strings.Contains(err.Error(), "Options.") {
+			t.Errorf("%+v: %v", o, err)
 		}
 	}
 }
