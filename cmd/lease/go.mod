@@ -8,6 +8,7 @@ replace (
 	github.com/fencedlease/lease/cli => ../../cli
 	github.com/fencedlease/lease/etcdlease => ../../etcdlease
 	github.com/fencedlease/lease/kubelease => ../../kubelease
+	github.com/fencedlease/lease/mysqllease => ../../mysqllease
 	github.com/fencedlease/lease/natslease => ../../natslease
 	github.com/fencedlease/lease/pglease => ../../pglease
 	github.com/fencedlease/lease/redislease => ../../redislease
@@ -21,6 +22,7 @@ require (
 	github.com/fencedlease/lease/cli v0.0.0
 	github.com/fencedlease/lease/etcdlease v0.0.0
 	github.com/fencedlease/lease/kubelease v0.0.0
+	github.com/fencedlease/lease/mysqllease v0.0.0
 	github.com/fencedlease/lease/natslease v0.0.0
 	github.com/fencedlease/lease/pglease v0.0.0
 	github.com/fencedlease/lease/redislease v0.0.0
@@ -32,6 +34,7 @@ require (
 )
 
 require (
+	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.23.1 // indirect
 	github.com/Azure/azure-sdk-for-go/sdk/internal v1.12.0 // indirect
 	github.com/Azure/azure-sdk-for-go/sdk/storage/azblob v1.8.1 // indirect
@@ -76,6 +79,7 @@ require (
 	github.com/go-openapi/swag/stringutils v0.27.1 // indirect
 	github.com/go-openapi/swag/typeutils v0.27.1 // indirect
 	github.com/go-openapi/swag/yamlutils v0.27.1 // indirect
+	github.com/go-sql-driver/mysql v1.10.1 // indirect
 	github.com/goccy/go-json v0.10.6 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/flatbuffers v25.12.19+incompatible // indirect

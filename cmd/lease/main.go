@@ -12,6 +12,7 @@ import (
 	"github.com/fencedlease/lease/cli"
 	_ "github.com/fencedlease/lease/etcdlease"
 	_ "github.com/fencedlease/lease/kubelease"
+	_ "github.com/fencedlease/lease/mysqllease"
 	_ "github.com/fencedlease/lease/natslease"
 	_ "github.com/fencedlease/lease/pglease"
 	_ "github.com/fencedlease/lease/redislease"

@@ -19,6 +19,7 @@ import (
 	_ "github.com/fencedlease/lease/azlease"
 	_ "github.com/fencedlease/lease/etcdlease"
 	_ "github.com/fencedlease/lease/kubelease"
+	_ "github.com/fencedlease/lease/mysqllease"
 	_ "github.com/fencedlease/lease/natslease"
 	"github.com/fencedlease/lease/open"
 	_ "github.com/fencedlease/lease/pglease"
