@@ -235,3 +235,28 @@ func TestWatchOutlivesAServer(t *testing.T) {
 		t.Errorf("a watch of a closed Store: %v", err)
 	}
 }
+
+// A store leaves a server that has become read-only and keeps its connections open, for the one that its address leads
+// to by now.
+func TestLeavesAReadOnlyServer(t *testing.T) {
+	servers := []*server{ownServer(t), ownServer(t)}
+	for _, s := range servers {
+		s.exec(t, "mysql", "create database app")
+		s.exec(t, "mysql", "grant all on app.* to app identified by 'secret'")
+		if err := mysqllease.Migrate(t.Context(), s.config("app")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := enginetest.NewProxy(t, servers[0].address, nil)
+	st, err := openStore("mysql://app:secret@" + p.Addr() + "/app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.(*mysqllease.Store).Close()
+	enginetest.Together(8, 8, func(i int) { do(t, st.Authority(), fmt.Sprint("x", i), acquire(idA, time.Hour), 0) })
+	p.Target(servers[1].address)
+	do(t, st.Authority(), "x1", renew(idA), 0) // its connections lead to the first server
+	servers[0].exec(t, "mysql", "set global read_only = 1")
+	do(t, st.Authority(), "x1", renew(idA), lease.ErrIDMismatch) // the second server does not know the lease
+	do(t, st.Authority(), "y", acquire(idB, time.Hour), 0)
+}
