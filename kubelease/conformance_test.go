@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/kubelease"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 func TestConformance(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/kubeserver"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 )
 
 // The example program moves from client-go's elector to this library, and never has two leaders.
@@ -27,7 +27,7 @@ contexts: [{name: test, context: {cluster: test, user: test}}]
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), enginetest.Build(t, ".", "rolling"),
+	out, err := exec.CommandContext(t.Context(), shorthand.Build(t, ".", "rolling"),
 		"-kubeconfig", kubeconfig, "-namespace", namespace, "-name", objectOf(t)).CombinedOutput()
 	t.Logf("\n%s", out)
 	if err != nil {

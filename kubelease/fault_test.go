@@ -6,44 +6,41 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/kubeserver"
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/session"
 )
 
-// harm injects a random fault into an API server, and returns the name of the fault.
-func harm(t *testing.T, r *rand.Rand, server *kubeserver.Server, p *enginetest.Proxy) string {
-	t.Helper()
-	pause := func(p *processes.Process) {
+// underFaults starts an API server that fails, and connections to it that fail.
+func underFaults(t *testing.T) enginetest.Target {
+	server := newServer(t)
+	p := enginetest.NewProxy(t, server.Address, nil)
+	pause := func(p *enginetest.Process, r *rand.Rand) {
 		if err := p.Pause(time.Duration(100+r.IntN(700)) * time.Millisecond); err != nil {
 			t.Error(err)
 		}
 	}
-	switch r.IntN(12) {
-	case 0:
-		server.API.Kill()
-		if err := server.StartAPI(t.Context()); err != nil {
-			t.Error(err)
+	return enginetest.Target{Endpoints: []string{p.Addr(), p.Addr(), server.Address, server.Address}, Harm: func(r *rand.Rand) string {
+		switch r.IntN(12) {
+		case 0:
+			server.API.Kill()
+			if err := server.StartAPI(t.Context()); err != nil {
+				t.Error(err)
+			}
+			return "API server killed and started again"
+		case 1, 2, 3:
+			pause(server.API, r)
+			return "API server paused"
+		case 4, 5, 6:
+			pause(server.Etcd, r)
+			return "etcd paused"
+		case 7:
+			if err := server.Compact(t.Context()); err != nil {
+				t.Error(err)
+			}
+			return "etcd compacted"
 		}
-		return "API server killed and restarted"
-	case 1, 2, 3:
-		pause(server.API)
-		return "API server stopped and continued"
-	case 4, 5, 6:
-		pause(server.Etcd)
-		return "etcd stopped and continued"
-	case 7, 8:
-		p.Silence()
-		return "connections die without a sign"
-	case 9:
-		if err := server.Compact(t.Context()); err != nil {
-			t.Error(err)
-		}
-		return "etcd compacted"
-	}
-	p.Cut()
-	return "connections cut"
+		return p.Harm(r)
+	}}
 }
 
 // A holder keeps its lease of half a minute although its connections die silently, because a client

@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/kubeserver"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // An API server is no longer the right one, but keeps its connections, and only new ones reach another.
@@ -80,7 +81,7 @@ func leavesAServer(t *testing.T, harm func(*enginetest.Proxy, *atomic.Bool), wra
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 	t.Logf("renewed %v after the first failure", time.Since(began).Round(time.Millisecond))
-	if !enginetest.Within(signals, false) {
+	if !shorthand.Within(signals, false) {
 		t.Error("the watch stays at the wrong server")
 	}
 }

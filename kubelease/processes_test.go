@@ -3,13 +3,11 @@ package kubelease_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // term is the duration of the leases of a group.
@@ -21,12 +19,8 @@ const term = time.Second
 // that it holds the lease while another of them has it.
 func TestHoldersUnderFaults(t *testing.T) {
 	t.Parallel()
-	server := newServer(t)
-	p := enginetest.NewProxy(t, server.Address, nil)
-	rounds := 60
-	if testing.Short() {
-		rounds = 6
-	}
+	target := underFaults(t)
+	target.Endpoints = target.Endpoints[:3]
 	ctx, cancel := context.WithCancel(t.Context())
 	var electors sync.WaitGroup
 	led := make([]int, 2)
@@ -35,7 +29,7 @@ func TestHoldersUnderFaults(t *testing.T) {
 		electors.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				// ReleaseOnCancel is off, as it is by default: else an elector that was replaced can clear the lease.
-				e := startElectorAt(t, p.Addr(), name, fmt.Sprint("elector-", i, "-", n), electorTimes{time.Second, 800 * time.Millisecond, 100 * time.Millisecond}, false)
+				e := startElectorAt(t, target.Endpoints[0], name, fmt.Sprint("elector-", i, "-", n), electorTimes{time.Second, 800 * time.Millisecond, 100 * time.Millisecond}, false)
 				select {
 				case <-e.started:
 					led[i]++
@@ -50,8 +44,7 @@ func TestHoldersUnderFaults(t *testing.T) {
 			}
 		})
 	}
-	processes.Prove(t, processes.Options{Name: name, Endpoints: []string{p.Addr(), p.Addr(), server.Address}, Duration: term}, rounds,
-		func(r *rand.Rand) string { return harm(t, r, server, p) })
+	enginetest.TestHolders(t, target, &enginetest.HolderOptions{Name: name, Duration: term})
 	cancel()
 	electors.Wait()
 	t.Logf("the electors have led %v times", led)

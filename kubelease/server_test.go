@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,10 +15,11 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/kubeserver"
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/kubelease"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // namespace is the namespace of all tests, each of which uses names of its own.
@@ -29,31 +29,25 @@ const namespace = "default"
 var shared *kubeserver.Server
 
 func TestMain(m *testing.M) {
-	if processes.Hold(openStore) {
-		return
-	}
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "kubelease")
-		if err == nil {
-			defer os.RemoveAll(dir)
-			shared, err = kubeserver.Start(context.Background(), dir)
+	enginetest.Main(m, openStore, func(dir string) (stop func(), err error) {
+		if shared, err = kubeserver.Start(context.Background(), dir); err != nil {
+			return nil, err
 		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer shared.Stop()
-		return m.Run()
-	}())
+		return shared.Stop, nil
+	})
 }
 
 // openStore makes the store of a holder that runs in a separate process.
-func openStore(address string) (processes.Store, error) {
+func openStore(address string) (lease.Authority, error) {
 	c, err := coordinationclient.NewForConfig(kubelease.ClientConfig(config(address, kubeserver.Admin)))
 	if err != nil {
 		return nil, err
 	}
-	return kubelease.New(c, namespace, nil)
+	s, err := kubelease.New(c, namespace, nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.Authority(), nil
 }
 
 // newServer starts a server that only one test uses.
@@ -134,10 +128,10 @@ func (m *meter) count(f func()) int64 {
 }
 
 var (
-	idA, idB                        = enginetest.IDA, enginetest.IDB
-	acquire, renew, release, breaks = enginetest.Acquire, enginetest.Renew, enginetest.Release, enginetest.Break
-	do, eventually                  = enginetest.Do, enginetest.Eventually
-	says, permanent                 = enginetest.Says, enginetest.Permanent
+	idA, idB                        = shorthand.IDA, shorthand.IDB
+	acquire, renew, release, breaks = shorthand.Acquire, shorthand.Renew, shorthand.Release, shorthand.Break
+	do, eventually                  = shorthand.Do, shorthand.Eventually
+	says, permanent                 = shorthand.Says, shorthand.Permanent
 )
 
 // get reads an object without this library.

@@ -18,8 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/kubelease"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -280,7 +281,7 @@ func TestWatchAfterCompaction(t *testing.T) {
 	do(t, s.Authority(), name, acquire(idA, time.Minute), 0)
 	compact = true
 	signals, err := s.Watch(t.Context(), name)
-	if err == nil && !enginetest.Within(signals, false) {
+	if err == nil && !shorthand.Within(signals, false) {
 		t.Error("a watch from a version that is forgotten is not lost")
 	}
 	if compact {
@@ -290,7 +291,7 @@ func TestWatchAfterCompaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	do(t, store(t, client(t, server.Address), nil).Authority(), name, breaks(0), 0)
-	if !enginetest.Within(signals, true) {
+	if !shorthand.Within(signals, true) {
 		t.Error("the next watch does not signal")
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/pglease/internal/pgserver"
 )
 
@@ -26,7 +26,7 @@ func BenchmarkRenew(b *testing.B) {
 			_, err := p.Exec(ctx, "create table bare (name text primary key, until timestamptz not null, version bigint not null); insert into bare values ('x', now(), 0)")
 			must(err)
 			version := int64(0)
-			enginetest.Benchmark(b, "update", func() {
+			shorthand.Benchmark(b, "update", func() {
 				_, err := a.Do(ctx, "x", renew(idA))
 				must(err)
 			}, func() {

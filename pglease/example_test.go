@@ -19,14 +19,14 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/pglease"
 )
 
 // build compiles an example, and returns a function that starts it with the URL of a database.
 func build(t *testing.T, name string) (start func(url string) *exec.Cmd) {
 	t.Helper()
-	program := enginetest.Build(t, ".", name)
+	program := shorthand.Build(t, ".", name)
 	return func(url string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), program)
 		cmd.Env = append(os.Environ(), "DATABASE_URL="+url)

@@ -23,7 +23,7 @@ func TestFailover(t *testing.T) {
 		{"on", "ANY 1 (*)", true}, // a second standby acknowledges, and the first is promoted
 		{"remote_apply", "*", false},
 	} {
-		for what, fault := range map[string]func(*pgserver.Server){"dead": (*pgserver.Server).Kill, "frozen": (*pgserver.Server).Pause} {
+		for what, fault := range map[string]func(*pgserver.Server){"dead": (*pgserver.Server).Kill, "frozen": (*pgserver.Server).Freeze} {
 			t.Run(c.commit+"/"+c.names+"/"+what, func(t *testing.T) {
 				primary := ownServer(t, "fsync=off")
 				database := primary.Database(t)

@@ -1,44 +1,11 @@
 package pglease_test
 
 import (
-	"context"
-	"math/rand/v2"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/pglease/internal/pgserver"
 )
-
-// harm injects a random fault into a server, and returns the name of the fault.
-func harm(s *pgserver.Server, t *testing.T, r *rand.Rand) string {
-	t.Helper()
-	switch r.IntN(3) {
-	case 0:
-		s.Pause()
-		time.Sleep(time.Duration(100+r.IntN(400)) * time.Millisecond) // a real engine
-		s.Resume()
-		return "stop and continue"
-	case 1:
-		s.Kill()
-		if err := s.Restart(); err != nil {
-			t.Error(err)
-		}
-		return "kill and restart"
-	}
-	conn, err := pgx.Connect(t.Context(), s.URL("postgres"))
-	if err != nil {
-		t.Error(err)
-		return "nothing"
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'"); err != nil {
-		t.Error(err)
-	}
-	return "cut connections"
-}
 
 // SPEC S7: if a watch is lost, its channel is closed, and the next watch works. Changes by hand
 // also wake waiters.

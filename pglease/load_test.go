@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/pglease"
 	"github.com/fencedlease/lease/session"
 )
@@ -42,11 +42,11 @@ func TestLoad(t *testing.T) {
 		leases[i] = l
 	}
 	t.Cleanup(func() {
-		enginetest.Together(workers, len(leases), func(i int) { _ = leases[i].Close(context.Background()) })
+		shorthand.Together(workers, len(leases), func(i int) { _ = leases[i].Close(context.Background()) })
 	})
 	rate := func(f func(i int) (bool, error)) float64 {
 		began := time.Now()
-		enginetest.Together(workers, len(leases), func(i int) {
+		shorthand.Together(workers, len(leases), func(i int) {
 			if ok, err := f(i); err != nil || !ok {
 				failed.Add(1)
 			}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 )
 
 // For every duration, a renewal stores the same until that the state machine computes from the
@@ -18,7 +18,7 @@ func TestRenewalIsExact(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t)))
 	var renewals atomic.Int64
 	s := store(t, p, nil)
-	a := s.Renewing(func(s lease.Store) lease.Store { return enginetest.Exact{Store: s, T: t, N: &renewals} })
+	a := s.Renewing(func(s lease.Store) lease.Store { return shorthand.Exact{Store: s, T: t, N: &renewals} })
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

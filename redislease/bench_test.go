@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
@@ -35,7 +35,7 @@ func TestRenewalCost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			our, their := enginetest.Compare(enginetest.Rounds(2000), func() {
+			our, their := shorthand.Compare(shorthand.Rounds(2000), func() {
 				if _, err := a.Do(ctx, "x", renew(idA)); err != nil {
 					t.Error(err)
 				}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/redislease"
 )
 
@@ -30,7 +30,7 @@ func ExampleStore_Key() {
 func TestExample(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + ownServer(t).Addr()
-	out, err := exec.CommandContext(t.Context(), enginetest.Build(t, ".", "guard"), "-url", url).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), shorthand.Build(t, ".", "guard"), "-url", url).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "is refused: fencing: stale token") {
 		t.Errorf("%v\n%s", err, out)
 	}

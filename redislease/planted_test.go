@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest/linearize"
 	"github.com/fencedlease/lease/redislease"
 )
@@ -29,18 +30,20 @@ func TestHistoriesFindPlantedBugs(t *testing.T) {
 			if !planted {
 				t.Fatalf("no script has %q", bug.part)
 			}
-			all := clients(func() *redislease.Store {
-				return store(t, client(t, shared.Addr()), &redislease.Options{Prefix: prefix(t)})
-			})
+			var all []lease.Authority
+			for range 2 {
+				s := store(t, client(t, shared.Addr()), &redislease.Options{Prefix: prefix(t)})
+				all = append(all, lease.NewAuthority(s), s.Authority())
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var found atomic.Int64
-			enginetest.Together(8, 1_000_000, func(i int) {
+			shorthand.Together(8, 1_000_000, func(i int) {
 				if found.Load() > 0 || ctx.Err() != nil {
 					return
 				}
 				w := linearize.Workload{Term: 6 * time.Millisecond, Timeout: time.Minute, Seed: uint64(i), Name: fmt.Sprint("x", i)}
-				if _, err := history(ctx, all, w); err != nil {
+				if _, err := linearize.Run(ctx, all, &inServerTime, &w); err != nil {
 					found.Store(int64(i) + 1)
 				}
 			})

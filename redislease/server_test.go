@@ -3,24 +3,22 @@ package redislease_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
 var (
-	idA, idB                = enginetest.IDA, enginetest.IDB
-	acquire, renew, release = enginetest.Acquire, enginetest.Renew, enginetest.Release
-	do, eventually, within  = enginetest.Do, enginetest.Eventually, enginetest.Within
+	idA, idB                = shorthand.IDA, shorthand.IDB
+	acquire, renew, release = shorthand.Acquire, shorthand.Renew, shorthand.Release
+	do, eventually, within  = shorthand.Do, shorthand.Eventually, shorthand.Within
 	ownServer               = redisserver.NewFor
 )
 
@@ -32,22 +30,12 @@ func change(from, to lease.ID) lease.Request {
 var shared *redisserver.Server
 
 func TestMain(m *testing.M) {
-	if processes.Hold(openStore) {
-		return
-	}
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "redislease")
-		if err == nil {
-			defer os.RemoveAll(dir)
-			shared, err = redisserver.New(dir)
+	enginetest.Main(m, openStore, func(dir string) (stop func(), err error) {
+		if shared, err = redisserver.New(dir); err != nil {
+			return nil, err
 		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer shared.Kill()
-		return m.Run()
-	}())
+		return func() { shared.Kill() }, nil
+	})
 }
 
 func client(t testing.TB, addr string, configure ...func(*redis.Options)) *redis.Client {

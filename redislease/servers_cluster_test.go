@@ -15,9 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
-	"github.com/fencedlease/lease/redislease"
 	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
@@ -101,24 +100,17 @@ func TestCluster(t *testing.T) {
 // Histories are linearizable while the slots of the names are moved from one server to the other.
 func TestHistoriesInAClusterThatMovesSlots(t *testing.T) {
 	t.Parallel()
-	runs := 100
-	if testing.Short() {
-		runs = 3
-	}
 	all := newCluster(t, 2)
 	var ids [2]string
 	for i, s := range all {
 		ids[i] = s.Must(t, "cluster", "myid").(string)
 	}
 	s := store(t, clusterClient(t, all), nil)
-	fours := clients(func() *redislease.Store { return store(t, clusterClient(t, all), nil) })
 	var last atomic.Value    // the name of the history that began last
 	moved := map[int64]int{} // the server of each slot that was moved
 	last.Store("x")
-	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
-		last.Store(name)
-		return history(t.Context(), fours, linearize.Workload{Requests: 40, Term: 100 * time.Millisecond, Timeout: 2 * time.Second, Seed: seed, Name: name})
-	}, func(r *rand.Rand) string {
+	target := enginetest.At("the cluster", 4)
+	target.Harm = func(*rand.Rand) string {
 		slot := all[0].Must(t, "cluster", "keyslot", s.Key(last.Load().(string))).(int64)
 		from, ok := moved[slot]
 		if !ok {
@@ -127,7 +119,16 @@ func TestHistoriesInAClusterThatMovesSlots(t *testing.T) {
 		moveSlot(t, all[from], all[1-from], ids[from], ids[1-from], slot)
 		moved[slot] = 1 - from
 		return "a slot moved"
-	})
+	}
+	linearize.TestHistories(t, target, func(t testing.TB, _ string) enginetest.Store { return store(t, clusterClient(t, all), nil) },
+		&linearize.TestOptions{
+			Runs: 100, Options: inServerTime, Workload: linearize.Workload{Requests: 40, Timeout: 2 * time.Second},
+			Name: func(seed uint64) string {
+				name := fmt.Sprint(t.Name(), seed)
+				last.Store(name)
+				return name
+			},
+		})
 }
 
 // moveSlot moves a slot from one server to another, as redis-cli does.

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/redislease"
 )
 
@@ -57,7 +57,7 @@ func TestRenewalIsExact(t *testing.T) {
 	o := &redislease.Options{Prefix: prefix(t)}
 	s, other := store(t, c, o), store(t, c, o)
 	var renewals atomic.Int64
-	a := s.Renewing(func(s lease.Store) lease.Store { return enginetest.Exact{Store: s, T: t, N: &renewals} })
+	a := s.Renewing(func(s lease.Store) lease.Store { return shorthand.Exact{Store: s, T: t, N: &renewals} })
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -9,12 +9,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 )
 
 // The example program leads in one process, and in the other after the first is stopped or killed.
 func TestExample(t *testing.T) {
-	program := enginetest.Build(t, ".", "leader")
+	program := shorthand.Build(t, ".", "leader")
 	path := newPath(t)
 	begin := func() (*exec.Cmd, *bufio.Scanner) {
 		cmd := exec.CommandContext(t.Context(), program, "-file", path, "-duration", "2s")
@@ -54,7 +54,7 @@ func TestExample(t *testing.T) {
 // The example program shares the twelve names among two processes. When one is killed, the other takes
 // its names, and can be stopped.
 func TestShardsExample(t *testing.T) {
-	program := enginetest.Build(t, ".", "shards")
+	program := shorthand.Build(t, ".", "shards")
 	path := newPath(t)
 	begin := func() (*exec.Cmd, *bufio.Scanner) {
 		cmd := exec.CommandContext(t.Context(), program, "-file", path, "-duration", "3s")

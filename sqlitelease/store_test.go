@@ -23,10 +23,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/linked"
-	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
 	"github.com/fencedlease/lease/sqlitelease"
 )
@@ -35,9 +34,6 @@ import (
 const childVariable = "SQLITELEASE_CHILD"
 
 func TestMain(m *testing.M) {
-	if processes.Hold(func(path string) (processes.Store, error) { return openStore(path) }) {
-		return
-	}
 	if task, path, ok := strings.Cut(os.Getenv(childVariable), " "); ok {
 		if err := child(task, path); err != nil {
 			fmt.Println("error:", err)
@@ -45,7 +41,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	enginetest.Main(m, func(path string) (lease.Authority, error) {
+		s, err := openStore(path)
+		if err != nil {
+			return nil, err
+		}
+		return s.Authority(), nil
+	}, nil)
 }
 
 func openStore(path string) (*sqlitelease.Store, error) { return sqlitelease.Open(path, nil) }
@@ -218,36 +220,21 @@ func TestConformance(t *testing.T) {
 // SPEC A2: histories of eight stores of one file are linearizable in the time of the file.
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	runs := 300
-	if testing.Short() {
-		runs = 20
-	}
-	path := newPath(t)
-	clients := make([]lease.Authority, 8)
-	for i := range clients {
-		clients[i] = open(t, path, nil).Authority()
-	}
-	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
-		return linearize.Run(t.Context(), clients, &linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond},
-			&linearize.Workload{Seed: seed, Name: name, Term: 20 * time.Millisecond, Timeout: time.Minute})
-	}, nil)
+	linearize.TestHistories(t, enginetest.At(newPath(t), 8), func(t testing.TB, path string) enginetest.Store { return open(t, path, nil) },
+		&linearize.TestOptions{
+			Runs: 300, Workload: linearize.Workload{Term: 20 * time.Millisecond},
+			Options: linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond},
+		})
 }
 
 // SPEC G1, G2, H9: holders in eight processes are paused, resumed and killed. No stale write passes
 // the guard, and no holder believes that it holds the lease while another has it.
 func TestHoldersInProcesses(t *testing.T) {
 	t.Parallel()
-	rounds := 60
-	if testing.Short() {
-		rounds = 8
-	}
 	path := newPath(t)
 	open(t, path, nil)
-	endpoints := make([]string, 8)
-	for i := range endpoints {
-		endpoints[i] = path
-	}
-	processes.Prove(t, processes.Options{Name: t.Name(), Endpoints: endpoints, Duration: time.Second}, rounds, func(r *rand.Rand) string {
+	target := enginetest.At(path, 8)
+	target.Harm = func(r *rand.Rand) string {
 		// A tool keeps the file locked for a while.
 		db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_txlock=immediate")
 		if err != nil {
@@ -261,7 +248,8 @@ func TestHoldersInProcesses(t *testing.T) {
 		time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
 		_ = tx.Rollback()
 		return "locked file"
-	})
+	}
+	enginetest.TestHolders(t, target, nil)
 }
 
 // A process that is killed in any step, such as while it makes the file or removes the log, leaves the

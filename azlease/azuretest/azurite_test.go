@@ -21,8 +21,8 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/blobtest"
-	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -71,7 +71,7 @@ func startAzurite(t *testing.T) *container.Client {
 	if err != nil {
 		t.Fatal("the tests need node and npm: ", err)
 	}
-	address, err := processes.FreeAddress()
+	address, err := enginetest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func startAzurite(t *testing.T) *container.Client {
 	cmd := exec.Command("node", filepath.Join(modules, "node_modules/azurite/dist/src/blob/main.js"),
 		"--blobHost", "127.0.0.1", "--blobPort", port, "--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck")
 	cmd.Dir, cmd.Stderr = t.TempDir(), os.Stderr
-	p, err := processes.Run(cmd)
+	p, err := enginetest.StartCommand(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}

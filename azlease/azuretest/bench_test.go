@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 )
 
 // TestCosts compares azlease with the SDK's own lease client, and with a blob that is replaced if its
@@ -46,7 +46,7 @@ func TestCosts(t *testing.T) {
 	record.put(ctx)
 
 	compare := func(rounds int, ours, theirs func()) (our, their time.Duration) {
-		our, their = enginetest.Compare(enginetest.Rounds(rounds), ours, theirs)
+		our, their = shorthand.Compare(shorthand.Rounds(rounds), ours, theirs)
 		return our, their
 	}
 	rounds := 1000

@@ -8,10 +8,10 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // suiteOptions say what the suites may expect of azlease. The clock is as coarse as a second, because

@@ -3,7 +3,6 @@ package azuretest
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -17,9 +16,8 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/blobtest"
-	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/processes"
 	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // fast is the rate of the server's clock, compared with real time. At this rate, the shortest lease of
@@ -37,13 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if processes.Hold(func(endpoint string) (processes.Store, error) {
-		s, err := openFast(endpoint)
-		return slowedStore{s}, err
-	}) {
-		return
-	}
-	os.Exit(m.Run())
+	enginetest.Main(m, func(endpoint string) (lease.Authority, error) { return openFast(endpoint) }, nil)
 }
 
 // serve is the main function of a server process.
@@ -57,7 +49,7 @@ func serve(address string) error {
 		return err
 	}
 	s := h.HTTPServer()
-	ctx := processes.Ready()
+	ctx := enginetest.Ready()
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
 	return h.Serve(s, l)
@@ -101,39 +93,23 @@ func (s slowed) Do(ctx context.Context, name string, req lease.Request) (lease.R
 	return res, err
 }
 
-// A slowedStore is the store of a process that holds a lease.
-type slowedStore struct{ slowed }
-
-func (s slowedStore) Authority() lease.Authority { return s.slowed }
-
 // SPEC G1, G2, H9: the server is paused and resumed, and connections are cut, while three processes
 // that hold a lease in turns are paused, resumed and killed. No stale write passes the guard, and no
 // holder believes that it holds the lease while another has it.
 func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	t.Parallel()
-	rounds := 60
-	if testing.Short() {
-		rounds = 8
-	}
-	address, err := processes.FreeAddress()
+	address, err := enginetest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := processes.Start(asServer + "=" + address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Kill)
-	p := enginetest.NewProxy(t, address, nil)
-	name := strings.ReplaceAll(t.Name(), "/", "-")
-	processes.Prove(t, processes.Options{Name: name, Endpoints: []string{p.Addr(), p.Addr(), address}, Duration: time.Second}, rounds, func(r *rand.Rand) string {
-		if r.IntN(2) == 0 {
-			p.Cut()
-			return "connections cut"
-		}
-		if err := server.Pause(time.Duration(r.Int64N(int64(time.Second)))); err != nil {
-			t.Error(err)
-		}
-		return "server stopped and continued"
-	})
+	server := enginetest.StartChild(t, address, asServer+"="+address)
+	target := enginetest.UnderFaults(t, memoryServer{server}, nil)
+	enginetest.TestHolders(t, target, &enginetest.HolderOptions{Name: strings.ReplaceAll(t.Name(), "/", "-")})
 }
+
+// A memoryServer keeps its data in memory, so it is only paused for longer instead of killed.
+type memoryServer struct{ *enginetest.Child }
+
+func (memoryServer) Kill() {}
+
+func (s memoryServer) Start() error { return s.Pause(time.Second) }

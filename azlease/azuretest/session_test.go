@@ -16,8 +16,8 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/session"
 )
 

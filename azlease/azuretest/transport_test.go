@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/blobtest"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // A server is no longer the right one, but keeps its connections, and only new ones reach another. With

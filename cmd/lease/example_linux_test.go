@@ -7,12 +7,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 )
 
 // The example program leads in one process, and in the other after the first is killed or stopped.
 func TestLeaderExample(t *testing.T) {
-	program := enginetest.Build(t, ".", "leader")
+	program := shorthand.Build(t, ".", "leader")
 	begin := func() (*exec.Cmd, *bufio.Scanner) {
 		cmd := exec.CommandContext(t.Context(), program, "-store", url, "-duration", "3s")
 		out, err := cmd.StdoutPipe()

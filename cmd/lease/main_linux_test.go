@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease/cmd/lease/internal/servers"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // binary is the program, which TestMain builds, and url the store of most tests.

@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -30,7 +30,7 @@ func BenchmarkRenew(b *testing.B) {
 	must(b, err)
 	revision := res.Header.Revision
 	value := fmt.Sprintf("%0150d", 0) // as long as the value of a lease
-	enginetest.Benchmark(b, "txn", func() {
+	shorthand.Benchmark(b, "txn", func() {
 		_, err := a.Do(ctx, b.Name(), renew(idA))
 		must(b, err)
 	}, func() {
@@ -54,7 +54,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	must(b, err)
 	defer s.Close()
 	mutex := concurrency.NewMutex(s, b.Name()+"-mutex")
-	enginetest.Benchmark(b, "mutex", func() {
+	shorthand.Benchmark(b, "mutex", func() {
 		ok, err := l.Acquire(ctx)
 		must(b, err)
 		if !ok {
@@ -73,7 +73,7 @@ func BenchmarkTakeOver(b *testing.B) {
 	const term = 2 * time.Second
 	ctx := context.Background()
 	n := 0
-	enginetest.Benchmark(b, "mutex", func() {
+	shorthand.Benchmark(b, "mutex", func() {
 		n++
 		name := fmt.Sprint(b.Name(), n)
 		holder := store(b, client(b, shared.Client), nil).Authority()

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 func TestConformance(t *testing.T) {

@@ -11,26 +11,19 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease/etcdlease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/session"
 )
 
-// harmServer injects a random fault into a server, and returns the name of the fault.
-func harmServer(t *testing.T, r *rand.Rand, server *child, p *enginetest.Proxy) string {
-	t.Helper()
-	switch r.IntN(3) {
-	case 0:
-		if err := server.Pause(time.Duration(100+r.IntN(400)) * time.Millisecond); err != nil {
-			t.Error(err)
-		}
-		return "stop and continue"
-	case 1:
-		server.Kill()
-		server.start(t)
-		return "kill and restart"
-	}
-	p.Cut()
-	return "cut connections"
+// underFaults starts a server that fails.
+func underFaults(t *testing.T) enginetest.Target {
+	return enginetest.UnderFaults(t, newChild(t), func(addr string) string { return "http://" + addr })
+}
+
+// clusterUnderFaults starts a cluster whose members fail.
+func clusterUnderFaults(t *testing.T) enginetest.Target {
+	members := newCluster(t)
+	return enginetest.Target{Endpoints: endpoints(members), Harm: func(r *rand.Rand) string { return harmCluster(t, r, members) }}
 }
 
 // harmCluster injects a random fault into a cluster, and returns the name of the fault.
@@ -191,27 +184,7 @@ func TestRecoveryAfterCuts(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, shared.Client)
 	a := store(t, client(t, urlOf(p)), nil).Authority()
-	do(t, a, t.Name(), acquire(idA, time.Hour), 0)
-	p.Refuse()
-	p.Cut()
-	for range 10 {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		if _, err := a.Do(ctx, t.Name(), renew(idA)); err == nil {
-			t.Error("renewed while nothing gets through")
-		}
-		cancel()
-	}
-	p.Heal()
-	began := time.Now()
-	eventually(t, "a renewal", func(ctx context.Context) error {
-		_, err := a.Do(ctx, t.Name(), renew(idA))
-		return err
-	})
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("recovered after %v", took)
-	} else {
-		t.Logf("recovered after %v", took)
-	}
+	enginetest.RecoversAfterCuts(t, p, a, t.Name(), 2*time.Second)
 }
 
 // logged holds the log records.

@@ -1,54 +1,51 @@
 package etcdtest
 
 import (
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
 )
 
-// checkHistories checks histories of clients at endpoints.
-func checkHistories(t *testing.T, runs int, w linearize.Workload, endpoints []string, harm func(*rand.Rand) string) {
-	clients := enginetest.Clients(len(endpoints), func(i int) enginetest.Store { return store(t, client(t, endpoints[i]), nil) })
-	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
-		w := w
-		w.Seed, w.Name = seed, name
-		return linearize.Run(t.Context(), clients, &linearize.Options{Observed: true, Late: true}, &w)
-	}, harm)
+func openAt(t testing.TB, endpoint string) enginetest.Store {
+	return store(t, client(t, endpoint), nil)
 }
 
-// SPEC A2, A4: histories are linearizable by the clocks of the clients.
+// checkHistories checks histories by the clocks of the clients.
+func checkHistories(t *testing.T, target enginetest.Target, o linearize.TestOptions) {
+	t.Parallel()
+	o.Options = linearize.Options{Observed: true, Late: true}
+	linearize.TestHistories(t, target, openAt, &o)
+}
+
+// SPEC A2, A4: histories are linearizable.
 func TestHistories(t *testing.T) {
-	t.Parallel()
-	runs := 2000
-	if testing.Short() {
-		runs = 100
-	}
-	checkHistories(t, runs, linearize.Workload{Term: 6 * time.Millisecond, Timeout: time.Minute}, slices.Repeat([]string{shared.Client}, 4), nil)
+	checkHistories(t, enginetest.At(shared.Client, 4), linearize.TestOptions{})
 }
 
-// Histories are linearizable while the server is paused, killed and started again, and connections are cut.
+// Histories are linearizable while the server is paused, killed and started again, and its connections fail.
 func TestHistoriesOfAServerUnderFaults(t *testing.T) {
-	t.Parallel()
-	server := newChild(t)
-	p := newProxy(t, server.Client)
-	underFaults(t, 1000, []string{urlOf(p), urlOf(p), server.Client, server.Client}, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
+	checkHistories(t, underFaults(t), linearize.TestOptions{Runs: 1000})
 }
 
 // With three members, histories are linearizable while the leader crashes and returns, and members are
 // cut off.
 func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
-	t.Parallel()
-	members := newCluster(t)
-	underFaults(t, 400, endpoints(members), func(r *rand.Rand) string { return harmCluster(t, r, members) })
+	checkHistories(t, clusterUnderFaults(t), linearize.TestOptions{Runs: 400})
 }
 
-func underFaults(t *testing.T, runs int, endpoints []string, harm func(*rand.Rand) string) {
-	if testing.Short() {
-		runs /= 20 // of each kind of history
-	}
-	checkHistories(t, runs, linearize.Workload{Term: 100 * time.Millisecond, Timeout: 200 * time.Millisecond}, endpoints, harm)
+// SPEC G1, G2, H9: the server is paused and resumed, killed and started again, and connections fail,
+// while holders are paused, resumed and killed. No stale write passes the guard, and no holder believes
+// that it holds the lease while another has it.
+func TestHoldersAtAServerUnderFaults(t *testing.T) {
+	t.Parallel()
+	enginetest.TestHolders(t, underFaults(t), &enginetest.HolderOptions{Duration: time.Second})
+}
+
+// SPEC G1, G2, H9: in a cluster of three members, no stale write passes the guard while the leader
+// crashes and comes back, and while members are cut off.
+func TestHoldersAtAClusterUnderFaults(t *testing.T) {
+	t.Parallel()
+	enginetest.TestHolders(t, clusterUnderFaults(t), &enginetest.HolderOptions{Duration: time.Second})
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // A client has one endpoint, which is a proxy. Its member is no longer the right one, but keeps its
@@ -81,7 +82,7 @@ func leavesAMember(t *testing.T, wrong, right *member, harm func(*enginetest.Pro
 		time.Sleep(20 * time.Millisecond) // a real engine: the client is connecting
 	}
 	if earlier != nil {
-		if !enginetest.Within(earlier, false) {
+		if !shorthand.Within(earlier, false) {
 			t.Error("the earlier watch is not lost")
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // One process holds 10,000 leases of 10 s at a server that syncs its disk, and loses none.
@@ -20,14 +20,7 @@ func TestTenThousandLeases(t *testing.T) {
 	if testing.Short() {
 		l = enginetest.Load{Leases: 200, Hold: 3 * time.Second}
 	}
-	members, err := newMembers(t.TempDir(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &child{member: members[0]}
-	server.Fsync = true
-	server.start(t)
-	t.Cleanup(func() { server.Kill() })
+	server := newChild(t, func(m *member) { m.Fsync = true })
 	l.Run(t, store(t, client(t, server.Client), nil))
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,19 +19,20 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/etcdlease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // asServer is an environment variable. If it has a member as JSON, the test binary runs as that server.
 const asServer = "ETCDTEST_MEMBER"
 
 var (
-	idA, idB                = enginetest.IDA, enginetest.IDB
-	acquire, renew, release = enginetest.Acquire, enginetest.Renew, enginetest.Release
-	do, eventually          = enginetest.Do, enginetest.Eventually
-	says                    = enginetest.Says
+	idA, idB                = shorthand.IDA, shorthand.IDB
+	acquire, renew, release = shorthand.Acquire, shorthand.Renew, shorthand.Release
+	do, eventually          = shorthand.Do, shorthand.Eventually
+	says                    = shorthand.Says
 )
 
 // shared is the server of all tests that do not harm their server.
@@ -43,37 +45,27 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if processes.Hold(openStore) {
-		return
-	}
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "etcdtest")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
+	enginetest.Main(m, openStore, func(dir string) (stop func(), err error) {
 		members, err := newMembers(dir, 1)
-		if err == nil {
-			shared = members[0]
-			err = shared.start()
-		}
 		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+			return nil, err
 		}
-		defer shared.stop()
-		return m.Run()
-	}())
+		shared = members[0]
+		return func() { shared.stop() }, shared.start()
+	})
 }
 
 // openStore makes the store of a holder that runs in a separate process.
-func openStore(endpoint string) (processes.Store, error) {
+func openStore(endpoint string) (lease.Authority, error) {
 	c, err := newClient(endpoint)
 	if err != nil {
 		return nil, err
 	}
-	return etcdlease.New(c, nil)
+	s, err := etcdlease.New(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.Authority(), nil
 }
 
 // A member is a member of a cluster of etcd, and runs in this process.
@@ -92,7 +84,7 @@ func newMembers(dir string, n int) ([]*member, error) {
 	for i := range members {
 		m := &member{Name: fmt.Sprint("n", i), Dir: filepath.Join(dir, fmt.Sprint("n", i))}
 		for _, address := range []*string{&m.Client, &m.Peer} {
-			free, err := processes.FreeAddress()
+			free, err := enginetest.FreeAddress()
 			if err != nil {
 				return nil, err
 			}
@@ -160,39 +152,31 @@ func serve(text string) error {
 		return err
 	}
 	defer m.stop()
-	<-processes.Ready().Done()
+	<-enginetest.Ready().Done()
 	return nil
 }
 
-// A child is a member in a process of its own, which a test can pause, resume and kill. It ends with
-// the tests.
+// A child is a member in a process of its own, which a test can pause and kill. It ends with the test.
 type child struct {
 	*member
-	*processes.Process
+	*enginetest.Child
 }
 
-func newChild(t *testing.T) *child {
+func newChild(t testing.TB, change ...func(*member)) *child {
 	t.Helper()
 	members, err := newMembers(t.TempDir(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{member: members[0]}
-	c.start(t)
-	t.Cleanup(func() { c.Kill() })
-	return c
-}
-
-// start starts the child for the first time or again, and returns when it is ready.
-func (c *child) start(t *testing.T) {
-	t.Helper()
-	text, err := json.Marshal(c.member)
+	m := members[0]
+	for _, f := range change {
+		f(m)
+	}
+	text, err := json.Marshal(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Process, err = processes.Start(asServer + "=" + string(text)); err != nil {
-		t.Fatal(err)
-	}
+	return &child{m, enginetest.StartChild(t, strings.TrimPrefix(m.Client, "http://"), asServer+"="+string(text))}
 }
 
 // client makes a client that is closed at the end of the test.

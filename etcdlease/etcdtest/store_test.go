@@ -13,8 +13,9 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/etcdlease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/internal/fields"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // aboutLeft matches what is left of a lease of 15 s when it is written, some time after the client's read.
@@ -149,7 +150,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		defer cancel()
 		_, err = s.Authority().Do(ctx, "jobs/nightly", acquire(idA, time.Minute))
 		says(t, err, context.DeadlineExceeded, "jobs/nightly", members[0].Client, "majority")
-		if enginetest.Permanent(err) {
+		if shorthand.Permanent(err) {
 			t.Errorf("it may come back: %v", err)
 		}
 	})
@@ -179,7 +180,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		}
 		_, err := store(t, root, nil).Load(ctx, "jobs/nightly")
 		says(t, err, nil, "user and a password")
-		if !enginetest.Permanent(err) {
+		if !shorthand.Permanent(err) {
 			t.Errorf("without a user it is not permanent: %v", err)
 		}
 		worker, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Client}, Username: "worker", Password: "secret"})
@@ -189,7 +190,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		defer worker.Close()
 		_, err = store(t, worker, nil).Load(ctx, "jobs/nightly")
 		says(t, err, nil, "jobs/nightly", "etcdctl role grant-permission ROLE readwrite lease/ --prefix")
-		if !enginetest.Permanent(err) {
+		if !shorthand.Permanent(err) {
 			t.Errorf("without a role it is not permanent: %v", err)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/natslease"
 	"github.com/fencedlease/lease/session"
 )
@@ -39,7 +39,7 @@ func BenchmarkRenew(b *testing.B) {
 		value := fmt.Appendf(nil, "%0150d", 0) // as long as the value of a lease
 		revision, err := kv.Create(ctx, "theirs", value)
 		must(b, err)
-		enginetest.Benchmark(b, "update", func() {
+		shorthand.Benchmark(b, "update", func() {
 			_, err := a.Do(ctx, "ours", renew(idA))
 			must(b, err)
 		}, func() {
@@ -62,7 +62,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 		kv, err := js.CreateKeyValue(ctx, c)
 		must(b, err)
 		value := fmt.Appendf(nil, "%0150d", 0)
-		enginetest.Benchmark(b, "create", func() {
+		shorthand.Benchmark(b, "create", func() {
 			ok, err := l.Acquire(ctx)
 			must(b, err)
 			if !ok {
@@ -84,7 +84,7 @@ func BenchmarkRefusal(b *testing.B) {
 		a := store(b, js, nil).Authority()
 		do(b, a, "ours", acquire(idA, time.Hour), 0)
 		kv := bucket(b, js)
-		enginetest.Benchmark(b, "get", func() {
+		shorthand.Benchmark(b, "get", func() {
 			if _, err := a.Do(ctx, "ours", acquire(idB, time.Hour)); lease.CodeOf(err) != lease.ErrHeldByOther {
 				b.Fatal(err)
 			}

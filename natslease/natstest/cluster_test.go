@@ -15,7 +15,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/natslease"
 	"github.com/fencedlease/lease/session"
 )
@@ -223,7 +224,7 @@ func TestLeavesACutOffServer(t *testing.T) {
 		return err
 	})
 	do(t, s.Authority(), "x", renew(idA), 0)
-	if !enginetest.Within(signals, true) {
+	if !shorthand.Within(signals, true) {
 		t.Error("the watch is lost or silent")
 	}
 }
@@ -390,7 +391,7 @@ func TestWatchIsLostWithItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	do(t, s.Authority(), "x", release(idA), 0)
-	if !enginetest.Within(again, true) {
+	if !shorthand.Within(again, true) {
 		t.Error("the new watch is lost too, or silent")
 	}
 }

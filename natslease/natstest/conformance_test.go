@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // The test runs all suites, and with -short those that take less than a minute, because the behavior of

@@ -3,35 +3,25 @@ package natstest
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
-// harmServer injects a random fault into a server, and returns the name of the fault.
-func harmServer(t *testing.T, r *rand.Rand, server *child, p *enginetest.Proxy) string {
-	t.Helper()
-	switch r.IntN(4) {
-	case 0:
-		if err := server.Pause(time.Duration(100+r.IntN(400)) * time.Millisecond); err != nil {
-			t.Error(err)
-		}
-		return "stop and continue"
-	case 1:
-		server.Kill()
-		server.start(t)
-		return "kill and restart"
-	case 2:
-		p.Silence()
-		time.Sleep(time.Duration(100+r.IntN(400)) * time.Millisecond) // a real engine
-		p.Cut()
-		return "silently dead connections"
-	}
-	p.Cut()
-	return "cut connections"
+// underFaults starts a server that fails.
+func underFaults(t *testing.T) enginetest.Target {
+	return enginetest.UnderFaults(t, newChild(t), func(addr string) string { return "nats://" + addr })
+}
+
+// clusterUnderFaults starts a cluster whose members fail.
+func clusterUnderFaults(t *testing.T) enginetest.Target {
+	c := newCluster(t, 3)
+	js := client(t, strings.Join(c.endpoints(), ","))
+	return enginetest.Target{Endpoints: c.four(), Harm: func(r *rand.Rand) string { return harmCluster(t, r, c, js) }}
 }
 
 // harmCluster injects a random fault into a cluster, and returns the name of the fault.
@@ -72,28 +62,7 @@ func TestRecoveryAfterCuts(t *testing.T) {
 	t.Parallel()
 	p := enginetest.NewProxy(t, shared.Client, nil)
 	a := store(t, client(t, "nats://"+p.Addr()), nil).Authority()
-	do(t, a, t.Name(), acquire(idA, time.Hour), 0)
-	p.Refuse()
-	p.Cut()
-	for range 10 {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		if _, err := a.Do(ctx, t.Name(), renew(idA)); err == nil {
-			t.Error("renewed while nothing gets through")
-		}
-		<-ctx.Done() // without a connection a request fails at once
-		cancel()
-	}
-	p.Heal()
-	began := time.Now()
-	eventually(t, "a renewal", func(ctx context.Context) error {
-		_, err := a.Do(ctx, t.Name(), renew(idA))
-		return err
-	})
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("recovered after %v", took)
-	} else {
-		t.Logf("recovered after %v", took)
-	}
+	enginetest.RecoversAfterCuts(t, p, a, t.Name(), 2*time.Second)
 }
 
 // SPEC S7: if the connection of a watch dies silently, the watch is lost within seconds.

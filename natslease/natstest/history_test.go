@@ -1,80 +1,69 @@
 package natstest
 
 import (
-	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
 )
 
-// checkHistories checks histories of clients at addresses.
-func checkHistories(t *testing.T, addresses []string, runs int, w linearize.Workload, harm func(*rand.Rand) string) {
-	clients := enginetest.Clients(len(addresses), func(i int) enginetest.Store {
-		// With longer pauses, most requests would find no connection.
-		return store(t, client(t, "nats://"+addresses[i], nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0)), nil)
-	})
-	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
-		w := w
-		w.Seed, w.Name = seed, name
-		return linearize.Run(t.Context(), clients, &linearize.Options{Observed: true, Late: true}, &w)
-	}, harm)
+// openAt makes a store for a history. With longer pauses, most requests would find no connection.
+func openAt(t testing.TB, endpoint string) enginetest.Store {
+	return store(t, client(t, endpoint, nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0)), nil)
 }
 
-// SPEC A2, A4: histories are linearizable by the clocks of the clients.
-func TestHistories(t *testing.T) {
+// checkHistories checks histories by the clocks of the clients.
+func checkHistories(t *testing.T, target enginetest.Target, o linearize.TestOptions) {
 	t.Parallel()
-	runs := 2000
-	if testing.Short() {
-		runs = 100
-	}
-	checkHistories(t, slices.Repeat([]string{shared.Client}, 4), runs, linearize.Workload{Term: 6 * time.Millisecond, Timeout: time.Minute}, nil)
+	o.Options = linearize.Options{Observed: true, Late: true}
+	linearize.TestHistories(t, target, openAt, &o)
+}
+
+// SPEC A2, A4: histories are linearizable.
+func TestHistories(t *testing.T) {
+	checkHistories(t, enginetest.At(shared.url(), 4), linearize.TestOptions{})
 }
 
 // SPEC A2, A4: the same holds on three servers, where a write takes longer and several are under way at once.
 func TestHistoriesOfACluster(t *testing.T) {
-	t.Parallel()
-	runs := 1000
-	if testing.Short() {
-		runs = 10
-	}
-	checkHistories(t, newCluster(t, 3).four(), runs, linearize.Workload{Term: 30 * time.Millisecond, Timeout: time.Minute}, nil)
+	target := enginetest.Target{Endpoints: newCluster(t, 3).four()}
+	checkHistories(t, target, linearize.TestOptions{Runs: 1000, Workload: linearize.Workload{Term: 30 * time.Millisecond}})
 }
 
 // Histories are linearizable while the server is paused and resumed, killed and started again, and
-// while connections are cut or die silently.
+// while its connections fail.
 func TestHistoriesOfAServerUnderFaults(t *testing.T) {
-	t.Parallel()
-	server := newChild(t)
-	p := enginetest.NewProxy(t, server.Client, nil)
-	underFaults(t, []string{p.Addr(), p.Addr(), server.Client, server.Client}, 1000, func(r *rand.Rand) string { return harmServer(t, r, server, p) })
+	checkHistories(t, underFaults(t), linearize.TestOptions{Runs: 1000})
 }
 
 // In a cluster of three members, histories are linearizable while the leader is stopped, steps down or
 // is cut off, and while another member is cut off.
 func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
+	checkHistories(t, clusterUnderFaults(t), linearize.TestOptions{Runs: 400})
+}
+
+// SPEC G1, G2, H9: the server is paused and resumed, killed and started again, and connections fail,
+// while holders are paused, resumed and killed. No stale write passes the guard, and no holder believes
+// that it holds the lease while another has it.
+func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3)
-	js := client(t, strings.Join(c.endpoints(), ","))
-	underFaults(t, c.four(), 400, func(r *rand.Rand) string { return harmCluster(t, r, c, js) })
+	enginetest.TestHolders(t, underFaults(t), nil)
 }
 
-func underFaults(t *testing.T, addresses []string, runs int, harm func(*rand.Rand) string) {
-	if testing.Short() {
-		runs /= 20
-	}
-	checkHistories(t, addresses, runs, linearize.Workload{Term: 100 * time.Millisecond, Timeout: 200 * time.Millisecond}, harm)
+// SPEC G1, G2, H9: in a cluster of three members, no stale write passes the guard while the leader
+// is stopped, steps down or is cut off, and while another member is cut off.
+func TestHoldersAtAClusterUnderFaults(t *testing.T) {
+	t.Parallel()
+	target := clusterUnderFaults(t)
+	target.Endpoints = target.Endpoints[:3]
+	enginetest.TestHolders(t, target, nil)
 }
 
-// four returns the address of each of three members, and that of the first once more.
-func (c *cluster) four() (addresses []string) {
-	for i := range 4 {
-		addresses = append(addresses, c.members[i%3].Client)
-	}
-	return addresses
+// four returns the URL of each of three members, and that of the first once more.
+func (c *cluster) four() []string {
+	all := c.endpoints()
+	return append(all, all[0])
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/natslease"
 	"github.com/fencedlease/lease/session"
 )
@@ -55,14 +56,7 @@ func TestWall(t *testing.T) {
 	if testing.Short() {
 		asked, hold = 500, 8*time.Second
 	}
-	m, err := newMember(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Sync = true
-	c := &child{member: m}
-	c.start(t)
-	t.Cleanup(func() { c.Kill() })
+	c := newChild(t, func(m *member) { m.Sync = true })
 	js := client(t, c.url())
 	var all buckets
 	for i := range *wallBuckets {
@@ -110,7 +104,7 @@ func TestWallAtThreeTimesTheLoad(t *testing.T) {
 		}
 		cancel()
 		waiting.Wait()
-		enginetest.Together(64, asked, func(i int) {
+		shorthand.Together(64, asked, func(i int) {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			_ = all[i].Close(ctx) // fails if an acquire was given up in the middle

@@ -16,8 +16,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/natslease"
 )
 
@@ -25,10 +26,10 @@ import (
 const asServer = "NATSTEST_MEMBER"
 
 var (
-	idA, idB                = enginetest.IDA, enginetest.IDB
-	acquire, renew, release = enginetest.Acquire, enginetest.Renew, enginetest.Release
-	do, eventually          = enginetest.Do, enginetest.Eventually
-	says, permanent         = enginetest.Says, enginetest.Permanent
+	idA, idB                = shorthand.IDA, shorthand.IDB
+	acquire, renew, release = shorthand.Acquire, shorthand.Renew, shorthand.Release
+	do, eventually          = shorthand.Do, shorthand.Eventually
+	says, permanent         = shorthand.Says, shorthand.Permanent
 )
 
 // shared is the server of all tests that do not harm their server. It has a bucket.
@@ -41,33 +42,19 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if processes.Hold(openStore) {
-		return
-	}
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "natstest")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+	enginetest.Main(m, openStore, func(dir string) (stop func(), err error) {
+		if shared, err = newMember(dir); err != nil {
+			return nil, err
 		}
-		defer os.RemoveAll(dir)
-		if shared, err = newMember(dir); err == nil {
-			err = shared.start()
+		if err := shared.start(); err != nil {
+			return nil, err
 		}
-		if err == nil {
-			defer shared.stop()
-			err = makeBucket(shared.url(), 1)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}())
+		return func() { shared.stop() }, makeBucket(shared.url(), 1)
+	})
 }
 
 // openStore makes the store of a holder that runs in a separate process.
-func openStore(endpoint string) (processes.Store, error) {
+func openStore(endpoint string) (lease.Authority, error) {
 	js, err := connect(endpoint)
 	if err != nil {
 		return nil, err
@@ -76,8 +63,11 @@ func openStore(endpoint string) (processes.Store, error) {
 	defer cancel()
 	for {
 		s, err := natslease.New(ctx, js, nil)
-		if err == nil || ctx.Err() != nil {
-			return s, err
+		if err == nil {
+			return s.Authority(), nil
+		}
+		if ctx.Err() != nil {
+			return nil, err
 		}
 		time.Sleep(20 * time.Millisecond) // a real engine: the server may be stopped just now
 	}
@@ -97,7 +87,7 @@ type member struct {
 
 // newMember prepares a server on a free port of the loopback interface.
 func newMember(dir string) (*member, error) {
-	address, err := processes.FreeAddress()
+	address, err := enginetest.FreeAddress()
 	return &member{Name: "alone", Dir: dir, Client: address}, err
 }
 
@@ -116,7 +106,7 @@ func (m *member) start() error {
 		NoLog: true, NoSigs: true, Users: m.Users, SyncAlways: m.Sync,
 	}
 	if m.Cluster != "" {
-		nowhere, err := processes.FreeAddress() // members use only their routes, which can be cut
+		nowhere, err := enginetest.FreeAddress() // members use only their routes, which can be cut
 		if err != nil {
 			return err
 		}
@@ -174,43 +164,35 @@ func serve(text string) error {
 		return err
 	}
 	defer m.stop()
-	<-processes.Ready().Done()
+	<-enginetest.Ready().Done()
 	return nil
 }
 
-// A child is a server in a process of its own, which a test can pause, resume and kill. It ends with
-// the tests.
+// A child is a server in a process of its own, which a test can pause and kill. It ends with the test.
 type child struct {
 	*member
-	*processes.Process
+	*enginetest.Child
 }
 
 // newChild starts a child with a bucket.
-func newChild(t testing.TB) *child {
+func newChild(t testing.TB, change ...func(*member)) *child {
 	t.Helper()
 	m, err := newMember(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{member: m}
-	c.start(t)
-	t.Cleanup(func() { c.Kill() })
+	for _, f := range change {
+		f(m)
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{m, enginetest.StartChild(t, m.Client, asServer+"="+string(text))}
 	if err := makeBucket(c.url(), 1); err != nil {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// start starts the child for the first time or again, and returns when it is ready.
-func (c *child) start(t testing.TB) {
-	t.Helper()
-	text, err := json.Marshal(c.member)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Process, err = processes.Start(asServer + "=" + string(text)); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // newMembers prepares a cluster of three members, each of which reaches each other through a proxy.
@@ -222,7 +204,7 @@ func newMembers(t testing.TB) (members []*member, routes map[[2]int]*enginetest.
 		m := &member{Name: fmt.Sprint("n", i), Dir: filepath.Join(dir, fmt.Sprint("n", i))}
 		for _, address := range []*string{&m.Client, &m.Cluster} {
 			var err error
-			if *address, err = processes.FreeAddress(); err != nil {
+			if *address, err = enginetest.FreeAddress(); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
 	"github.com/fencedlease/lease/internal/fields"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/natslease"
 )
 
@@ -208,7 +208,9 @@ func TestTokensOutliveARestart(t *testing.T) {
 			return nil
 		})
 		server.Kill()
-		server.start(t)
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
 		h.grant("after a restart, and "+what, store(t, js, nil))
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/pglease/internal/pgserver"
 )
 
@@ -41,8 +42,8 @@ func TestStoreLeavesAReadOnlyServer(t *testing.T) {
 			if same := servers[1].Database(t); same != database {
 				t.Fatalf("databases %s and %s", database, same)
 			}
-			to := enginetest.NewProxy(t, servers[0].Address(), nil)
-			s := open(t, strings.Replace(servers[0].URL(database), servers[0].Address(), to.Addr(), 1))
+			to := enginetest.NewProxy(t, servers[0].Addr(), nil)
+			s := open(t, strings.Replace(servers[0].URL(database), servers[0].Addr(), to.Addr(), 1))
 			a := s.Authority()
 			var longest time.Duration
 			for n := range switches {
@@ -65,7 +66,7 @@ func TestStoreLeavesAReadOnlyServer(t *testing.T) {
 					}
 				}
 				after.SetReadOnly(t, false)
-				to.Target(after.Address())
+				to.Target(after.Addr())
 				before.SetReadOnly(t, true)
 				began := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
@@ -89,7 +90,7 @@ func TestStoreLeavesAReadOnlyServer(t *testing.T) {
 				if signals == nil {
 					continue
 				}
-				if !enginetest.Within(signals, false) {
+				if !shorthand.Within(signals, false) {
 					t.Fatal("the watch does not end")
 				}
 			}

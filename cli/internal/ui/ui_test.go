@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
@@ -73,14 +73,14 @@ var id = vectors.MustParseID("11111111-2222-3333-4444-555555555555")
 
 // hold takes a lease, and returns its token.
 func (w *world) hold(name, owner string, d time.Duration) lease.Token {
-	req := enginetest.Acquire(id, d)
+	req := shorthand.Acquire(id, d)
 	req.Owner = owner
 	return w.do(name, req).Token()
 }
 
 func (w *world) do(name string, req lease.Request) lease.Record {
 	w.t.Helper()
-	return enginetest.Do(w.t, w.Authority, name, req, 0).Record
+	return shorthand.Do(w.t, w.Authority, name, req, 0).Record
 }
 
 func (w *world) state(name string) lease.State {
@@ -116,15 +116,15 @@ func TestChanges(t *testing.T) {
 		}{
 			{func() {}, ""},
 			{func() { w.hold("x/1", "alice", 10*time.Second) }, "x/1 was taken by alice (token 1)"},
-			{func() { time.Sleep(2 * time.Second); w.do("x/1", enginetest.Renew(id)); time.Sleep(time.Second) }, ""},
+			{func() { time.Sleep(2 * time.Second); w.do("x/1", shorthand.Renew(id)); time.Sleep(time.Second) }, ""},
 			{func() { time.Sleep(11 * time.Second) }, "x/1 expired: alice did not renew it"},
 			{func() { w.hold("x/1", "bob", time.Minute) }, "x/1 was taken by bob (token 2)"},
 			{func() { w.hold("x/1", "bob", time.Minute) }, "x/1 was taken again by bob (token 3)"},
-			{func() { w.do("x/1", enginetest.Break(5*time.Second)) }, "x/1 is being broken: bob must stop within 5s"},
+			{func() { w.do("x/1", shorthand.Break(5*time.Second)) }, "x/1 is being broken: bob must stop within 5s"},
 			{func() { time.Sleep(6 * time.Second) }, "x/1 was broken; bob had it"},
 			{func() { w.hold("x/1", "carol", time.Minute) }, "x/1 was taken by carol (token 4)"},
-			{func() { w.do("x/1", enginetest.Release(id)); w.hold("x/1", "dave", time.Minute) }, "x/1 went from carol to dave (token 5)"},
-			{func() { w.do("x/1", enginetest.Release(id)) }, "x/1 is free; dave had it"},
+			{func() { w.do("x/1", shorthand.Release(id)); w.hold("x/1", "dave", time.Minute) }, "x/1 went from carol to dave (token 5)"},
+			{func() { w.do("x/1", shorthand.Release(id)) }, "x/1 is free; dave had it"},
 			{func() { w.spoilt.Store(true) }, "x/spoilt cannot be read: no record"},
 			{func() { w.gone.Store(true); time.Sleep(time.Minute) }, ""},
 			{func() { w.gone.Store(false) }, " The store could not be read."},

@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // A Server is an API server and its etcd, on free ports of the loopback.
@@ -29,7 +29,7 @@ type Server struct {
 	Address string
 
 	// API and Etcd are the two processes.
-	API, Etcd *processes.Process
+	API, Etcd *enginetest.Process
 
 	// EtcdURL is where clients of the etcd connect.
 	EtcdURL string
@@ -53,7 +53,7 @@ func Start(ctx context.Context, dir string, flags ...string) (*Server, error) {
 		return nil, err
 	}
 	s.flags = flags
-	if s.Address, err = processes.FreeAddress(); err == nil {
+	if s.Address, err = enginetest.FreeAddress(); err == nil {
 		err = s.writeFiles()
 	}
 	if err == nil {
@@ -73,7 +73,7 @@ func Etcd(ctx context.Context, dir string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{dir: dir, binaries: binaries}
-	address, err := processes.FreeAddress()
+	address, err := enginetest.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (s *Server) writeFiles() error {
 
 // StartEtcd starts the etcd, or starts it again with its old data, and returns when it is ready.
 func (s *Server) StartEtcd(ctx context.Context) (err error) {
-	peer, err := processes.FreeAddress()
+	peer, err := enginetest.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (s *Server) StartAPI(ctx context.Context) (err error) {
 
 // Stop kills both processes.
 func (s *Server) Stop() {
-	for _, p := range []*processes.Process{s.API, s.Etcd} {
+	for _, p := range []*enginetest.Process{s.API, s.Etcd} {
 		if p != nil {
 			p.Kill()
 		}
@@ -172,7 +172,7 @@ func (s *Server) Compact(ctx context.Context) error {
 }
 
 // run starts a program whose output goes to a log file in the folder of the Server.
-func (s *Server) run(program string, args ...string) (*processes.Process, error) {
+func (s *Server) run(program string, args ...string) (*enginetest.Process, error) {
 	log, err := os.OpenFile(s.log(program), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (s *Server) run(program string, args ...string) (*processes.Process, error)
 	defer log.Close()
 	cmd := exec.Command(filepath.Join(s.binaries, program), args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	return processes.Run(cmd)
+	return enginetest.StartCommand(cmd)
 }
 
 func (s *Server) log(program string) string { return filepath.Join(s.dir, program+".log") }
@@ -189,7 +189,7 @@ func (s *Server) log(program string) string { return filepath.Join(s.dir, progra
 const patience = 2 * time.Minute
 
 // ready waits until a request to the URL returns status 200.
-func (s *Server) ready(ctx context.Context, program string, p *processes.Process, url string) error {
+func (s *Server) ready(ctx context.Context, program string, p *enginetest.Process, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {

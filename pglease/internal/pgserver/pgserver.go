@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/pglease"
 )
 
@@ -24,7 +24,7 @@ type Server struct {
 	dir, data string
 	address   string // host and port
 	settings  []string
-	child     *processes.Process
+	child     *enginetest.Process
 	pid       int
 	databases atomic.Int64
 	standbys  int
@@ -67,10 +67,10 @@ func New(dir string, settings ...string) (*Server, error) {
 	if out, err := init.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %v\n%s", err, out)
 	}
-	if s.address, err = processes.FreeAddress(); err != nil {
+	if s.address, err = enginetest.FreeAddress(); err != nil {
 		return nil, err
 	}
-	return s, s.Start()
+	return s, s.start()
 }
 
 // NewFor starts a server that ends with the test.
@@ -89,8 +89,19 @@ func NewFor(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-// Start starts the server, and returns when it answers. It may be called again after Stop.
+// Start starts the server again after Kill, and returns when it answers. It retries for up to 20 s, because
+// processes of the old server may still hold its port and files.
 func (s *Server) Start() error {
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		err := s.start()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// start starts the server, and returns when it answers.
+func (s *Server) start() error {
 	bin, err := binaries()
 	if err != nil {
 		return err
@@ -107,7 +118,7 @@ func (s *Server) Start() error {
 	cmd := exec.Command(filepath.Join(bin, "postgres"), args...)
 	cmd.SysProcAttr, _, _ = unprivileged()
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
-	if s.child, err = processes.Run(cmd); err != nil {
+	if s.child, err = enginetest.StartCommand(cmd); err != nil {
 		return err
 	}
 	s.pid = cmd.Process.Pid
@@ -143,10 +154,11 @@ func await(program string, ended <-chan struct{}, log string, try func(context.C
 
 // URL returns the connection string of a database.
 func (s *Server) URL(database string) string {
-	return connString(s.address, database)
+	return URL(s.address, database)
 }
 
-func connString(address, database string) string {
+// URL returns the connection string of a database of the server at an address.
+func URL(address, database string) string {
 	return "postgres://postgres@" + address + "/" + database + "?sslmode=disable"
 }
 
@@ -155,21 +167,18 @@ func port(address string) string {
 	return port
 }
 
+// Pause stops every process of the server for the time d.
+func (s *Server) Pause(d time.Duration) error {
+	s.Freeze()
+	time.Sleep(d) // a real engine
+	s.Resume()
+	return nil
+}
+
 // Kill ends the server like a crash.
 func (s *Server) Kill() {
 	s.killAll()
 	s.child.Kill()
-}
-
-// Restart starts a server that was killed. It retries for up to 20 s, because processes of the old server
-// may still hold its port and files.
-func (s *Server) Restart() error {
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		err := s.Start()
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-	}
 }
 
 // Stop ends the server.

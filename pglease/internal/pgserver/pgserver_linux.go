@@ -42,10 +42,10 @@ func children(pid int) (found []int) {
 	return found
 }
 
-// Pause stops every process of the server until Resume is called.
-func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
+// Freeze stops every process of the server until Resume is called.
+func (s *Server) Freeze() { s.signal(syscall.SIGSTOP) }
 
-// Resume continues a paused server.
+// Resume continues a frozen server.
 func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 
 // killAll kills every process of the server.

@@ -14,7 +14,7 @@ func unprivileged() (*syscall.SysProcAttr, int, error) {
 }
 
 // The following methods are never called, because no server can be started on this system.
-func (s *Server) Pause()   { panic("unreachable: there is no server") }
+func (s *Server) Freeze()  { panic("unreachable: there is no server") }
 func (s *Server) Resume()  { panic("unreachable: there is no server") }
 func (s *Server) killAll() { panic("unreachable: there is no server") }
 func (s *Server) quit()    { panic("unreachable: there is no server") }

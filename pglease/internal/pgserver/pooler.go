@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // Pooler starts pgbouncer in front of the server, to share a few connections between transactions. The
@@ -23,7 +23,7 @@ func (s *Server) Pooler(t testing.TB) (url func(database string) string) {
 	if _, err := os.Stat(program); err != nil {
 		t.Fatal("this test needs pgbouncer: apt-get install pgbouncer")
 	}
-	address, err := processes.FreeAddress()
+	address, err := enginetest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ logfile = %s
 	}
 	cmd := exec.Command(program, settings)
 	cmd.SysProcAttr, cmd.Dir = attr, dir
-	child, err := processes.Run(cmd)
+	child, err := enginetest.StartCommand(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,5 +75,5 @@ logfile = %s
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(database string) string { return connString(address, database) }
+	return func(database string) string { return URL(address, database) }
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Address returns the host and port of the server.
-func (s *Server) Address() string { return s.address }
+// Addr returns the host and port of the server.
+func (s *Server) Addr() string { return s.address }
 
 // SetReadOnly makes the server refuse writes, or accept them again. Its connections stay open.
 func (s *Server) SetReadOnly(t testing.TB, readOnly bool) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // Standby starts a streaming standby of the server, with the same settings, and returns when it streams.
@@ -41,10 +41,10 @@ func (s *Server) Standby(t testing.TB) *Server {
 	if out, err := backup.CombinedOutput(); err != nil {
 		t.Fatalf("pg_basebackup: %v\n%s", err, out)
 	}
-	if b.address, err = processes.FreeAddress(); err != nil {
+	if b.address, err = enginetest.FreeAddress(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Start(); err != nil {
+	if err := b.start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Stop)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // Program is the server program of the tests. The environment variable REDISLEASE_SERVER names another.
@@ -26,7 +26,7 @@ var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 // A Server is a Redis server on a free port of the loopback interface, with its own folder. It ends with the
 // tests.
 type Server struct {
-	*processes.Process
+	*enginetest.Process
 
 	dir, addr string
 	settings  []string
@@ -35,7 +35,7 @@ type Server struct {
 // New starts a server in dir. Settings are arguments such as "--appendonly", "yes", or a file and
 // "--sentinel".
 func New(dir string, settings ...string) (*Server, error) {
-	addr, err := processes.FreeAddress()
+	addr, err := enginetest.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (s *Server) Start() error {
 	}
 	cmd := exec.Command(path, append(args, "--port", s.Port(), "--bind", "127.0.0.1", "--dir", s.dir)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
-	if s.Process, err = processes.Run(cmd); err != nil {
+	if s.Process, err = enginetest.StartCommand(cmd); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; {

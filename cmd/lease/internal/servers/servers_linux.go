@@ -22,7 +22,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease/internal/check/kubeserver"
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/natslease"
 	"github.com/fencedlease/lease/pglease"
 )
@@ -59,7 +59,7 @@ func (s *set) stop() {
 
 // start starts a server, which stop kills.
 func (s *set) start(cmd *exec.Cmd) error {
-	p, err := processes.Run(cmd)
+	p, err := enginetest.StartCommand(cmd)
 	if err == nil {
 		s.stops = append(s.stops, p.Kill)
 	}
@@ -94,7 +94,7 @@ func eventually(ctx context.Context, what string, f func() error) error {
 }
 
 func freePort() (address, port string, err error) {
-	if address, err = processes.FreeAddress(); err == nil {
+	if address, err = enginetest.FreeAddress(); err == nil {
 		_, port, err = net.SplitHostPort(address)
 	}
 	return address, port, err
@@ -138,7 +138,7 @@ func Redis(dir string) (url string, p *os.Process, stop func(), err error) {
 		return "", nil, nil, err
 	}
 	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
-	server, err := processes.Run(cmd)
+	server, err := enginetest.StartCommand(cmd)
 	if err != nil {
 		return "", nil, nil, err
 	}

@@ -1,4 +1,4 @@
-package processes
+package enginetest
 
 import (
 	"fmt"
@@ -28,20 +28,20 @@ type resource struct {
 	count  int
 	newest lease.Token            // the newest token that was admitted for a read or a write
 	shown  map[lease.Token]string // the holder that showed each token
-	report Report
+	report report
 }
 
-// A Report has the counts and the violations of a group.
-type Report struct {
-	Grants   int // the number of tokens that were admitted
-	Admitted int // the number of writes that were admitted
-	Refused  int // the number of requests that the guard refused, because their token was too old
-	Looks    int // the number of requests for the newest token
-	Believed int // the number of these requests before which CheckAlive had returned true
-	Bad      []string
+// A report has the counts and the violations of a group.
+type report struct {
+	grants   int // the number of tokens that were admitted
+	admitted int // the number of writes that were admitted
+	refused  int // the number of requests that the guard refused, because their token was too old
+	looks    int // the number of requests for the newest token
+	believed int // the number of these requests before which CheckAlive had returned true
+	bad      []string
 }
 
-func newResource(wrong Wrong) (*resource, error) {
+func newResource(b bug) (*resource, error) {
 	r := &resource{shown: map[lease.Token]string{}}
 	count := http.NewServeMux()
 	count.HandleFunc("GET /count", r.read)
@@ -50,7 +50,7 @@ func newResource(wrong Wrong) (*resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	if wrong == NoGuard {
+	if b == noGuard {
 		guarded = count
 	}
 	mux := http.NewServeMux()
@@ -88,7 +88,7 @@ type watched struct {
 func (w *watched) WriteHeader(status int) {
 	if status == http.StatusPreconditionFailed {
 		w.r.mu.Lock()
-		w.r.report.Refused++
+		w.r.report.refused++
 		w.r.mu.Unlock()
 	}
 	w.ResponseWriter.WriteHeader(status)
@@ -103,7 +103,7 @@ func (r *resource) admitted(what string, q *http.Request) {
 	}
 	if other, ok := r.shown[tok]; !ok {
 		r.shown[tok] = holder
-		r.report.Grants++
+		r.report.grants++
 	} else if other != holder {
 		r.badLocked("token %s was shown by %s and by %s", tok, other, holder)
 	}
@@ -128,7 +128,7 @@ func (r *resource) write(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.admitted("write", q)
-	r.report.Admitted++
+	r.report.admitted++
 	if base != r.count {
 		r.badLocked("an update was lost: %s wrote %d, computed from %d, over %d", q.Header.Get(holderHeader), next, base, r.count)
 	}
@@ -139,9 +139,9 @@ func (r *resource) write(w http.ResponseWriter, q *http.Request) {
 func (r *resource) look(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.report.Looks++
+	r.report.looks++
 	if believed, _ := strconv.ParseBool(q.FormValue("believed")); believed {
-		r.report.Believed++
+		r.report.believed++
 	}
 	fmt.Fprint(w, r.newest)
 }
@@ -153,7 +153,7 @@ func (r *resource) bad(format string, args ...any) {
 }
 
 func (r *resource) badLocked(format string, args ...any) {
-	r.report.Bad = append(r.report.Bad, fmt.Sprintf(format, args...))
+	r.report.bad = append(r.report.bad, fmt.Sprintf(format, args...))
 }
 
 // holder returns the process that sent the newest token.
@@ -163,10 +163,10 @@ func (r *resource) holder() string {
 	return r.shown[r.newest]
 }
 
-func (r *resource) seen() Report {
+func (r *resource) seen() report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	report := r.report
-	report.Bad = append([]string(nil), r.report.Bad...)
-	return report
+	seen := r.report
+	seen.bad = append([]string(nil), r.report.bad...)
+	return seen
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -16,7 +17,7 @@ func WaitingCostsNothing(t *testing.T, s interface {
 	Lease(name string, o *session.Options) (*session.Session, error)
 }, holder lease.Authority, name string, renewals, most int, count func() int) {
 	t.Helper()
-	Do(t, holder, name, Acquire(IDA, time.Hour), 0)
+	shorthand.Do(t, holder, name, shorthand.Acquire(shorthand.IDA, time.Hour), 0)
 	waiter, err := s.Lease(name, &session.Options{Duration: time.Minute, RenewInterval: 50 * time.Millisecond, RequestTimeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -37,14 +38,14 @@ func WaitingCostsNothing(t *testing.T, s interface {
 		case <-time.After(200 * time.Millisecond): // a real engine
 		}
 		if i < renewals {
-			Do(t, holder, name, Renew(IDA), 0)
+			shorthand.Do(t, holder, name, shorthand.Renew(shorthand.IDA), 0)
 		}
 	}
 	if n := count() - before; n > most {
 		t.Errorf("waiting for a second took %d exchanges, want at most %d", n, most)
 	}
 	released := time.Now()
-	Do(t, holder, name, Release(IDA), 0)
+	shorthand.Do(t, holder, name, shorthand.Release(shorthand.IDA), 0)
 	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
 }
 
@@ -55,7 +56,7 @@ func DeletionIsSeen(t *testing.T, s interface {
 	lease.Watcher
 }, name string, remove func() error) {
 	t.Helper()
-	Do(t, s.Authority(), name, Acquire(IDA, time.Minute), 0)
+	shorthand.Do(t, s.Authority(), name, shorthand.Acquire(shorthand.IDA, time.Minute), 0)
 	signals, err := s.Watch(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
@@ -63,10 +64,10 @@ func DeletionIsSeen(t *testing.T, s interface {
 	if err := remove(); err != nil {
 		t.Fatal(err)
 	}
-	if !Within(signals, true) {
+	if !shorthand.Within(signals, true) {
 		t.Error("no signal of the deletion")
 	}
-	Do(t, s.Authority(), name, Renew(IDA), lease.ErrIDMismatch)
+	shorthand.Do(t, s.Authority(), name, shorthand.Renew(shorthand.IDA), lease.ErrIDMismatch)
 }
 
 // GraceWithAWatch checks that a break from another process leaves a holder that watches nearly its whole
@@ -76,13 +77,13 @@ func GraceWithAWatch(t *testing.T, holder interface {
 	lease.Watcher
 }, other lease.Authority, name string) {
 	t.Helper()
-	Do(t, holder.Authority(), name, Acquire(IDA, 30*time.Second), 0)
+	shorthand.Do(t, holder.Authority(), name, shorthand.Acquire(shorthand.IDA, 30*time.Second), 0)
 	if _, err := holder.Watch(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(8 * time.Second) // a real engine
 	const grace = 20 * time.Second
-	Do(t, other, name, Break(grace), 0)
+	shorthand.Do(t, other, name, shorthand.Break(grace), 0)
 	snap, err := holder.Load(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)

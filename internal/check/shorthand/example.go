@@ -1,4 +1,4 @@
-package enginetest
+package shorthand
 
 import (
 	"os/exec"

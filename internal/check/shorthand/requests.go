@@ -1,6 +1,5 @@
-// Package enginetest has what the tests of several engines share: requests, histories under faults, loads,
-// a proxy that fails, and tests that need nothing but a store.
-package enginetest
+// Package shorthand has short forms for the tests of our stores: requests, waits and comparisons.
+package shorthand
 
 import (
 	"context"
@@ -12,12 +11,6 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/vectors"
 )
-
-// A Store is a store with the authority that it recommends.
-type Store interface {
-	lease.Store
-	Authority() lease.Authority
-}
 
 // IDA and IDB are the IDs of two clients.
 var (

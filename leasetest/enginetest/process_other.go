@@ -1,6 +1,6 @@
 //go:build !linux
 
-package processes
+package enginetest
 
 import (
 	"errors"
@@ -13,10 +13,10 @@ func diesWithParent() *syscall.SysProcAttr { return nil }
 
 // Stop returns an error, because processes can only be stopped on Linux.
 func (p *Process) Stop() error {
-	return fmt.Errorf("processes: stop a process: %w", errors.ErrUnsupported)
+	return fmt.Errorf("enginetest: stop a process: %w", errors.ErrUnsupported)
 }
 
 // Continue returns an error, because processes can only be continued on Linux.
 func (p *Process) Continue() error {
-	return fmt.Errorf("processes: continue a process: %w", errors.ErrUnsupported)
+	return fmt.Errorf("enginetest: continue a process: %w", errors.ErrUnsupported)
 }

@@ -4,18 +4,18 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/session"
 )
 
 // A Load is many leases of one process.
 type Load struct {
-	Leases   int
+	Leases   int           // how many are acquired. Required
 	Hold     time.Duration // how long they are held
 	Duration time.Duration // of each lease. Default: 10 s
 	Refusals bool          // an acquire may be refused. Without it, an acquire waits until it is granted
@@ -55,7 +55,7 @@ func (l Load) Run(t *testing.T, s interface {
 	}
 	began := time.Now()
 	var refusal atomic.Value
-	Together(workers, l.Leases, func(i int) {
+	shorthand.Together(workers, l.Leases, func(i int) {
 		var err error
 		if l.Refusals {
 			_, err = all[i].Acquire(t.Context())
@@ -96,25 +96,11 @@ func (l Load) Run(t *testing.T, s interface {
 	if n := held.Load(); lost.Load() > 0 || n == 0 || alive != n || listed < n {
 		t.Errorf("of %d leases, %d are held and %d listed, and %d were lost", n, alive, listed, lost.Load())
 	}
-	Together(workers, l.Leases, func(i int) {
+	shorthand.Together(workers, l.Leases, func(i int) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := all[i].Close(ctx); err != nil && !l.Refusals {
 			t.Error(err)
 		}
 	})
-}
-
-// Together calls f with each number below n. The given number of goroutines share the calls.
-func Together(workers, n int, f func(i int)) {
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range workers {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				f(i)
-			}
-		})
-	}
-	all.Wait()
 }

@@ -1,4 +1,4 @@
-package processes
+package enginetest
 
 import (
 	"context"
@@ -18,26 +18,20 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Store has the authority that a store of leases recommends. A test can plant the bug Early only if it is
-// also a lease.Store.
-type Store interface {
-	Authority() lease.Authority
-}
-
 // asHolder is the environment variable that makes a process a holder. Its value is the JSON text of orders.
-const asHolder = "PROCESSES_HOLDER"
+const asHolder = "ENGINETEST_HOLDER"
 
 // orders are the instructions for a holder.
 type orders struct {
 	Holder, Name, Endpoint, Resource string
 	Duration                         time.Duration
 	Seed                             uint64
-	Wrong                            Wrong
+	Bug                              bug
 }
 
-// Hold reports whether this process was started as a holder. If so, it runs the holder over the store that
+// Hold is for a TestMain that does more than [Main]. It reports whether this process was started as a holder. If so, it runs the holder at the authority that
 // open returns for an endpoint, and returns when the group has ended.
-func Hold(open func(endpoint string) (Store, error)) bool {
+func Hold(open func(endpoint string) (lease.Authority, error)) bool {
 	text, ok := os.LookupEnv(asHolder)
 	if !ok {
 		return false
@@ -60,13 +54,13 @@ type holder struct {
 	l    *session.Session
 }
 
-func (h *holder) work(open func(string) (Store, error)) error {
-	store, err := open(h.Endpoint)
+func (h *holder) work(open func(string) (lease.Authority, error)) error {
+	a, err := open(h.Endpoint)
 	if err != nil {
 		return err
 	}
 	// The timeout is short compared with the lease, so that many requests have an unknown outcome.
-	h.l, err = session.New(h.Wrong.authority(store), h.Name, &session.Options{
+	h.l, err = session.New(h.Bug.authority(a), h.Name, &session.Options{
 		Owner: h.Holder, Duration: h.Duration, RenewInterval: h.Duration / 5, RequestTimeout: h.Duration / 8, RetryDelay: h.Duration / 20,
 	})
 	if err != nil {
@@ -138,7 +132,7 @@ func (h *holder) look(over chan struct{}, tok lease.Token) {
 			h.bad("%v", err)
 			return
 		}
-		believed = h.l.CheckAlive() || h.Wrong == NoDeadline
+		believed = h.l.CheckAlive() || h.Bug == noDeadline
 		if newest := lease.Token(text); believed && newest.Compare(tok) > 0 {
 			h.bad("two believe: %s under %s, after %s was admitted", h.Holder, tok, newest)
 		}
@@ -153,7 +147,7 @@ func (h *holder) look(over chan struct{}, tok lease.Token) {
 // count reads the counter, as the first request of a holder to the guard, with the holder's token.
 func (h *holder) count(tok lease.Token) (n int, err error) {
 	path := "/count"
-	if h.Wrong == NoAdvance {
+	if h.Bug == noAdvance {
 		path = "/peek"
 	}
 	text, err := h.do("GET", path, tok, "")

@@ -1,4 +1,4 @@
-package processes
+package enginetest
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func (p *Process) Stop() error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("processes: process %d does not stop", p.cmd.Process.Pid)
+			return fmt.Errorf("enginetest: process %d does not stop", p.cmd.Process.Pid)
 		}
 	}
 }

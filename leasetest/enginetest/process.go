@@ -1,4 +1,4 @@
-package processes
+package enginetest
 
 import (
 	"bufio"
@@ -22,9 +22,9 @@ type Process struct {
 	ended chan struct{}
 }
 
-// Start starts a copy of this program, in which the environment variable is set to make it do something
+// StartCopy starts a copy of this program, in which the environment variable is set to make it do something
 // else. It returns when the copy has called [Ready].
-func Start(variable string) (*Process, error) {
+func StartCopy(variable string) (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -36,20 +36,20 @@ func Start(variable string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := Run(cmd)
+	p, err := StartCommand(cmd)
 	if err != nil {
 		return nil, err
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != ready {
 		p.Kill()
-		return nil, fmt.Errorf("processes: a process says %q, %v", line, err)
+		return nil, fmt.Errorf("enginetest: a process says %q, %v", line, err)
 	}
 	return p, nil
 }
 
-// Run starts a command. It must have no Stdin, and its output must go to files or pipes. Without attributes
+// StartCommand starts a command. It must have no Stdin, and its output must go to files or pipes. Without attributes
 // of its own, it dies with this process.
-func Run(cmd *exec.Cmd) (p *Process, err error) {
+func StartCommand(cmd *exec.Cmd) (p *Process, err error) {
 	p = &Process{cmd: cmd, ended: make(chan struct{})}
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = diesWithParent()
@@ -116,7 +116,7 @@ func (p *Process) End() error {
 		return nil
 	case <-time.After(20 * time.Second):
 		p.Kill()
-		return fmt.Errorf("processes: process %d did not end when it was told to", p.cmd.Process.Pid)
+		return fmt.Errorf("enginetest: process %d did not end when it was told to", p.cmd.Process.Pid)
 	}
 }
 
@@ -134,5 +134,5 @@ func FreeAddress() (string, error) {
 			return address, l.Close()
 		}
 	}
-	return "", errors.New("processes: there is no free port")
+	return "", errors.New("enginetest: there is no free port")
 }

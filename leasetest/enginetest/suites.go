@@ -10,12 +10,18 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
+// A Store is a store that makes an authority.
+type Store interface {
+	lease.Store
+	Authority() lease.Authority // the authority that the store recommends, such as that of lease.NewAuthority
+}
+
 // Suites runs the conformance suites for the stores of an engine. All stores of a test have the same data.
 type Suites struct {
 	Options leasetest.Options                               // Run sets its hooks from the fields below
 	Open    func(testing.TB) Store                          // makes a store
 	Another func(testing.TB) Store                          // makes a store like that of another process. Default: Open
-	Corrupt func(t testing.TB, name string)                 // damages a record
+	Corrupt func(t testing.TB, name string)                 // damages a record. Default: none
 	Connect func(testing.TB, leasetest.Transmit) Store      // makes a store whose messages go through transmit. Default: none
 	Forget  func(t testing.TB, s lease.Store) time.Duration // as in leasetest.StoreHooks. Default: none
 }
@@ -34,8 +40,11 @@ func Observed(unit time.Duration) leasetest.Options {
 }
 
 // Run runs suites at once: "Store", "Authority", "LoadingAuthority", which loads the record before each
-// request, and "Lease".
+// request, and "Lease". Without names, it runs all of them.
 func (s Suites) Run(t *testing.T, names ...string) {
+	if len(names) == 0 {
+		names = []string{"Store", "Authority", "LoadingAuthority", "Lease"}
+	}
 	o, another := s.Options, s.Another
 	if another == nil {
 		another = s.Open
@@ -53,11 +62,13 @@ func (s Suites) Run(t *testing.T, names ...string) {
 		}
 		return another(t)
 	}
-	o.Store.Corrupt = func(t testing.TB, _ lease.Store, name string) { s.Corrupt(t, name) }
 	o.Authority.Another = func(t testing.TB, _ lease.Authority) lease.Authority { return another(t).Authority() }
 	o.Authority.Reopen = o.Authority.Another
-	o.Authority.Corrupt = func(t testing.TB, _ lease.Authority, name string) { s.Corrupt(t, name) }
 	o.Lease.Authority = authority
+	if s.Corrupt != nil {
+		o.Store.Corrupt = func(t testing.TB, _ lease.Store, name string) { s.Corrupt(t, name) }
+		o.Authority.Corrupt = func(t testing.TB, _ lease.Authority, name string) { s.Corrupt(t, name) }
+	}
 	if s.Connect != nil {
 		o.Store.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Store { return s.Connect(t, transmit) }
 		o.Authority.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {

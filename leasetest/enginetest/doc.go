@@ -1,0 +1,40 @@
+// Package enginetest tests a store over a real server: it runs the conformance suites of package leasetest
+// with all their hooks, and injects faults while clients use the store. The author of a store supplies two
+// things: a [Server], which a test can start, pause and kill, and a function that opens the store at an
+// address. The tests of a store then look like this:
+//
+//	func TestMain(m *testing.M) { enginetest.Main(m, openAuthority, nil) }
+//
+//	// The rules of SPEC.md hold.
+//	func TestConformance(t *testing.T) {
+//		enginetest.Suites{Open: func(t testing.TB) enginetest.Store { ... }}.Run(t)
+//	}
+//
+//	// Holders in several processes never hold a lease at the same time, and no stale write passes a guard,
+//	// while the server and its network fail, and while the holders are paused and killed.
+//	func TestHolders(t *testing.T) {
+//		enginetest.TestHolders(t, enginetest.UnderFaults(t, startServer(t), nil), nil)
+//	}
+//
+//	// What concurrent clients were answered under the same faults is linearizable.
+//	func TestHistories(t *testing.T) {
+//		linearize.TestHistories(t, enginetest.UnderFaults(t, startServer(t), nil), openStore, nil)
+//	}
+//
+// The last function is in the module leasetest/linearize, which depends on a library for the search.
+//
+// The file store_test.go of the package is a complete example, with a server that is a copy of the test
+// binary. A server that is
+// a program of its own is started with [StartCommand]. For stores with watches there are [DeletionIsSeen],
+// [WaitingCostsNothing] and [GraceWithAWatch]; for stores whose client keeps connections, [RecoversAfterCuts];
+// and for the number of leases that one process can hold, [Load].
+//
+// # Time
+//
+// These tests wait in real time, because a server cannot run in a synctest bubble. With the flag -short they
+// take a twentieth to a tenth of their rounds.
+//
+// # Mistakes
+//
+// Servers and holders can be paused only on Linux. On other systems the tests that pause one fail.
+package enginetest

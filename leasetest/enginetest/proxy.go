@@ -1,0 +1,175 @@
+package enginetest
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A Proxy forwards connections to a server. It can cut them, slow them down, or let them die silently: a dead
+// connection stays open but forwards nothing. Its methods may be called by several goroutines at once.
+type Proxy struct {
+	listener net.Listener
+	tap      func() (requests, answers io.Writer)
+	all      sync.WaitGroup
+
+	mu              sync.Mutex
+	to              string
+	refuses, closed bool
+	slow            time.Duration
+	state           state           // of new connections
+	links           map[*link]state // the open connections
+}
+
+// A state says what a connection forwards.
+type state int
+
+const (
+	open state = iota
+	deaf       // no answers of the server
+	dead       // nothing
+)
+
+// A link is a connection through a Proxy.
+type link struct{ client, server net.Conn }
+
+// NewProxy starts a proxy for the server at an address, until the end of the test. If tap is not nil, it is
+// called for each connection, and its results get the data of both directions.
+func NewProxy(t testing.TB, to string, tap func() (requests, answers io.Writer)) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tap == nil {
+		tap = func() (requests, answers io.Writer) { return io.Discard, io.Discard }
+	}
+	p := &Proxy{listener: l, tap: tap, to: to, links: map[*link]state{}}
+	p.all.Go(p.accept)
+	t.Cleanup(func() {
+		p.set(func() { p.closed, p.slow = true, 0 })
+		l.Close()
+		p.Cut()
+		p.all.Wait()
+	})
+	return p
+}
+
+// Addr returns the address of the proxy.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		to, refuses := p.to, p.refuses
+		p.mu.Unlock()
+		if refuses {
+			client.Close()
+			continue
+		}
+		server, err := net.Dial("tcp", to)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		k := &link{client, server}
+		p.mu.Lock()
+		p.links[k] = p.state
+		closed := p.closed
+		p.mu.Unlock()
+		if closed { // after the last Cut
+			p.end(k)
+		}
+		requests, answers := p.tap()
+		p.all.Go(func() { p.pass(k, server, client, requests, deaf) })
+		p.all.Go(func() { p.pass(k, client, server, answers, open) })
+	}
+}
+
+// pass copies data in one direction while the link is in the state most, or in a better one. It drops other
+// data.
+func (p *Proxy) pass(k *link, to, from net.Conn, tap io.Writer, most state) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		p.mu.Lock()
+		is, slow := p.links[k], p.slow
+		p.mu.Unlock()
+		if is > most && err == nil {
+			continue
+		}
+		if n > 0 && is <= most {
+			time.Sleep(slow) // a real connection
+			_, _ = tap.Write(buffer[:n])
+			if _, failed := to.Write(buffer[:n]); failed != nil {
+				err = failed
+			}
+		}
+		if err != nil {
+			if is != dead {
+				p.end(k)
+			}
+			return
+		}
+	}
+}
+
+func (p *Proxy) end(k *link) {
+	p.set(func() { delete(p.links, k) })
+	k.client.Close()
+	k.server.Close()
+}
+
+// Cut closes all connections.
+func (p *Proxy) Cut() {
+	var links []*link
+	p.set(func() {
+		for k := range p.links {
+			links = append(links, k)
+		}
+	})
+	for _, k := range links {
+		p.end(k)
+	}
+}
+
+// become brings all connections into a state, except those that are in a worse one.
+func (p *Proxy) become(s state) {
+	for k := range p.links {
+		p.links[k] = max(p.links[k], s)
+	}
+}
+
+// Silence lets all connections die. New connections work.
+func (p *Proxy) Silence() { p.set(func() { p.become(dead) }) }
+
+// Isolate lets all connections die, and new ones, too, until Heal is called.
+func (p *Proxy) Isolate() { p.set(func() { p.state = dead; p.become(dead) }) }
+
+// LoseAnswers drops all data from the server, so that it carries out requests whose senders learn nothing.
+// New connections lose it, too, until Heal is called.
+func (p *Proxy) LoseAnswers() { p.set(func() { p.state = deaf; p.become(deaf) }) }
+
+// Slow delays all data by the time d in each direction, until Heal is called.
+func (p *Proxy) Slow(d time.Duration) { p.set(func() { p.slow = d }) }
+
+// Refuse closes new connections at once, until Heal is called.
+func (p *Proxy) Refuse() { p.set(func() { p.refuses = true }) }
+
+// Heal lets new connections work again, without a delay. Connections that lose data remain as they are.
+func (p *Proxy) Heal() { p.set(func() { p.state, p.slow, p.refuses = open, 0, false }) }
+
+// Target makes new connections go to another server.
+func (p *Proxy) Target(addr string) { p.set(func() { p.to = addr }) }
+
+func (p *Proxy) set(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+}
