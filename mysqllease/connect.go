@@ -101,7 +101,7 @@ func (s *Store) write(ctx context.Context, f request) error {
 func (s *Store) enter(ctx context.Context, f request, again func(error) bool) error {
 	pass, err := s.gate.Enter(ctx, engine.Request{Urgent: engine.IsUrgent(ctx)})
 	if err != nil {
-		return &engine.UnsentError{Err: err}
+		return err
 	}
 	return s.send(ctx, pass, f, again)
 }
@@ -123,7 +123,7 @@ func (s *Store) send(ctx context.Context, pass engine.Pass, f request, again fun
 func (s *Store) once(ctx context.Context, f request) error {
 	c, err := s.db.Conn(ctx)
 	if err != nil {
-		return &engine.UnsentError{Err: &connectError{err}}
+		return &connectError{err}
 	}
 	defer c.Close()
 	if err = f(ctx, c); mustLeave(err) {
@@ -135,11 +135,8 @@ func (s *Store) once(ctx context.Context, f request) error {
 // A connectError reports that a request got no connection.
 type connectError struct{ err error }
 
-func (e *connectError) Error() string { return fmt.Sprintf("no connection: %v", e.err) }
-func (e *connectError) Unwrap() error { return e.err }
-
-// wasNotSent reports whether err proves that the request was not sent.
-func wasNotSent(err error) bool { return errors.As(err, new(*engine.UnsentError)) }
+func (e *connectError) Error() string   { return fmt.Sprintf("no connection: %v", e.err) }
+func (e *connectError) Unwrap() []error { return []error{lease.ErrUnsent, e.err} }
 
 // tablesVersion is the oldest version of [Tables] that this package accepts. It accepts newer ones, too.
 const tablesVersion = 1

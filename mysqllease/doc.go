@@ -48,7 +48,7 @@
 // its connections, so that a host name or a proxy can lead it to the new primary.
 //
 // Each error is one of three kinds. A [lease.ErrConflict] or a refusal means that nothing was written, for example
-// after a deadlock or a wait for a lock that took too long. An [engine.UnsentError] means that the request was not sent,
+// after a deadlock or a wait for a lock that took too long. A [lease.ErrUnsent] means that the request was not sent,
 // for example because the server has too many connections. After any other error, such as a connection that was
 // killed, the outcome is unknown.
 //

@@ -55,7 +55,7 @@ func mustLeave(err error) bool { return isReadOnly(err) || number(err) == 1053 }
 // can say so, when it stops (1053) or when an operator ends the connection (1927).
 func connectionBroke(err error) bool {
 	switch {
-	case err == nil, errors.Is(err, sql.ErrNoRows), errors.As(err, new(*lease.PermanentError)), errors.As(err, new(*engine.UnsentError)), errors.Is(err, errReadOnly):
+	case err == nil, errors.Is(err, sql.ErrNoRows), errors.As(err, new(*lease.PermanentError)), errors.Is(err, lease.ErrUnsent), errors.Is(err, errReadOnly):
 		return false
 	}
 	n := number(err)

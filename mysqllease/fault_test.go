@@ -111,7 +111,7 @@ func TestErrors(t *testing.T) {
 		t.Helper()
 		_, err := a.Do(t.Context(), "x", acquire(idB, time.Minute))
 		enginetest.Says(t, err, nil, words)
-		if enginetest.Permanent(err) != permanent || errors.As(err, new(*engine.UnsentError)) != unsent {
+		if enginetest.Permanent(err) != permanent || errors.Is(err, lease.ErrUnsent) != unsent {
 			t.Errorf("%v: permanent %v, unsent %v", err, enginetest.Permanent(err), !unsent)
 		}
 	}
@@ -152,7 +152,7 @@ func TestErrors(t *testing.T) {
 		}
 		return err
 	})
-	if err := <-killed; err == nil || lease.CodeOf(err) != 0 || errors.As(err, new(*engine.UnsentError)) || enginetest.Permanent(err) {
+	if err := <-killed; err == nil || lease.CodeOf(err) != 0 || errors.Is(err, lease.ErrUnsent) || enginetest.Permanent(err) {
 		t.Errorf("a connection that was killed: %v", err)
 	}
 
@@ -193,7 +193,7 @@ func TestFrozenServer(t *testing.T) {
 	defer st.Close()
 	began := time.Now()
 	_, err = st.Load(context.Background(), "x")
-	if took := time.Since(began); !errors.As(err, new(*engine.UnsentError)) || took < time.Second || took > 10*time.Second {
+	if took := time.Since(began); !errors.Is(err, lease.ErrUnsent) || took < time.Second || took > 10*time.Second {
 		t.Errorf("%v after %v", err, took)
 	}
 	s := ownServer(t)

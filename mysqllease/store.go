@@ -91,7 +91,7 @@ func newStore(c connector, o *Options) (*Store, error) {
 	size := cmp.Or(o.Connections, defaultConnections)
 	s := &Store{db: sql.OpenDB(c), gate: engine.NewGate(size), limits: o.Limits, floor: floor,
 		clock:  engine.LateClock{Server: "MySQL", Logger: o.Logger, Most: engine.DefaultMemory},
-		memory: engine.NewMemory(engine.DefaultMemory, wasNotSent)}
+		memory: engine.NewMemory(engine.DefaultMemory)}
 	s.db.SetMaxOpenConns(size)
 	s.db.SetMaxIdleConns(size)
 	s.db.SetConnMaxLifetime(connectionLifetime)
@@ -211,7 +211,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	args := append([]any{[]byte(name), wasAbsent, version, earliest, end, engine.NeedsSignal(old.Record.At(old.Now), next)}, values(next)...)
 	if next.State == lease.Leased && next.Epoch != old.Record.Epoch {
 		if err := s.gate.Admit(name, next.Duration); err != nil {
-			return lease.Snapshot{}, s.explain("swap", name, &engine.UnsentError{Err: err})
+			return lease.Snapshot{}, s.explain("swap", name, err)
 		}
 	}
 	var changed int64
