@@ -28,6 +28,9 @@ type backend struct {
 // mostRequests bounds the requests of a Store that are under way. S3 takes 3,500 writes a second under a prefix.
 const mostRequests = 64
 
+// mostTries is how often Load tries to create an object. Others may create and delete it at the same time.
+const mostTries = 10
+
 // Load reads the object. If there is none, Load creates one that grants nothing: only when it is read, the time at
 // which the service has created it is known, from which the epochs rise. A write that creates an object and grants
 // a lease at once might arrive so late that another lease was granted and deleted before, with newer tokens.
@@ -36,7 +39,7 @@ func (b *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 		return engine.Entry{}, err
 	}
 	key := keyOf(name)
-	for {
+	for range mostTries {
 		o, err := b.get(ctx, key, "")
 		if err == nil {
 			return o.entry(), nil
@@ -48,6 +51,7 @@ func (b *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 			return engine.Entry{}, named(name, err)
 		}
 	}
+	return engine.Entry{}, fmt.Errorf("s3lease: the service has refused %d times to create the object %q of bucket %q, and each time said that there is none", mostTries, b.prefix+key, b.bucket)
 }
 
 // named adds the name of a lease whose object is corrupt.
@@ -110,14 +114,14 @@ func (b *backend) checkOnce(ctx context.Context) error {
 // check finds out whether the service honours both conditions. It writes an object that must not exist, which can
 // succeed once, and one whose ETag must be that of no object.
 func (b *backend) check(ctx context.Context) error {
-	for condition, old := range map[string]string{"If-None-Match": "", "If-Match": `"00000000000000000000000000000000"`} {
-		_, err := b.put(ctx, checkKey, old, object{Write: rand.Text()})
-		if err == nil && old == "" {
-			_, err = b.put(ctx, checkKey, old, object{Write: rand.Text()})
+	for _, c := range []struct{ header, etag string }{{"If-None-Match", ""}, {"If-Match", `"00000000000000000000000000000000"`}} {
+		_, err := b.put(ctx, checkKey, c.etag, object{Write: rand.Text()})
+		if err == nil && c.etag == "" {
+			_, err = b.put(ctx, checkKey, c.etag, object{Write: rand.Text()})
 		}
 		switch {
 		case err == nil:
-			return lease.Permanent(fmt.Errorf("s3lease: the service of bucket %q ignores the header %s of a write, so it would grant a lease to every process that asks; use a service that honours it", b.bucket, condition))
+			return lease.Permanent(fmt.Errorf("s3lease: the service of bucket %q ignores the header %s of a write, so it would grant a lease to every process that asks; use a service that honours it", b.bucket, c.header))
 		case !errors.Is(err, lease.ErrConflict):
 			return err
 		}

@@ -84,6 +84,10 @@ func TestBusyObject(t *testing.T) {
 	if n.Load() != 4 {
 		t.Errorf("%d writes, want 4", n.Load())
 	}
+	d.with(http.MethodPut, conflict)
+	if _, err := a.Do(context.Background(), "new", acquire(idA, time.Minute)); err == nil {
+		t.Error("granted in an object that cannot be created")
+	}
 }
 
 // A service that ignores a condition grants nothing.
