@@ -694,6 +694,22 @@ func TestProgressTimeout(t *testing.T) {
 	})
 }
 
+// The pause after work that has returned counts as progress, even if it is longer than the ProgressTimeout.
+func TestPauseIsProgress(t *testing.T) {
+	inTown(t, 3, func(c *town) {
+		var failed, lost atomic.Int64
+		p := c.start(0, func(o *Options) {
+			o.ProgressTimeout = duration / 3
+			o.Trace = &Trace{Failed: func(string, error) { failed.Add(1) }, Lost: func(string, lease.Token, error) { lost.Add(1) }}
+		})
+		p.broken.Store(true)
+		time.Sleep(time.Hour)
+		if lost.Load() > 0 || failed.Load() < 100 {
+			t.Errorf("the work failed %d times, and %d shards were lost", failed.Load(), lost.Load())
+		}
+	})
+}
+
 // Two groups whose prefixes contain one another do not touch each other's leases.
 func TestNestedPrefixes(t *testing.T) {
 	for _, inner := range []string{"t/shards/", "t/members/", "t/drain/", "t/shards/x/"} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -169,6 +170,35 @@ func TestShow(t *testing.T) {
 		ended = true
 		if err := l.End(t.Context()); err != nil || owners() != nil {
 			t.Errorf("%q after the end: %v", owners(), err)
+		}
+	})
+}
+
+// However short the Grace of the Options is, a holder learns of a break, and has its StopWindow to stop.
+func TestBreakGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New(nil)
+		for range 20 {
+			l := open(t, m.Authority(), lease.ID{1}, "", func(int) string { return "held" })
+			if ok, err := l.Acquire(t.Context()); !ok {
+				t.Fatal(err)
+			}
+			held, stopped := l.WhileHeld(t.Context())
+			time.Sleep(rand.N(time.Minute))
+			o, err := (&session.Options{}).Complete()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := lease.Break(t.Context(), m.Authority(), "held", lease.Grace(member.BreakGrace(o, time.Millisecond))); err != nil {
+				t.Fatal(err)
+			}
+			<-held.Done()
+			time.Sleep(o.StopWindow - time.Millisecond)
+			if res, err := lease.Inspect(t.Context(), m.Authority(), "held"); err != nil || !res.Record.State.Locked() {
+				t.Errorf("%v before the work had to stop: %v", res.Record.State, err)
+			}
+			stopped()
+			_ = l.End(t.Context())
 		}
 	})
 }
