@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // A shard has some of a Store's entries. The last bits of the hash of a name select its shard. A shard
 // fills two cache lines, and a renewal mainly uses the first one.
 type shard struct {
 	mu      sync.Mutex
-	swaps   uint64                        // the number of swaps; each swap numbers the version that it writes
-	recent  *entry                        // the entry found last, because a Swap usually follows a Load of the same name
-	entries map[uint64]*entry             // maps the hash of a name to the first entry with that hash
-	watches map[string]map[watch]struct{} // maps a name to its watches, if the name has watches
-	idle    queue                         // entries that are Available; the head became Available first
+	swaps   uint64                    // the number of swaps; each swap numbers the version that it writes
+	recent  *entry                    // the entry found last, because a Swap usually follows a Load of the same name
+	entries map[uint64]*entry         // maps the hash of a name to the first entry with that hash
+	watches *engine.Watches[struct{}] // nil until the first watch
+	idle    queue                     // entries that are Available; the head became Available first
 	_       [8]byte
 
 	used queue // entries that are not Available; the head is checked next

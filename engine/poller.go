@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+)
+
+// A Poller makes the watches of a store that can only poll: it reads the versions of the watched leases at an interval,
+// and signals those that have changed. One goroutine polls for all watches, and only while there are any. Every change
+// is signalled within Every and the time that Read takes, also if the process that made it has crashed.
+//
+// The exported fields must be set before the first call. A Poller is safe for use by several goroutines at once.
+type Poller struct {
+	// Every is the time between two polls. Default: 1 s.
+	Every time.Duration
+
+	// Read calls seen with the version of each of the given names; the version of a name without a record is any
+	// text that no record has, such as "". A name for which Read does not call seen counts as unchanged. Any text
+	// will do as a version if it differs after each change that must be signalled: see [NeedsSignal]. Read should
+	// need one request, or one for many names. Its context ends after 10 s, or when the Poller is closed. If Read
+	// returns an error, the channels of all watches are closed, so that those who watch know it, and watch again.
+	Read func(ctx context.Context, names []string, seen func(name, version string)) error
+
+	mu      sync.Mutex
+	watches *Watches[string]
+	poke    chan struct{}
+	stop    context.CancelFunc // ends the goroutine; nil: there is none
+	running sync.WaitGroup
+	closed  bool
+}
+
+// pollTimeout is how long one Read may take.
+const pollTimeout = 10 * time.Second
+
+// Watch implements [lease.Watcher]. It reads the version of the lease before it returns, so that every later change is
+// signalled. If Read fails, Watch returns its error, and after Close [lease.ErrClosed].
+func (p *Poller) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if err := lease.CheckName(name); err != nil {
+		return nil, err
+	}
+	var version string
+	if err := p.Read(ctx, []string{name}, func(_, v string) { version = v }); err != nil {
+		return nil, err
+	}
+	return p.Add(ctx, name, version)
+}
+
+// Add is like Watch, for a store that has read the version of the lease itself.
+func (p *Poller) Add(ctx context.Context, name, version string) (<-chan struct{}, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, lease.ErrClosed
+	}
+	if p.watches == nil {
+		p.watches, p.poke = new(Watches[string]), make(chan struct{}, 1)
+	}
+	c, err := p.watches.Add(ctx, name, version)
+	if err == nil && p.stop == nil {
+		polling, stop := context.WithCancel(context.Background())
+		p.stop = stop
+		p.running.Go(func() { p.poll(polling) })
+	}
+	return c, err
+}
+
+// Changed signals the watches of a name at once, unless they were signalled for this version already. A store calls it
+// after its own writes, so that watches in the same process need not wait for the next poll.
+func (p *Poller) Changed(name, version string) {
+	if w := p.current(); w != nil {
+		w.Update(name, func(last *string) bool {
+			changed := *last != version
+			*last = version
+			return changed
+		})
+	}
+}
+
+// Poke makes the Poller poll at once, if it has watches.
+func (p *Poller) Poke() {
+	if p.current() != nil {
+		select {
+		case p.poke <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Close closes the channels of all watches, and returns when no Read is under way.
+func (p *Poller) Close() {
+	p.mu.Lock()
+	p.closed = true
+	if p.stop != nil {
+		p.stop()
+		p.stop = nil
+	}
+	if p.watches != nil {
+		p.watches.Close(lease.ErrClosed)
+	}
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+func (p *Poller) current() *Watches[string] {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.watches
+}
+
+// poll polls until no watch is left, Read fails, or ctx ends.
+func (p *Poller) poll(ctx context.Context) {
+	tick := time.NewTicker(cmp.Or(p.Every, time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.poke:
+		case <-tick.C:
+		}
+		names, last := p.watchedNames(ctx)
+		if last {
+			return
+		}
+		limited, cancel := context.WithTimeout(ctx, pollTimeout)
+		err := p.Read(limited, names, p.Changed)
+		cancel()
+		if err != nil {
+			p.lose(ctx, err)
+			return
+		}
+	}
+}
+
+// watchedNames returns the names to read. If there are none, the goroutine ends, and the next watch starts another.
+func (p *Poller) watchedNames(ctx context.Context) (names []string, last bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	names = slices.Collect(maps.Keys(p.watches.All()))
+	if len(names) == 0 && ctx.Err() == nil {
+		p.stop()
+		p.stop = nil
+	}
+	return names, len(names) == 0
+}
+
+// lose closes the channels of all watches after an error.
+func (p *Poller) lose(ctx context.Context, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() == nil { // else Close was called
+		p.stop()
+		p.stop = nil
+		p.watches.Close(err)
+		p.watches = new(Watches[string])
+	}
+}

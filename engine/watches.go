@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
+)
+
+// Watches are the watches of a store, or of one connection of it: each lease name has the channels that its watches
+// return. For each watched name there is also a value V, in which the store keeps what it has last signalled, such as
+// a version; use struct{} if it needs none. The zero value is ready to use, and may be used by several goroutines at
+// once. No method blocks, and a watch needs no goroutine.
+type Watches[V any] struct {
+	mu     sync.Mutex
+	names  map[string]*watched[V]
+	closed error // why; nil: open
+
+	some atomic.Bool // there are names; spares a Signal the lock
+}
+
+type watched[V any] struct {
+	value V
+	chans map[chan struct{}]func() bool // each with the function that stops the AfterFunc of its context
+}
+
+// Add returns the channel of a new watch, as a [lease.Watcher] does: it is closed when ctx ends. If the name has no
+// other watch, its value becomes initial. After Close, Add returns the reason of Close.
+func (w *Watches[V]) Add(ctx context.Context, name string, initial V) (<-chan struct{}, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed != nil {
+		return nil, w.closed
+	}
+	of := w.names[name]
+	if of == nil {
+		if w.names == nil {
+			w.names = map[string]*watched[V]{}
+		}
+		of = &watched[V]{initial, map[chan struct{}]func() bool{}}
+		w.names[name] = of
+		w.some.Store(true)
+	}
+	c := make(chan struct{}, 1)
+	of.chans[c] = context.AfterFunc(ctx, func() { w.remove(name, of, c) })
+	return c, nil
+}
+
+// remove closes the channel of a watch whose context has ended, unless it is closed.
+func (w *Watches[V]) remove(name string, of *watched[V], c chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, open := of.chans[c]; !open {
+		return
+	}
+	close(c) // under the lock, so that nothing is sent on a closed channel
+	delete(of.chans, c)
+	if len(of.chans) > 0 {
+		return
+	}
+	delete(w.names, name)
+	if len(w.names) == 0 {
+		w.names = nil // a map does not shrink by itself
+		w.some.Store(false)
+	}
+}
+
+// Signal signals all watches of a name. A watch that has not yet received its last signal gets no second one.
+func (w *Watches[V]) Signal(name string) {
+	if w.some.Load() {
+		w.Update(name, func(*V) bool { return true })
+	}
+}
+
+// Update calls f with the value of a name, which f may change, and signals the watches of the name if f returns true.
+// It does not call f if the name has no watch. f must not call a method of w.
+func (w *Watches[V]) Update(name string, f func(v *V) (signal bool)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of := w.names[name]
+	if of == nil || !f(&of.value) {
+		return
+	}
+	for c := range of.chans {
+		select {
+		case c <- struct{}{}:
+		default: // the last signal was not received yet
+		}
+	}
+}
+
+// All returns the watched names with their values.
+func (w *Watches[V]) All() map[string]V {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make(map[string]V, len(w.names))
+	for name, of := range w.names {
+		all[name] = of.value
+	}
+	return all
+}
+
+// Close closes the channels of all watches, which tells those who watch that they may have missed signals. From then
+// on, Add and Err return the reason. If w is closed already, Close does nothing and returns false.
+func (w *Watches[V]) Close(reason error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed != nil {
+		return false
+	}
+	w.closed = reason
+	for of := range maps.Values(w.names) {
+		for c, stop := range of.chans {
+			stop()
+			close(c)
+		}
+		clear(of.chans)
+	}
+	w.names = nil
+	w.some.Store(false)
+	return true
+}
+
+// Err returns the reason of Close, or nil before it.
+func (w *Watches[V]) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}
