@@ -102,6 +102,13 @@ type Snapshot struct {
 	Uncertainty time.Duration
 }
 
+// Ended reports whether the state of the record has ended at the time now, although it had not ended at s.Now. A Swap
+// of s must then return [ErrConflict], because it would replace a record that was computed from another state.
+func (s Snapshot) Ended(now time.Time) bool {
+	until := s.Record.Until
+	return !until.IsZero() && s.Now.Before(until) && !now.Before(until)
+}
+
 // A Watcher signals changes of leases. It is an optional interface of a [Store] or an [Authority]. A type
 // that wraps a Watcher must be a Watcher too.
 type Watcher interface {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"strconv"
 	"sync"
 	"time"
 
@@ -99,19 +98,12 @@ func NewStore(b Backend, opts *Options) (*Store, error) {
 	if opts != nil {
 		o = *opts
 	}
-	if bad := (*lease.FieldError)(nil); errors.As(o.Limits.Validate(), &bad) {
-		bad.Field = "Options." + bad.Field
-		return nil, bad
-	}
-	if o.Names < 0 {
-		return nil, &lease.FieldError{Field: "Options.Names", Value: strconv.Itoa(o.Names), Bound: "must not be negative", Code: lease.ErrOption}
-	}
-	if !(o.MaxClockDrift >= 0 && o.MaxClockDrift < 1) { // refuses a NaN too
-		return nil, &lease.FieldError{Field: "Options.MaxClockDrift", Value: fmt.Sprint(o.MaxClockDrift), Bound: "must be from 0 to below 1", Code: lease.ErrOption}
-	}
-	lowest, err := Floor(o.Floor, math.MaxInt64-1)
+	lowest, err := CheckOptions(o.Limits, o.Names, o.Floor, HighestFloor)
 	if err != nil {
 		return nil, err
+	}
+	if !(o.MaxClockDrift >= 0 && o.MaxClockDrift < 1) { // refuses a NaN too
+		return nil, OptionError("MaxClockDrift", fmt.Sprint(o.MaxClockDrift), "must be from 0 to below 1")
 	}
 	if o.MaxClockDrift == 0 {
 		o.MaxClockDrift = DefaultMaxClockDrift
@@ -157,10 +149,7 @@ func (s *Store) load(ctx context.Context, name string, load func(context.Context
 // request, rounded up to a multiple of 1 ms, and at least 1 ms. If [lease.CheckName] refuses the name or
 // [lease.Record.ValidateAfter] the new record, Swap returns the error and sends no request.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	if err := lease.CheckName(name); err != nil {
-		return lease.Snapshot{}, err
-	}
-	if err := next.ValidateAfter(old.Record); err != nil {
+	if err := CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
 	}
 	if next.Epoch > old.Record.Epoch { // a grant
@@ -215,25 +204,22 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 // every list reports the same remaining time for the lease, even if it has ended. A list never makes the
 // Store forget another name.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return func(yield func(lease.Entry, error) bool) {
-		if prefix != "" {
-			if err := lease.CheckName(prefix); err != nil {
-				yield(lease.Entry{}, err)
-				return
-			}
-		}
+	return List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		sentAt := s.clock.Elapsed() // every request of the list is sent later
 		for e, err := range s.backend.List(ctx, prefix) {
 			entry := lease.Entry{Name: e.Name}
-			if err == nil {
-				snap := s.see(e.Name, e.Entry, sentAt, true)
-				entry.Record, entry.Now = snap.Record.At(snap.Now), snap.Now
+			switch {
+			case err == nil:
+				entry = ListEntry(e.Name, s.see(e.Name, e.Entry, sentAt, true))
+			case e.Name == "":
+				return err
 			}
 			if !yield(entry, err) {
-				return
+				return nil
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // Note stores the entry e, which a watch of the engine has returned, as the newest entry of the name. The

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // List returns the leases in the Store whose names begin with prefix, sorted by name. It first collects the
@@ -16,38 +17,25 @@ import (
 // The iteration ends with an error if ctx is done, or if the prefix is neither empty nor a valid name
 // ([lease.CheckName]).
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return func(yield func(lease.Entry, error) bool) {
-		names, err := s.names(prefix)
-		for _, name := range names {
-			if err = ctx.Err(); err != nil {
+	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
+		for _, name := range s.names(prefix) {
+			e, known := s.entry(name)
+			if ctx.Err() != nil || known && !yield(e, nil) {
 				break
 			}
-			if e, known := s.entry(name); known && !yield(e, nil) {
-				return
-			}
 		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			yield(lease.Entry{}, err)
-		}
-	}
+		return nil
+	})
 }
 
 // names returns the sorted names that begin with prefix.
-func (s *Store) names(prefix string) (names []string, err error) {
-	if prefix != "" {
-		if err := lease.CheckName(prefix); err != nil {
-			return nil, err
-		}
-	}
+func (s *Store) names(prefix string) (names []string) {
 	s.check()
 	for i := range s.shards {
 		names = s.shards[i].names(names, prefix)
 	}
 	slices.Sort(names)
-	return names, nil
+	return names
 }
 
 func (sh *shard) names(names []string, prefix string) []string {

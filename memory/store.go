@@ -2,9 +2,7 @@ package memory
 
 import (
 	"context"
-	"errors"
 	"hash/maphash"
-	"math"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -63,20 +61,15 @@ func (o *Options) Validate() error {
 	if o == nil {
 		return nil
 	}
-	var bad *lease.FieldError
-	_, floorErr := engine.Floor(o.Floor, math.MaxInt64-1)
+	_, err := engine.CheckOptions(o.Limits, 0, o.Floor, engine.HighestFloor)
 	switch {
-	case errors.As(o.Limits.Validate(), &bad):
-		bad.Field = "Options." + bad.Field
-		return bad
-	case floorErr != nil:
-		return floorErr
+	case err != nil:
 	case o.Retention < 0:
-		return &lease.FieldError{Field: "Options.Retention", Value: o.Retention.String(), Bound: "must not be negative", Code: lease.ErrOption}
+		err = engine.OptionError("Retention", o.Retention.String(), "must not be negative")
 	case o.Clock != nil && !o.Clock.Now().After(time.Time{}):
-		return &lease.FieldError{Field: "Options.Clock", Value: o.Clock.Now().String(), Bound: "must be after the zero time", Code: lease.ErrOption}
+		err = engine.OptionError("Clock", o.Clock.Now().String(), "must be after the zero time")
 	}
-	return nil
+	return err
 }
 
 // New returns an empty Store. If o is nil, it uses the defaults. If [Options.Validate] returns an error,

@@ -49,8 +49,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		if snap, err = t.load(name); err != nil {
 			return err
 		}
-		until := old.Record.Until
-		if snap.Version != old.Version || !until.IsZero() && old.Now.Before(until) && !t.now.Before(until) {
+		if snap.Version != old.Version || old.Ended(t.now) {
 			return lease.ErrConflict
 		}
 		if err := next.ValidateAfter(snap.Record); err != nil {
