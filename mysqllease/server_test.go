@@ -61,6 +61,7 @@ func newServer(dir string, settings ...string) (*server, error) {
 	if os.Geteuid() == 0 {
 		install.Args = append(install.Args, "--user=root")
 	}
+	install.Env = append(os.Environ(), "TMPDIR="+dir) // two that use the same folder at once fail
 	if out, err := install.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%v\n%s", err, out)
 	}
@@ -87,7 +88,7 @@ func (s *server) start() error {
 	c := s.config("mysql")
 	port := c.Addr[len("127.0.0.1:"):]
 	cmd := exec.Command("mariadbd", append([]string{"--no-defaults", "--datadir=" + s.dir + "/data", "--socket=" + s.dir + "/socket", "--bind-address=127.0.0.1", "--port=" + port,
-		"--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--max-connections=400", "--log-bin", "--log-bin-trust-function-creators=1"}, s.settings...)...)
+		"--server-id=" + port, "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--max-connections=400", "--log-bin", "--log-bin-trust-function-creators=1"}, s.settings...)...)
 	if os.Geteuid() == 0 {
 		cmd.Args = append(cmd.Args, "--user=root")
 	}
@@ -96,6 +97,7 @@ func (s *server) start() error {
 		return err
 	}
 	defer log.Close()
+	cmd.Env = append(os.Environ(), "TMPDIR="+s.dir)
 	cmd.Stdout, cmd.Stderr = log, log
 	if s.child, err = processes.Run(cmd); err != nil {
 		return err
