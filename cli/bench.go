@@ -8,35 +8,64 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/open"
 )
 
-// bench is lease bench: one lease is acquired, renewed and released again and again, and then many leases
-// are renewed at a time. It releases them all. Every run uses the same names, because some stores keep
-// the record of each name, so a second run at the same time is refused. A signal ends it once its leases are
-// released, and a second signal at once.
+// A benchmark has the stores over which leases are spread, and the leases that its requests acquire. Every run uses
+// the same names, because some stores keep the record of each name, so a second run at the same time is refused.
+type benchmark struct {
+	*call
+	ctx    context.Context // for requests
+	ended  context.Context // also ends with a signal
+	stores []open.Leases
+	id     lease.ID
+}
+
+const (
+	benchPrefix   = "lease-bench/"
+	atATime       = 64  // acquires and releases
+	admitted      = 0.8 // the part of what a server does that stores give to renewals
+	leastGrowth   = 1.1 // of the rate, with twice as many leases at a time
+	fewestAtATime = 32
+)
+
+// bench is lease bench: without -leases it measures requests, and with -leases it holds so many leases for a while. It
+// releases them all. A signal ends it once its leases are released, and a second signal at once.
 func bench(ctx context.Context, c *call) error {
 	switch {
-	case len(c.args) > 0 || c.rest != nil:
-		return fail(exitUsage, "bench: want no argument; see lease -h")
+	case c.rest != nil:
+		return fail(exitUsage, "bench: want no command; see lease -h")
 	case c.parallel < 1:
 		return fail(exitUsage, "-parallel is %d: it must be at least 1", c.parallel)
+	case c.leases < 0:
+		return fail(exitUsage, "-leases is %d: it must not be negative", c.leases)
 	case c.time <= 0:
 		return fail(exitUsage, "-time is %v: it must be above 0", c.time)
 	}
-	store, err := c.open(ctx)
-	if err != nil {
-		return err
+	b := &benchmark{call: c, ctx: ctx, id: lease.ID([]byte(rand.Text())[:16])}
+	for _, url := range append([]string{""}, c.args...) {
+		one := *c
+		if url != "" {
+			one.store = url
+		}
+		store, err := one.open(ctx)
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		b.stores = append(b.stores, store)
 	}
-	defer store.Close()
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, passedSignals()...)
 	ended, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	b.ended = ended
 	go func() {
 		defer signal.Stop(signals)
 		for ended.Err() == nil {
@@ -49,75 +78,179 @@ func bench(ctx context.Context, c *call) error {
 			}
 		}
 	}()
-	a := store.Authority()
-	const prefix = "lease-bench/"
-	took := map[lease.Action][]time.Duration{}
-	request := func(name string, r lease.Request) (time.Duration, error) {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		began := time.Now()
-		_, err := a.Do(ctx, name, r)
-		return time.Since(began), err
-	}
-	id := lease.ID([]byte(rand.Text())[:16])
-	turn := []lease.Request{
-		{Action: lease.ActionAcquire, Proposed: id, Owner: "lease bench", Duration: c.duration},
-		{Action: lease.ActionRenew, ID: id},
-		{Action: lease.ActionRelease, ID: id},
-	}
-	for began := time.Now(); time.Since(began) < c.time && ended.Err() == nil; {
-		for _, r := range turn {
-			d, err := request(prefix+"one", r)
-			if err != nil {
-				_, _ = request(prefix+"one", turn[2]) // It may be locked.
-				return c.benchFailed(err)
-			}
-			took[r.Action] = append(took[r.Action], d)
-		}
+	err := error(nil)
+	if c.leases > 0 {
+		err = b.hold()
+	} else if err = b.oneAtATime(); err == nil && ended.Err() == nil {
+		err = b.many()
 	}
 	if ended.Err() != nil {
 		return benchEnded(ended)
 	}
-	fmt.Printf("one at a time %7s %10s %10s\n", "requests", "median", "99%")
-	for _, r := range turn {
-		all := took[r.Action]
-		slices.Sort(all)
-		fmt.Printf("%-13v%8d %10v %10v\n", r.Action, len(all), all[len(all)/2].Round(time.Microsecond), all[len(all)*99/100].Round(time.Microsecond))
-	}
+	return err
+}
 
+func benchName(i int) string { return fmt.Sprint(benchPrefix, i) }
+
+// storeOf returns the store that has the i-th lease.
+func (b *benchmark) storeOf(i int) open.Leases { return b.stores[i%len(b.stores)] }
+
+// request sends a request for a lease of a store, and returns how long the answer took.
+func (b *benchmark) request(a lease.Authority, name string, action lease.Action) (time.Duration, error) {
+	r := lease.Request{Action: action, ID: b.id}
+	if action == lease.ActionAcquire {
+		r = lease.Request{Action: action, Proposed: b.id, Owner: "lease bench", Duration: b.duration}
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
+	defer cancel()
+	began := time.Now()
+	_, err := a.Do(ctx, name, r)
+	return time.Since(began), err
+}
+
+// oneAtATime acquires, renews and releases one lease again and again.
+func (b *benchmark) oneAtATime() error {
+	a, name := b.stores[0].Authority(), benchPrefix+"one"
+	turn := []lease.Action{lease.ActionAcquire, lease.ActionRenew, lease.ActionRelease}
+	took := map[lease.Action][]time.Duration{}
+	for began := time.Now(); time.Since(began) < b.time && b.ended.Err() == nil; {
+		for _, action := range turn {
+			d, err := b.request(a, name, action)
+			if err != nil {
+				_, _ = b.request(a, name, lease.ActionRelease) // It may be locked.
+				return b.benchFailed(err)
+			}
+			took[action] = append(took[action], d)
+		}
+	}
+	if b.ended.Err() != nil {
+		return nil
+	}
+	fmt.Printf("one at a time %7s %10s %10s\n", "requests", "median", "99%")
+	for _, action := range turn {
+		fmt.Printf("%-13v%8d %10v %10v\n", action, len(took[action]), part(took[action], 50), part(took[action], 99))
+	}
+	return nil
+}
+
+// part returns the duration that is not exceeded by so many percent of all, and sorts them.
+func part(all []time.Duration, percent int) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)*percent/100].Round(time.Microsecond)
+}
+
+// many renews more and more leases at a time, until the store does not renew more of them a second. Sessions that wait
+// for a busy store are as many, and some stores renew all that wait together.
+func (b *benchmark) many() (err error) {
+	acquired, best, flat := 0, 0.0, 0 // flat: measurements in a row in which the rate did not grow
+	defer func() {
+		b.each(0, acquired, func(i int) error {
+			_, err := b.request(b.storeOf(i).Authority(), benchName(i), lease.ActionRelease)
+			return err
+		})
+	}()
+	fmt.Printf("\nat a time %20s %10s %10s\n", "renewals a second", "median", "99%")
+	for n := min(fewestAtATime, b.parallel); b.ended.Err() == nil; n = min(2*n, b.parallel) {
+		before := acquired
+		acquired = n // each may have been acquired, also after an error
+		err := b.each(before, n, func(i int) error {
+			_, err := b.request(b.storeOf(i).Authority(), benchName(i), lease.ActionAcquire)
+			return err
+		})
+		var rate float64
+		var took []time.Duration
+		if err == nil {
+			rate, took, err = b.renew(n)
+		}
+		if err != nil && best == 0 {
+			return b.benchFailed(err)
+		}
+		if err != nil || b.ended.Err() != nil { // it is too much for the store
+			break
+		}
+		fmt.Printf("%9d %20.0f %10v %10v\n", n, rate, part(took, 50), part(took, 99))
+		if flat++; rate > leastGrowth*best {
+			flat = 0
+		}
+		best = max(best, rate)
+		if flat == 2 || n == b.parallel {
+			break
+		}
+	}
+	if b.ended.Err() != nil {
+		return nil
+	}
+	interval := b.duration / 3
+	fmt.Printf("\nAt most %.0f renewals a second, while %s.\n", best, load())
+	fmt.Printf("A store gives four fifths of that to renewals, so about %.0f leases of %v fit, each renewed every %v.\n", best*admitted*interval.Seconds(), b.duration, interval.Round(time.Millisecond))
+	fmt.Printf("To try it: lease bench -leases %.0f -duration %v\n", best*admitted*interval.Seconds(), b.duration)
+	return nil
+}
+
+// renew renews n leases at a time, for as long as one measurement takes.
+func (b *benchmark) renew(n int) (rate float64, took []time.Duration, err error) {
 	var mu sync.Mutex
 	var workers sync.WaitGroup
-	renewals, failed := 0, error(nil)
 	began := time.Now()
-	for i := range c.parallel {
-		name := fmt.Sprint(prefix, i)
+	for i := range n {
 		workers.Go(func() {
-			n := 0
-			_, err := request(name, turn[0])
-			for time.Since(began) < c.time && err == nil && ended.Err() == nil {
-				if _, err = request(name, turn[1]); err == nil {
-					n++
+			a, name := b.storeOf(i).Authority(), benchName(i)
+			var own []time.Duration
+			var failed error
+			for time.Since(began) < b.time && failed == nil && b.ended.Err() == nil {
+				var d time.Duration
+				if d, failed = b.request(a, name, lease.ActionRenew); failed == nil {
+					own = append(own, d)
 				}
 			}
-			_, _ = request(name, turn[2])
 			mu.Lock()
 			defer mu.Unlock()
-			if renewals += n; err != nil {
-				failed = err
+			if took = append(took, own...); failed != nil {
+				err = failed
 			}
 		})
 	}
 	workers.Wait()
-	switch {
-	case failed != nil:
-		return c.benchFailed(failed)
-	case ended.Err() != nil:
-		return benchEnded(ended)
+	return float64(len(took)) / time.Since(began).Seconds(), took, err
+}
+
+// each calls f for each number from the first up to the end, some at a time, and returns one of the errors.
+func (b *benchmark) each(first, end int, f func(i int) error) (err error) {
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	next := first
+	for range min(atATime, end-first) {
+		workers.Go(func() {
+			for {
+				mu.Lock()
+				i := next
+				next++
+				mu.Unlock()
+				if i >= end {
+					return
+				}
+				if failed := f(i); failed != nil {
+					mu.Lock()
+					err = failed
+					mu.Unlock()
+				}
+			}
+		})
 	}
-	rate := float64(renewals) / time.Since(began).Seconds()
-	fmt.Printf("\n%d leases at a time: %.0f renewals a second.\n", c.parallel, rate)
-	fmt.Printf("At half of that, %.0f leases of %v can be renewed from here every %v.\n", rate/2*(c.duration/3).Seconds(), c.duration, c.duration/3)
-	return nil
+	workers.Wait()
+	return err
+}
+
+// load says how busy this machine is.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if one, _, ok := strings.Cut(string(text), " "); err == nil && ok {
+		return "the load average of this machine was " + one
+	}
+	return "the load of this machine was not known"
 }
 
 func benchEnded(ctx context.Context) error {

@@ -75,7 +75,7 @@ func init() { // a variable would refer to itself, through completion
 		{"watch", "NAME | PREFIX/", "print changes, one a line", []string{"json", "interval", "o"}, watch},
 		{"ui", "[-break] [-port N] [PREFIX]", "show it all in a browser, live", []string{"interval", "port", "break"}, serve},
 		{"break", "NAME -grace D", "ask the holder to stop", []string{"grace", "yes"}, breakLease},
-		{"bench", "", "measure the store from here", []string{"duration", "time", "parallel"}, bench},
+		{"bench", "[-leases N] [URL...]", "measure the store from here", []string{"duration", "time", "parallel", "leases"}, bench},
 		{"completion", "bash | zsh", "print the completion of a shell", nil, completion},
 		{"version", "", "", nil, version},
 	}
@@ -101,6 +101,7 @@ type call struct {
 	yes      bool
 	time     time.Duration
 	parallel int
+	leases   int
 	port     int
 	breaks   bool
 }
@@ -173,7 +174,9 @@ func (c *call) flags(cmd command) *flag.FlagSet {
 			c.time = 3 * time.Second
 			fs.Var((*span)(&c.time), f, "")
 		case "parallel":
-			fs.IntVar(&c.parallel, f, 32, "")
+			fs.IntVar(&c.parallel, f, 2048, "")
+		case "leases":
+			fs.IntVar(&c.leases, f, 0, "")
 		case "port":
 			fs.IntVar(&c.port, f, 0, "")
 		case "break":
@@ -342,7 +345,7 @@ func usage(w io.Writer) {
   -grace D, -yes       break: how long the holder may take to stop; do not ask
   -json, -all          ls, show, watch: a JSON object a line; ls: free ones too
   -interval D, -o FILE watch, ui: between two reads (1s); watch: draw an SVG
-  -time D, -parallel N bench: a measurement (3s), and leases at a time (32)
+  -time D, -parallel N bench: measure (3s), up to N at a time; -leases N: hold N
 `)
 	line := ""
 	for _, f := range open.Forms() {

@@ -257,10 +257,14 @@ func TestWatch(t *testing.T) {
 // lease bench measures each request, and leaves no lease held. It refuses to run twice at a time.
 func TestBench(t *testing.T) {
 	out, stderr, code := run(t, url, "bench", "-time", "300ms", "-parallel", "4")
-	for _, want := range []string{"acquire ", "renew ", "release ", "\n4 leases at a time: ", "leases of 3s can be renewed from here every 1s."} {
+	for _, want := range []string{"acquire ", "renew ", "release ", "\n        4 ", "load average", "leases of 3s fit, each renewed every 1s."} {
 		if code != 0 || !strings.Contains(out, want) || strings.Contains(out, " 0 renewals") {
 			t.Errorf("%d, without %q: %s%s", code, want, out, stderr)
 		}
+	}
+	out, stderr, code = run(t, url, "bench", "-leases", "40", "-duration", "1s", url)
+	if code != 0 || !strings.Contains(out, "\n| 1s | 40 | 40 | 0 | ") || strings.Contains(out, " 0 MB") || !strings.Contains(out, "load average") {
+		t.Errorf("%d: %s%s", code, out, stderr)
 	}
 	out, _, _ = run(t, url, "ls", "-json", "lease-bench/")
 	for _, r := range rows(t, out) {

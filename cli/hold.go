@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/session"
+)
+
+// A tally counts what happens to many leases that are held at a time.
+type tally struct {
+	mu      sync.Mutex
+	held    int
+	lost    int
+	failed  int             // renewals
+	took    []time.Duration // those that were granted since the last call of renewals
+	refused error           // the last
+}
+
+// renewals returns what the renewals since its last call took, and how many have failed.
+func (h *tally) renewals() (took []time.Duration, failed int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	took, failed, h.took, h.failed = h.took, h.failed, nil, 0
+	return took, failed
+}
+
+func (h *tally) count(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f()
+}
+
+// hold acquires as many leases as -leases says, or as fit, holds them for two Durations, and prints a row of a table. A
+// lease that is refused is asked for again, until the number of those held grows by less than a twentieth in one Duration.
+func (b *benchmark) hold() error {
+	h := new(tally)
+	o := &session.Options{Duration: b.duration, Logger: slog.New(slog.DiscardHandler), Trace: &session.Trace{
+		Renew: func(r session.RenewInfo) {
+			h.count(func() {
+				if r.Err != nil {
+					h.failed++
+				} else {
+					h.took = append(h.took, r.Took)
+				}
+			})
+		},
+	}}
+	sessions := make([]*session.Session, b.leases)
+	for i := range sessions {
+		l, err := b.storeOf(i).Lease(benchName(i), o)
+		if err != nil {
+			return b.benchFailed(err)
+		}
+		l.OnLost(func(error) { h.count(func() { h.held--; h.lost++ }) })
+		sessions[i] = l
+	}
+	defer b.each(0, len(sessions), func(i int) error {
+		ctx, cancel := context.WithTimeout(b.ctx, b.duration)
+		defer cancel()
+		return sessions[i].Close(ctx)
+	})
+	took, err := b.acquire(h, sessions)
+	if err != nil || b.ended.Err() != nil {
+		return err
+	}
+	h.renewals() // those until now do not count
+	began := time.Now()
+	select {
+	case <-time.After(2 * b.duration):
+	case <-b.ended.Done():
+		return nil
+	}
+	renewals, failed := h.renewals()
+	rate := float64(len(renewals)) / time.Since(began).Seconds()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	h.count(func() {
+		fmt.Printf("| Leases of | Asked for | Held | Lost | Acquired within | Renewals a second | Failed | Median | 99%% | Memory |\n")
+		fmt.Printf("|---|---|---|---|---|---|---|---|---|---|\n")
+		fmt.Printf("| %v | %d | %d | %d | %v | %.0f | %d | %v | %v | %d MB |\n", b.duration, len(sessions), h.held, h.lost, took.Round(100*time.Millisecond),
+			rate, failed, part(renewals, 50), part(renewals, 99), (memory.Sys-memory.HeapReleased)>>20)
+		if h.refused != nil {
+			fmt.Printf("\nThe last that was refused: %s.\n", oneLine(h.refused))
+		}
+	})
+	fmt.Printf("\nAt the end, %s.\n", load())
+	return nil
+}
+
+// acquire acquires the leases, and returns how long it took to get the last one.
+func (b *benchmark) acquire(h *tally, sessions []*session.Session) (took time.Duration, err error) {
+	began := time.Now()
+	last, mark, marked := began, 0, began // when a lease was last acquired; how many were held at a time
+	queue := make(chan *session.Session, len(sessions))
+	for _, l := range sessions {
+		queue <- l
+	}
+	ctx, cancel := context.WithCancel(b.ended)
+	defer cancel()
+	held := 0
+	try := func(l *session.Session) bool {
+		ok, failed := l.Acquire(ctx)
+		h.count(func() {
+			switch {
+			case ok:
+				h.held++
+				held++
+				last = time.Now()
+			case ctx.Err() != nil:
+			case failed == nil: // another holds it
+				err = lease.ErrHeldByOther
+			default:
+				h.refused = failed
+			}
+			if held == len(sessions) || err != nil {
+				cancel()
+			}
+			if now := time.Now(); now.Sub(marked) > b.duration {
+				if held*20 < mark*21 {
+					cancel()
+				}
+				mark, marked = held, now
+			}
+		})
+		if !ok {
+			queue <- l
+		}
+		return ok
+	}
+	var workers sync.WaitGroup
+	for range min(atATime, len(sessions)) {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				select {
+				case l := <-queue:
+					if !try(l) {
+						select {
+						case <-time.After(b.duration / 12):
+						case <-ctx.Done():
+						}
+					}
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if err == nil && held == 0 {
+		err = h.refused
+	}
+	if err != nil {
+		err = b.benchFailed(err)
+	}
+	return last.Sub(began), err
+}
