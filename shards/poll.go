@@ -104,7 +104,8 @@ func (m *machine) move(p poll, do *actions) {
 	}
 	open, counted := m.counted(members, shards, hidden, p.now)
 	moves := planKnown(limit(open, l.offers, len(counted)), l.knows, m.digest, counted)
-	m.seen.view.Moves, m.seen.view.Idle = len(moves), tooMany(members, len(shards), hidden)
+	m.seen.view.Moves = len(moves)
+	m.seen.view.Idle = min(loads[""], tooMany(members, len(shards), hidden)) // one that is drained keeps what no other has room for
 	if first {
 		return
 	}
