@@ -121,14 +121,14 @@ func shares(members []worker, loads map[string]int, n int) map[string]int {
 		return targets
 	}
 	rest = slices.DeleteFunc(rest, func(m worker) bool { return remainder[m.id] == 0 })
-	rich := func(m worker) int {
+	last := func(m worker) int { // 0 for the members that are rounded up first
 		if loads[m.id] > targets[m.id] {
 			return 0
 		}
 		return 1
 	}
 	slices.SortFunc(rest, func(a, b worker) int {
-		return cmp.Or(cmp.Compare(rich(a), rich(b)), cmp.Compare(remainder[b.id], remainder[a.id]), strings.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(remainder[b.id], remainder[a.id]), strings.Compare(a.id, b.id))
 	})
 	for _, m := range rest[:min(left, len(rest))] {
 		targets[m.id]++

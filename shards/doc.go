@@ -9,7 +9,7 @@
 //
 // Every process runs the same program. It has a lease of its own, prefix+"members/"+number, and one for each
 // of its shards, prefix+"shards/"+name. Once every Interval it lists the prefix, and computes the same moves
-// as all others. If it has more than its share, it ends the context of the surplus work with the cause
+// as all others. If it has more than its share, it ends the context of the work on some shards with the cause
 // [ErrMoving], waits until the work has returned, and releases the lease. The process that lacks a shard
 // acquires it at its next poll. Nothing moves if the numbers of shards differ by at most one.
 //
