@@ -34,9 +34,6 @@ var (
 	errLate      = errors.New("shards: the earlier work of this process on the shard has not ended")
 )
 
-// Work works on one shard until its context ends.
-type Work = func(ctx context.Context, name string, tok lease.Token) error
-
 // A Group is one process of those that share the shards under a prefix. It is safe for concurrent use.
 type Group struct {
 	authority lease.Authority
@@ -83,7 +80,7 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 // returns nil. Run returns an error only if it cannot begin: names or work is nil, another call of Run uses
 // the Group, a request can never be granted, such as one with a Duration that the store does not grant, or
 // the store fails with permanent errors ([lease.Permanent]) for 30 s.
-func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, error), work Work) error {
+func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, error), work func(ctx context.Context, name string, tok lease.Token) error) error {
 	switch {
 	case names == nil:
 		return fields.Missing("Run.names")

@@ -25,7 +25,7 @@ type run struct {
 	self     *member.Lease       // the lease with which the process announces itself
 	source   func(context.Context) ([]string, error)
 	answer   chan nameAnswer // of a call of source that has not returned; nil if there is none
-	workFunc Work
+	workFunc func(ctx context.Context, name string, tok lease.Token) error
 	clock    lease.Clock
 	permits  chan struct{} // full while acquiresAtOnce acquires are running
 	works    sync.WaitGroup
