@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -109,7 +108,7 @@ func (w world) check(part uint) error {
 		total += loads[m.id]
 	}
 	if float64(len(moves)) > lacking {
-		return fmt.Errorf("%d moves, but the poor lack only %v", len(moves), lacking)
+		return fmt.Errorf("%d moves, but only %v are lacking", len(moves), lacking)
 	}
 	if again := plan(after.members, after.shards); len(again) > 0 {
 		return fmt.Errorf("after all moves there are more: %v", again)
@@ -210,83 +209,6 @@ func TestPlanDrawn(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-}
-
-// Processes that act on lists of different age, each knowing its own shards, come to rest. They do not
-// move more than what was needed and what they gave because of an old list.
-func TestPlanWithOldLists(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
-		present := map[string]bool{}
-		for _, m := range w.members {
-			present[m.id] = true
-		}
-		for i, s := range w.shards {
-			if !present[s.holder] {
-				w.shards[i].holder = ""
-			}
-		}
-		needed := len(plan(w.members, w.shards))
-		history := []world{w}
-		taken := 0
-		for round := 0; round < 40; round++ {
-			for _, m := range w.members {
-				age := rapid.IntRange(0, min(3, len(history)-1)).Draw(t, "age")
-				if round > 30 {
-					age = 0
-				}
-				view := slices.Clone(history[len(history)-1-age].shards)
-				for i := range view { // its own shards it knows
-					now := w.shards[i].holder
-					if now == m.id || view[i].holder == m.id {
-						view[i].holder = now
-					}
-				}
-				next := world{w.members, slices.Clone(w.shards)}
-				for _, mv := range plan(w.members, view) {
-					i := slices.IndexFunc(w.shards, func(s shard) bool { return s.name == mv.name })
-					switch {
-					case mv.from == m.id:
-						next.shards[i].holder = ""
-					case mv.from == "" && mv.to == m.id && w.shards[i].holder == "":
-						next.shards[i].holder = m.id
-						taken++
-					}
-				}
-				w = next
-				history = append(history, w)
-			}
-		}
-		if left := plan(w.members, w.shards); len(left) > 0 {
-			t.Fatalf("after 40 rounds the moves %v are left", left)
-		}
-		if most := 2*needed + 2*len(w.members); taken > most {
-			t.Fatalf("%d moves, and %d were needed", taken, needed)
-		}
-	})
-}
-
-// A new process gets its share from all others at once, and the youngest shards of each.
-func TestPlanNewcomer(t *testing.T) {
-	var w world
-	for i := range 4 {
-		w.members = append(w.members, worker{id: string(rune('a' + i)), weight: 1})
-	}
-	for i := range 90 {
-		w.shards = append(w.shards, shard{name: fmt.Sprint(i), holder: string(rune('a' + i%3)), order: uint64(i)})
-	}
-	moves := plan(w.members, w.shards)
-	from := map[string]int{}
-	for _, m := range moves {
-		from[m.from]++
-		if i := slices.IndexFunc(w.shards, func(s shard) bool { return s.name == m.name }); i < 60 {
-			t.Errorf("%v moves, and younger shards stay", w.shards[i])
-		}
-	}
-	// 90 shards over 4 members: two have 23, and two have 22. Members that had more keep 23.
-	if len(moves) != 22 || slices.Max(slices.Collect(maps.Values(from))) > 8 {
-		t.Errorf("%d moves: %v", len(moves), from)
-	}
 }
 
 // Every process computes the same rank, on every machine and in every version.

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
@@ -54,34 +53,6 @@ func (c *town) beganIn(d time.Duration) int {
 	before := c.works()
 	time.Sleep(d)
 	return c.works() - before
-}
-
-// Processes that start together share the shards, and nothing moves twice. A process that starts,
-// leaves or crashes changes the shares in time, with no more moves than needed.
-func TestLife(t *testing.T) {
-	inTown(t, 100, func(c *town) {
-		c.settle(3)
-		moved := func(least, most int, what string) {
-			if c.moves < least || c.moves > most {
-				t.Errorf("%s: %d works began, want %d to %d", what, c.moves, least, most)
-			}
-			c.moves = 0
-		}
-		moved(100, 100, "start")
-		p := c.start(0, nil)
-		c.expectBalance(2*interval+time.Second, "after a start")
-		moved(25, 25, "a fourth process")
-		p.leave()
-		c.expectBalance(interval+time.Second, "after a leave")
-		moved(25, 25, "a process leaves")
-		c.longest = 0
-		c.procs[0].crash()
-		c.expectBalance(duration+interval+time.Second, "after a crash")
-		moved(33, 34, "a crash")
-		if c.longest > duration+interval {
-			t.Errorf("idle for %v after a crash", c.longest)
-		}
-	})
 }
 
 // Each shard moves at most twice in a rolling restart of all processes.
@@ -155,70 +126,6 @@ func TestStopWhileWorkHangs(t *testing.T) {
 		default:
 			t.Error("Run has not returned")
 		}
-	})
-}
-
-// Work that fails in every process, or in one, does not make other work move, and nothing moves if nothing
-// happens.
-func TestNothingMoves(t *testing.T) {
-	for _, fails := range []int{0, 1, 3} {
-		inTown(t, 6+rand.IntN(15), func(c *town) {
-			for _, p := range c.settle(3)[:fails] {
-				if fails == 1 {
-					p.failOne()
-				} else {
-					p.fails.Store(c.names[0])
-				}
-			}
-			time.Sleep(20 * duration)
-			if n := c.beganIn(2 * time.Hour); n > 0 {
-				t.Errorf("one shard fails in %d processes: %d moves of %d shards in 2h", fails, n, len(c.names))
-			}
-		})
-	}
-}
-
-// A store is silent: no two work, and afterwards all is balanced.
-func TestSilentStore(t *testing.T) {
-	for _, silence := range []time.Duration{20 * time.Second, 5 * time.Minute} {
-		inTown(t, 50, func(c *town) {
-			for range 4 {
-				c.start(0.0005, nil)
-			}
-			c.expectBalance(2*interval+time.Second, "at the start")
-			for _, p := range c.procs {
-				p.cut.Store(true)
-			}
-			time.Sleep(silence)
-			if err := c.procs[0].group.View().Err; silence > duration && !errors.Is(err, follow.ErrSilent) {
-				t.Errorf("the View has %v", err)
-			}
-			for _, p := range c.procs {
-				p.cut.Store(false)
-			}
-			c.expectBalance(2*duration+4*interval, "after the silence")
-		})
-	}
-}
-
-// A process that is paused loses its shards, and gets its share back.
-func TestPaused(t *testing.T) {
-	inTown(t, 50, func(c *town) {
-		p := c.start(0.0001, nil)
-		c.start(0, nil)
-		c.expectBalance(2*interval+time.Second, "at the start")
-		p.paused.Store(true)
-		p.clock.Pause()
-		p.cut.Store(true)
-		time.Sleep(2 * time.Minute)
-		if n := len(c.loads()); n != 2 {
-			c.t.Error(n)
-		}
-		p.cut.Store(false)
-		p.clock.Resume()
-		time.Sleep(time.Second)
-		p.paused.Store(false)
-		c.expectBalance(3*interval+time.Second, "after the pause")
 	})
 }
 
@@ -524,34 +431,6 @@ func TestGoexit(t *testing.T) {
 	})
 }
 
-// While the work on a shard hangs after a loss, the View and Trace.Failed say so. When this process or another has
-// the shard, the View has no error.
-func TestViewAfterLoss(t *testing.T) {
-	inTown(t, 2+rand.IntN(3), func(c *town) {
-		var failed atomic.Int64
-		p := c.start(0, func(o *Options) {
-			o.Trace = &Trace{Failed: func(name string, err error) {
-				if name == c.names[0] && err == errLate {
-					failed.Add(1)
-				}
-			}}
-		})
-		c.expectBalance(2*interval+time.Second, "alone")
-		p.hangs.Store(c.names[0])
-		if _, err := lease.Break(t.Context(), c.store.Authority(), shardName("t/", c.names[0]), lease.Grace(0)); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(10 * time.Minute)
-		if err := p.group.View().Shards[0].Err; err != errLate || failed.Load() < 100 {
-			t.Errorf("the View has %v while the work hangs, and Failed was called %d times", err, failed.Load())
-		}
-		time.Sleep(time.Hour)
-		if err := p.group.View().Shards[0].Err; err != nil || c.loads()[p] != len(c.names) {
-			t.Errorf("the View has %v when the shard is held again", err)
-		}
-	})
-}
-
 // A process in which all work fails soon has no shard, and tries one now and then, which is all that moves.
 // When its work goes well again, it has its share.
 func TestAllWorkFailsInOneProcess(t *testing.T) {
@@ -575,32 +454,6 @@ func TestAllWorkFailsInOneProcess(t *testing.T) {
 		}
 		bad.broken.Store(false)
 		c.expectBalance((longestQuarantine+trial)*duration, "after the process is mended")
-	})
-}
-
-// If all work fails for a time in all processes, such as in an outage, all have their shares soon afterwards.
-func TestAllWorkFails(t *testing.T) {
-	inTown(t, 12+rand.IntN(20), func(c *town) {
-		for range 2 + rand.IntN(4) {
-			c.start(0, nil)
-		}
-		c.expectBalance(2*interval+time.Second, "at the start")
-		for _, p := range c.procs {
-			p.breakDown()
-		}
-		time.Sleep(time.Duration(rand.Int64N(int64(6 * time.Hour))))
-		for _, p := range c.procs {
-			p.broken.Store(false)
-		}
-		time.Sleep(8*duration + time.Duration(patience+len(c.procs)+2)*interval)
-		c.mu.Lock()
-		for name, since := range c.idle {
-			if d := time.Since(since); d > 2*interval { // otherwise the shard moves
-				t.Errorf("%s has been idle for %v", name, d)
-			}
-		}
-		c.mu.Unlock()
-		c.expectBalance(2*trial*duration, "after the outage")
 	})
 }
 
