@@ -21,12 +21,16 @@ type backend struct {
 	poll           time.Duration
 	gate           *engine.Gate
 	store          *engine.Store
+	polls          chan struct{} // holds a value for each poll that is under way
 	checking       chan struct{} // holds a value while the service is being checked
 	checked        atomic.Bool
 }
 
 // mostRequests bounds the requests of a Store that are under way. S3 takes 3,500 writes a second under a prefix.
 const mostRequests = 64
+
+// mostPolls bounds the polls of watches that are under way, so that an acquire does not wait for those of thousands.
+const mostPolls = 16
 
 // mostTries is how often Load tries to create an object. Others may create and delete it at the same time.
 const mostTries = 10
@@ -40,7 +44,7 @@ func (b *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 	}
 	key := keyOf(name)
 	for range mostTries {
-		o, err := b.get(ctx, key, "")
+		o, err := b.get(ctx, key)
 		if err == nil {
 			return o.entry(), nil
 		}
@@ -80,7 +84,7 @@ func (b *backend) Swap(ctx context.Context, name, version string, next engine.Re
 	if !errors.Is(err, lease.ErrConflict) {
 		return o.entry(), err
 	}
-	current, reading := b.get(ctx, key, "")
+	current, reading := b.get(ctx, key)
 	switch {
 	case errors.Is(reading, errAbsent):
 		return engine.Entry{}, err

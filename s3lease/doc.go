@@ -33,8 +33,7 @@
 //
 // # Watches
 //
-// S3 wakes nobody, so a watch reads the object every [Options.PollInterval]. While the object is unchanged, the answer
-// has no body, but costs as much as any read. A watch signals every change but renewals.
+// S3 wakes nobody, so a watch reads the object every [Options.PollInterval]. It signals every change but renewals.
 //
 // # Tokens
 //

@@ -131,8 +131,6 @@ func (d *double) serve(w http.ResponseWriter, r *http.Request, data []byte) {
 		d.list(w, r)
 	case r.Method != http.MethodPut && !found, is != "" && !found:
 		refuse(w, http.StatusNotFound, "NoSuchKey")
-	case r.Method == http.MethodGet && not == etag(o):
-		w.WriteHeader(http.StatusNotModified)
 	case is != "" && is != etag(o), not == "*" && found:
 		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
 	case r.Method == http.MethodGet:

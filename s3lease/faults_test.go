@@ -164,6 +164,30 @@ func TestWatchAfterAnOutage(t *testing.T) {
 	}
 }
 
+// Many watches do not poll all at the same time, so that other requests need not wait for them.
+func TestPollsAreBounded(t *testing.T) {
+	_, url := newDouble(t)
+	var underWay, most, all atomic.Int64
+	s := newStore(t, url, linked(func(_ context.Context, send func() error) error {
+		defer underWay.Add(-1)
+		most.Store(max(most.Load(), underWay.Add(1)))
+		all.Add(1)
+		time.Sleep(2 * time.Millisecond) // a real network
+		return send()
+	}))
+	for i := range 100 {
+		if _, err := s.Watch(t.Context(), fmt.Sprint("job", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for all.Load() < 1000 {
+		time.Sleep(time.Millisecond) // a real network
+	}
+	if most.Load() > mostPolls+1 { // and the read with which a watch begins
+		t.Errorf("%d reads at a time, want at most %d", most.Load(), mostPolls+1)
+	}
+}
+
 // A list has several pages, and skips what is no lease.
 func TestList(t *testing.T) {
 	d, url := newDouble(t)

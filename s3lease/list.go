@@ -62,7 +62,7 @@ func (b *backend) list(ctx context.Context, key string) (l listed) {
 		return listed{err: errAbsent}
 	}
 	l.err = b.enter(ctx, func() error {
-		o, err := b.get(ctx, key, "")
+		o, err := b.get(ctx, key)
 		l.Name, l.Entry = o.Name, o.entry()
 		return err
 	})
@@ -79,6 +79,6 @@ func (b *backend) enter(ctx context.Context, f func() error) error {
 		return fmt.Errorf("s3lease: not sent while other requests of this store are under way: %w", err)
 	}
 	err = f()
-	pass.Leave(err == nil || errors.Is(err, errAbsent) || errors.Is(err, errUnchanged) || lease.CodeOf(err) == lease.ErrCorrupt)
+	pass.Leave(err == nil || errors.Is(err, errAbsent) || lease.CodeOf(err) == lease.ErrCorrupt)
 	return err
 }

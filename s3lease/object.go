@@ -51,24 +51,15 @@ func after(name, version string, next engine.Retained) (o object, old string, er
 	return object{Name: name, Write: rand.Text(), Revision: revision + 1, Lease: &next}, old, nil
 }
 
-var (
-	errAbsent    = errors.New("there is no object")
-	errUnchanged = errors.New("the object is unchanged")
-)
+var errAbsent = errors.New("there is no object")
 
 // mostBytes is more than any object of a Store has: a name and an owner have at most 1024 bytes.
 const mostBytes = 64 << 10
 
-// get reads an object. It returns errAbsent if there is none, and errUnchanged if its ETag still is the given one.
-func (b *backend) get(ctx context.Context, key, unless string) (object, error) {
-	in := &s3.GetObjectInput{Bucket: &b.bucket, Key: aws.String(b.prefix + key)}
-	if unless != "" {
-		in.IfNoneMatch = &unless
-	}
-	out, err := b.client.GetObject(ctx, in)
+// get reads an object. It returns errAbsent if there is none.
+func (b *backend) get(ctx context.Context, key string) (object, error) {
+	out, err := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.bucket, Key: aws.String(b.prefix + key)})
 	switch status, code := answerOf(err); {
-	case status == http.StatusNotModified:
-		return object{}, errUnchanged
 	case status == http.StatusNotFound && code != noBucket:
 		return object{}, errAbsent
 	case err != nil:

@@ -63,7 +63,7 @@ func New(client *s3.Client, bucket string, o *Options) (*Store, error) {
 		o = new(Options)
 	}
 	b := &backend{bucket: bucket, prefix: cmp.Or(o.Prefix, DefaultPrefix), poll: cmp.Or(o.PollInterval, DefaultPollInterval),
-		gate: engine.NewGate(mostRequests), checking: make(chan struct{}, 1)}
+		gate: engine.NewGate(mostRequests), polls: make(chan struct{}, mostPolls), checking: make(chan struct{}, 1)}
 	switch {
 	case client == nil:
 		return nil, fields.Missing("New.client")

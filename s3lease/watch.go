@@ -10,7 +10,7 @@ import (
 
 // Watch reads the object, and then again every Options.PollInterval.
 func (b *backend) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	last, err := b.look(ctx, name, object{})
+	last, err := b.look(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,13 @@ func (b *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 				return
 			case <-every.C:
 			}
-			next, err := b.look(ctx, name, last)
+			select {
+			case <-ctx.Done():
+				return
+			case b.polls <- struct{}{}:
+			}
+			next, err := b.look(ctx, name)
+			<-b.polls
 			if err != nil {
 				continue // the next poll compares with the same object
 			}
@@ -41,15 +47,13 @@ func (b *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 	return signals, nil
 }
 
-// look returns the object, which is zero if there is none, or last if it is unchanged.
-func (b *backend) look(ctx context.Context, name string, last object) (next object, err error) {
+// look returns the object, which is zero if there is none.
+func (b *backend) look(ctx context.Context, name string) (next object, err error) {
 	err = b.enter(ctx, func() error {
-		next, err = b.get(ctx, keyOf(name), last.etag)
+		next, err = b.get(ctx, keyOf(name))
 		return err
 	})
 	switch {
-	case errors.Is(err, errUnchanged):
-		return last, nil
 	case errors.Is(err, errAbsent):
 		return object{}, nil
 	case err == nil:
