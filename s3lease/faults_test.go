@@ -16,7 +16,8 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/open"
 )
 
@@ -50,7 +51,7 @@ func TestOutcomes(t *testing.T) {
 			d.with(http.MethodPut, c.what)
 			before := d.puts.Load()
 			_, err := a.Do(t.Context(), "job", release(idA))
-			if (err == nil) != c.granted || lease.CodeOf(err) != 0 || enginetest.Permanent(err) {
+			if (err == nil) != c.granted || lease.CodeOf(err) != 0 || shorthand.Permanent(err) {
 				t.Errorf("granted: %v, with error %v", err == nil, err)
 			}
 			if n := d.puts.Load() - before; n != c.puts {
@@ -98,10 +99,10 @@ func TestIgnoredConditions(t *testing.T) {
 		a := newStore(t, url, nil).Authority()
 		for range 2 {
 			_, err := a.Do(t.Context(), "job", acquire(idA, time.Minute))
-			if !enginetest.Permanent(err) {
+			if !shorthand.Permanent(err) {
 				t.Errorf("%s: %v", header, err)
 			}
-			enginetest.Says(t, err, nil, "ignores the header "+header+" ")
+			shorthand.Says(t, err, nil, "ignores the header "+header+" ")
 		}
 	}
 }
@@ -159,7 +160,7 @@ func TestWatchAfterAnOutage(t *testing.T) {
 		t.Error("a signal of an outage")
 	}
 	d.harm.Store(nil)
-	if !enginetest.Within(signals, true) {
+	if !shorthand.Within(signals, true) {
 		t.Error("no signal of the release")
 	}
 }
@@ -259,7 +260,7 @@ func TestLeavesAServer(t *testing.T) {
 	t.Cleanup(first.Close)
 	p := enginetest.NewProxy(t, first.Listener.Addr().String(), nil)
 	a := newStore(t, "http://"+p.Addr(), awshttp.NewBuildableClient().WithTimeout(time.Second)).Authority()
-	enginetest.Together(8, 8, func(i int) { do(t, a, fmt.Sprint("job", i), acquire(idA, time.Minute), 0) })
+	shorthand.Together(8, 8, func(i int) { do(t, a, fmt.Sprint("job", i), acquire(idA, time.Minute), 0) })
 	silent.Store(true)
 	p.Target(strings.TrimPrefix(url, "http://"))
 	if _, err := a.Do(context.Background(), "job0", renew(idA)); err == nil {
@@ -286,10 +287,10 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = s.Load(t.Context(), "job"); !enginetest.Permanent(err) {
+	if _, err = s.Load(t.Context(), "job"); !shorthand.Permanent(err) {
 		t.Error(err)
 	}
-	enginetest.Says(t, err, nil, "make the bucket", `"another"`)
+	shorthand.Says(t, err, nil, "make the bucket", `"another"`)
 }
 
 func second[T any](_ T, err error) error { return err }

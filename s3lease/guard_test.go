@@ -14,7 +14,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 )
 
 // counter is the content of an object that the holders of a lease write.
@@ -59,7 +59,7 @@ func TestGuard(t *testing.T) {
 	d, url := newDouble(t)
 	client := newStore(t, url, nil).backend.client
 	var written, stale atomic.Int64
-	enginetest.Together(4, 200, func(i int) {
+	shorthand.Together(4, 200, func(i int) {
 		tok := lease.TokenOf(uint64(1 + i/10))
 		switch err := count(t.Context(), client, tok); {
 		case err == nil:

@@ -5,10 +5,8 @@ import (
 	"cmp"
 	"context"
 	crand "crypto/rand"
-	"math/rand/v2"
 	"net/http"
 	neturl "net/url"
-	"os"
 	"path"
 	"testing"
 	"time"
@@ -17,23 +15,27 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
 )
 
 var (
-	idA, idB                = enginetest.IDA, enginetest.IDB
-	acquire, renew, release = enginetest.Acquire, enginetest.Renew, enginetest.Release
-	do                      = enginetest.Do
+	idA, idB                = shorthand.IDA, shorthand.IDB
+	acquire, renew, release = shorthand.Acquire, shorthand.Renew, shorthand.Release
+	do                      = shorthand.Do
 )
 
 func TestMain(m *testing.M) {
-	if processes.Hold(func(url string) (processes.Store, error) { return openStore(url, nil) }) {
-		return
-	}
-	os.Exit(m.Run())
+	enginetest.Main(m, func(url string) (lease.Authority, error) {
+		s, err := openStore(url, nil)
+		if err != nil {
+			return nil, err
+		}
+		return s.Authority(), nil
+	}, nil)
 }
 
 // run is part of the prefix in a bucket that may have objects of earlier runs.
@@ -114,30 +116,23 @@ func (l linked) Do(r *http.Request) (res *http.Response, err error) {
 // SPEC A2, A4: histories are linearizable by the clocks of the clients.
 func TestHistories(t *testing.T) {
 	if *service != "" {
-		histories(t, *service, 100, linearize.Workload{Term: time.Second, Timeout: time.Minute}, nil)
+		histories(t, enginetest.At(*service, 4), linearize.TestOptions{Runs: 100, Workload: linearize.Workload{Term: time.Second}})
 		return
 	}
 	_, url := newDouble(t)
-	histories(t, url, 1000, linearize.Workload{Term: 6 * time.Millisecond, Timeout: time.Minute}, nil)
+	histories(t, enginetest.At(url, 4), linearize.TestOptions{Runs: 1000})
 }
 
 // SPEC A2, A4: the same holds while answers are lost, requests arrive late or twice, and the service is busy or fails.
 func TestHistoriesUnderFaults(t *testing.T) {
 	d, url := newDouble(t)
 	d.harmed(8)
-	histories(t, url, 400, linearize.Workload{Term: 100 * time.Millisecond, Timeout: 200 * time.Millisecond}, nil)
+	histories(t, enginetest.At(url, 4), linearize.TestOptions{Runs: 400, Workload: linearize.Workload{Term: 100 * time.Millisecond, Timeout: 200 * time.Millisecond}})
 }
 
-func histories(t *testing.T, url string, runs int, w linearize.Workload, harm func(*rand.Rand) string) {
-	if testing.Short() {
-		runs /= 20
-	}
-	clients := enginetest.Clients(4, func(int) enginetest.Store { return newStore(t, url, nil) })
-	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
-		w := w
-		w.Seed, w.Name = seed, name
-		return linearize.Run(t.Context(), clients, &linearize.Options{Observed: true, Late: true}, &w)
-	}, harm)
+func histories(t *testing.T, target enginetest.Target, o linearize.TestOptions) {
+	o.Options = linearize.Options{Observed: true, Late: true}
+	linearize.TestHistories(t, target, func(t testing.TB, url string) enginetest.Store { return newStore(t, url, nil) }, &o)
 }
 
 // SPEC G1, G2, H9: no stale write passes the guard while holders are paused, resumed and killed, and the service harms
@@ -145,13 +140,5 @@ func histories(t *testing.T, url string, runs int, w linearize.Workload, harm fu
 func TestHoldersUnderFaults(t *testing.T) {
 	d, url := newDouble(t)
 	d.harmed(40)
-	hold(t, []string{url, url, url}, func(*rand.Rand) string { return "" })
-}
-
-func hold(t *testing.T, urls []string, harm func(*rand.Rand) string) {
-	rounds := 60
-	if testing.Short() {
-		rounds = 8
-	}
-	processes.Prove(t, processes.Options{Name: t.Name(), Endpoints: urls, Duration: time.Second}, rounds, harm)
+	enginetest.TestHolders(t, enginetest.At(url, 3), nil)
 }
