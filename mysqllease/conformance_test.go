@@ -3,16 +3,15 @@ package mysqllease_test
 import (
 	"context"
 	"database/sql/driver"
-	"io"
-	"math/rand/v2"
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
 	"github.com/fencedlease/lease/mysqllease"
+	"github.com/fencedlease/lease/open"
 )
 
 func TestConformance(t *testing.T) {
@@ -66,39 +65,50 @@ func (c linked) QueryContext(ctx context.Context, query string, args []driver.Na
 	return rows, err
 }
 
-// checkHistories checks histories of four clients.
-func checkHistories(t *testing.T, url string, runs int, w linearize.Workload, harm func(*rand.Rand) string) {
-	clients := enginetest.Clients(4, func(int) enginetest.Store { return opened(t, url) })
-	enginetest.Histories(t, runs, func(seed uint64, name string) (int, error) {
-		w := w
-		w.Seed, w.Name = seed, name
-		return linearize.Run(t.Context(), clients, &linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond}, &w)
-	}, harm)
+// checkHistories checks histories in the time of the server.
+func checkHistories(t *testing.T, target enginetest.Target, runs int) {
+	linearize.TestHistories(t, target, func(t testing.TB, url string) enginetest.Store { return opened(t, url) },
+		&linearize.TestOptions{Runs: runs, Options: linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond}})
 }
 
-// SPEC A2: every history is linearizable in the time of the server.
+// SPEC A2: every history is linearizable.
 func TestHistories(t *testing.T) {
-	runs := 2000
-	if testing.Short() {
-		runs = 100
-	}
-	checkHistories(t, shared.url(shared.database(t)), runs, linearize.Workload{Term: 6 * time.Millisecond, Timeout: time.Minute}, nil)
+	checkHistories(t, enginetest.At(url(shared.address, shared.database(t)), 4), 2000)
 }
 
-func opened(t testing.TB, url string) enginetest.Store {
-	s, err := openStore(url)
+// underFaults starts a server with a database that fails.
+func underFaults(t *testing.T) enginetest.Target {
+	s := ownServer(t)
+	database := s.database(t)
+	return enginetest.UnderFaults(t, s, func(addr string) string { return url(addr, database) })
+}
+
+// Histories are linearizable while connections fail, and while the server is killed and stands still.
+func TestHistoriesUnderFaults(t *testing.T) { checkHistories(t, underFaults(t), 300) }
+
+// SPEC G1, G2, H9: under the same faults, while holders are paused, resumed and killed, no stale write passes the
+// guard, and no holder believes that it holds the lease while another holder has it.
+func TestHoldersAtAServerUnderFaults(t *testing.T) { enginetest.TestHolders(t, underFaults(t), nil) }
+
+// opened opens the store of a URL until the end of the test.
+func opened(t testing.TB, url string) *mysqllease.Store {
+	c, err := mysqllease.ConfigOf(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.(io.Closer).Close() })
-	return s.(enginetest.Store)
+	s, err := mysqllease.New(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
 }
 
-// openStore makes the store of a process that holds a lease.
-func openStore(url string) (processes.Store, error) {
-	c, err := mysqllease.ConfigOf(url)
+// openStore makes the authority of a process that holds a lease.
+func openStore(url string) (lease.Authority, error) {
+	s, err := open.Store(context.Background(), url)
 	if err != nil {
 		return nil, err
 	}
-	return mysqllease.New(c, nil)
+	return s.Authority(), nil
 }

@@ -64,7 +64,7 @@ func connectionBroke(err error) bool {
 
 // explain adds the name and advice to an error, and marks it with [lease.Permanent] if no retry can succeed.
 func (s *Store) explain(what, name string, err error) error {
-	if s.watches.closed() {
+	if s.closed.Load() {
 		err = errors.Join(lease.ErrClosed, err)
 	}
 	advice, permanent := advise(err)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
 )
 
 // A failover to a replica that has not received the last grant gives the lease and its token a second time, unless
@@ -35,19 +34,19 @@ func TestFailover(t *testing.T) {
 				res, err := s.store(t, database, nil).Authority().Do(ctx, name, acquire(id, time.Hour))
 				return res.Record.Token(), err
 			}
-			enginetest.Eventually(t, "a grant", func(context.Context) error { _, err := grant(primary, "first", idA); return err })
-			enginetest.Eventually(t, "the replica has it", func(ctx context.Context) error {
+			eventually(t, "a grant", func(context.Context) error { _, err := grant(primary, "first", idA); return err })
+			eventually(t, "the replica has it", func(ctx context.Context) error {
 				_, err := replica.store(t, database, nil).Load(ctx, "first")
 				return err
 			})
 			primary.exec(t, "mysql", "set global "+c.settings)
-			enginetest.Eventually(t, "a grant with the replica", func(context.Context) error { _, err := grant(primary, "second", idA); return err })
+			eventually(t, "a grant with the replica", func(context.Context) error { _, err := grant(primary, "second", idA); return err })
 			replica.exec(t, "mysql", "stop slave")
 			old, err := grant(primary, "x", idA)
 			if granted := err == nil; granted != c.loses {
 				t.Errorf("acquire without the replica: %v", err)
 			}
-			primary.kill()
+			primary.Kill()
 			again, err := grant(replica, "x", idB)
 			if err != nil {
 				t.Fatalf("acquire after the failover: %v", err)

@@ -4,87 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/processes"
-	"github.com/fencedlease/lease/leasetest/linearize"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/mysqllease"
 )
-
-// harm injects a random fault into a server and the network in front of it, and returns the name of the fault.
-func harm(t *testing.T, s *server, p *enginetest.Proxy, r *rand.Rand) string {
-	t.Helper()
-	pause := time.Duration(100+r.IntN(400)) * time.Millisecond
-	switch r.IntN(5) {
-	case 0:
-		s.signal(syscall.SIGSTOP)
-		time.Sleep(pause) // a real engine
-		s.signal(syscall.SIGCONT)
-		return "stop and continue"
-	case 1:
-		s.kill()
-		if err := s.start(); err != nil {
-			t.Error(err)
-		}
-		return "kill and restart"
-	case 2:
-		p.Isolate()
-		time.Sleep(pause) // a real engine
-		p.Heal()
-		return "silence"
-	case 3:
-		p.Cut()
-		return "cut"
-	}
-	db := s.db(t, "mysql")
-	defer db.Close()
-	var kills string
-	if err := db.QueryRow("select coalesce(group_concat(concat('kill ', id) separator ';'), '') from information_schema.processlist where id <> connection_id() and db like 'd%'").Scan(&kills); err != nil {
-		t.Error(err)
-	}
-	for kill := range strings.SplitSeq(kills, ";") {
-		_, _ = db.Exec(kill) // it may have ended meanwhile
-	}
-	return "kill connections"
-}
-
-// behind returns a server with tables, and the URL of the tables behind a proxy.
-func behind(t *testing.T) (s *server, p *enginetest.Proxy, url string) {
-	s = ownServer(t)
-	database := s.database(t)
-	p = enginetest.NewProxy(t, s.address, nil)
-	return s, p, "mysql://root@" + p.Addr() + "/" + database
-}
-
-// SPEC A2: histories are linearizable while connections are cut or die, and the server is killed or stands still.
-func TestHistoriesUnderFaults(t *testing.T) {
-	runs := 300
-	if testing.Short() {
-		runs = 30
-	}
-	s, p, url := behind(t)
-	checkHistories(t, url, runs, linearize.Workload{Term: 100 * time.Millisecond, Timeout: 200 * time.Millisecond}, func(r *rand.Rand) string { return harm(t, s, p, r) })
-}
-
-// SPEC G1, G2, H9: under the same faults, while holders are paused, resumed and killed, no stale write passes the
-// guard, and no holder believes that it holds the lease while another holder has it.
-func TestHoldersAtAServerUnderFaults(t *testing.T) {
-	rounds := 60
-	if testing.Short() {
-		rounds = 8
-	}
-	s, p, url := behind(t)
-	processes.Prove(t, processes.Options{Name: t.Name(), Endpoints: []string{url, url, url}, Duration: time.Second}, rounds,
-		func(r *rand.Rand) string { return harm(t, s, p, r) })
-}
 
 // Errors say whether the request was carried out, and what to do.
 func TestErrors(t *testing.T) {
@@ -107,12 +36,12 @@ func TestErrors(t *testing.T) {
 		t.Cleanup(func() { st.Close() })
 		return st.Authority()
 	}
-	fails := func(a lease.Authority, unsent, permanent bool, words string) {
+	fails := func(a lease.Authority, unsent, recurs bool, words string) {
 		t.Helper()
 		_, err := a.Do(t.Context(), "x", acquire(idB, time.Minute))
-		enginetest.Says(t, err, nil, words)
-		if enginetest.Permanent(err) != permanent || errors.Is(err, lease.ErrUnsent) != unsent {
-			t.Errorf("%v: permanent %v, unsent %v", err, enginetest.Permanent(err), !unsent)
+		says(t, err, nil, words)
+		if permanent(err) != recurs || errors.Is(err, lease.ErrUnsent) != unsent {
+			t.Errorf("%v: permanent %v, unsent %v", err, permanent(err), !unsent)
 		}
 	}
 	fails(open("root", "", "empty"), false, true, "mysqllease.Migrate")
@@ -144,7 +73,7 @@ func TestErrors(t *testing.T) {
 		_, err := worker.Do(context.Background(), "y", release(idA))
 		killed <- err
 	}()
-	enginetest.Eventually(t, "the release waits", func(context.Context) error {
+	eventually(t, "the release waits", func(context.Context) error {
 		var id int
 		err := db.QueryRow("select id from information_schema.processlist where user = 'worker' and command = 'Query'").Scan(&id)
 		if err == nil {
@@ -152,13 +81,13 @@ func TestErrors(t *testing.T) {
 		}
 		return err
 	})
-	if err := <-killed; err == nil || lease.CodeOf(err) != 0 || errors.Is(err, lease.ErrUnsent) || enginetest.Permanent(err) {
+	if err := <-killed; err == nil || lease.CodeOf(err) != 0 || errors.Is(err, lease.ErrUnsent) || permanent(err) {
 		t.Errorf("a connection that was killed: %v", err)
 	}
 
 	strange := ownServer(t, "--sysdate-is-now")
 	_, err = strange.store(t, "mysql", nil).Load(t.Context(), "x")
-	enginetest.Says(t, err, nil, "sysdate-is-now")
+	says(t, err, nil, "sysdate-is-now")
 }
 
 // Renewals that are too many for one packet are sent by themselves.
@@ -169,7 +98,7 @@ func TestLargeBatch(t *testing.T) {
 	for i := range 40 {
 		do(t, a, name(i), acquire(idA, time.Hour), 0)
 	}
-	enginetest.Together(40, 400, func(i int) {
+	shorthand.Together(40, 400, func(i int) {
 		if _, err := a.Do(t.Context(), name(i%40), renew(idA)); err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
@@ -199,8 +128,9 @@ func TestFrozenServer(t *testing.T) {
 	s := ownServer(t)
 	a := s.store(t, s.database(t), nil).Authority()
 	do(t, a, "x", acquire(idA, time.Hour), 0)
-	s.signal(syscall.SIGSTOP)
-	defer s.signal(syscall.SIGCONT)
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	began = time.Now()
@@ -209,8 +139,8 @@ func TestFrozenServer(t *testing.T) {
 	}
 }
 
-// A watch outlives its server, and ends with its Store.
-func TestWatchOutlivesAServer(t *testing.T) {
+// If the server ends, a watch is closed, and the next one works. All end with their Store.
+func TestWatchIsLostAndFound(t *testing.T) {
 	s := ownServer(t)
 	database := s.database(t)
 	st := s.store(t, database, nil)
@@ -219,16 +149,22 @@ func TestWatchOutlivesAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.kill()
-	if err := s.start(); err != nil {
+	s.Kill()
+	if !shorthand.Within(signals, false) {
+		t.Error("the watch was lost and is not closed")
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if signals, err = st.Watch(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
 	s.exec(t, database, "delete from lease_row")
-	if !enginetest.Within(signals, true) {
+	if !shorthand.Within(signals, true) {
 		t.Error("no signal of a change after a restart")
 	}
 	st.Close()
-	if !enginetest.Within(signals, false) {
+	if !shorthand.Within(signals, false) {
 		t.Error("the Store was closed and the watch is not")
 	}
 	if _, err := st.Watch(t.Context(), "x"); lease.CodeOf(err) != lease.ErrClosed {
@@ -248,12 +184,8 @@ func TestLeavesAReadOnlyServer(t *testing.T) {
 		}
 	}
 	p := enginetest.NewProxy(t, servers[0].address, nil)
-	st, err := openStore("mysql://app:secret@" + p.Addr() + "/app")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.(*mysqllease.Store).Close()
-	enginetest.Together(8, 8, func(i int) { do(t, st.Authority(), fmt.Sprint("x", i), acquire(idA, time.Hour), 0) })
+	st := opened(t, "mysql://app:secret@"+p.Addr()+"/app")
+	shorthand.Together(8, 8, func(i int) { do(t, st.Authority(), fmt.Sprint("x", i), acquire(idA, time.Hour), 0) })
 	p.Target(servers[1].address)
 	do(t, st.Authority(), "x1", renew(idA), 0) // its connections lead to the first server
 	servers[0].exec(t, "mysql", "set global read_only = 1")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // pageSize is the number of rows that List reads in one request to the server.
@@ -30,30 +31,23 @@ type listed struct {
 // Unlike Load, List locks no rows. If a lease reaches its end while its renewal is not yet committed, List can report
 // it as expired.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return func(yield func(lease.Entry, error) bool) {
-		if prefix != "" {
-			if err := lease.CheckName(prefix); err != nil {
-				yield(lease.Entry{}, err)
-				return
-			}
-		}
+	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		for after, first := prefix, true; ; first = false {
 			page, err := s.nextRows(ctx, after, first)
 			if err != nil {
-				yield(lease.Entry{}, s.explain("list from", after, err))
-				return
+				return s.explain("list from", after, err)
 			}
 			for _, l := range page {
 				after = l.name
 				if !strings.HasPrefix(after, prefix) || !yield(s.entry(l)) {
-					return
+					return nil
 				}
 			}
 			if len(page) < pageSize {
-				return
+				return nil
 			}
 		}
-	}
+	})
 }
 
 func (s *Store) nextRows(ctx context.Context, after string, first bool) (page []listed, err error) {
@@ -87,5 +81,5 @@ func (s *Store) entry(l listed) (lease.Entry, error) {
 	snap := l.snapshot()
 	snap.Record = record
 	snap = s.clock.Correct(l.name, snap, l.behind())
-	return lease.Entry{Name: l.name, Record: record.At(snap.Now), Now: snap.Now}, nil
+	return engine.ListEntry(l.name, snap), nil
 }

@@ -8,51 +8,39 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/fencedlease/lease/internal/check/enginetest"
-	"github.com/fencedlease/lease/internal/check/processes"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/mysqllease"
 )
 
 var (
-	idA, idB                = enginetest.IDA, enginetest.IDB
-	acquire, renew, release = enginetest.Acquire, enginetest.Renew, enginetest.Release
-	do                      = enginetest.Do
+	idA, idB                        = shorthand.IDA, shorthand.IDB
+	acquire, renew, release         = shorthand.Acquire, shorthand.Renew, shorthand.Release
+	do, says, eventually, permanent = shorthand.Do, shorthand.Says, shorthand.Eventually, shorthand.Permanent
 )
 
 // A server is a MariaDB server on a free port of the loopback interface, with its files in a temporary folder.
 type server struct {
+	*enginetest.Process
 	dir, address string
 	settings     []string
-	child        *processes.Process
-	pid          int
 	databases    atomic.Int64
 }
 
 var shared *server // of all tests that do not harm their server
 
 func TestMain(m *testing.M) {
-	if processes.Hold(openStore) {
-		return
-	}
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "mysqllease")
-		if err == nil {
-			defer os.RemoveAll(dir)
-			shared, err = newServer(dir)
+	enginetest.Main(m, openStore, func(dir string) (stop func(), err error) {
+		if shared, err = newServer(dir); err != nil {
+			return nil, fmt.Errorf("these tests need MariaDB 10.11 or newer (apt-get install mariadb-server): %w", err)
 		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "these tests need MariaDB 10.11 or newer (apt-get install mariadb-server):", err)
-			return 1
-		}
-		defer shared.kill()
-		return m.Run()
-	}())
+		return func() { shared.Kill() }, nil
+	})
 }
 
 func newServer(dir string, settings ...string) (*server, error) {
@@ -66,10 +54,10 @@ func newServer(dir string, settings ...string) (*server, error) {
 		return nil, fmt.Errorf("%v\n%s", err, out)
 	}
 	var err error
-	if s.address, err = processes.FreeAddress(); err != nil {
+	if s.address, err = enginetest.FreeAddress(); err != nil {
 		return nil, err
 	}
-	return s, s.start()
+	return s, s.Start()
 }
 
 // ownServer starts a server that ends with the test.
@@ -79,12 +67,14 @@ func ownServer(t testing.TB, settings ...string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.kill)
+	t.Cleanup(func() { s.Kill() })
 	return s
 }
 
-// start starts the server, and returns when it answers.
-func (s *server) start() error {
+func (s *server) Addr() string { return s.address }
+
+// Start starts the server, and returns when it answers.
+func (s *server) Start() error {
 	c := s.config("mysql")
 	port := c.Addr[len("127.0.0.1:"):]
 	cmd := exec.Command("mariadbd", append([]string{"--no-defaults", "--datadir=" + s.dir + "/data", "--socket=" + s.dir + "/socket", "--bind-address=127.0.0.1", "--port=" + port,
@@ -99,10 +89,9 @@ func (s *server) start() error {
 	defer log.Close()
 	cmd.Env = append(os.Environ(), "TMPDIR="+s.dir)
 	cmd.Stdout, cmd.Stderr = log, log
-	if s.child, err = processes.Run(cmd); err != nil {
+	if s.Process, err = enginetest.StartCommand(cmd); err != nil {
 		return err
 	}
-	s.pid = cmd.Process.Pid
 	db := dial(c)
 	defer db.Close()
 	for deadline := time.Now().Add(30 * time.Second); ; {
@@ -110,7 +99,7 @@ func (s *server) start() error {
 			return nil
 		}
 		select {
-		case <-s.child.Ended():
+		case <-s.Ended():
 			said, _ := os.ReadFile(log.Name())
 			return fmt.Errorf("mariadbd ended: %s", said)
 		case <-time.After(20 * time.Millisecond): // a real engine
@@ -121,9 +110,6 @@ func (s *server) start() error {
 	}
 }
 
-func (s *server) signal(sig syscall.Signal) { _ = syscall.Kill(s.pid, sig) }
-func (s *server) kill()                     { s.child.Kill() }
-
 func (s *server) config(database string) *mysql.Config {
 	c := mysql.NewConfig()
 	c.Net, c.Addr, c.User, c.DBName = "tcp", s.address, "root", database
@@ -131,7 +117,7 @@ func (s *server) config(database string) *mysql.Config {
 	return c
 }
 
-func (s *server) url(database string) string { return "mysql://root@" + s.address + "/" + database }
+func url(addr, database string) string { return "mysql://root@" + addr + "/" + database }
 
 func dial(c *mysql.Config) *sql.DB {
 	connector, err := mysql.NewConnector(c)

@@ -10,6 +10,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -52,7 +53,8 @@ type Store struct {
 	clock    engine.LateClock
 	memory   *engine.Memory
 	renewals engine.Batcher[renewal, int64]
-	watches  watches
+	poller   engine.Poller
+	closed   atomic.Bool
 }
 
 // New returns a Store with connections of its own, and sends no request. It copies c, which must name the database
@@ -74,19 +76,14 @@ func newStore(c connector, o *Options) (*Store, error) {
 	if o == nil {
 		o = new(Options)
 	}
-	if bad := (*lease.FieldError)(nil); errors.As(o.Limits.Validate(), &bad) {
-		bad.Field = "Options." + bad.Field
-		return nil, bad
-	}
-	if o.Connections < 0 {
-		return nil, &lease.FieldError{Field: "Options.Connections", Value: strconv.Itoa(o.Connections), Bound: "must not be negative", Code: lease.ErrOption}
-	}
-	if o.PollInterval < 0 {
-		return nil, &lease.FieldError{Field: "Options.PollInterval", Value: o.PollInterval.String(), Bound: "must not be negative", Code: lease.ErrOption}
-	}
-	floor, err := engine.Floor(o.Floor, math.MaxInt64-1)
-	if err != nil {
+	floor, err := engine.CheckOptions(o.Limits, 0, o.Floor, engine.HighestFloor)
+	switch {
+	case err != nil:
 		return nil, err
+	case o.Connections < 0:
+		return nil, engine.OptionError("Connections", strconv.Itoa(o.Connections), "must not be negative")
+	case o.PollInterval < 0:
+		return nil, engine.OptionError("PollInterval", o.PollInterval.String(), "must not be negative")
 	}
 	size := cmp.Or(o.Connections, defaultConnections)
 	s := &Store{db: sql.OpenDB(c), gate: engine.NewGate(size), limits: o.Limits, floor: floor,
@@ -97,7 +94,7 @@ func newStore(c connector, o *Options) (*Store, error) {
 	s.db.SetConnMaxLifetime(connectionLifetime)
 	s.renewals = engine.Batcher[renewal, int64]{Send: s.renewMany, Kind: engine.Request{Urgent: true, Renewals: 1}, Gate: s.gate,
 		Few: max(1, s.gate.Spare()), Most: mostRenewals}
-	s.watches.start(s, cmp.Or(o.PollInterval, defaultPollInterval))
+	s.poller.Every, s.poller.Read = cmp.Or(o.PollInterval, defaultPollInterval), s.poll
 	return s, nil
 }
 
@@ -138,7 +135,8 @@ func (a urgentAuthority) Do(ctx context.Context, name string, req lease.Request)
 // Close ends all watches, and closes all connections. It releases no lease, and every later request fails with an
 // error that wraps [lease.ErrClosed]. It always returns nil.
 func (s *Store) Close() error {
-	s.watches.stop()
+	s.closed.Store(true)
+	s.poller.Close()
 	s.renewals.Close()
 	_ = s.db.Close()
 	return nil
@@ -193,10 +191,7 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 // since old.Now, Swap returns [lease.ErrConflict]. For a grant, it raises the Epoch of the new record above
 // [Options.Floor].
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	if err := lease.CheckName(name); err != nil {
-		return lease.Snapshot{}, err
-	}
-	if err := next.ValidateAfter(old.Record); err != nil {
+	if err := engine.CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
 	}
 	if next.Epoch > old.Record.Epoch { // a grant
@@ -208,7 +203,8 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		return lease.Snapshot{}, fmt.Errorf("mysqllease: version %q is not of this store", old.Version)
 	}
 	earliest, end := bounds(old)
-	args := append([]any{[]byte(name), wasAbsent, version, earliest, end, engine.NeedsSignal(old.Record.At(old.Now), next)}, values(next)...)
+	signal := engine.NeedsSignal(old.Record.At(old.Now), next)
+	args := append([]any{[]byte(name), wasAbsent, version, earliest, end, signal}, values(next)...)
 	if next.State == lease.Leased && next.Epoch != old.Record.Epoch {
 		if err := s.gate.Admit(name, next.Duration); err != nil {
 			return lease.Snapshot{}, s.explain("swap", name, err)
@@ -225,6 +221,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		return lease.Snapshot{}, err
 	}
 	s.gate.Note(name, next)
+	if signal {
+		s.poller.Changed(name, strconv.FormatInt(changed, 10))
+	}
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(changed, 10), Now: time.UnixMicro(changed).UTC()}, nil
 }
 

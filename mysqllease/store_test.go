@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/enginetest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/mysqllease"
 	"github.com/fencedlease/lease/open"
 )
@@ -121,7 +121,7 @@ func TestNames(t *testing.T) {
 		}
 		if last = e.Name; err != nil {
 			corrupt++
-			enginetest.Says(t, err, lease.ErrCorrupt, "list/777/corrupt", "delete it")
+			says(t, err, lease.ErrCorrupt, "list/777/corrupt", "delete it")
 		} else if seen++; e.Record.Epoch != 7 || e.Record.Owner != "me" || e.Record.State != lease.Leased {
 			t.Errorf("%+v", e)
 		}
@@ -157,7 +157,7 @@ func TestChangesByHand(t *testing.T) {
 		} else {
 			shared.exec(t, database, step.sql)
 		}
-		if !enginetest.Within(signals, true) {
+		if !shorthand.Within(signals, true) {
 			t.Errorf("%q: no signal", step.sql)
 		}
 		snap, err := s.Load(t.Context(), "x")
@@ -228,7 +228,7 @@ func TestMigrate(t *testing.T) {
 	t.Parallel()
 	shared.exec(t, "mysql", "create database tables_at_once")
 	for range 2 {
-		enginetest.Together(8, 8, func(int) {
+		shorthand.Together(8, 8, func(int) {
 			if err := mysqllease.Migrate(t.Context(), shared.config("tables_at_once")); err != nil {
 				t.Error(err)
 			}
