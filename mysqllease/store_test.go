@@ -12,6 +12,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/mysqllease"
 	"github.com/fencedlease/lease/open"
 )
@@ -199,11 +200,12 @@ func TestTimeDoesNotRunBackward(t *testing.T) {
 	}
 }
 
-// An acquire takes two exchanges, a refusal one, and a renewal or a release one.
+// An acquire takes two exchanges, a refusal one, and a renewal or a release one. A process that waits only polls.
 func TestExchanges(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
-	s, err := mysqllease.Over(shared.config(shared.database(t)), func(c driver.Conn) driver.Conn {
+	database := shared.database(t)
+	s, err := mysqllease.Over(shared.config(database), func(c driver.Conn) driver.Conn {
 		return linked{c, func(_ context.Context, send func() error) error { n.Add(1); return send() }}
 	})
 	if err != nil {
@@ -221,6 +223,9 @@ func TestExchanges(t *testing.T) {
 			t.Errorf("%v took %d exchanges, want %d", c.req.Action, n.Load()-before, c.want)
 		}
 	}
+	other := shared.store(t, database, nil)
+	enginetest.WaitingCostsNothing(t, s, other.Authority(), "y", 3, 20, func() int { return int(n.Load()) }) // four polls a second
+	enginetest.DeletionIsSeen(t, s, "z", func() error { shared.exec(t, database, "delete from lease_row where name = 'z'"); return nil })
 }
 
 // Several processes may make the tables at once, and again later, which keeps the order of tokens.
