@@ -347,18 +347,33 @@ func usage(w io.Writer) {
   -interval D, -o FILE watch, ui: between two reads (1s); watch: draw an SVG
   -time D, -parallel N bench: measure (3s), up to N at a time; -leases N: hold N
 `)
-	line := ""
-	for _, f := range open.Forms() {
-		if len(line)+len(f) > 76 {
-			fmt.Fprintln(w, line)
-			line = ""
-		}
-		line += "  " + f
+	for _, l := range formLines(open.Forms()) {
+		fmt.Fprintln(w, l)
 	}
-	fmt.Fprint(w, line, `
-run exits with the code of its command, 128+n: signal n ended it, 64: usage,
+	fmt.Fprint(w, `run exits with the code of its command, 128+n: signal n ended it, 64: usage,
 69: no store, 75: another has the lease, 76: lost, 126, 127: no such command.
 `)
+}
+
+// formLines packs the forms of URLs into as few lines as it can. It leaves out parameters, and writes redis and rediss as
+// redis[s].
+func formLines(forms []string) (lines []string) {
+	for _, f := range forms {
+		scheme, rest, _ := strings.Cut(f, "://")
+		if plain, is := strings.CutSuffix(scheme, "s"); is && slices.Contains(forms, plain+"://"+rest) {
+			continue
+		}
+		if slices.Contains(forms, scheme+"s://"+rest) {
+			f = scheme + "[s]://" + rest
+		}
+		f, _, _ = strings.Cut(f, "[?")
+		i := slices.IndexFunc(lines, func(l string) bool { return len(l)+2+len(f) <= 80 })
+		if i < 0 {
+			i, lines = len(lines), append(lines, "")
+		}
+		lines[i] += "  " + f
+	}
+	return lines
 }
 
 // Main carries out the command of os.Args, and exits the process.
