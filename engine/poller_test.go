@@ -42,7 +42,9 @@ func (p *polled) read(ctx context.Context, names []string, seen func(name, versi
 	slices.Sort(names)
 	p.reads = append(p.reads, fmt.Sprint(names))
 	if p.hangs {
+		p.mu.Unlock()
 		<-ctx.Done()
+		p.mu.Lock()
 		return ctx.Err()
 	}
 	for _, name := range names {
