@@ -148,7 +148,7 @@ func TestReadmeVersions(t *testing.T) {
 	readme := strings.Join(strings.Fields(readFile(t, "docs/compare.md")), " ")
 	for _, c := range []struct{ name, module, file string }{
 		{"client-go", "k8s.io/client-go", "kubelease/go.mod"},
-		{"etcd client", "go.etcd.io/etcd/client/v3", "etcdlease/etcdtest/go.mod"},
+		{"etcd client", "go.etcd.io/etcd/client/v3", "internal/check/engines/go.mod"},
 		{"redsync", "github.com/go-redsync/redsync/v4", "redislease/locktest/go.mod"},
 	} {
 		_, version, found := strings.Cut(readFile(t, c.file), c.module+" ")

@@ -58,7 +58,7 @@ func held(tb testing.TB, names []string) lease.Authority {
 // measures a thousand times the work that every store must do: it locks a mutex, looks up a name in a map
 // and reads the clock. The metric limit-ns is the median time of this work, and x-limit the time of a
 // renewal divided by it. Other load on the machine slows both, so x-limit is nearly independent of it. The
-// module memory/bench compares more implementations.
+// module internal/check/engines/bench compares more implementations.
 func BenchmarkRenew(b *testing.B) {
 	const batch = 1_000
 	for _, n := range []int{1_000, 1_000_000} {

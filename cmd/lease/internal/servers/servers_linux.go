@@ -162,7 +162,7 @@ func (s *set) nats() error {
 	if err != nil {
 		return err
 	}
-	program, err := s.build("natslease/natstest", "github.com/nats-io/nats-server/v2")
+	program, err := s.build("internal/check/engines", "github.com/nats-io/nats-server/v2")
 	if err != nil {
 		return err
 	}

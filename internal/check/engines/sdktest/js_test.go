@@ -56,7 +56,7 @@ func startProgram(t *testing.T, args ...string) (p program) {
 // containers. The test moves the clock of the command over HTTP.
 func TestJavaScriptSDK(t *testing.T) {
 	p := startProgram(t)
-	out, err := exec.CommandContext(t.Context(), "node", "testdata/cells.mjs", modules, "../testdata/cells.json", p.connection, p.clock).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "node", "testdata/cells.mjs", modules, "../../../../blobtest/testdata/cells.json", p.connection, p.clock).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

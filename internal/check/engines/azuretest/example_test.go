@@ -25,7 +25,7 @@ func TestExampleFence(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	connection := "AccountName=" + s.Account + ";AccountKey=" + s.Key + ";BlobEndpoint=" + s.URL + ";"
-	out, err := exec.CommandContext(t.Context(), shorthand.Build(t, "..", "fence"), "-connection", connection).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), shorthand.Build(t, "../../../../azlease", "fence"), "-connection", connection).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "its write is refused by the service") {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -35,7 +35,7 @@ func TestExampleFence(t *testing.T) {
 func TestExampleSaysWhatToStart(t *testing.T) {
 	t.Parallel()
 	const nowhere = "AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:1/a;"
-	out, err := exec.CommandContext(t.Context(), shorthand.Build(t, "..", "fence"), "-connection", nowhere).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), shorthand.Build(t, "../../../../azlease", "fence"), "-connection", nowhere).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "go run ./cmd/blobtest in the folder blobtest, or give -connection") {
 		t.Errorf("%v: %s", err, out)
 	}
