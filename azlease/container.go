@@ -55,10 +55,7 @@ func New(client *container.Client, o *Options) (*Container, error) {
 	if o == nil {
 		o = new(Options)
 	}
-	if o.Names < 0 {
-		return nil, badOption("Names", o.Names, "must not be negative")
-	}
-	lowest, err := engine.Floor(o.Floor, (generationLimit-2)<<generationBits-1)
+	lowest, err := engine.CheckOptions(lease.Limits{}, o.Names, o.Floor, (generationLimit-2)<<generationBits-1)
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +78,10 @@ func (c *Container) Lease(name string, o *session.Options) (*session.Session, er
 	}
 	if o != nil {
 		if d := o.Duration; d != 0 && d != lease.Infinite && (d < limits.MinDuration || d > limits.MaxDuration) {
-			return nil, badOption("Duration", d, "must be infinite or from 15s to 1m0s, which are the durations of the service")
+			return nil, engine.OptionError("Duration", d.String(), "must be infinite or from 15s to 1m0s, which are the durations of the service")
 		}
 		if o.TakeOver {
-			return nil, badOption("TakeOver", true, "must be false: the service does not tell the lease ID to take over")
+			return nil, engine.OptionError("TakeOver", "true", "must be false: the service does not tell the lease ID to take over")
 		}
 	}
 	return session.New(c, name, o)

@@ -1,7 +1,6 @@
 package azlease
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -58,10 +57,6 @@ func violatedRule(name string) string {
 		}
 	}
 	return ""
-}
-
-func badOption(field string, value any, bound string) error {
-	return &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption}
 }
 
 // isNoncharacter reports whether r is one of the 66 noncharacters of Unicode.

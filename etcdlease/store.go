@@ -84,10 +84,10 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 		prefix = DefaultPrefix
 	}
 	if !utf8.ValidString(prefix) || strings.IndexByte(prefix, 0) >= 0 {
-		return nil, &lease.FieldError{Field: "Options.Prefix", Value: strconv.Quote(prefix), Bound: "must be valid UTF-8 without NUL", Code: lease.ErrOption}
+		return nil, engine.OptionError("Prefix", strconv.Quote(prefix), "must be valid UTF-8 without NUL")
 	}
 	if o.SilenceWarning < 0 {
-		return nil, &lease.FieldError{Field: "Options.SilenceWarning", Value: o.SilenceWarning.String(), Bound: "must not be negative", Code: lease.ErrOption}
+		return nil, engine.OptionError("SilenceWarning", o.SilenceWarning.String(), "must not be negative")
 	}
 	e := &backend{client: client, prefix: prefix, gate: engine.NewGate(mostRequests), silence: silenceLogger{client: client, after: cmp.Or(o.SilenceWarning, defaultSilenceWarning), log: logqueue.Queue{To: o.Logger}}}
 	s, err := engine.NewStore(e, &engine.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor, Gate: e.gate})

@@ -3,7 +3,6 @@ package natslease
 import (
 	"cmp"
 	"context"
-	"math"
 	"regexp"
 	"strconv"
 
@@ -100,14 +99,14 @@ func newStore(js jetstream.JetStream, o *Options) (*Store, *backend, error) {
 	}
 	bucket := cmp.Or(o.Bucket, DefaultBucket)
 	if !validBucket.MatchString(bucket) {
-		return nil, nil, &lease.FieldError{Field: "Options.Bucket", Value: strconv.Quote(bucket), Bound: "must be letters, digits, '-' and '_'", Code: lease.ErrOption}
+		return nil, nil, engine.OptionError("Bucket", strconv.Quote(bucket), "must be letters, digits, '-' and '_'")
 	}
 	e := newBackend(js, bucket)
 	s, err := engine.NewStore(e, &engine.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor, Gate: e.gate})
 	if err != nil {
 		return nil, nil, err
 	}
-	e.floor, _ = engine.Floor(o.Floor, math.MaxInt64-1) // engine.NewStore has checked it
+	e.floor, _ = engine.CheckOptions(o.Limits, o.Names, o.Floor, engine.HighestFloor) // engine.NewStore has done it
 	return &Store{s}, e, nil
 }
 

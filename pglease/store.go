@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -137,16 +136,9 @@ func (s *rows) init(o *Options) error {
 		o = new(Options)
 	}
 	if strings.IndexByte(o.Schema, 0) >= 0 {
-		return &lease.FieldError{Field: "Options.Schema", Value: strconv.Quote(o.Schema), Bound: "must not have a NUL", Code: lease.ErrOption}
+		return engine.OptionError("Schema", strconv.Quote(o.Schema), "must not have a NUL")
 	}
-	if bad := (*lease.FieldError)(nil); errors.As(o.Limits.Validate(), &bad) {
-		bad.Field = "Options." + bad.Field
-		return bad
-	}
-	if o.Names < 0 {
-		return &lease.FieldError{Field: "Options.Names", Value: strconv.Itoa(o.Names), Bound: "must not be negative", Code: lease.ErrOption}
-	}
-	lowest, err := engine.Floor(o.Floor, math.MaxInt64-1)
+	lowest, err := engine.CheckOptions(o.Limits, o.Names, o.Floor, engine.HighestFloor)
 	if err != nil {
 		return err
 	}

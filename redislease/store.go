@@ -3,9 +3,7 @@ package redislease
 import (
 	"cmp"
 	"context"
-	"errors"
 	"hash/fnv"
-	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,13 +57,13 @@ type Options struct {
 	AssumeNoEviction bool
 }
 
-func (o *Options) complete() (Options, error) {
-	var v Options
+// complete returns the options with their defaults, and the epoch of Floor.
+func (o *Options) complete() (v Options, floor uint64, err error) {
 	if o != nil {
 		v = *o
 	}
-	bad := func(field, value, bound string) error {
-		return &lease.FieldError{Field: "Options." + field, Value: value, Bound: bound, Code: lease.ErrOption}
+	if floor, err = engine.CheckOptions(v.Limits, v.Names, v.Floor, engine.HighestFloor); err != nil {
+		return v, 0, err
 	}
 	v.Prefix = cmp.Or(v.Prefix, "lease")
 	v.Names = cmp.Or(v.Names, engine.DefaultMemory)
@@ -73,23 +71,15 @@ func (o *Options) complete() (Options, error) {
 	v.ReplicaTimeout = cmp.Or(v.ReplicaTimeout, time.Second)
 	switch {
 	case strings.ContainsAny(v.Prefix, "{}"):
-		return v, bad("Prefix", strconv.Quote(v.Prefix), "must have no brace, which would decide where a cluster keeps the keys")
-	case v.Names < 0:
-		return v, bad("Names", strconv.Itoa(v.Names), "must not be negative")
+		err = engine.OptionError("Prefix", strconv.Quote(v.Prefix), "must have no brace, which would decide where a cluster keeps the keys")
 	case v.Keep < time.Millisecond:
-		return v, bad("Keep", v.Keep.String(), "must be at least 1ms")
+		err = engine.OptionError("Keep", v.Keep.String(), "must be at least 1ms")
 	case v.Replicas < 0:
-		return v, bad("Replicas", strconv.Itoa(v.Replicas), "must not be negative")
+		err = engine.OptionError("Replicas", strconv.Itoa(v.Replicas), "must not be negative")
 	case v.ReplicaTimeout < time.Millisecond:
-		return v, bad("ReplicaTimeout", v.ReplicaTimeout.String(), "must be at least 1ms")
+		err = engine.OptionError("ReplicaTimeout", v.ReplicaTimeout.String(), "must be at least 1ms")
 	}
-	if _, err := engine.Floor(v.Floor, math.MaxInt64-1); err != nil {
-		return v, err
-	}
-	if wrong := (*lease.FieldError)(nil); errors.As(v.Limits.Validate(), &wrong) {
-		return v, bad(wrong.Field, wrong.Value, wrong.Bound)
-	}
-	return v, nil
+	return v, floor, err
 }
 
 // A Store keeps leases in Redis or Valkey. It is a [lease.Store] that uses the clock of the server, and
@@ -124,11 +114,10 @@ type Store struct {
 // New returns a [*lease.FieldError] if client is nil or of another type, or if an option is out of range.
 // It rejects a [*redis.Ring], which moves names to other servers when a server is down.
 func New(client redis.UniversalClient, o *Options) (*Store, error) {
-	options, err := o.complete()
+	options, lowest, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
-	lowest, _ := engine.Floor(options.Floor, math.MaxInt64-1)
 	s := &Store{options: options, floor: lowest, memory: engine.NewMemory(options.Names), turn: make(chan struct{}, 1), ended: make(chan struct{}),
 		lines: map[string]*line{}, uses: map[*redis.Client]*use{}, policies: map[string]time.Time{}}
 	s.clock.Server, s.clock.Most = "Redis", options.Names

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -76,11 +75,7 @@ func Open(path string, o *Options) (*Store, error) {
 	if o == nil {
 		o = new(Options)
 	}
-	if bad := (*lease.FieldError)(nil); errors.As(o.Limits.Validate(), &bad) {
-		bad.Field = "Options." + bad.Field
-		return nil, bad
-	}
-	lowest, err := engine.Floor(o.Floor, math.MaxInt64-1)
+	lowest, err := engine.CheckOptions(o.Limits, 0, o.Floor, engine.HighestFloor)
 	if err != nil {
 		return nil, err
 	}
