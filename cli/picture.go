@@ -14,24 +14,21 @@ type picture struct {
 	file    string
 	group   bool
 	drawing timeline.Drawing
-	seen    map[string]timeline.Lease
 }
 
 func newPicture(file, name string) *picture {
 	group := strings.HasSuffix(name, "/")
-	return &picture{file: file, group: group, drawing: timeline.Drawing{Title: "leases " + name, Sorted: group}, seen: map[string]timeline.Lease{}}
+	return &picture{file: file, group: group, drawing: timeline.Drawing{Title: "leases " + name, Sorted: group}}
 }
 
-// draw adds rows that have changed, and writes the file, so that it is whole when the program is ended.
-func (p *picture) draw(changed []row) error {
+// draw adds changes, and writes the file, so that it is whole when the program is ended.
+func (p *picture) draw(changes []timeline.Change) error {
 	if p == nil {
 		return nil
 	}
 	now := time.Now()
-	for _, w := range changed {
-		l := timeline.Lease{Name: w.Name, State: w.State, Owner: w.Owner, Token: w.Token, Left: w.left, Error: w.Error}
-		p.drawing.Change(now, p.seen[w.Name], l, !p.group)
-		p.seen[w.Name] = l
+	for _, c := range changes {
+		p.drawing.Change(now, c, !p.group)
 	}
 	temporary := p.file + ".new"
 	err := os.WriteFile(temporary, p.drawing.SVG(now), 0o644)

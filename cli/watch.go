@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/timeline"
 	"github.com/fencedlease/lease/open"
 )
 
@@ -45,8 +45,12 @@ func watch(ctx context.Context, c *call) error {
 		case err != nil && !silent:
 			fmt.Fprintf(os.Stderr, "lease: no answer, trying again: %s\n", oneLine(err))
 		case err == nil:
-			changed := changes(seen, now)
-			for _, w := range changed {
+			changed := timeline.Changes(seen, now)
+			for _, change := range changed {
+				w, listed := now[change.Now.Name]
+				if !listed {
+					w = row{Name: change.Now.Name, Token: change.Now.Token}
+				}
 				if err := line(c, w); err != nil {
 					return err
 				}
@@ -97,23 +101,9 @@ func look(ctx context.Context, store open.Leases, name string) (map[string]row, 
 	return rows, nil
 }
 
-// changes returns the rows that are new or differ in more than the time that is left, by name. A lease
-// that is no longer listed is available.
-func changes(old, now map[string]row) (changed []row) {
-	for name, w := range now {
-		o, known := old[name]
-		o.Duration, o.Left, o.left = w.Duration, w.Left, w.left
-		if !known || o != w {
-			changed = append(changed, w)
-		}
-	}
-	for name, o := range old {
-		if _, listed := now[name]; !listed && (o.State.Locked() || o.Error != "") {
-			changed = append(changed, row{Name: name, Token: o.Token})
-		}
-	}
-	slices.SortFunc(changed, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
-	return changed
+// Seen returns the lease for a timeline.
+func (w row) Seen() timeline.Lease {
+	return timeline.Lease{Name: w.Name, State: w.State, Owner: w.Owner, Token: w.Token, Left: w.left, Error: w.Error}
 }
 
 func line(c *call, w row) error {

@@ -22,7 +22,7 @@ func TestChange(t *testing.T) {
 	} {
 		d, old := new(Drawing), Lease{}
 		for i, now := range changes {
-			d.Change(at(i), old, now, holders)
+			d.Change(at(i), Change{old, now}, holders)
 			old = now
 		}
 		svg := d.SVG(at(len(changes)))

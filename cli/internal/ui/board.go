@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/timeline"
 )
 
@@ -58,43 +57,20 @@ func look(e lease.Entry, err error, after time.Duration, enough func(time.Durati
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// A change is what became of a lease between two lists.
+// A change is one that a list has shown, or a gap: from then on, nothing is known about the lease until its next change.
 type change struct {
-	at       time.Time
-	old, now timeline.Lease
-	gap      bool // from this time on, nothing is known about the lease until its next change
-}
-
-// String says it in words, which follow the name of the lease.
-func (c change) String() string {
-	o, n := c.old, c.now
-	epoch, _ := n.Token.Epoch()
-	switch {
-	case c.gap:
-		return "The store could not be read."
-	case n.Error != "":
-		return "cannot be read: " + n.Error
-	case n.State == lease.Breaking:
-		return fmt.Sprintf("is being broken: %s must stop within %s", n.Owner, fields.Duration(n.Left.Round(100*time.Millisecond)))
-	case n.State == lease.Leased && o.State.Locked() && o.Owner != n.Owner:
-		return fmt.Sprintf("went from %s to %s (token %d)", o.Owner, n.Owner, epoch)
-	case n.State == lease.Leased && o.State.Locked() && o.Token != n.Token:
-		return fmt.Sprintf("was taken again by %s (token %d)", n.Owner, epoch)
-	case n.State == lease.Leased:
-		return fmt.Sprintf("was taken by %s (token %d)", n.Owner, epoch)
-	case o.Owner == "":
-		return "is " + n.State.String()
-	case n.State == lease.Expired:
-		return fmt.Sprintf("expired: %s did not renew it", o.Owner)
-	case n.State == lease.Broken:
-		return fmt.Sprintf("was broken; %s had it", o.Owner)
-	}
-	return fmt.Sprintf("is free; %s had it", o.Owner)
+	at time.Time
+	timeline.Change
+	gap bool
 }
 
 // MarshalJSON returns what the page shows.
 func (c change) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]any{"At": c.at.UnixMilli(), "Name": c.now.Name, "Text": c.String()})
+	text := "The store could not be read."
+	if !c.gap {
+		text = c.String()
+	}
+	return json.Marshal(map[string]any{"At": c.at.UnixMilli(), "Name": c.Now.Name, "Text": text})
 }
 
 // A board is what all lists have shown. Its zero value has seen none.
@@ -126,32 +102,26 @@ func (b *board) update(began, now time.Time, leases map[string]seen) {
 		b.history = map[string][]change{}
 	}
 	news := []change{}
+	for name := range b.leases {
+		if _, listed := leases[name]; listed && gap {
+			b.remember(b.gapOf(name))
+		}
+	}
+	for _, c := range timeline.Changes(b.leases, leases) {
+		if !first && (c.Old.Name != "" || c.Now.State.Locked() || c.Now.Error != "") {
+			news = append(news, change{now, c, false})
+		}
+		b.remember(change{now, c, false})
+	}
 	for name, s := range leases {
-		old, known := b.leases[name]
-		if known && gap {
-			b.remember(change{b.seenAt(), old.Lease, timeline.Lease{Name: name}, true})
+		if h := b.history[name]; h[len(h)-1].gap { // It is as before.
+			b.remember(change{now, timeline.Change{Old: s.Lease, Now: s.Lease}, false})
 		}
-		before := old.Lease
-		before.Left = s.Left // a renewal is no change
-		changed, c := before != s.Lease, change{now, old.Lease, s.Lease, false}
-		if changed && !first && (known || s.State.Locked() || s.Error != "") {
-			news = append(news, c)
-		}
-		if changed || gap {
-			b.remember(c)
-		}
-		s.Changed = b.history[name][len(b.history[name])-1].at.UnixMilli()
+		s.Changed = b.newest(name).UnixMilli()
 		leases[name] = s
 	}
-	for name, old := range b.leases {
-		if _, listed := leases[name]; !listed && (old.State.Locked() || old.Error != "") {
-			news = append(news, change{now, old.Lease, timeline.Lease{Name: name, Token: old.Token}, false})
-			b.remember(news[len(news)-1])
-		}
-	}
-	slices.SortFunc(news, func(a, b change) int { return strings.Compare(a.now.Name, b.now.Name) })
 	if gap {
-		news = append(news, change{at: b.seenAt(), gap: true})
+		news = append(news, b.gapOf(""))
 	}
 	b.news = append(news, b.news...)
 	b.news = b.news[:min(len(b.news), mostNews)]
@@ -165,9 +135,17 @@ func (b *board) update(began, now time.Time, leases map[string]seen) {
 // seenAt returns when the last complete list ended.
 func (b *board) seenAt() time.Time { return b.began.Add(b.took) }
 
+// gapOf returns that nothing is known about a lease since then.
+func (b *board) gapOf(name string) change {
+	return change{b.seenAt(), timeline.Change{Old: b.leases[name].Lease, Now: timeline.Lease{Name: name}}, true}
+}
+
+// newest returns when a lease was last seen to change.
+func (b *board) newest(name string) time.Time { h := b.history[name]; return h[len(h)-1].at }
+
 func (b *board) remember(c change) {
-	h := append(b.history[c.now.Name], c)
-	b.history[c.now.Name] = h[max(0, len(h)-mostOfOne):]
+	h := append(b.history[c.Now.Name], c)
+	b.history[c.Now.Name] = h[max(0, len(h)-mostOfOne):]
 }
 
 // pause returns the time between two lists, which take at most a fifth of the time.
@@ -206,8 +184,7 @@ func (b *board) draw(prefix, name, text string) []byte {
 			idle := len(b.history[n]) == 1 && s.State == lease.Available && s.Error == ""
 			return idle || !strings.Contains(strings.ToLower(n+" "+s.Holder), text)
 		})
-		newest := func(n string) time.Time { h := b.history[n]; return h[len(h)-1].at }
-		slices.SortStableFunc(names, func(a, b string) int { return newest(b).Compare(newest(a)) })
+		slices.SortStableFunc(names, func(n, m string) int { return b.newest(m).Compare(b.newest(n)) })
 		if all := len(names); all > mostLanes {
 			names = names[:mostLanes]
 			d.Title += fmt.Sprintf(" (the %d that changed last, of %d)", mostLanes, all)
@@ -216,16 +193,16 @@ func (b *board) draw(prefix, name, text string) []byte {
 	var changes []change
 	for _, n := range names {
 		changes = append(changes, b.history[n]...)
-		if s, listed := b.leases[n]; listed && b.err != nil {
-			changes = append(changes, change{b.seenAt(), s.Lease, timeline.Lease{Name: n}, true})
+		if _, listed := b.leases[n]; listed && b.err != nil {
+			changes = append(changes, b.gapOf(n))
 		}
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return a.at.Compare(b.at) })
 	for _, c := range changes {
 		if c.gap {
-			d.Mark(c.now.Name, c.at, timeline.Note, "the store could not be read")
+			d.Mark(c.Now.Name, c.at, timeline.Note, "the store could not be read")
 		}
-		d.Change(c.at, c.old, c.now, name != "")
+		d.Change(c.at, c.Change, name != "")
 	}
 	return d.SVG(time.Now())
 }
