@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-const root = "../../.."
+const root = "../../../.."
 
 // checkout copies the files of the checkout that git tracks or would add into a new folder: all files, or
 // those that match the patterns.
@@ -35,8 +35,8 @@ type clone struct {
 
 func newClone(t *testing.T) *clone {
 	t.Helper()
-	c := &clone{t, checkout(t, ":(glob)*", ":(glob).ci/*", ":(glob)fencing/*", ":(glob)internal/wrap/*",
-		":(glob)internal/check/release/*", ":(glob)model/*")}
+	c := &clone{t, checkout(t, ":(glob)*", ":(glob).ci/*", ":(glob)fencing/*", ":(glob)internal/fields/*", ":(glob)internal/wrap/*",
+		":(glob)internal/check/tools/*", ":(glob)internal/check/tools/release/*", ":(glob)model/*")}
 	c.write("nested/go.mod", "module "+rootPath+"/nested\n\ngo 1.26\n")
 	c.write("nested/nested.go", "// Package nested is empty.\npackage nested\n")
 	c.write("CHANGELOG.md", "# Changelog\n\n## v0.1.0\n\n- Everything.\n")
