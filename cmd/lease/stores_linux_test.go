@@ -29,6 +29,9 @@ func TestStores(t *testing.T) {
 			if all := rows(t, shown); code != 0 || len(all) != 1 || all[0].State != "leased" || all[0].Token != token {
 				t.Fatalf("run: %d, %q %s", code, out, stderr)
 			}
+			if out, stderr, code := run(t, store, "run", "-duration", duration, "-slots", "2", "n", "--", "sh", "-c", `echo "$LEASE_NAME"`); code != 0 || out != "n/slots/0\n" {
+				t.Errorf("a slot: %d, %q %s", code, out, stderr)
+			}
 			for name, never := range map[string]bool{"s/a": false, "never": scheme != "azblob"} {
 				if _, stderr, code := run(t, store, "show", name); code != 0 || strings.Contains(stderr, "was ever held") != never {
 					t.Errorf("show %s: %d, %s", name, code, stderr)
