@@ -147,7 +147,8 @@ func (r *running) contend(ctx context.Context) (ran bool, err error) {
 			path: r.path, args: r.command, changed: changed, signals: r.signals})
 	}
 	if r.slots > 0 {
-		return ran, r.contendForSlot(ctx, o, hold)
+		err = r.contendForSlot(ctx, o, hold)
+		return ran, err // in two steps, because it sets ran
 	}
 	s, err := r.store.Lease(r.name, o)
 	if err != nil {
