@@ -49,7 +49,8 @@ func TestSimulate(t *testing.T) {
 		}
 		i := o.Interval
 		events, longest := map[string]int{}, time.Duration(0)
-		var refusing time.Time // until when a process may refuse a shard: its work failed there, or still hangs
+		time.Sleep(2*i + 10*time.Second) // the works of a process that crashes while all start would count as moves
+		var refusing time.Time           // until when a process may refuse a shard: its work failed there, or still hangs
 		for end := time.Now().Add(time.Duration(*days) * 24 * time.Hour); time.Now().Before(end) && len(c.faults) == 0; {
 			p := c.procs[dice.IntN(len(c.procs))]
 			settle := 2*i + 10*time.Second // the bound that the documentation states
