@@ -78,10 +78,10 @@ func TestConformance(t *testing.T) {
 	}.Run(t, "Store")
 }
 
-// No two holders believe at the same time that they hold the lease.
+// No two holders believe at the same time that they hold the lease. The tests at real servers have more rounds.
 func TestHolders(t *testing.T) {
 	t.Parallel()
-	enginetest.TestHolders(t, enginetest.UnderFaults(t, start(t), nil), nil)
+	enginetest.TestHolders(t, enginetest.UnderFaults(t, start(t), nil), &enginetest.HolderOptions{Rounds: 8})
 }
 
 func TestRecovery(t *testing.T) {
