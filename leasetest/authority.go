@@ -367,10 +367,11 @@ var certaintyRules = []rule{
 	}},
 }
 
-// requireNoCode checks the error of a request whose context ended, and which the authority must not refuse.
+// requireNoCode checks the error of a request whose context ended. The authority must not refuse the request, but
+// may say that it was not sent.
 func (p *tester) requireNoCode(req lease.Request, err error, when string, cause error) {
 	p.Helper()
-	if code := lease.CodeOf(err); code != 0 {
+	if code := lease.CodeOf(err); code != 0 && code != lease.ErrUnsent {
 		p.Errorf("%s, whose context ended %s the call because %q, gets the code %v: %v", requestText(req), when, cause, code, err)
 	}
 }
@@ -532,6 +533,7 @@ var contentionRules = []rule{
 				granted++
 			case lease.CodeOf(err) == 0:
 				unknown++
+			case lease.CodeOf(err) == lease.ErrUnsent: // certainly not carried out
 			default:
 				p.Errorf("the holder's acquire is refused: %v", err)
 			}

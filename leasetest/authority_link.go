@@ -303,6 +303,8 @@ func (a authorityTester) requireOnce(req lease.Request, before, after lease.Resu
 	switch {
 	case lease.CodeOf(err).Refusal():
 		a.Errorf("%s gets the refusal %v, and was not decided", requestText(req), err)
+	case lease.CodeOf(err) == lease.ErrUnsent && !nothing:
+		a.Errorf("%s gets %v, and leaves %s, from %s", requestText(req), err, outcomeText(is, nil), outcomeText(before.Record, nil))
 	case err == nil && !granted:
 		a.Errorf("%s is granted, and leaves %s", requestText(req), outcomeText(is, nil))
 	case err == nil && req.Action == lease.ActionRenew && !after.Now.IsZero() && after.MaxRemaining() < left:
