@@ -50,11 +50,11 @@ func TestNotificationsShareOne(t *testing.T) {
 
 // If there are more names than one sweep takes, no name is swept again before every name was swept once.
 func TestSweepsTakeTurns(t *testing.T) {
-	l := &listener{watched: map[string]*watched{}, time: serverTime{7, time.Now()}}
+	l := &listener{time: serverTime{7, time.Now()}}
 	const names = 2*sweepMost + 500
 	for i := range names {
-		if !l.add(fmt.Sprint("x", i), make(chan struct{}, 1)) {
-			t.Fatal("the listener is lost")
+		if _, err := l.add(t.Context(), fmt.Sprint("x", i)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	for round := range 2 {

@@ -34,33 +34,26 @@ from {floor} f`
 // Unlike Load, List locks no rows. If a lease reaches its end while its renewal is not yet committed,
 // List can report it as expired.
 func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return func(yield func(lease.Entry, error) bool) {
-		if prefix != "" {
-			if err := lease.CheckName(prefix); err != nil {
-				yield(lease.Entry{}, err)
-				return
-			}
-		}
+	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		for after, first := prefix, true; ; first = false {
 			listed, err := s.nextRows(ctx, after, first)
 			if err != nil {
-				yield(lease.Entry{}, explain("list from", after, err))
-				return
+				return explain("list from", after, err)
 			}
 			for _, r := range listed {
 				after = r.Name
 				if !strings.HasPrefix(after, prefix) { // the names are sorted, so no later name has the prefix
-					return
+					return nil
 				}
 				if !yield(r.entry(&s.clock)) {
-					return
+					return nil
 				}
 			}
 			if len(listed) < pageSize {
-				return
+				return nil
 			}
 		}
-	}
+	})
 }
 
 // nextRows reads the rows after a name, in the order of their names. The first page includes that name.
@@ -97,8 +90,7 @@ func (r listedRow) entry(clock *engine.LateClock) (lease.Entry, error) {
 		return lease.Entry{Name: r.Name}, unreadableError(r.Name, err)
 	}
 	snap := lease.Snapshot{Record: record, Version: r.Version, Now: time.UnixMicro(r.Now).UTC()}
-	snap = clock.Correct(r.Name, snap, time.Duration(r.Behind)*time.Microsecond)
-	return lease.Entry{Name: r.Name, Record: record.At(snap.Now), Now: snap.Now}, nil
+	return engine.ListEntry(r.Name, clock.Correct(r.Name, snap, time.Duration(r.Behind)*time.Microsecond)), nil
 }
 
 func unreadableError(name string, err error) error {

@@ -2,12 +2,14 @@ package pglease
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes, and changes of
@@ -33,28 +35,37 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	if closed {
 		return nil, explain("watch", name, lease.ErrClosed)
 	}
-	signals := make(chan struct{}, 1)
-	if l == nil || !l.add(name, signals) {
-		conn, err := pgx.ConnectConfig(ctx, s.listening)
-		if err != nil {
-			return nil, explain("watch", name, &connectError{err: err, before: l != nil})
-		}
-		if l, err = listen(ctx, conn, s.sql.settings, s.sql.sweep); err != nil {
-			conn.Close(context.WithoutCancel(ctx))
-			return nil, explain("watch", name, err)
-		}
-		l.add(name, signals) // before start, so that a loss of the connection closes the channel
-		l.start()
-		s.mu.Lock()
-		s.listener, closed = l, s.closed
-		s.mu.Unlock()
-		if closed {
-			l.close()
-			return nil, explain("watch", name, lease.ErrClosed)
-		}
+	if l != nil {
+		if signals, err := l.add(ctx, name); err == nil {
+			return signals, nil
+		} // else the connection is lost
 	}
-	context.AfterFunc(ctx, func() { l.remove(name, signals) })
+	conn, err := pgx.ConnectConfig(ctx, s.listening)
+	if err != nil {
+		return nil, explain("watch", name, &connectError{err: err, before: l != nil})
+	}
+	if l, err = listen(ctx, conn, s.sql.settings, s.sql.sweep); err != nil {
+		conn.Close(context.WithoutCancel(ctx))
+		return nil, explain("watch", name, err)
+	}
+	signals, _ := l.add(ctx, name) // before start, so that a loss of the connection closes the channel
+	l.start()
+	s.mu.Lock()
+	s.listener, closed = l, s.closed
+	s.mu.Unlock()
+	if closed {
+		l.close()
+		return nil, explain("watch", name, lease.ErrClosed)
+	}
 	return signals, nil
+}
+
+// add adds a watch. Only later changes need a signal.
+func (l *listener) add(ctx context.Context, name string) (<-chan struct{}, error) {
+	l.mu.Lock()
+	now := l.time.now()
+	l.mu.Unlock()
+	return l.watches.Add(ctx, name, now)
 }
 
 // Close ends all watches, and blocks until the notifications of all releases and breaks have been sent
@@ -72,6 +83,8 @@ func (s *Store) Close() {
 	s.outside.close()
 }
 
+var errLost = errors.New("the connection that listens was lost")
+
 // A listener receives notifications over a connection of its own, and signals the watches.
 type listener struct {
 	conn   *pgx.Conn
@@ -79,16 +92,11 @@ type listener struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 
-	mu      sync.Mutex
-	watched map[string]*watched // by name; nil if the connection is lost
-	queue   []string            // names for the next sweeps
-	time    serverTime
-}
+	watches engine.Watches[int64] // each with a server time in microseconds: changes up to it need no signal
+	queue   []string              // names for the next sweeps
 
-// watched holds the watches of one name.
-type watched struct {
-	signals map[chan struct{}]struct{}
-	after   int64 // server time in microseconds; changes up to this time need no signal
+	mu   sync.Mutex
+	time serverTime
 }
 
 // listen returns a listener that uses conn, or an error if the database or the connection cannot be used
@@ -104,7 +112,7 @@ func listen(ctx context.Context, conn *pgx.Conn, settingsQuery, sweepQuery strin
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	l := &listener{conn: conn, query: sweepQuery, ended: make(chan struct{}), watched: map[string]*watched{}}
+	l := &listener{conn: conn, query: sweepQuery, ended: make(chan struct{})}
 	return l, l.sweep(ctx) // a sweep of no names, which sets the time
 }
 
@@ -113,7 +121,7 @@ func (l *listener) start() {
 	l.cancel = cancel
 	go func() {
 		defer close(l.ended)
-		defer l.lose()
+		defer l.watches.Close(errLost)
 		defer l.conn.Close(running) // does not block, because running is canceled by now
 		defer cancel()
 		l.receive(running)
@@ -145,7 +153,7 @@ func (l *listener) wait(ctx context.Context, due time.Time) bool {
 		return ctx.Err() == nil && bounded.Err() != nil && !l.conn.IsClosed()
 	}
 	micros, name := parsePayload(n.Payload)
-	l.signalWatches(name, micros)
+	l.signal(name, micros)
 	return true
 }
 
@@ -154,64 +162,10 @@ func (l *listener) close() {
 	<-l.ended
 }
 
-// add adds a watch. It returns false if the connection is lost.
-func (l *listener) add(name string, signals chan struct{}) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.watched == nil {
-		return false
-	}
-	w := l.watched[name]
-	if w == nil {
-		w = &watched{signals: map[chan struct{}]struct{}{}, after: l.time.now()}
-		l.watched[name] = w
-	}
-	w.signals[signals] = struct{}{}
-	return true
-}
-
-// remove closes the channel of a watch if it is still open.
-func (l *listener) remove(name string, signals chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	w := l.watched[name]
-	if w == nil {
-		return
-	}
-	if _, ok := w.signals[signals]; ok {
-		close(signals)
-		delete(w.signals, signals)
-		if len(w.signals) == 0 {
-			delete(l.watched, name)
-		}
-	}
-}
-
-// signalWatches signals every watch of a name after a change at the server time micros, in microseconds.
-func (l *listener) signalWatches(name string, micros int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	w := l.watched[name]
-	if w == nil {
-		return
-	}
-	w.after = max(w.after, micros)
-	for signals := range w.signals {
-		select {
-		case signals <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// lose closes the channels of all watches.
-func (l *listener) lose() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, w := range l.watched {
-		for signals := range w.signals {
-			close(signals)
-		}
-	}
-	l.watched = nil
+// signal signals every watch of a name after a change at the server time micros, in microseconds.
+func (l *listener) signal(name string, micros int64) {
+	l.watches.Update(name, func(after *int64) bool {
+		*after = max(*after, micros)
+		return true
+	})
 }

@@ -54,7 +54,7 @@ func (l *listener) sweep(ctx context.Context) error {
 		if name == "" {
 			l.setTime(micros, sent)
 		} else {
-			l.signalWatches(name, micros)
+			l.signal(name, micros)
 		}
 	}
 	return rows.Err()
@@ -62,16 +62,15 @@ func (l *listener) sweep(ctx context.Context) error {
 
 // nextNames returns the names of the next sweep. Successive calls return every name before any name again.
 func (l *listener) nextNames() []sweptName {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	watched := l.watches.All()
 	if len(l.queue) == 0 {
-		l.queue = slices.Collect(maps.Keys(l.watched))
+		l.queue = slices.Collect(maps.Keys(watched))
 	}
 	n := min(len(l.queue), sweepMost)
 	names := make([]sweptName, 0, n)
 	for _, name := range l.queue[:n] {
-		if w := l.watched[name]; w != nil {
-			names = append(names, sweptName{name, w.after})
+		if after, ok := watched[name]; ok {
+			names = append(names, sweptName{name, after})
 		}
 	}
 	l.queue = l.queue[n:]
