@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // pageSize is the number of keys that List examines in one request to the server. It reads as many records in the
@@ -24,17 +25,7 @@ const pageSize = 100
 // a client of one server of a cluster, it returns a permanent error, unless the user may not send INFO. In
 // a cluster, it can miss a lease if the lease's slot is moved to another server while List is running.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return func(yield func(lease.Entry, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield(lease.Entry{}, s.explain("list from", prefix, err))
-			return
-		}
-		if prefix != "" {
-			if err := lease.CheckName(prefix); err != nil {
-				yield(lease.Entry{}, err)
-				return
-			}
-		}
+	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		var all []*redis.Client
 		turn := make(chan struct{}, 1)
 		if err := s.servers.each(ctx, func(_ context.Context, server *redis.Client) error {
@@ -43,20 +34,19 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 			all = append(all, server)
 			return nil
 		}); err != nil {
-			yield(lease.Entry{}, s.explain("list from", prefix, err))
-			return
+			return s.explain("list from", prefix, err)
 		}
 		if err := s.checkAlone(ctx, all[0]); err != nil {
-			yield(lease.Entry{}, s.explain("list from", prefix, err))
-			return
+			return s.explain("list from", prefix, err)
 		}
 		seen := map[string]bool{} // SCAN can return a key twice
 		for _, server := range all {
-			if !s.listServer(ctx, server, prefix, seen, yield) {
-				return
+			if more, err := s.listServer(ctx, server, prefix, seen, yield); err != nil || !more {
+				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // checkAlone returns an error if the Store has a client of a single server of a cluster, which would list
@@ -80,7 +70,7 @@ func (s *Store) checkAlone(ctx context.Context, server *redis.Client) error {
 }
 
 // listServer lists the leases of one server. It returns false if the list must end.
-func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix string, seen map[string]bool, yield func(lease.Entry, error) bool) bool {
+func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix string, seen map[string]bool, yield func(lease.Entry, error) bool) (more bool, err error) {
 	pattern := globEscape(s.options.Prefix) + ":{*}:" + globEscape(prefix) + "*"
 	for cursor := uint64(0); ; {
 		scanned, err := s.scan(ctx, server, cursor, pattern)
@@ -96,17 +86,16 @@ func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix str
 			entries, err = s.read(ctx, server, names)
 		}
 		if err != nil {
-			yield(lease.Entry{}, s.explain("list from", prefix, err))
-			return false
+			return false, s.explain("list from", prefix, err)
 		}
 		cursor = scanned.cursor
 		for _, e := range entries {
 			if e.Name != "" && !yield(e.Entry, e.err) {
-				return false
+				return false, nil
 			}
 		}
 		if cursor == 0 {
-			return true
+			return true, nil
 		}
 	}
 }
@@ -195,7 +184,7 @@ func entryOf(name string, snap lease.Snapshot, err error) entry {
 	case strings.HasPrefix(snap.Version, absentPrefix):
 		return entry{} // the record has expired since the SCAN
 	}
-	return entry{lease.Entry{Name: name, Record: snap.Record.At(snap.Now), Now: snap.Now}, nil}
+	return entry{engine.ListEntry(name, snap), nil}
 }
 
 // nameOf returns the name of the record under key. ok is false if key is not the key of a record.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
@@ -31,11 +32,11 @@ type listener struct {
 	tasks  *tasks.Group  // the tasks of the Store, among them the goroutines of the listener
 	check  func()        // called once a second
 
+	watches engine.Watches[struct{}] // closed when the connection is lost
+
 	mu         sync.Mutex
-	heard      time.Time                             // when the last data arrived, or when begin was called
-	watched    map[string]map[chan struct{}]struct{} // by name; nil if the connection is lost
-	subscribed map[string]chan struct{}              // by channel; closed when the server has confirmed the subscription
-	reason     error                                 // why the connection was lost
+	heard      time.Time                // when the last data arrived, or when begin was called
+	subscribed map[string]chan struct{} // by channel; closed when the server has confirmed the subscription
 }
 
 // listen returns a listener for a server. It connects when it first subscribes.
@@ -49,8 +50,7 @@ func listen(server *redis.Client, t *tasks.Group, check func()) *listener {
 		return dial(ctx, network, addr)
 	}
 	o.DialerRetries, o.MinIdleConns, o.PoolSize = 1, 0, 1
-	l := &listener{client: redis.NewClient(o), ended: make(chan struct{}), tasks: t, check: check,
-		watched: map[string]map[chan struct{}]struct{}{}, subscribed: map[string]chan struct{}{}}
+	l := &listener{client: redis.NewClient(o), ended: make(chan struct{}), tasks: t, check: check, subscribed: map[string]chan struct{}{}}
 	l.pubsub = l.client.Subscribe(context.Background())
 	return l
 }
@@ -58,15 +58,16 @@ func listen(server *redis.Client, t *tasks.Group, check func()) *listener {
 // watch adds a watch of a name, which ends when ctx is done, and subscribes to the channel of the name's
 // bucket. If it returns an error before ctx is done, the connection of the listener is lost.
 func (l *listener) watch(ctx context.Context, name, channel string) (<-chan struct{}, error) {
-	signals := make(chan struct{}, 1)
-	if !l.add(name, signals) {
-		return nil, errLost
+	watching, cancel := context.WithCancel(ctx)
+	signals, err := l.watches.Add(watching, name, struct{}{})
+	if err == nil {
+		err = l.subscribe(ctx, channel)
 	}
-	if err := l.subscribe(ctx, channel); err != nil {
-		l.remove(name, signals)
+	if err != nil {
+		cancel()
 		return nil, err
 	}
-	context.AfterFunc(ctx, func() { l.remove(name, signals) })
+	context.AfterFunc(ctx, cancel)
 	return signals, nil
 }
 
@@ -82,10 +83,9 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 		confirmed = make(chan struct{})
 		l.subscribed[channel] = confirmed
 	}
-	lost := l.watched == nil
 	l.mu.Unlock()
-	if lost {
-		return errLost
+	if err := l.watches.Err(); err != nil {
+		return err
 	}
 	if !asked {
 		sending := ctx
@@ -102,12 +102,7 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 	}
 	select {
 	case <-confirmed:
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.watched == nil {
-			return l.reason
-		}
-		return nil
+		return l.watches.Err()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -119,7 +114,7 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 func (l *listener) begin(channel string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.watched != nil {
+	if l.watches.Err() == nil {
 		l.heard = time.Now()
 		l.tasks.Start(l.receive)()
 		l.tasks.Start(func() { l.checkAlive(channel) })()
@@ -146,12 +141,7 @@ func (l *listener) receive() {
 				}
 			}
 		case *redis.Message:
-			for signals := range l.watched[m.Payload] {
-				select {
-				case signals <- struct{}{}:
-				default:
-				}
-			}
+			l.watches.Signal(m.Payload)
 		}
 		l.mu.Unlock()
 	}
@@ -186,50 +176,14 @@ func (l *listener) checkAlive(channel string) {
 	}
 }
 
-// add adds a watch. It returns false if the connection is lost.
-func (l *listener) add(name string, signals chan struct{}) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.watched == nil {
-		return false
-	}
-	if l.watched[name] == nil {
-		l.watched[name] = map[chan struct{}]struct{}{}
-	}
-	l.watched[name][signals] = struct{}{}
-	return true
-}
-
-// remove closes the channel of a watch if it is still open.
-func (l *listener) remove(name string, signals chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	watches := l.watched[name]
-	if _, ok := watches[signals]; !ok {
-		return
-	}
-	close(signals)
-	delete(watches, signals)
-	if len(watches) == 0 {
-		delete(l.watched, name)
-	}
-}
-
 // lose closes the connection and the channels of all watches.
 func (l *listener) lose(reason error) {
 	l.mu.Lock()
-	if l.watched == nil {
+	if !l.watches.Close(reason) {
 		l.mu.Unlock()
 		return
 	}
-	l.reason = reason
 	close(l.ended)
-	for _, watches := range l.watched {
-		for signals := range watches {
-			close(signals)
-		}
-	}
-	l.watched = nil
 	for _, confirmed := range l.subscribed {
 		select {
 		case <-confirmed:
