@@ -41,18 +41,19 @@ type Options struct {
 // [lease.Lister] and [lease.Limiter], and is safe for concurrent use by several goroutines.
 type Store struct {
 	limits  lease.Limits
-	watches watches
+	watches engine.Poller
 	gate    *engine.Gate
 	locked  atomic.Bool // begin waits for another process
 
 	// Only the worker uses these fields, under the lock of the file.
-	files files
-	lock  lockFile
-	clock *clock
-	db    *sql.DB
-	conn  *sql.Conn
-	now   time.Time // the time of the leases in the newest transaction that needed it
-	logs  logLimits
+	files  files
+	lock   lockFile
+	clock  *clock
+	db     *sql.DB
+	conn   *sql.Conn
+	polled int64     // the version in lease_meta up to which all changes of watched names were signalled
+	now    time.Time // the time of the leases in the newest transaction that needed it
+	logs   logLimits
 
 	resumes time.Time // another store may lock the file until then
 
@@ -83,6 +84,7 @@ func Open(path string, o *Options) (*Store, error) {
 		return nil, &lease.FieldError{Field: "Open.path", Value: `""`, Bound: "must be the path of a file", Code: lease.ErrOption}
 	}
 	s := &Store{limits: o.Limits, logs: defaultLogLimits, ended: make(chan struct{})}
+	s.watches.Every, s.watches.Read = pollInterval, s.poll
 	s.setBatch(maxBatch)
 	if err := s.prepare(path, o.AllowNetwork); err != nil {
 		return nil, explain("open "+strconv.Quote(path), lease.Permanent(err))
@@ -332,7 +334,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	close(s.ended)
 	s.mu.Unlock()
+	s.watches.Close()
 	s.tasks.Wait()
-	s.watches.stop()
 	return explain("close", s.disconnect())
 }

@@ -33,10 +33,7 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 // Swap replaces the record if its version is still old.Version and its state has not ended since
 // old.Now. Otherwise it returns [lease.ErrConflict] and the current Snapshot.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	if err := lease.CheckName(name); err != nil {
-		return lease.Snapshot{}, err
-	}
-	if err := next.ValidateAfter(old.Record); err != nil {
+	if err := engine.CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
 	}
 	var snap lease.Snapshot
@@ -163,33 +160,23 @@ const pageSize = 500
 // List returns the leases whose names begin with prefix, sorted by name. For a row that is not a valid
 // record, it yields an error, and continues. The file is not locked while the body of the loop runs.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return func(yield func(lease.Entry, error) bool) {
-		if prefix != "" {
-			if err := lease.CheckName(prefix); err != nil {
-				yield(lease.Entry{}, err)
-				return
-			}
-		}
+	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		for after, first := prefix, true; ; first = false {
 			page, err := s.page(ctx, after, first)
 			if err != nil {
-				yield(lease.Entry{}, explain("list from "+strconv.Quote(after), err))
-				return
+				return explain("list from "+strconv.Quote(after), err)
 			}
 			for _, l := range page {
 				after = l.Name
 				if !strings.HasPrefix(after, prefix) || !yield(l.Entry, l.err) {
-					return
+					return nil
 				}
 			}
 			if len(page) < pageSize {
-				if err := ctx.Err(); err != nil {
-					yield(lease.Entry{}, err)
-				}
-				return
+				return nil
 			}
 		}
-	}
+	})
 }
 
 type listed struct {

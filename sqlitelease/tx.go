@@ -66,7 +66,7 @@ func (t *tx) commit(ctx context.Context) error {
 	if err := t.s.check(); err != nil {
 		return err
 	}
-	t.s.watches.committed(t)
+	t.signalWritten()
 	return t.s.lock.write(t.meta.version, max(t.meta.floor, t.meta.newest))
 }
 
