@@ -30,14 +30,13 @@ const pageSize = 500
 
 // List reads the keys in order, page by page. It skips keys that are not valid names of leases.
 func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
-	return func(yield func(engine.NamedEntry, error) bool) {
+	return engine.List(ctx, prefix, func(yield func(engine.NamedEntry, error) bool) error {
 		key := e.prefix + prefix
 		end := clientv3.GetPrefixRangeEnd(key)
 		for {
 			res, err := e.page(ctx, key, end)
 			if err != nil {
-				yield(engine.NamedEntry{}, e.explain("list from", key, err))
-				return
+				return e.explain("list from", key, err)
 			}
 			for _, kv := range res.Kvs {
 				name := strings.TrimPrefix(string(kv.Key), e.prefix)
@@ -46,15 +45,15 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 				}
 				found, err := entry(kv)
 				if !yield(engine.NamedEntry{Name: name, Entry: found}, err) {
-					return
+					return nil
 				}
 			}
 			if !res.More {
-				return
+				return nil
 			}
 			key = string(res.Kvs[len(res.Kvs)-1].Key) + "\x00" // the first key after the last one
 		}
-	}
+	})
 }
 
 // page reads one page when the gate lets it.

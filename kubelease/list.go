@@ -34,7 +34,7 @@ const pageSize = 500
 // List reads the objects in pages. All pages are from the snapshot that the API server takes for the first.
 // If the API server drops that before List has read all pages, List reads the rest from a newer snapshot.
 func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
-	return func(yield func(engine.NamedEntry, error) bool) {
+	return engine.List(ctx, prefix, func(yield func(engine.NamedEntry, error) bool) error {
 		o := metav1.ListOptions{Limit: pageSize}
 		for {
 			objects, err := e.page(ctx, o)
@@ -43,8 +43,7 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 				continue
 			}
 			if err != nil {
-				yield(engine.NamedEntry{}, e.explain(ctx, "list", prefix+"*", err))
-				return
+				return e.explain(ctx, "list", prefix+"*", err)
 			}
 			for i := range objects.Items {
 				object := &objects.Items[i]
@@ -57,14 +56,14 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 					err = e.explainObject(object.Name, err)
 				}
 				if !yield(engine.NamedEntry{Name: name, Entry: found}, err) {
-					return
+					return nil
 				}
 			}
 			if o.Continue = objects.Continue; o.Continue == "" {
-				return
+				return nil
 			}
 		}
-	}
+	})
 }
 
 // page reads one page when the gate lets it.

@@ -37,15 +37,13 @@ const atOnce = 64
 // one delivers stale values, and it can miss a lease that is renewed often. A consumer delivers keys in the
 // order of their revisions, and each renewal moves the key of the lease to the end of that order.
 func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
-	return func(yield func(engine.NamedEntry, error) bool) {
+	return engine.List(ctx, prefix, func(yield func(engine.NamedEntry, error) bool) error {
 		if err := e.checkOnce(ctx); err != nil {
-			yield(engine.NamedEntry{}, err)
-			return
+			return err
 		}
 		names, err := e.listNames(ctx, prefix)
 		if err != nil {
-			yield(engine.NamedEntry{}, err)
-			return
+			return err
 		}
 		for some := range slices.Chunk(names, atOnce) {
 			found := make([]listed, len(some))
@@ -60,15 +58,15 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 				case l.absent:
 				case l.err == nil, lease.CodeOf(l.err) == lease.ErrCorrupt:
 					if !yield(engine.NamedEntry{Name: name, Entry: l.Entry}, l.err) {
-						return
+						return nil
 					}
 				default:
-					yield(engine.NamedEntry{}, l.err)
-					return
+					return l.err
 				}
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // A listed holds what List has read about one lease.
