@@ -1,5 +1,3 @@
-// Package engines has what several engines share: a fast authority, the decision to leave a server, and
-// smaller things.
 package engine
 
 import (

@@ -1,13 +1,26 @@
 // Package engine has what the author of a store needs besides the queries to the server. A program that only holds
 // leases does not need this package: it uses the store of a package such as etcdlease.
 //
-//   - [NewStore] makes a [lease.Store] from a [Backend] that can compare and swap but whose clock cannot be read,
-//     such as etcd or Kubernetes. A Backend only loads and swaps entries, and the Store computes when a lease ends.
-//   - [NewAuthority] makes a fast [lease.Authority] for a store whose server has a clock, and can renew a lease in
-//     one request.
-//   - A [Gate] decides which request of a store is sent next, so that a server that cannot do all that a process
-//     asks for still renews the leases that the process holds.
-//   - [NeedsSignal] says which changes of a record the watches of a lease must learn of.
+// To write a store:
+//
+//  1. Decide who tells the time. If the server can report its clock, implement [lease.Store] as its documentation
+//     says. If it can only compare and swap, implement [Backend], and [NewStore] makes the Store: it computes when a
+//     lease ends. Step 2 is then done already.
+//  2. In Swap, call [CheckSwap] first, and return [lease.ErrConflict] if the version differs or if
+//     [lease.Snapshot.Ended] is true. Lock the record before you read the clock, in Load, too: otherwise a Load could
+//     show that a lease has expired although a Swap that read the clock earlier is about to renew it.
+//  3. Write List with [List], which checks the prefix and yields the error that ends the list, and make its entries
+//     with [ListEntry].
+//  4. For Watch, add each watch to [Watches], and signal those of a name after each change that [NeedsSignal]
+//     reports. If the server cannot notify its clients, a [Poller] does all of it. Close the channels whenever a
+//     signal may have been lost.
+//  5. Check the options with [CheckOptions].
+//  6. Let each request pass through a [Gate], so that a server that cannot do all that a process asks for still
+//     renews the leases that the process holds. [Options.Gate] does so for a Backend. A [Batcher] sends many
+//     renewals in one request.
+//  7. If the server can renew a lease in one request, return from a method Authority what [NewAuthority] makes.
+//     A [Store] has such a method.
+//  8. Register a URL with package open, and run the suites of package leasetest.
 //
 // # Stores without a clock
 //
