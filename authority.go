@@ -53,24 +53,25 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // shorter. With the zero Period, a finite lease runs until its end, and an infinite one ends at once.
 //
 // A session.Session learns of the break from the answer to its next request, at most one RenewInterval
-// later, or with session.Options.Watch as soon as the record changes. If p ends before that, the lease is
-// unlocked while its holder still believes that it has it. The contexts of WhileHeld and Run end one
-// StopWindow before the lease ends. To leave time for the work between the OnBreaking handlers and the end
+// later, or with session.Options.Watch as soon as the record changes. If p ends before the Session
+// learns of the break, the lease is unlocked while the Session still believes that it holds the lease. The
+// contexts of WhileHeld and Run end one StopWindow before the lease ends. To leave time for the work between the OnBreaking handlers and the end
 // of its context, p must be at least
 //
 //	RenewInterval + 2 RequestTimeout + StopWindow + the time for the work
 //
 // which is 25 s plus the time for the work with the defaults. The RequestTimeouts allow for a slow renewal:
 // the Session learns of the break later, and counts the remaining time from the sending of the renewal. If
-// a renewal fails, it learns of the break still later. With Watch, which costs a read, a third
+// a renewal fails, the Session learns of the break still later. With Watch, which costs a read, a third
 // RequestTimeout takes the place of RenewInterval, unless the watch fails.
 //
 // Over a store without a clock of its own, p counts from the last time at which the Session knew its record
-// to be unchanged. The sum allows for this without Watch. With Watch, add a fifteenth of Duration, at most
-// 4 s, over etcdlease, kubelease and natslease, and RenewInterval over another such store.
+// to be unchanged. Without Watch, the formula above allows for this difference. With Watch, p must be longer by a
+// fifteenth of Duration, at most 4 s, over etcdlease, kubelease and natslease, and by RenewInterval over any
+// other store without a clock.
 //
 // A break never makes a lease longer. If renewals have succeeded, at least Duration - RenewInterval -
-// RequestTimeout is left when it is broken. A longer grace needs a longer Duration.
+// RequestTimeout is left when the lease is broken. A longer grace needs a longer Duration.
 //
 // Break returns the error of [Authority.Do], which wraps [ErrNotPresent] if the lease is Available. If a is
 // nil, it returns a [*FieldError]. If ctx is nil, it panics.

@@ -5,8 +5,8 @@
 // The library makes three promises, each with its own conditions.
 //
 //  1. At the authority, at most one lease ID is in force at any instant of the authority's time. The store
-//     must be linearizable and must keep every write that it acknowledged. If it has no clock, an instant
-//     is a point in the order of the writes to it.
+//     must be linearizable and must keep every write that it acknowledged. If the store has no clock, an
+//     instant is a point in the order of the writes to it.
 //  2. At the holder, CheckAlive() == true means that the authority still keeps the lock for this holder.
 //     The rates of the holder's clock and the authority's clock must not differ by more than a stated
 //     bound. No clock may be suspended or stepped. No other caller may end the lease before the holder
@@ -44,8 +44,8 @@
 //	  │  └───────────────────────────────────── write ────────────────────┘
 //	  └── release, from every other state
 //
-// A break with period 0 makes a Leased or Breaking lease Broken at once. So does a break without a period
-// if the lease is infinite.
+// A break with period 0 makes a Leased or Breaking lease Broken at once. A break without a period
+// makes an infinite lease Broken at once, too.
 //
 // [NewAuthority] makes an [Authority] from any [Store] that can load a record and replace it by
 // compare-and-swap. An Authority with its own lock can call [Decide] instead.

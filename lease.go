@@ -84,8 +84,8 @@ func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 type Waiter interface {
 	Lease
 
-	// Wait blocks until the lease is free, and then returns nil. It also returns nil if it cannot find out
-	// whether the lease is free. In both cases, the caller should call Acquire. If ctx ends before the
+	// Wait blocks until the lease is free, and then returns nil. Wait also returns nil if it cannot find
+	// out whether the lease is free, so the caller should call Acquire whenever Wait returns nil. If ctx ends before the
 	// lease is free, Wait returns the error of ctx.
 	Wait(ctx context.Context) error
 }
@@ -102,8 +102,8 @@ type Waiter interface {
 //   - Release, HandOver or Close is called. The cause is [ErrReleased].
 //   - The lease is not held at the call. The cause is [ErrNotHeld], and the context ends at the call.
 //
-// If l has no such method, the context ends when the lease is lost, or at once if it is not held. It does
-// not end when the lease is released, and can still end when a later term is lost.
+// If l has no such method, the context ends when the lease is lost, or at once if the lease is not
+// held. The context does not end when the lease is released, and can still end when a later term is lost.
 //
 // WhileHeld panics if ctx or l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {
