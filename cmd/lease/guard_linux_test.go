@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/fencedlease/lease/cmd/lease/internal/servers"
@@ -22,11 +23,11 @@ func TestGuards(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	total := 0
+	var total atomic.Int64
 	accounts, err := fencing.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		n := 0
+		var n int64
 		_, _ = fmt.Fscan(r.Body, &n)
-		total += n
+		total.Add(n)
 	}), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +57,7 @@ func TestGuards(t *testing.T) {
 				t.Helper()
 				out, err := sh(c.total)
 				if c.total == "" {
-					out = fmt.Sprint(total)
+					out = fmt.Sprint(total.Load())
 				}
 				if out != want || err != nil {
 					t.Errorf("the total is %s, %v, want %s", out, err, want)

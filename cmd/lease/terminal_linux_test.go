@@ -166,7 +166,7 @@ func TestCompletion(t *testing.T) {
 	for want, words := range map[string][]string{
 		"run ls show watch ui break bench completion version": {""},
 		"-grace": {"break", "x", "-g"},
-		"-store -duration -wait -min-hold -owner -q": {"run", "-"},
+		"-store -duration -wait -slots -min-hold -owner -q": {"run", "-"},
 		"": {"run", "x", "--", "-"},
 	} {
 		script := `eval "$("$0" completion bash)"; COMP_WORDS=(lease "$@") COMP_CWORD=$#; _lease; echo "${COMPREPLY[*]}"`
