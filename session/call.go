@@ -133,9 +133,10 @@ func (s *Session) ReleaseUncertain(ctx context.Context) error {
 // HandOver gives the lease to another Session, the receiver. The parameter to is the [Session.ID] of
 // the receiver. The authority replaces the ID of the sender with the ID of the receiver in one step,
 // so no other holder can acquire the lease in between. If the lease has not ended when the receiver
-// next calls Acquire, the authority grants that Acquire, with a newer token. Until then, the lease
-// stays locked, and its record still has the Owner of the sender. If the receiver crashes before, a
-// finite lease stays locked until it expires, and an infinite lease until it is broken.
+// next calls Acquire, the authority grants that Acquire, with a newer token. Until the receiver
+// calls Acquire, the lease stays locked, and its record still has the Owner of the sender. If the receiver
+// crashes before it calls Acquire, a finite lease stays locked until it expires, and an infinite lease
+// stays locked until it is broken.
 //
 // HandOver ends the sender's term as Release does, even if it returns an error, because the
 // receiver may already hold the lease. The handlers of OnLost are not called. HandOver returns
@@ -179,9 +180,9 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 }
 
 // ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]: the ID
-// in force while the lease is held, and otherwise the ID that the next Acquire proposes. Until the ID
-// changes, Release also releases a lease that another holder has handed over to it, so do not call ID
-// just to write a log record.
+// in force while the lease is held, and otherwise the ID that the next Acquire proposes. Do not call ID
+// just to write a log record, because after the call Release also releases a lease that another holder has
+// handed over to the returned ID, until the ID changes.
 //
 // The ID can change after a Release, a ReleaseUncertain, a HandOver or a loss, and after an Acquire that has
 // returned an error. A lease that is handed over to an earlier ID stays locked until an Acquire of the

@@ -186,12 +186,12 @@ func (r *runner) repeat(ctx context.Context, once func() (granted, takenOver boo
 // false and an error, it does not know whether the lease can be acquired, and has released what the
 // authority might have granted.
 //
-// If the authority has no clock, TryRun waits for a renewal of the other holder, because only that
-// shows that it is alive (see [Session.AcquireUnlessHeld]).
+// If the authority has no clock, TryRun waits for a renewal of the other holder, because only a
+// renewal shows that the other holder is alive (see [Session.AcquireUnlessHeld]).
 //
-// If another call of Run or TryRun is using the same [Session], TryRun also returns (false, nil), even
-// if that call waits for the lease or for the answer to its release. For example, a job may still be
-// running when its scheduler starts it again.
+// TryRun also returns (false, nil) while another call of Run or TryRun is using the same [Session], for
+// example because a job is still running when its scheduler starts it again. The other call
+// may still be waiting for the lease, or for the answer to its release.
 //
 // A lease alone does not make a job run once: a process that starts after the job is finished runs it
 // again. Record in the job's own data that the job is finished, and protect that write with the same
