@@ -82,9 +82,9 @@ type Decider struct {
 	newest    lease.Token   // with which this member has survived, or that Check has read, guarded by busy
 }
 
-// New returns a Decider for the member self, and sends no request: call [Decider.Check] when the program
-// starts. All members of the cluster pass the same name of a lease that nothing else uses. If an argument or an option is out of range, New returns a
-// [*lease.FieldError].
+// New returns a Decider for the member self. New sends no request, so call [Decider.Check] when the program
+// starts. All members of the cluster pass the same name of a lease that nothing else uses. If an argument or
+// an option is out of range, New returns a [*lease.FieldError].
 func New(a lease.Authority, name, self string, o *Options) (*Decider, error) {
 	if a == nil {
 		return nil, fields.Missing("New.a")
