@@ -83,8 +83,8 @@ func reportLost(name string, tok lease.Token, err error) report {
 	}
 }
 
-// reportFailed reports an error of a shard, or of a list or names if the name is empty. Those of a series whose
-// number is a power of two are logged.
+// reportFailed reports an error of a shard, or of a list or names if the name is empty. In a series of errors,
+// it logs only those whose number is a power of two.
 func reportFailed(name string, err error, number int) report {
 	return func(g *Group) {
 		if number&(number-1) == 0 {
