@@ -69,8 +69,8 @@ func (c *call) startStopwatch() (elapsed func() time.Duration) {
 }
 
 // breakTime returns the "approximate time remaining in the lease period": the shorter of the break period
-// and the remaining duration of the lease, not yet truncated to seconds. The call of the authority took
-// callTime, during which a part of the period may have passed.
+// and the remaining duration of the lease, not yet truncated to seconds. Part of the break period may
+// already have passed during the request to the authority, which took callTime.
 func breakTime(req lease.Request, res lease.Result, callTime time.Duration) time.Duration {
 	left := res.MaxRemaining()
 	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+callTime >= period {
