@@ -81,8 +81,8 @@
 //
 // Every new token of a lease is newer than all earlier tokens of the same name. Tokens keep rising
 // after a restart of the API server, and after the object of a lease is deleted, even if a person then
-// creates it again from an old copy. They also keep rising if a leader elector of client-go created the
-// object, or if other programs held the lease between two grants.
+// creates it again from an old copy. Tokens also keep rising if a leader elector of client-go created
+// the object, or if other programs held the lease between two grants.
 //
 // A new object has no record. The first grant updates it, and gets a token that is higher than the
 // resourceVersion that the object had before. Since version 1.35, Kubernetes guarantees that the

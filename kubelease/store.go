@@ -102,8 +102,8 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 }
 
 // Swap replaces the record only if its version is still old.Version. It stores the remaining time of
-// the new record as a duration. If another program holds the lease, it returns [lease.ErrForeign], and
-// if next.Owner begins with [ForeignOwner], a [*lease.FieldError].
+// the new record as a duration. If another program holds the lease, Swap returns [lease.ErrForeign].
+// If next.Owner begins with [ForeignOwner], Swap returns a [*lease.FieldError].
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := checkSwap(old, next); err != nil {
 		return lease.Snapshot{}, err
