@@ -1,8 +1,8 @@
 // Package fencing protects a resource from writers that no longer hold its lease.
 //
 // A lease cannot stop a holder from acting. For example, a garbage collection may pause a holder after it
-// has checked its lease and before it writes. When it continues, another holder may have the lease, and the
-// resource must refuse the late write. To do so, the resource stores the newest fencing token that it has
+// has checked its lease and before it writes. When the paused holder continues, another holder may have the
+// lease, so the resource must refuse the late write. To refuse late writes, the resource stores the newest fencing token that it has
 // seen, called the mark, and refuses every older token.
 //
 // # The order of tokens
@@ -15,7 +15,7 @@
 //
 //  1. After a guard has admitted a write with one token, it admits no write with an older token.
 //  2. A holder calls Advance before its first read. Otherwise a late write of the previous holder may
-//     happen between the read and the write of the new holder, which then overwrites it. If every holder
+//     happen between the read and the write of the new holder, whose write then overwrites the late one. If every holder
 //     calls Advance first, all admitted sequences of reads and writes are serializable.
 //  3. The mark is stored atomically with the data that it guards.
 //  4. A token that equals the mark is admitted, because a holder sends the same token with all its writes.
@@ -38,6 +38,6 @@
 // writes the data.
 //
 // For data behind HTTP, wrap the server's handler with [Handler], which reads the token from a header of
-// the request. The wrapped handler gets it from [TokenFromContext]. In the client, use [Transport] to send
+// the request. The wrapped handler gets the token from [TokenFromContext]. In the client, use [Transport] to send
 // the token in the header.
 package fencing

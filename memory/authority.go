@@ -53,8 +53,8 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 	return err
 }
 
-// refuseFirst returns an error for a bad name or a bad argument, and otherwise err. A bad name or argument
-// comes first, because only its error tells the caller that the request was certainly refused.
+// refuseFirst returns an error for a bad name or a bad argument, and otherwise err. It prefers the error for
+// the bad name or argument to err, because err does not tell the caller that the request was refused.
 func (a *authority) refuseFirst(name string, req *lease.Request, err error) error {
 	if bad := lease.CheckName(name); bad != nil {
 		return bad

@@ -17,16 +17,16 @@
 //
 // # Forgetting
 //
-// A Store has no goroutine. Instead, each write forgets a bounded number of old records, so no write takes
+// A Store has no goroutine. Each write deletes a bounded number of old records instead, so no write takes
 // long. A Store forgets
 //
-//   - old Available records, so that at most [Idle] of them remain. It may forget one as soon as more than
-//     64 records are Available. A million names that are leased and released once leave at most Idle
+//   - old Available records, so that at most [Idle] of them remain. It may forget an Available record as soon
+//     as more than 64 records are Available. A million names that are leased and released once leave at most Idle
 //     records behind, even if no time passes.
 //   - records that have been Expired or Broken for [Options.Retention]. Every write of a new name checks
-//     two other records, if any can be due, so a Store remembers at most about twice as many as it must.
+//     two other records, if any can be due, so a Store remembers at most about twice as many records as it must.
 //
-// With a record, a Store forgets the last lease ID, so the last holder can no longer renew the lease.
+// A Store that forgets a record also forgets the last lease ID in it, so the last holder can no longer renew.
 // Tokens never decrease: if a forgotten name is leased again, its token is newer than every token of every
 // forgotten name.
 package memory
