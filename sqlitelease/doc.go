@@ -8,11 +8,11 @@
 //
 // # The file
 //
-// All processes open the same file. It must be on a local file system, because its locks do not exclude
-// the processes of other machines. On Linux, [Open] refuses a network file system. On other systems it
-// cannot tell. Symbolic links and relative paths are resolved. A file with several hard links is refused,
-// because SQLite derives the name of its log from the path. So is a database that has other tables:
-// leases need a file of their own.
+// All processes open the same file, which must be on a local file system, because the locks of a file do
+// not exclude the processes of other machines. On Linux, [Open] refuses a network file system. On other
+// systems, Open cannot recognize one. Symbolic links and relative paths are resolved. A file with several hard links is refused,
+// because SQLite derives the name of its log from the path. A database that has other
+// tables is refused, because leases need a file of their own.
 //
 // The file is in WAL mode, which makes the files -wal and -shm beside it, with synchronous=FULL. Each
 // commit waits for one fsync, so a token that was granted does not fall after a power failure. While a
@@ -48,7 +48,7 @@
 // A new file begins with tokens at the current Unix time in microseconds, and a grant raises a token by
 // one, so the tokens of a deleted file are below those of its successor if the wall clock is right, or if
 // the file -lock was kept, which notes the newest token. Open recognizes a copied file by that note, and on
-// Linux also by its inode and its time of birth. It deletes all leases in the copy, and begins with new
+// Linux also by its inode and its time of birth. Open deletes all leases in the copy, and begins with new
 // tokens in the same way. Stop all processes before you put back a copy, and remove -wal and -shm. If an
 // old -lock was put back too, set [Options.Floor].
 package sqlitelease
