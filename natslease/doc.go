@@ -20,8 +20,8 @@
 // # Promises and their limits
 //
 // At most one lease ID is in force for a name at any time. Every token is newer than all earlier tokens
-// for the same name. This stays true after keys are deleted or purged, after the whole bucket is
-// purged, after a server restarts, and after the leader changes. This requires that NATS keeps every
+// for the same name. Both promises hold after keys are deleted or purged, after the whole bucket is
+// purged, after a server restarts, and after the leader changes. They require that NATS keeps every
 // acknowledged write, and that the revision numbers of the bucket always rise. NATS loses writes, or
 // its revision numbers fall, in these cases:
 //
@@ -53,8 +53,8 @@
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1","duration":"15s","left":"15s","epoch":7}
 //
 // The key =confirm is not a lease. Stores write to it to confirm their reads. A Store never deletes a
-// key. If a lease has no key yet, even a call that only inspects the lease creates it. It uses no TTL
-// of keys and no delete markers.
+// key. If a lease has no key yet, even a call that only inspects the lease creates the key. A Store uses no
+// TTL of keys and no delete markers.
 //
 // # Permissions
 //
@@ -111,8 +111,8 @@
 // # Load
 //
 // A Store has at most 32 requests under way, sends renewals and releases first, and does not send a request
-// that would be answered too late. While renewals queue up, it measures how many the bucket does. It refuses a
-// new lease if the renewals of its leases already need four fifths of them. The error says "no room", has no
+// that would be answered too late. While renewals queue up, the Store measures how many the bucket can
+// do. It refuses a new lease if the renewals of its leases already need four fifths of that number. The error says "no room", has no
 // [lease.Code], and a later attempt can succeed. Leases that are held can still be lost if the server then
 // becomes much slower for longer than they last.
 //
