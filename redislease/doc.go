@@ -26,11 +26,11 @@
 //     number of all replicas that can be promoted, because with a lower number, one that has not
 //     acknowledged a write can be promoted.
 //   - Even with Replicas, a primary that restarts with an empty disk empties its replicas.
-//   - A promoted server decides by its own clock. If it is ahead of the old primary's clock, leases end
-//     earlier by the difference.
+//   - A promoted server decides by its own clock. If its clock is ahead of the old primary's clock, leases
+//     end earlier by the difference.
 //   - If its maxmemory-policy is not noeviction, a server drops keys when its memory is full. A Store
-//     refuses such a server with a permanent error. It checks each new connection, and every 2 s while it
-//     sends requests. A server whose memory is full can drop keys in the 2 s after its policy was
+//     refuses such a server with a permanent error. The Store checks each new connection, and every 2 s while
+//     it sends requests. A server whose memory is full can drop keys in the 2 s after its policy was
 //     changed.
 //   - FLUSHALL, FLUSHDB and the deletion of a floor (see Keys) end all promises about the names that they
 //     affect.
@@ -100,7 +100,7 @@
 // takes one, a Load.
 //
 // A renewal, a change or a release takes one exchange if the lease was acquired through the same Store,
-// which computes the new record from the last one that it committed. It remembers at most [Options.Names]
+// which computes the new record from the last one that it committed. A Store remembers at most [Options.Names]
 // records. The script writes only if the record in Redis is still the remembered one and the lease has
 // not ended. A renewal also succeeds if only the end of the record differs, because the answer to an earlier
 // renewal was lost. Otherwise, the Store calls Load and Swap. If [Options.Replicas] is set, the command WAIT is
