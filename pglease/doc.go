@@ -35,9 +35,9 @@
 //
 // [lease.Break] says how long a grace should be. Without one, the lease ends when it would end without a
 // renewal, and an infinite lease at once. You can also delete rows, for example of names that are not
-// needed any more. This frees the lease at once, while its holder still believes that it has the lease
-// until its next renewal is refused: with a lease of 15 s for up to 5 s and, if requests are slow or
-// fail, for up to its whole duration. A Watch of the holder ends that at once.
+// needed any more. Deleting a row frees the lease at once, while its holder still believes that it has the
+// lease until its next renewal is refused. With a lease of 15 s, that takes up to 5 s or, if requests are slow
+// or fail, the whole duration of the lease. A holder with a Watch learns of the deletion at once.
 //
 // A change by hand makes a new version of the row and wakes its waiters. While a transaction that has
 // locked rows is open, even by "select for update", no renewal of their leases succeeds and their holders
