@@ -93,7 +93,7 @@ func TestRevisionOvertakesReads(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		e.before = func() { time.Sleep(time.Second) }
+		e.before = func() { time.Sleep(700 * time.Millisecond) }
 		var reads sync.WaitGroup
 		for i := range 20 {
 			reads.Go(func() { _, _ = s.Load(ctx, fmt.Sprint("read", i)) })
