@@ -34,7 +34,7 @@
 
 mtype = { available, leased, expired, breaking, broken }
 mtype = { acquire, renew, change, release, break_, read, write }
-mtype = { granted, held, id_mismatch, id_missing, not_present, over, epoch_limit,
+mtype = { granted, held, id_mismatch, id_missing, not_present, ended, epoch_limit,
 	no_id, no_proposed, no_duration }	/* and breaking, broken */
 
 typedef Record {
@@ -173,7 +173,7 @@ inline step(r, q, code) {
 		if
 		:: q.id == 0 || (LOCKED(r) && r.id == q.id)
 		:: LOCKED(r) && q.id != 0 && r.id != q.id -> code = id_mismatch
-		:: !LOCKED(r) && q.id != 0 && r.id == q.id -> code = over
+		:: !LOCKED(r) && q.id != 0 && r.id == q.id -> code = ended
 		:: else -> code = not_present
 		fi
 	:: q.action == write && q.id == 0 ->
