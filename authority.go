@@ -52,11 +52,11 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // know the lease ID. The holder keeps the lease for the period p or for the time that is left, whichever is
 // shorter. With the zero Period, a finite lease runs until its end, and an infinite one ends at once.
 //
-// A session.Session learns of the break from the answer to its next request, at most one RenewInterval
-// later, or with session.Options.Watch as soon as the record changes. If p ends before the Session
-// learns of the break, the lease is unlocked while the Session still believes that it holds the lease. The
-// contexts of WhileHeld and Run end one StopWindow before the lease ends. To leave time for the work between the OnBreaking handlers and the end
-// of its context, p must be at least
+// A session.Session learns of the break from the answer to its next request, at most one RenewInterval later,
+// or with session.Options.Watch as soon as the record changes. If p ends before the Session learns of the
+// break, the lease is unlocked while the Session still believes that it holds the lease. The contexts of
+// WhileHeld and Run end one StopWindow before the lease ends. To leave time for the work between the OnBreaking
+// handlers and the end of its context, p must be at least
 //
 //	RenewInterval + 2 RequestTimeout + StopWindow + the time for the work
 //

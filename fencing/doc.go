@@ -1,9 +1,9 @@
 // Package fencing protects a resource from writers that no longer hold its lease.
 //
-// A lease cannot stop a holder from acting. For example, a garbage collection may pause a holder after it
-// has checked its lease and before it writes. When the paused holder continues, another holder may have the
-// lease, so the resource must refuse the late write. To refuse late writes, the resource stores the newest fencing token that it has
-// seen, called the mark, and refuses every older token.
+// A lease cannot stop a holder from acting. For example, a garbage collection may pause a holder after it has
+// checked its lease and before it writes. When the paused holder continues, another holder may have the lease,
+// so the resource must refuse the late write. To refuse late writes, the resource stores the newest fencing
+// token that it has seen, called the mark, and refuses every older token.
 //
 // # The order of tokens
 //

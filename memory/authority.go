@@ -54,7 +54,7 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 }
 
 // refuseFirst returns an error for a bad name or a bad argument, and otherwise err. It prefers the error for
-// the bad name or argument to err, because err does not tell the caller that the request was refused.
+// the bad name or argument to err, because err does not tell the caller that the request was certainly refused.
 func (a *authority) refuseFirst(name string, req *lease.Request, err error) error {
 	if bad := lease.CheckName(name); bad != nil {
 		return bad

@@ -8,11 +8,11 @@
 //
 // # The file
 //
-// All processes open the same file, which must be on a local file system, because the locks of a file do
-// not exclude the processes of other machines. On Linux, [Open] refuses a network file system. On other
-// systems, Open cannot recognize one. Symbolic links and relative paths are resolved. A file with several hard links is refused,
-// because SQLite derives the name of its log from the path. A database that has other
-// tables is refused, because leases need a file of their own.
+// All processes open the same file, which must be on a local file system, because the locks of a file do not
+// exclude the processes of other machines. On Linux, [Open] refuses a network file system. On other systems,
+// Open cannot recognize one. Symbolic links and relative paths are resolved. A file with several hard links is
+// refused, because SQLite derives the name of its log from the path. A database that has other tables is
+// refused, because leases need a file of their own.
 //
 // The file is in WAL mode, which makes the files -wal and -shm beside it, with synchronous=FULL. Each
 // commit waits for one fsync, so a token that was granted does not fall after a power failure. While a
