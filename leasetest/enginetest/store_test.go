@@ -8,6 +8,7 @@ package enginetest_test
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"net/rpc"
@@ -25,6 +26,7 @@ import (
 const asServer = "MY_SERVER"
 
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // the tests wait for processes, and use little of a processor
 	if addr := os.Getenv(asServer); addr != "" {
 		if err := serve(addr); err != nil {
 			fmt.Fprintln(os.Stderr, err)
