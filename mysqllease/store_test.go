@@ -77,7 +77,7 @@ func TestRequestsWaitForALock(t *testing.T) {
 			go func() { answered <- c.request(s, old) }()
 			waiting := "select count(*) from information_schema.innodb_trx x join information_schema.processlist p on p.id = x.trx_mysql_thread_id where trx_state = 'LOCK WAIT' and db = ?"
 			for n := 0; n == 0 && len(answered) == 0; {
-				time.Sleep(150 * time.Millisecond) // a real engine, which makes this table anew if it was not read for 100 ms
+				time.Sleep(150 * time.Millisecond) // a real engine, which updates this table only if it was not read for 100 ms
 				if err := db.QueryRow(waiting, database).Scan(&n); err != nil {
 					t.Fatal(err)
 				}

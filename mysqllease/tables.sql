@@ -1,6 +1,6 @@
 -- This file makes the tables of package mysqllease, which keeps leases in MySQL or MariaDB. Run it once in the
 -- database of your choice, or call mysqllease.Migrate. Running it again keeps the leases and their tokens, but
--- makes the procedures and triggers anew, so that requests of a running program can fail meanwhile. Migrate does
+-- replaces the procedures and triggers, so that requests of a running program can fail meanwhile. Migrate does
 -- nothing if the tables are up to date. The user needs the privileges CREATE, ALTER, INDEX, CREATE VIEW, CREATE
 -- ROUTINE, ALTER ROUTINE and TRIGGER. A server with a binary log allows triggers only to a user with SUPER, or if
 -- log_bin_trust_function_creators is set.

@@ -39,7 +39,7 @@ func configOf(rawURL string) (*mysql.Config, error) {
 	}
 	c := mysql.NewConfig()
 	c.Net, c.Addr = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306"))
-	c.Logger = &mysql.NopLogger{} // what it would print is in the errors
+	c.Logger = &mysql.NopLogger{} // the errors say the same
 	c.User, c.DBName = u.User.Username(), strings.TrimPrefix(u.Path, "/")
 	password, given := u.User.Password()
 	if c.Passwd = password; !given {

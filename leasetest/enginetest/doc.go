@@ -16,7 +16,7 @@
 //		enginetest.TestHolders(t, enginetest.UnderFaults(t, startServer(t), nil), nil)
 //	}
 //
-//	// What concurrent clients were answered under the same faults is linearizable.
+//	// The answers to concurrent clients under the same faults are linearizable.
 //	func TestHistories(t *testing.T) {
 //		linearize.TestHistories(t, enginetest.UnderFaults(t, startServer(t), nil), openStore, nil)
 //	}

@@ -24,7 +24,7 @@ type seen struct {
 	timeline.Lease
 	Holder   string   // the last one, also if the lease is not locked
 	Process  string   // the Holder, without what packages shards and slots add
-	Kind     string   // what the lease is to the process, see process
+	Kind     string   // the role of the lease for the process: see the function process
 	Duration float64  // in seconds; 0: without end
 	Ends     *float64 // in seconds after the list began, at the latest; nil: never, or it is not locked
 	Enough   float64  // a grace in seconds that is not short

@@ -20,7 +20,7 @@ type tab struct {
 	read     *bufio.Reader
 	id       int
 	session  string
-	faults   []string // what the page has thrown or logged
+	faults   []string // exceptions and log messages of the page
 }
 
 // openTab starts Chromium, which ends with the test, and opens a page.
