@@ -53,7 +53,7 @@
 // # What a Store remembers
 //
 // A Store remembers the time at which it first read the current version of a lease, for all watched names
-// and for a limited number of others. If it has forgotten a name, it starts a new countdown when it next
+// and for a limited number of others. If it no longer remembers a name, it starts a new countdown when it next
 // reads the record of the name. A countdown that starts late can delay the next holder, but it cannot end a
 // lease too early.
 //

@@ -35,7 +35,7 @@ type Options struct {
 	// resource has seen. All Stores over the same tables must have the same Floor. Default: none.
 	Floor lease.Token
 
-	// PollInterval is the time between two looks at the leases that are watched. Default: 250 ms.
+	// PollInterval is the time between two polls of the leases that are watched. Default: 250 ms.
 	PollInterval time.Duration
 
 	// Logger receives a warning if the server's clock is behind the records, at most one a minute.

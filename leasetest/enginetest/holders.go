@@ -69,8 +69,8 @@ func TestHolders(t *testing.T, target Target, o *HolderOptions) {
 		faults[what]++
 	}
 	seen := c.end()
-	t.Logf("seed %d: %d grants, %d writes admitted, %d requests refused as stale, %d looks of which %d believed, under %v",
-		seed, seen.grants, seen.admitted, seen.refused, seen.looks, seen.believed, faults)
+	t.Logf("seed %d: %d grants, %d writes admitted, %d requests refused as stale, %d checks of which %d believed, under %v",
+		seed, seen.grants, seen.admitted, seen.refused, seen.checks, seen.believed, faults)
 	for _, bad := range seen.bad {
 		t.Error(bad)
 	}

@@ -36,7 +36,7 @@ type report struct {
 	grants   int // the number of tokens that were admitted
 	admitted int // the number of writes that were admitted
 	refused  int // the number of requests that the guard refused, because their token was too old
-	looks    int // the number of requests for the newest token
+	checks   int // the number of requests for the newest token
 	believed int // the number of these requests before which CheckAlive had returned true
 	bad      []string
 }
@@ -139,7 +139,7 @@ func (r *resource) write(w http.ResponseWriter, q *http.Request) {
 func (r *resource) look(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.report.looks++
+	r.report.checks++
 	if believed, _ := strconv.ParseBool(q.FormValue("believed")); believed {
 		r.report.believed++
 	}
