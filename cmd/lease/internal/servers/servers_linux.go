@@ -1,4 +1,4 @@
-// Package servers starts the servers of all stores on this machine, for tests and for measurements.
+// Package servers starts the servers of stores on this machine, for tests.
 package servers
 
 import (
