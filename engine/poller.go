@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -13,7 +14,8 @@ import (
 
 // A Poller makes the watches of a store that can only poll: it reads the versions of the watched leases at an interval,
 // and signals those that have changed. One goroutine polls for all watches, and only while there are any. Every change
-// is signalled within Every and the time that Read takes, also if the process that made it has crashed.
+// is signalled within Every and the time that Read takes, also if the process that made it has crashed. While Read
+// fails, signals are late, but none is missed, because the next Read that succeeds shows what has changed.
 //
 // The exported fields must be set before the first call. A Poller is safe for use by several goroutines at once.
 type Poller struct {
@@ -23,8 +25,9 @@ type Poller struct {
 	// Read calls seen with the version of each of the given names; the version of a name without a record is any
 	// text that no record has, such as "". A name for which Read does not call seen counts as unchanged. Any text
 	// will do as a version if it differs after each change that must be signalled: see [NeedsSignal]. Read should
-	// need one request, or one for many names. Its context ends after 10 s, or when the Poller is closed. If Read
-	// returns an error, the channels of all watches are closed, so that those who watch know it, and watch again.
+	// need one request, or one for many names. Its context ends after 10 s, or when the Poller is closed. After an
+	// error, the Poller tries again, unless it is a [lease.PermanentError]: then the channels of all watches are
+	// closed, so that those who watch learn of the error when they watch again.
 	Read func(ctx context.Context, names []string, seen func(name, version string)) error
 
 	mu      sync.Mutex
@@ -113,7 +116,7 @@ func (p *Poller) current() *Watches[string] {
 	return p.watches
 }
 
-// poll polls until no watch is left, Read fails, or ctx ends.
+// poll polls until no watch is left, Read fails for good, or ctx ends.
 func (p *Poller) poll(ctx context.Context) {
 	tick := time.NewTicker(cmp.Or(p.Every, time.Second))
 	defer tick.Stop()
@@ -131,7 +134,7 @@ func (p *Poller) poll(ctx context.Context) {
 		limited, cancel := context.WithTimeout(ctx, pollTimeout)
 		err := p.Read(limited, names, p.Changed)
 		cancel()
-		if err != nil {
+		if errors.As(err, new(*lease.PermanentError)) {
 			p.lose(ctx, err)
 			return
 		}
@@ -150,7 +153,7 @@ func (p *Poller) watchedNames(ctx context.Context) (names []string, last bool) {
 	return names, len(names) == 0
 }
 
-// lose closes the channels of all watches after an error.
+// lose closes the channels of all watches after a permanent error.
 func (p *Poller) lose(ctx context.Context, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -161,33 +161,49 @@ func TestPollerRests(t *testing.T) {
 	})
 }
 
-// After an error of Read, and after a Read that does not return in time, the channels are closed, and can be replaced.
+// While Read fails or does not return, no channel is closed, and the next Read that succeeds shows what has changed.
 func TestPollerFails(t *testing.T) {
 	for name, fail := range map[string]func(*polled){"an error": func(s *polled) { s.err = errors.New("down") }, "silence": func(s *polled) { s.hangs = true }} {
 		synctest.Test(t, func(t *testing.T) {
 			s, p, a := begin(t)
 			s.mu.Lock()
 			fail(s)
+			s.versions = map[string]string{} // a Read that fails shows nothing
 			s.mu.Unlock()
-			time.Sleep(10*time.Second + 101*time.Millisecond)
-			wantWatch(t, name, a, false, false)
+			time.Sleep(25 * time.Second)
+			wantWatch(t, name, a, false, true)
 			s.mu.Lock()
-			if s.hangs {
-				s.hangs, s.err = false, context.DeadlineExceeded
-			}
+			s.err, s.hangs = errors.New("down"), false
 			s.mu.Unlock()
 			if _, err := p.Watch(t.Context(), "a"); err == nil {
 				t.Errorf("%s: another watch: %v", name, err)
 			}
 			s.mu.Lock()
-			s.err = nil
+			s.err, s.versions["a"] = nil, "2"
 			s.mu.Unlock()
-			a = watchOf(t, p, t.Context(), "a")
-			s.set("a", "2")
-			time.Sleep(101 * time.Millisecond)
+			time.Sleep(10*time.Second + 101*time.Millisecond) // a Read that hangs ends after 10 s
 			wantWatch(t, name+" is over", a, true, true)
 		})
 	}
+}
+
+// An error that a retry cannot fix closes all channels. Later watches work again.
+func TestPollerFailsForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p, a := begin(t)
+		s.mu.Lock()
+		s.err = lease.Permanent(errors.New("gone"))
+		s.mu.Unlock()
+		time.Sleep(101 * time.Millisecond)
+		wantWatch(t, "gone", a, false, false)
+		s.mu.Lock()
+		s.err = nil
+		s.mu.Unlock()
+		a = watchOf(t, p, t.Context(), "a")
+		s.set("a", "2")
+		time.Sleep(101 * time.Millisecond)
+		wantWatch(t, "there again", a, true, true)
+	})
 }
 
 // Close ends a Read and all watches, and allows no others.

@@ -17,7 +17,7 @@ const pollInterval = 100 * time.Millisecond
 // Watch signals every write of the record. A change by this Store is signalled at once, and one by
 // another within about 100 ms, also if that process is killed. While there are watches, the Store reads the
 // number of the last commit ten times a second. The channel is closed when ctx ends, when the Store is
-// closed, or when the file cannot be read.
+// closed, or when the file was removed or damaged.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -61,10 +61,9 @@ func (t *tx) signalWritten() {
 	t.s.watches.Poke()
 }
 
-// poll reads the versions of watched names, unless nothing was committed since the last poll. While another process
-// keeps the file locked, nothing has changed.
+// poll reads the versions of watched names, unless nothing was committed since the last poll.
 func (s *Store) poll(ctx context.Context, names []string, seen func(name, version string)) error {
-	err := s.do(ctx, engine.Request{}, func(t *tx) error {
+	return explain("watch", s.do(ctx, engine.Request{}, func(t *tx) error {
 		if t.began == s.polled {
 			return nil
 		}
@@ -77,9 +76,5 @@ func (s *Store) poll(ctx context.Context, names []string, seen func(name, versio
 		}
 		s.polled = t.began
 		return nil
-	})
-	if isBusy(err) || errors.Is(err, context.DeadlineExceeded) {
-		return nil
-	}
-	return err
+	}))
 }
