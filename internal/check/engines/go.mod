@@ -40,6 +40,7 @@ require (
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
+	github.com/fencedlease/lease/cli v0.0.0
 	github.com/fsnotify/fsnotify v1.9.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
@@ -146,3 +147,5 @@ replace (
 	github.com/fencedlease/lease/leasetest/linearize => ../../../leasetest/linearize
 	github.com/fencedlease/lease/natslease => ../../../natslease
 )
+
+replace github.com/fencedlease/lease/cli => ../../../cli
