@@ -81,6 +81,13 @@ func TestProgramsAreShort(t *testing.T) {
 	}
 }
 
+// The store of docs/write-a-store.md has the length that the page says.
+func TestStoreIsShort(t *testing.T) {
+	if n := codeLines(t, "examples/dirlease/dirlease.go"); n >= 160 {
+		t.Errorf("the store has %d lines of code", n)
+	}
+}
+
 func codeLines(t *testing.T, file string) (n int) {
 	text := readFile(t, file)
 	set := token.NewFileSet()

@@ -1,6 +1,7 @@
 //go:build linux
 
-// Package dirlease keeps leases in a directory, for the processes of one Linux machine. Its URL is dir:PATH.
+// Package dirlease keeps leases in a directory, for the processes of one Linux machine. It is the example of
+// docs/write-a-store.md. Its URL is dir:PATH.
 //
 // A change is signalled within 100 ms, even if the process that made it has crashed. No lease is ever forgotten: remove
 // only the whole directory, and only while nothing uses it. The time is the wall clock, but it never goes back: if the
