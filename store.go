@@ -15,7 +15,7 @@ import (
 //     engine cannot store it.
 //  2. Write all fields of a record in one write. Use [Record.MarshalText], [Record.MarshalJSON] or one
 //     column for each field. Call [Record.Validate] on every record that you read. If a record cannot be
-//     read, return an error that names the key, and never treat it as a free lease.
+//     read, return an error that contains the name of the lease, and never treat it as a free lease.
 //  3. Give every write a version. A name must never get the same version twice, even if an equal record is
 //     written, a record is deleted and created again, or the store restarts. A hash of the content is not a
 //     version, because equal contents have the same hash. A simple way is two counters for the whole store:
@@ -28,10 +28,10 @@ import (
 //  5. Read the time from the clock of the database or other engine, and after the record is locked: a time
 //     that Swap reads before it waits for the lock can be earlier than the end of a lease that has ended
 //     meanwhile. Load must wait for the same lock, or else it could show that a lease has expired although
-//     a Swap that read its time earlier is about to renew it. The time must not decrease. If the engine has
-//     no clock that can be read, do not write a Store, but implement a Backend of package engine. If all
-//     clients run on one machine, use the clock of that machine, and store its last reading together with
-//     the data.
+//     a Swap that read its time earlier is about to renew it. The time must not decrease, not even from one
+//     name to another. If the engine has no clock that can be read, do not write a Store, but implement a
+//     Backend of package engine. If all clients run on one machine, use the clock of that machine, and store
+//     its last reading together with the data.
 //  6. Make Load read the record that was committed last. Do not answer from a cache or a replica.
 //  7. Make Swap compare the version and write in one atomic step. It must also compare the time, and return
 //     ErrConflict if the Until of the record was reached after the load.
