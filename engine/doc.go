@@ -20,7 +20,9 @@
 //     renewals in one request.
 //  7. If the server can renew a lease in one request, return from a method Authority what [NewAuthority] makes.
 //     A [Store] has such a method.
-//  8. Register a URL with package open, and run the suites of package leasetest.
+//  8. Register a URL with package open, and run the suites with leasetest/enginetest.
+//
+// The page docs/write-a-store.md of the repository writes a small store in this order.
 //
 // # Stores without a clock
 //

@@ -24,10 +24,11 @@ type Poller struct {
 
 	// Read calls seen with the version of each of the given names; the version of a name without a record is any
 	// text that no record has, such as "". A name for which Read does not call seen counts as unchanged. Any text
-	// will do as a version if it differs after each change that must be signalled: see [NeedsSignal]. Read should
-	// need one request, or one for many names. Its context ends after 10 s, or when the Poller is closed. After an
-	// error, the Poller tries again, unless it is a [lease.PermanentError]: then the channels of all watches are
-	// closed, so that those who watch learn of the error when they watch again.
+	// will do as a version if it differs after each change that must be signalled: see [NeedsSignal]. For a single
+	// record that cannot be read, that is the text of the error. Read should need one request, or one for many
+	// names. Its context ends after 10 s, or when the Poller is closed. After an error, the Poller tries again,
+	// unless it is a [lease.PermanentError]: then the channels of all watches are closed, so that those who watch
+	// learn of the error when they watch again.
 	Read func(ctx context.Context, names []string, seen func(name, version string)) error
 
 	mu      sync.Mutex

@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// An Backend stores an entry for each name. It must follow the rules of a [lease.Store], except those about
+// A Backend stores an entry for each name. It must follow the rules of a [lease.Store], except those about
 // time. Its methods must be safe for concurrent use by several goroutines.
 type Backend interface {
 	lease.Watcher
@@ -60,7 +60,7 @@ type Options struct {
 	// Default: the empty token, which is older than all other tokens.
 	Floor lease.Token
 
-	// Gate decides when each call of the Backend may begin, except Watch and List: an Backend that needs it
+	// Gate decides when each call of the Backend may begin, except Watch and List: a Backend that needs it
 	// there enters the Gate itself, for each request. Default: every call begins at once.
 	Gate *Gate
 
