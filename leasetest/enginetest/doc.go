@@ -23,16 +23,20 @@
 //
 // The last function is in the module leasetest/linearize, which depends on a library for the search.
 //
+// A store without a server, such as one over files, uses [At] instead of [UnderFaults], with a function Harm of its own.
+//
 // The file store_test.go of the package is a complete example, with a server that is a copy of the test
-// binary. A server that is
-// a program of its own is started with [StartCommand]. For stores with watches there are [DeletionIsSeen],
-// [WaitingCostsNothing] and [GraceWithAWatch]; for stores whose client keeps connections, [RecoversAfterCuts];
-// and for the number of leases that one process can hold, [Load].
+// binary. A server that is a program of its own is started with [StartCommand]. For stores with watches
+// there are [DeletionIsSeen], [WaitingCostsNothing] and [GraceWithAWatch]; for stores whose client keeps
+// connections, [RecoversAfterCuts]; and for the number of leases that one process can hold, [Load].
 //
 // # Time
 //
 // These tests wait in real time, because a server cannot run in a synctest bubble. With the flag -short they
-// take a twentieth to a tenth of their rounds.
+// take a twentieth to a tenth of their rounds. Set the flag -parallel to 32 or more, because the
+// rules of the suites mostly wait: by default only one for each core runs at a time, and on two cores the ten
+// minutes of go test are not enough. [Suites.Run] can run in bubbles, with [leasetest.Options.Bubble], if the store
+// has no server.
 //
 // # Mistakes
 //

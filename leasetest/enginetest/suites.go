@@ -16,9 +16,14 @@ type Store interface {
 	Authority() lease.Authority // the authority that the store recommends, such as that of lease.NewAuthority
 }
 
-// Suites runs the conformance suites for the stores of an engine. All stores of a test have the same data.
+// Suites runs the conformance suites for the stores of an engine. All stores of a test have the same data. Each
+// function gets the t of the rule. With [leasetest.Options.Bubble], a store that keeps its last time with its data
+// needs data for each rule, such as a folder named after t, because the clocks of all bubbles start at the same time.
 type Suites struct {
-	Options leasetest.Options                               // Run sets its hooks from the fields below
+	// Options are those of all suites. Run sets the hooks that have a field below, and Reopen. It leaves the others,
+	// such as Store.StepClock and Store.LoseWatches, as they are.
+	Options leasetest.Options
+
 	Open    func(testing.TB) Store                          // makes a store
 	Another func(testing.TB) Store                          // makes a store like that of another process. Default: Open
 	Corrupt func(t testing.TB, name string)                 // damages a record. Default: none
