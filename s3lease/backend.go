@@ -32,6 +32,9 @@ const mostRequests = 64
 // mostPolls bounds the polls of watches that are under way, so that an acquire does not wait for those of thousands.
 const mostPolls = 16
 
+// unknownETag is that of an object that was replaced before its ETag was known. The next swap is refused.
+const unknownETag = `"unknown"`
+
 // mostTries is how often Load tries to create an object. Others may create and delete it at the same time.
 const mostTries = 10
 
@@ -73,7 +76,7 @@ func (b *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 
 // Swap replaces the object if it still has the ETag in the version. A refusal need not mean that nothing was
 // written, because a proxy may have repeated a request whose answer was lost. So Swap then reads the object, which
-// the caller needs anyway, and finds out whether it is its own.
+// the caller needs anyway, and finds out whether it is its own, or has replaced its own.
 func (b *backend) Swap(ctx context.Context, name, version string, next engine.Retained) (engine.Entry, error) {
 	o, old, err := after(name, version, next)
 	if err != nil {
@@ -92,6 +95,9 @@ func (b *backend) Swap(ctx context.Context, name, version string, next engine.Re
 		return engine.Entry{}, named(name, reading)
 	case current.Write == o.Write:
 		return current.entry(), nil
+	case current.replaced(o.mark()):
+		o.etag = unknownETag
+		return o.entry(), nil
 	}
 	return current.entry(), err
 }

@@ -14,8 +14,8 @@
 //
 //   - It is granted.
 //   - It is refused: 412, 409 (another write of the object is under way) or 404 (the object was deleted). The Store
-//     then reads the object. If a proxy has repeated the request, the object is the one that it has written, and the
-//     write was granted after all.
+//     then reads the object. If a proxy has repeated the request, the object is the one that it has written, or names
+//     it among the last eight that were written before, and the write was granted after all.
 //   - Its outcome is unknown: no answer in time, a broken connection, or a status from 500. That includes 503 (Slow
 //     Down), because S3 does not document that a request which it answers so was not carried out.
 //

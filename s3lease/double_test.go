@@ -26,6 +26,7 @@ type double struct {
 	puts     atomic.Int64
 	ahead    time.Duration // of the clock of the service
 	page     int           // keys in a page
+	between  func()        // what happens before a repeated request arrives again; nil: nothing
 
 	mu      sync.Mutex
 	objects map[string]stored
@@ -102,6 +103,9 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case failed:
 			refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable")
 			return
+		}
+		if d.between != nil {
+			d.between()
 		}
 	}
 	d.serve(w, r, data)

@@ -68,6 +68,46 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// A proxy repeats a write after other processes have replaced what it wrote. It was granted all the same, unless one of
+// them wrote before it.
+func TestRepeatedAfterOthers(t *testing.T) {
+	for _, c := range []struct {
+		before, between int // writes of others: before ours arrives, and before it arrives again
+		want            error
+	}{{0, 1, nil}, {0, mostMarks, nil}, {1, 0, lease.ErrConflict}, {1, 1, lease.ErrConflict}, {mostMarks, 1, lease.ErrConflict}} {
+		d, url := newDouble(t)
+		s, other := newStore(t, url, nil), newStore(t, url, nil).Authority()
+		do(t, s.Authority(), "job", acquire(idA, time.Minute), 0)
+		old, err := s.Load(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := lease.Step(old.Record, renew(idA), old.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others := func(n int) {
+			d.harm.Store(nil)
+			for range n {
+				do(t, other, "job", renew(idA), 0)
+			}
+		}
+		d.between = func() { others(c.between) }
+		f := func(r *http.Request) harm {
+			if r.Method != http.MethodPut {
+				return nothing
+			}
+			others(c.before)
+			return repeated
+		}
+		d.harm.Store(&f)
+		if _, err := s.Swap(t.Context(), "job", old, next); !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		do(t, s.Authority(), "job", renew(idA), 0)
+	}
+}
+
 // While other writes are under way, S3 answers with 409, and nothing is written. The Store tries again.
 func TestBusyObject(t *testing.T) {
 	d, url := newDouble(t)

@@ -24,15 +24,40 @@ type object struct {
 	Name     string           `json:"name"`
 	Write    string           `json:"write"`              // random: equal contents would have equal ETags
 	Revision int64            `json:"revision,omitempty"` // of each write, one more than of the write before
+	Before   string           `json:"before,omitempty"`   // the marks of the last writes before it, newest first
 	Lease    *engine.Retained `json:"lease,omitempty"`    // nil if the lease was never granted
 
 	etag string
 }
 
+const (
+	markLength = 8 // characters of a mark
+	mostMarks  = 8 // in an object
+)
+
+// mark returns the beginning of Write, by which later objects name this one.
+func (o object) mark() string { return o.Write[:markLength] }
+
+// marks returns those of the object and of the writes before it, for the object that replaces it.
+func (o object) marks() string {
+	all := o.mark() + o.Before
+	return all[:min(len(all), mostMarks*markLength)]
+}
+
+// replaced reports whether o was written after an object with the given mark, which a later write may have replaced.
+func (o object) replaced(mark string) bool {
+	for i := 0; i < len(o.Before); i += markLength {
+		if o.Before[i:i+markLength] == mark {
+			return true
+		}
+	}
+	return false
+}
+
 // entry returns the entry of an object. Before the first grant, its revision is the time at which the service
 // created the object, in milliseconds. The epochs begin there, so they go on rising after the object is deleted.
 func (o object) entry() engine.Entry {
-	e := engine.Entry{Version: strconv.FormatInt(o.Revision, 10) + " " + o.etag, Revision: o.Revision}
+	e := engine.Entry{Version: strconv.FormatInt(o.Revision, 10) + " " + o.marks() + " " + o.etag, Revision: o.Revision}
 	if o.Lease != nil {
 		e.Retained = *o.Lease
 	} else {
@@ -43,12 +68,13 @@ func (o object) entry() engine.Entry {
 
 // after returns the object that replaces the one with the given version.
 func after(name, version string, next engine.Retained) (o object, old string, err error) {
-	number, old, _ := strings.Cut(version, " ")
+	number, rest, _ := strings.Cut(version, " ")
+	marks, old, _ := strings.Cut(rest, " ")
 	revision, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || old == "" {
 		return o, "", fmt.Errorf("s3lease: version %q is not of this store", version)
 	}
-	return object{Name: name, Write: rand.Text(), Revision: revision + 1, Lease: &next}, old, nil
+	return object{Name: name, Write: rand.Text(), Revision: revision + 1, Before: marks, Lease: &next}, old, nil
 }
 
 var errAbsent = errors.New("there is no object")
@@ -86,7 +112,7 @@ func (b *backend) get(ctx context.Context, key string) (object, error) {
 func decode(data []byte) (o object, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err = d.Decode(&o); err == nil && (o.Write == "" || o.Revision < 0 || (o.Lease == nil) != (o.Revision == 0)) {
+	if err = d.Decode(&o); err == nil && (len(o.Write) < markLength || len(o.Before)%markLength != 0 || o.Revision < 0 || (o.Lease == nil) != (o.Revision == 0)) {
 		err = errors.New("a member is missing or wrong")
 	}
 	if _, more := d.Token(); err == nil && more != io.EOF {
