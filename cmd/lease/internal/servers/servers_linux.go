@@ -30,7 +30,7 @@ import (
 // patience is how long a server may take until it answers.
 const patience = 30 * time.Second
 
-// All starts a server of each kind on free ports of the loopback interface, returns the URLs of their stores
+// All starts a server of each kind but MySQL and S3 on free ports of the loopback interface, returns the URLs of their stores
 // for package open, with the URL of a file, and sets the environment variables that the URLs need. The
 // servers keep their files in dir, and run until stop is called. root is the root folder of the repository.
 func All(ctx context.Context, root, dir string) (urls []string, stop func(), err error) {
