@@ -101,8 +101,8 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// Advance moves the server's clock forward by d. A negative d counts as 0. The new time also decides which leases have expired if
-// the authority runs on [Options.Clock], as one that the server creates itself does.
+// Advance moves the server's clock forward by d. A negative d counts as 0. The new time also decides which
+// leases have expired if the authority runs on [Options.Clock], as one that the server creates itself does.
 func (s *Server) Advance(d time.Duration) { s.Clock().Step(max(0, d)) }
 
 // Lease returns the record of the lease of a blob in [Server.Account] or, if blob is empty, of the

@@ -6,8 +6,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// NeedsSignal compares the record of a lease before and after a change, and reports whether the watches of
-// the lease need a signal. See SPEC S7.
+// NeedsSignal reports whether a store must signal the watches of a lease after a change of its record from old
+// to next. It must if somebody can act on the change: the lease is no longer locked, a break has begun, the
+// lease ends earlier, or it has another holder. A renewal needs no signal. See SPEC S7.
 func NeedsSignal(old, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && old.State != lease.Breaking:

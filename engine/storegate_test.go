@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/fencedlease/lease/internal/urgent"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
+	"github.com/fencedlease/lease/internal/urgent"
 )
 
 // Five reads wait at an engine that takes a second for each request, and one at a time. Renewals and releases

@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// An engine implements [engine.Backend] with etcd. The version of a lease is the modification revision
-// of its key. No two writes in a cluster have the same revision.
+// A backend implements [engine.Backend] with etcd. The version of a lease is the modification revision of its
+// key. No two writes in a cluster have the same revision.
 type backend struct {
 	client  *clientv3.Client
 	prefix  string

@@ -15,8 +15,8 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// An engine implements engine.Backend over an API server. The version of a lease consists of the uid
-// and the resourceVersion of its object. No two writes in a cluster have the same version.
+// A backend implements engine.Backend over an API server. The version of a lease consists of the uid and the
+// resourceVersion of its object. No two writes in a cluster have the same version.
 type backend struct {
 	client    coordinationclient.CoordinationV1Interface
 	namespace string

@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A failure after a delay does not count, and if every run fails after a delay, the rule is skipped. Each case is an authority whose
-// first runs are late, or that has a bug.
+// A failure after a delay does not count, and if every run fails after a delay, the rule is skipped. Each case
+// is an authority whose first runs are late, or that has a bug.
 func TestDelaysExcuseFailures(t *testing.T) {
 	const slack = 100 * time.Millisecond
 	i := slices.IndexFunc(authorityRules, func(r rule) bool { return r.name == "A5/min-remaining-is-certain" })

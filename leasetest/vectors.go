@@ -336,8 +336,10 @@ func (r *run) step(s vectors.Step) {
 	r.before = rec
 }
 
-// raisesEpochBy reports whether the request of s raises the epoch of an unknown name by n, or whether
-// that epoch rises by itself between two reads. It uses a name that no request has used before.
+// raisesEpochBy reports whether it is no mistake that an epoch has risen by n during the step s. Some
+// authorities raise the epochs of names without a record when other names are written or read, so raisesEpochBy
+// sends the same request for a name that was never used. It returns true if that raises the epoch of this name
+// by n as well, or if the epoch differs between two reads.
 func (r *run) raisesEpochBy(n uint64, s vectors.Step) bool {
 	r.Helper()
 	name := r.tester.name + "/unused"

@@ -20,9 +20,9 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// An engine implements engine.Backend over a bucket of NATS. The version of a lease is the revision of
-// its key: the sequence number of its last message in the bucket's stream. Sequence numbers keep rising
-// after deletes and purges, so no two messages have the same number.
+// A backend implements engine.Backend over a bucket of NATS. The version of a lease is the revision of its key:
+// the sequence number of its last message in the bucket's stream. Sequence numbers keep rising after deletes
+// and purges, so no two messages have the same number.
 type backend struct {
 	js            jetstream.JetStream
 	nc            *nats.Conn

@@ -90,8 +90,8 @@ func (d pgxDatabase) acquire(ctx context.Context) (*pgx.Conn, func(), error) {
 	return conn.Conn(), conn.Release, nil
 }
 
-// attempt connects in the background, unless enough attempts are under way or the store is closed. If it fails, its error arrives
-// in the channel.
+// attempt connects in the background, unless enough attempts are under way or the store is closed. If it fails,
+// its error arrives in the channel.
 func (o *outside) attempt() <-chan error {
 	failed := make(chan error, 1)
 	o.mu.Lock()

@@ -13,8 +13,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Of five calls of TryRun that begin at once, as many run as there are slots, and the others return when others have
-// them all. No call breaks a holder or leaves a lease behind.
+// There are three slots. Of five calls of TryRun that begin at once, three run, and the other two return as
+// soon as they see that all slots are taken. A later call does not interrupt a holder, even with a higher
+// priority. At the end, no lease is locked.
 func TestTryRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)

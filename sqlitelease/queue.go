@@ -66,8 +66,9 @@ func (s *Store) waited(err error) error {
 	return err
 }
 
-// work runs the calls in the queue until there are none. A call that its caller has given up keeps its place
-// behind the gate until then, so the queue stays short while another process has locked the file.
+// work runs the calls in the queue until there are none. If the caller of a call has stopped waiting, the call
+// still occupies its place at the gate until work comes to it. So the queue stays short while another process
+// has locked the file.
 func (s *Store) work() {
 	for {
 		s.mu.Lock()

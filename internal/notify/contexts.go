@@ -56,7 +56,8 @@ func (s *ContextSet) Remove(c *Context) {
 	s.list = slices.DeleteFunc(s.list, func(other *Context) bool { return other == c })
 }
 
-// End empties s and decides the cause for each Context that was in it. The returned function cancels them. Call it without holding locks, because canceling a context may call arbitrary functions.
+// End empties s and decides the cause for each Context that was in it. The returned function cancels them. Call
+// it without holding locks, because canceling a context may call arbitrary functions.
 func (s *ContextSet) End(cause error) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

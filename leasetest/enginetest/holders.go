@@ -19,19 +19,20 @@ type HolderOptions struct {
 	bug bug // planted in the holders, to check that the test finds it
 }
 
-// TestHolders starts a process for each endpoint of a target. Each process is a copy of the test binary, in
-// which [Main] holds the lease, in turns with the others, and writes to a counter behind a guard. Meanwhile
-// holders are paused and killed, and others started, and the target is harmed. The test fails in two cases,
-// which it detects without a clock and without the code under test:
+// TestHolders tests that a lease keeps processes apart while they and the target fail. It starts a process for
+// each endpoint of the target. Each process is a copy of the test binary, and competes for the lease in [Main];
+// the one that holds the lease updates a counter, which is protected by a guard. Meanwhile, TestHolders pauses,
+// kills and replaces processes, and calls Harm of the target. It fails if one of two promises is broken, which
+// it detects without a clock and without the code under test:
 //
-//   - CheckAlive returns true in two processes at the same time. A holder asks the counter for the newest
-//     token that any process has shown to it, and then calls CheckAlive, which must return false if that
-//     token is newer than the holder's.
-//   - A stale write passes the guard. No write may follow a read or a write with a newer token, no update may
-//     be lost, and no two holders may show the same token.
+//   - CheckAlive returns true in two processes at the same time. To find this, each holder asks the counter
+//     for the newest token that it has seen, and then calls CheckAlive, which must return false if that token
+//     is newer than the holder's.
+//   - A stale write passes the guard: a write follows a read or a write with a newer token, an update is lost,
+//     or two holders have the same token.
 //
-// If too little happens to prove anything, such as on a busy machine, the test takes up to four times as many
-// rounds, and then fails. A failure contains the seed of the faults.
+// If too little has happened to prove anything, for example because the machine is busy, the test takes up to
+// four times as many rounds, and then fails. Each failure shows the seed of the faults.
 func TestHolders(t *testing.T, target Target, o *HolderOptions) {
 	t.Helper()
 	var v HolderOptions

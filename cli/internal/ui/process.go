@@ -7,7 +7,8 @@ import (
 
 var slotOwner = regexp.MustCompile(`^(.*) id=\S+ priority=-?\d+ ticket=\d+ n=\d+ process=(\S+)$`)
 
-// kinds are the leases of packages shards and slots, with the owners that they write. These begin with the process.
+// kinds are the leases that packages shards and slots make, by the folder in their names. The expression
+// matches the owner that these packages write: its groups, joined by a slash, are the name of the process.
 var kinds = []struct {
 	folder, kind string
 	owner        *regexp.Regexp
@@ -19,8 +20,8 @@ var kinds = []struct {
 	{"/n/", "announces", slotOwner},     // the number of slots
 }
 
-// process returns the process that an owner names, and what the lease is to it, if it is one of the kinds. The owner of
-// any other lease is the process.
+// process returns the name of the process that has a lease, and the kind of the lease, which is empty if
+// neither shards nor slots made it. The owner of such a lease is the name of the process.
 func process(name, owner string) (process, kind string) {
 	for _, k := range kinds {
 		if m := k.owner.FindStringSubmatch(owner); m != nil && strings.Contains("/"+name, k.folder) {
