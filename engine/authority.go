@@ -8,15 +8,15 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// A Renewal replaces old.Record with next in one request to the server. The two records differ only in
-// Until, which the server computes from its own clock. It returns [lease.ErrConflict] if the record has
-// changed or the lease has ended.
+// A Renewal replaces old.Record with next in one request to the server, and returns the new snapshot. The two
+// records differ only in Until, which the server computes from its own clock. A Renewal returns
+// [lease.ErrConflict] if the record has changed or the lease has ended.
 type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 
-// NewAuthority returns an authority over s, whose server has a clock. It has the same abilities and returns
-// the same results as the one that [lease.NewAuthority] makes, but sends fewer requests to the server. To
-// renew, change or release a lease, it does not load the current record first, but computes the new record
-// from that in m, which has the record that it wrote last. This is safe for three reasons:
+// NewAuthority returns an authority over s, whose server has a clock. It can do the same and returns the same
+// results as the one that [lease.NewAuthority] returns, but sends fewer requests to the server. To renew,
+// change or release a lease, it does not load the current record first, but starts from the record in m, which
+// is the one that it wrote last. This is safe for three reasons:
 //
 //   - The result of a change or a release does not depend on the time.
 //   - The server computes the end of a renewed lease from its own clock.
@@ -78,7 +78,7 @@ type store struct {
 	memory *Memory
 }
 
-// Swap calls Swap of the engine and passes the result to the memory.
+// Swap calls Swap of the store and passes the result to the memory.
 func (s store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	snap, err := s.Store.Swap(ctx, name, old, next)
 	s.memory.Note(name, snap, err)

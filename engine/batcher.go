@@ -8,27 +8,28 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// A Batcher sends the renewals of many leases together, or many requests of another kind, those that are needed
-// first before the others. The comments of its fields and methods speak of renewals.
+// A Batcher sends the renewals of many leases in one request. It can also send requests of another kind
+// together; the comments of its fields and methods speak of renewals.
 //
-// As long as few requests are under way, each renewal is a request of its own. Otherwise renewals wait, and are
-// sent together as soon as the Gate lets a request through. Which of them are in it is decided only then, so a
-// renewal does not wait behind one that has more time, and those that are too late by then are left out.
+// As long as fewer than Few requests are under way, each renewal is a request of its own. Otherwise renewals
+// wait until the Gate lets the next request through. Only then the Batcher decides which renewals are in that
+// request: the most urgent ones first, and none that could no longer be answered in time.
 //
-// The exported fields must be set before the first call. A Batcher is safe for use by several goroutines at once.
+// The exported fields must be set before the first call. A Batcher is safe for use by several goroutines at
+// once.
 type Batcher[Q, A any] struct {
-	// Send sends the renewals of one request, and returns an answer to each, in the same order. It must pass the
-	// pass to [Pass.Leave] as soon as the request is no longer under way. The context of a request with one
-	// renewal is that of its caller. That of a request with several ends later than those of all callers, so a
-	// caller who gives up does not end the renewals of others.
+	// Send sends the renewals of one request, and returns the answers in the same order. It must call
+	// [Pass.Leave] of pass as soon as the request has ended. If the request has one renewal, ctx is that of its
+	// caller. If it has several, ctx ends later than the contexts of all their callers, so that a caller who
+	// stops waiting does not end the renewals of others.
 	Send func(ctx context.Context, pass Pass, all []Q) ([]A, error)
 
-	// Kind says what a renewal is to the Gate. Its Name and Partial are not used.
+	// Kind describes one renewal to the Gate. Its Name and Partial are not used.
 	Kind Request
 
-	Gate *Gate // for all requests; nil: no limit but Few
-	Few  int   // requests that may be under way without being full; must be positive
-	Most int   // renewals in one request; must be positive. Fewer if the server then answers too late
+	Gate *Gate // for all requests. If it is nil, only Few limits them
+	Few  int   // requests that may be under way before renewals are sent together; must be positive
+	Most int   // the most renewals in one request; must be positive. While a server answers too late, there are fewer
 
 	tasks   tasks.Group
 	mu      sync.Mutex
@@ -57,8 +58,9 @@ type result[A any] struct {
 // patience is how long a request with several renewals may take if one of their callers has no deadline.
 const patience = 30 * time.Second
 
-// Do sends a renewal of the named lease, and returns the answer. If ctx ends before there is an answer, Do returns
-// its error, and the server may still carry out the renewal, unless the error wraps [lease.ErrUnsent].
+// Do sends a renewal of the named lease, and returns the answer. If ctx ends before there is an answer, Do
+// returns the error of ctx. The server may still carry out the renewal, unless the error wraps
+// [lease.ErrUnsent].
 func (b *Batcher[Q, A]) Do(ctx context.Context, name string, query Q) (none A, err error) {
 	b.mu.Lock()
 	if b.running < b.Few && b.waiting.len() == 0 {

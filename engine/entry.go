@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An Entry is the record of a lease, in the form in which an [Backend] stores it, with its version.
+// An Entry is the record of a lease in the form in which a [Backend] stores it, with its version.
 type Entry struct {
 	Retained
 
@@ -29,8 +29,8 @@ type Entry struct {
 	// Store do not apply to such a lease.
 	Foreign bool
 
-	// Unwritten is true if no Swap of this library has written the Epoch. The Epoch then comes from a
-	// number of the engine that rises with every write, such as a revision. See [Options.Floor].
+	// Unwritten is true if no Swap of this library has written the Epoch. The Epoch then comes from a number of
+	// the server that rises with every write, such as a revision. See [Options.Floor].
 	Unwritten bool
 }
 
@@ -40,8 +40,8 @@ type NamedEntry struct {
 	Entry
 }
 
-// Retained is a record in the form in which an engine writes it. It contains how much time was left when it was
-// written, and not when the lease ends, because the clocks of other processes may show different times.
+// Retained is a record in the form in which a [Backend] writes it. It contains how much time was left when it
+// was written, and not when the lease ends, because the clocks of other processes may show different times.
 type Retained struct {
 	Record lease.Record  // its Until is zero
 	Left   time.Duration // the time left; never negative; 0 if the state does not end by itself

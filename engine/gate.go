@@ -10,20 +10,22 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// ErrTooLate is wrapped by the error of a request that has waited so long that the server could not have answered
-// it before the deadline of its context.
+// ErrTooLate is wrapped by the error of a request that was not sent, because the server could no longer have
+// answered it before the deadline of its context.
 var ErrTooLate = errors.New("too late to be answered in time")
 
-// A Gate stands between a store and its server. All requests of the store pass through it:
+// A Gate decides which requests of a store to its server go first, and which are refused, while the server is
+// too slow for all of them:
 //
-//   - It limits how many requests are under way, and sends fewer of them to a server that is silent.
-//   - Requests that are urgent overtake all others. A quarter of the limit is reserved for them, and an eighth for
-//     the others as long as each lease that is held is renewed before half of its time is over. So a list is
-//     answered even while the server is a little too slow for all renewals.
-//   - It does not send a request that could not be answered before its deadline.
-//   - It refuses another lease while the server cannot renew more than those that the store holds.
+//   - It limits how many requests are under way, and lowers the limit while the server is silent.
+//   - Urgent requests overtake all others, and a quarter of the limit is reserved for them. An eighth is
+//     reserved for the others, as long as each lease that is held is renewed before half of its time is over.
+//     So a list is answered even while the server is a little too slow for all renewals.
+//   - A request that could not be answered before its deadline is not sent.
+//   - A further lease is refused while the server can only just renew those that the store holds.
 //
-// A Gate is safe for use by several goroutines at once. A nil *Gate lets all requests through.
+// All requests of the store must pass through the Gate. A Gate is safe for use by several goroutines at once. A
+// nil *Gate lets all requests through.
 type Gate struct {
 	mu   sync.Mutex
 	flow flow
@@ -31,7 +33,7 @@ type Gate struct {
 }
 
 // NewGate returns a Gate that lets at most the given number of requests be under way at a time. It panics if
-// that number is not positive.
+// this number is not positive.
 func NewGate(most int) *Gate {
 	if most <= 0 {
 		panic("engine: NewGate: the number of requests must be positive")
@@ -39,27 +41,31 @@ func NewGate(most int) *Gate {
 	return &Gate{flow: newFlow(most)}
 }
 
-// Spare returns how many of the requests under way can only be urgent ones while the server answers.
+// Spare returns how many places, of the number passed to [NewGate], are reserved for urgent requests while the
+// server answers.
 func (g *Gate) Spare() int { return spare(g.flow.most) }
 
-// A Request says how a Gate treats a request.
+// A Request describes a request to a [Gate], which decides by it when the request may be sent. The zero Request
+// is one that is not urgent.
 type Request struct {
 	// Urgent lets the request overtake all that are not urgent. Renewals are urgent because a lease is lost if
 	// they are late, and so are releases, after which there is less to renew.
 	Urgent bool
 
-	// Name is that of the lease to renew. Of the renewals that wait, the one whose lease ends first, as far as
-	// Note knows, goes first. Requests without a name go in the order of their deadlines.
+	// Name is the name of the lease to renew. Among the renewals that wait, the one whose lease ends first, as
+	// far as the Gate knows from Note, goes first. Requests without a name go in the order of their deadlines.
 	Name string
 
-	// Renewals is the number of leases that the request renews. The Gate counts how many the server renews a second.
+	// Renewals is the number of leases that the request renews. From it, the Gate computes how many the server
+	// renews a second.
 	Renewals int
 
-	// Others is the number of requests of another kind that are sent in it. If Renewals is zero, too, it is one.
+	// Others is how many requests of other kinds are sent in this one. If Renewals and Others are both zero,
+	// Others counts as one.
 	Others int
 
-	// Partial says that the request could have renewed more leases, if more had waited. While there are such
-	// requests, what the server does is not the most that it can do.
+	// Partial says that the request could have renewed more leases if more had waited. Such a request does not
+	// show how many renewals the server can do.
 	Partial bool
 }
 
@@ -69,11 +75,11 @@ func (r Request) times(n, most int) Request {
 	return r
 }
 
-// Enter blocks until the request may be sent. The caller must then send it, and call [Pass.Leave] at its end.
-// If ctx ends before the request may be sent, or if it is too late for it, Enter returns an error, and the
-// request must not be sent. The error wraps [lease.ErrUnsent], and ctx.Err() or [ErrTooLate]. It is a [*FullError] if
-// the request is not urgent, and the renewals of the leases that are held are at least half of what fits, as far as
-// that is known.
+// Enter blocks until the request may be sent. The caller must then send it, and call [Pass.Leave] when it has
+// ended. If ctx ends first, or if the request could no longer be answered in time, Enter returns an error that
+// wraps [lease.ErrUnsent] and either ctx.Err() or [ErrTooLate], and the request must not be sent. If the reason
+// is probably that most of what the server can do is needed to renew the leases that are held, the error is a
+// [*FullError].
 func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	if err := ctx.Err(); err != nil {
 		return Pass{}, &unsentError{err}
@@ -131,22 +137,22 @@ func growStack(i int) byte {
 	return frame[i]
 }
 
-// A Pass is a request that a Gate has let through.
+// A Pass is a request that a [Gate] has let through.
 type Pass struct {
 	gate    *Gate
 	request Request
 	sent    time.Time
 }
 
-// Renewed returns p for a request that has renewed n leases, if these are fewer than it was to renew. A renewal
-// that conflicts with an earlier one, whose answer was lost, is repeated, and must not count twice.
+// Renewed returns a Pass that counts n renewed leases instead of the number in [Request.Renewals]. Use it if
+// some renewals of the request conflicted: they will be repeated, and must not count twice.
 func (p Pass) Renewed(n int) Pass {
 	p.request.Renewals = n
 	return p
 }
 
-// Leave says that the request is no longer under way. The parameter answered says whether the server has
-// answered it, with a result or with an error. The zero Pass may leave, too.
+// Leave tells the Gate that the request has ended. The parameter answered says whether the server has answered
+// it, with a result or with an error. Leave of the zero Pass does nothing.
 func (p Pass) Leave(answered bool) {
 	if p.gate == nil {
 		return
@@ -196,8 +202,8 @@ func (g *Gate) late(now, deadline time.Time) bool {
 	return g.flow.late(now, deadline)
 }
 
-// Admit returns a [*FullError] if the server cannot be expected to renew one more lease, of the given duration,
-// beside those that the store holds. It must be called before a lease is granted, and not for a renewal.
+// Admit returns a [*FullError] if the server can probably not renew one more lease, of the given duration,
+// besides those that the store holds. Call it before a lease is granted, but not before a renewal.
 func (g *Gate) Admit(name string, d time.Duration) error {
 	if g == nil {
 		return nil
@@ -207,8 +213,8 @@ func (g *Gate) Admit(name string, d time.Duration) error {
 	return g.room.admit(time.Now(), name, d)
 }
 
-// Note records what the store has written under a name: a lease that it holds, or the end of one. A record
-// that another client has written is the zero Record.
+// Note tells the Gate what the store has written under a name: the record of a lease that the store now holds,
+// or one that ends the lease. If another client has replaced the record, pass the zero Record.
 func (g *Gate) Note(name string, r lease.Record) {
 	if g == nil {
 		return
@@ -218,9 +224,9 @@ func (g *Gate) Note(name string, r lease.Record) {
 	g.room.note(time.Now(), name, r)
 }
 
-// A FullError reports that a lease was not acquired, or a record not read, because the renewals of the leases that
-// the store holds go first. It wraps [lease.ErrUnsent], because what was asked for was certainly not done, and, if the
-// request has waited in vain, ErrTooLate or the error of the context.
+// A FullError reports that a lease was not acquired, or a record not read, because the server is busy with the
+// renewals of the leases that the store holds. It wraps [lease.ErrUnsent], because the request was certainly
+// not carried out. If the request waited in vain, it also wraps [ErrTooLate] or the error of the context.
 type FullError struct {
 	Asked  float64 // renewals a second of the leases that are held, and of the one that is refused
 	Does   float64 // requests a second that the server did lately, where each renewal counts as one
@@ -228,7 +234,7 @@ type FullError struct {
 	err    error
 }
 
-// Error says both figures.
+// Error says how many renewals a second the leases need, and how many the server does.
 func (e *FullError) Error() string {
 	text := fmt.Sprintf("%d leases are held, and the store is asked for %.0f renewals a second and does %.0f: use longer Durations, or another server", e.Leases, e.Asked, e.Does)
 	if e.err != nil {
@@ -237,7 +243,7 @@ func (e *FullError) Error() string {
 	return "no room for another lease: " + text
 }
 
-// Unwrap returns lease.ErrUnsent, and the reason if the request has waited in vain.
+// Unwrap returns [lease.ErrUnsent], and why a request that waited was not sent.
 func (e *FullError) Unwrap() []error { return unsent(e.err) }
 
 // An unsentError is the error of any other request that was not sent.

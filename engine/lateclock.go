@@ -15,10 +15,10 @@ const (
 	clockDrift      = 0.001 // as much as the clock of a holder may be wrong
 )
 
-// A LateClock finds leases that have ended although the server's clock, which was set back, does not show
-// it. A holder renews its lease within the remaining time of the record, and a renewal changes the
-// version, so a record that this process has seen unchanged for longer has ended. If a renewal comes
-// after all, the version makes the swap of the record fail.
+// A LateClock finds leases that have ended, although the server's clock does not show it because it was set
+// back. A holder renews its lease before the remaining time of the record is over, and a renewal changes the
+// version. So if this process has seen the same version for longer than that, the lease has ended. If a renewal
+// comes after all, the next swap of the record fails, because the version is another one.
 type LateClock struct {
 	Server string       // the product, for the log
 	Logger *slog.Logger // gets a warning, at most once a minute; nil means slog.Default() at that time
@@ -35,8 +35,9 @@ type seenRecord struct {
 	at      time.Time
 }
 
-// Correct returns snap with the time at which the lease has ended, if it has. behind is how far the clock
-// of the server is behind the last change of the record.
+// Correct returns snap. If the lease has ended although snap does not show it, Correct first sets snap.Now to
+// the end of the lease. The parameter behind is how far the clock of the server is behind the last change of
+// the record.
 func (c *LateClock) Correct(name string, snap lease.Snapshot, behind time.Duration) lease.Snapshot {
 	left := snap.Record.Until.Sub(snap.Now)
 	c.mu.Lock()

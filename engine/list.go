@@ -7,13 +7,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// List returns what a [lease.Lister] or a [Backend] returns from its method List, with the given prefix. It calls list,
-// which reads the leases, for example page by page, and yields each of them. An error that belongs to one lease is
-// yielded with it. An error that ends the list is returned, and List yields it last. When yield returns false, list
-// must return, and whatever it then returns is ignored.
+// List returns a sequence for the method List of a [lease.Lister] or a [Backend], with the given prefix. It
+// calls the function list, which must read the leases, for example page by page, and yield each of them. If one
+// lease cannot be read, list yields it with the error. If the list cannot go on, list returns an error, which
+// is yielded last. When yield returns false, list must return, and its result is ignored.
 //
-// List yields an error instead of calling list if [lease.CheckName] refuses the prefix, or if ctx is done, and also
-// if ctx is done at the end of a list, which may then be incomplete.
+// If [lease.CheckName] rejects the prefix, or if ctx is done, only the error is yielded, and list is not
+// called. If ctx is done at the end, its error is yielded last, because the list may then be incomplete.
 func List[E any](ctx context.Context, prefix string, list func(yield func(E, error) bool) error) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		stopped := false
@@ -35,7 +35,7 @@ func List[E any](ctx context.Context, prefix string, list func(yield func(E, err
 	}
 }
 
-// ListEntry returns the entry of a list for a record that was loaded.
+// ListEntry returns the entry of a list for a loaded record.
 func ListEntry(name string, snap lease.Snapshot) lease.Entry {
 	return lease.Entry{Name: name, Record: snap.Record.At(snap.Now), Now: snap.Now}
 }

@@ -7,13 +7,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// DefaultMemory is the number of names for which a store remembers a record by default. It is above the number
-// of leases that a process is likely to hold, because the renewal of a forgotten name takes another request.
+// DefaultMemory is the default of the option Names of stores that have a [Memory]. It is above the number of
+// leases that a process is likely to hold, because renewing a lease that is not in the Memory takes a second
+// request.
 const DefaultMemory = 1 << 20
 
-// A Memory stores the last committed record of each lease name, if it is Leased, up to a maximum number of
-// names. The record may be out of date, so the server must check every write that was computed from it. A
-// Memory is safe for concurrent use by multiple goroutines.
+// A Memory has the last record that a store has committed for each lease, if its state is Leased, up to a
+// maximum number of names. Such a record may be out of date, so the server must check every write that was
+// computed from it. A Memory is safe for concurrent use by several goroutines.
 type Memory struct {
 	most int
 
@@ -24,15 +25,16 @@ type Memory struct {
 // NewMemory returns a Memory of at most the given number of names.
 func NewMemory(most int) *Memory { return &Memory{most: most, byName: map[string]lease.Snapshot{}} }
 
-// Len returns the number of names for which m stores a record.
+// Len returns the number of names for which m has a record.
 func (m *Memory) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.byName)
 }
 
-// Note stores the snapshot that a swap returned, in place of that of another name if m is full. If the swap
-// failed or the record is not Leased, it forgets the name. If err wraps [lease.ErrUnsent], it changes nothing.
+// Note tells m the result of a swap. It stores snap under name, unless the swap failed or the record is not
+// Leased: then it deletes the record of the name. If err wraps [lease.ErrUnsent], Note changes nothing. If m is
+// full, the record of another name, chosen at random, is deleted.
 func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
 	if errors.Is(err, lease.ErrUnsent) {
 		return

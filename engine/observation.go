@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An observation contains the newest entry that the engine has returned to the Store for a name, and the
+// An observation contains the newest entry that the Backend has returned to the Store for a name, and the
 // earliest and the latest time at which the lease state in it can end. All times are elapsed times of the
 // Store's clock.
 type observation struct {

@@ -8,12 +8,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// HighestFloor is the highest epoch of a Floor above which newer tokens exist.
+// HighestFloor is the highest epoch that a Floor can have: above it, there would be no newer token.
 const HighestFloor = math.MaxInt64 - 1
 
-// CheckOptions checks the options that most stores have. It returns the epoch of the option Floor, or 0 if that is
-// empty. If limits are out of range, names is negative, or floor is malformed or its epoch above most, which for most
-// stores is [HighestFloor], the error is a [*lease.FieldError] that names the field of the struct Options of a store.
+// CheckOptions checks the options that most stores have, and returns the epoch of floor, or 0 if floor is
+// empty. The parameter most is the highest epoch that floor may have, for most stores [HighestFloor].
+//
+// If limits are out of range, names is negative, or floor is malformed or too high, CheckOptions returns a
+// [*lease.FieldError] that names the field, such as Options.Names.
 func CheckOptions(limits lease.Limits, names int, floor lease.Token, most uint64) (epoch uint64, err error) {
 	bad := new(lease.FieldError)
 	if errors.As(limits.Validate(), &bad) {
@@ -36,14 +38,14 @@ func CheckOptions(limits lease.Limits, names int, floor lease.Token, most uint64
 	return epoch, nil
 }
 
-// OptionError returns the error for a field of the struct Options of a store, with its value and the bound that the
-// value violates, such as "must not be negative". Its code is [lease.ErrOption].
+// OptionError returns an error about a field of the Options of a store: the value of the field, and the bound
+// that it violates, such as "must not be negative". Its code is [lease.ErrOption].
 func OptionError(field, value, bound string) error {
 	return &lease.FieldError{Field: "Options." + field, Value: value, Bound: bound, Code: lease.ErrOption}
 }
 
-// CheckSwap checks the arguments of the method Swap of a [lease.Store]: see [lease.CheckName] and
-// [lease.Record.ValidateAfter].
+// CheckSwap checks the arguments of the method Swap of a [lease.Store] with [lease.CheckName] and
+// [lease.Record.ValidateAfter], and returns their error.
 func CheckSwap(name string, old lease.Snapshot, next lease.Record) error {
 	if err := lease.CheckName(name); err != nil {
 		return err

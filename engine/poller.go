@@ -12,23 +12,28 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Poller makes the watches of a store that can only poll: it reads the versions of the watched leases at an interval,
-// and signals those that have changed. One goroutine polls for all watches, and only while there are any. Every change
-// is signalled within Every and the time that Read takes, also if the process that made it has crashed. While Read
-// fails, signals are late, but none is missed, because the next Read that succeeds shows what has changed.
+// A Poller makes watches for a store whose server cannot notify its clients. It reads the versions of the
+// watched leases at an interval, and signals the leases whose version has changed. One goroutine polls for all
+// watches; it runs only while there are any.
 //
-// The exported fields must be set before the first call. A Poller is safe for use by several goroutines at once.
+// A change is signalled within Every and the time that Read takes, even if the process that made the change has
+// crashed. While Read fails, signals are late, but none is lost, because the next Read that succeeds shows what
+// has changed.
+//
+// The exported fields must be set before the first call. A Poller is safe for use by several goroutines at
+// once.
 type Poller struct {
 	// Every is the time between two polls. Default: 1 s.
 	Every time.Duration
 
-	// Read calls seen with the version of each of the given names; the version of a name without a record is any
-	// text that no record has, such as "". A name for which Read does not call seen counts as unchanged. Any text
-	// will do as a version if it differs after each change that must be signalled: see [NeedsSignal]. For a single
-	// record that cannot be read, that is the text of the error. Read should need one request, or one for many
-	// names. Its context ends after 10 s, or when the Poller is closed. After an error, the Poller tries again,
-	// unless it is a [lease.PermanentError]: then the channels of all watches are closed, so that those who watch
-	// learn of the error when they watch again.
+	// Read reads the versions of the given names, and passes each to seen. A version is any text that differs
+	// after each change that must be signalled: see [NeedsSignal]. For a name without a record, it is a text
+	// that no record has, such as "". For a record that cannot be read, it is the text of the error. A name
+	// that Read does not pass to seen counts as unchanged.
+	//
+	// Read should need one request, or one for many names. Its context ends after 10 s, or when the Poller is
+	// closed. After an error, the Poller tries again, unless the error is a [lease.PermanentError]: then it
+	// closes the channels of all watches, so that those who watch again get the error.
 	Read func(ctx context.Context, names []string, seen func(name, version string)) error
 
 	mu      sync.Mutex
@@ -42,8 +47,8 @@ type Poller struct {
 // pollTimeout is how long one Read may take.
 const pollTimeout = 10 * time.Second
 
-// Watch implements [lease.Watcher]. It reads the version of the lease before it returns, so that every later change is
-// signalled. If Read fails, Watch returns its error, and after Close [lease.ErrClosed].
+// Watch implements [lease.Watcher]. It reads the version of the lease before it returns, so that every later
+// change is signalled. If Read fails, Watch returns its error. After Close, Watch returns [lease.ErrClosed].
 func (p *Poller) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -55,7 +60,7 @@ func (p *Poller) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	return p.Add(ctx, name, version)
 }
 
-// Add is like Watch, for a store that has read the version of the lease itself.
+// Add is like [Poller.Watch], for a store that has already read the version of the lease.
 func (p *Poller) Add(ctx context.Context, name, version string) (<-chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,8 +79,8 @@ func (p *Poller) Add(ctx context.Context, name, version string) (<-chan struct{}
 	return c, err
 }
 
-// Changed signals the watches of a name at once, unless they were signalled for this version already. A store calls it
-// after its own writes, so that watches in the same process need not wait for the next poll.
+// Changed signals the watches of a name at once, unless this version has been signalled already. A store calls
+// it after its own writes, so that watches in the same process need not wait for the next poll.
 func (p *Poller) Changed(name, version string) {
 	if w := p.current(); w != nil {
 		w.Update(name, func(last *string) bool {
@@ -86,7 +91,7 @@ func (p *Poller) Changed(name, version string) {
 	}
 }
 
-// Poke makes the Poller poll at once, if it has watches.
+// Poke makes the Poller poll at once if there are watches.
 func (p *Poller) Poke() {
 	if p.current() != nil {
 		select {
@@ -96,7 +101,7 @@ func (p *Poller) Poke() {
 	}
 }
 
-// Close closes the channels of all watches, and returns when no Read is under way.
+// Close closes the channels of all watches, and waits until no Read is running.
 func (p *Poller) Close() {
 	p.mu.Lock()
 	p.closed = true

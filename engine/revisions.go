@@ -10,17 +10,17 @@ import (
 	"github.com/fencedlease/lease/internal/clock"
 )
 
-// A RevisionReader is an optional interface of an [Backend] whose Revisions order the entries of all names, and not
-// only those of one name.
+// A RevisionReader is a [Backend] whose Revisions order the entries of all names, and not only those of one
+// name. It makes the grace of a break longer for the holder.
 //
-// The grace of a break counts from its commit. A Store that reads a break knows only that it was committed
-// after the Store last knew the record to be unchanged. Without a RevisionReader, that is the last renewal. With a
-// RevisionReader, a Store that watches a lease and holds it knows it more precisely: if it has written nothing for
-// a fifteenth of the duration of the lease, at most 4 s, it asks for the Revision. One request serves all
-// leases of the Store.
+// The grace begins with the commit of the break. The Store of the holder only knows that the break was
+// committed after the last time at which it knew the record to be unchanged, and counts the grace from that
+// time. Without a RevisionReader, that is the last renewal. With one, the Store also reads the Revision if it
+// has written nothing for a fifteenth of the duration of a lease that it holds and watches, at most 4 s. One
+// request serves all leases of the Store.
 type RevisionReader interface {
-	// Revision returns a number. Every entry with a higher Revision, under any name, is committed after the
-	// call of Revision begins.
+	// Revision returns a number that is lower than the Revision of every entry, under any name, that is
+	// committed after the call of Revision began.
 	Revision(ctx context.Context) (int64, error)
 }
 
@@ -48,7 +48,7 @@ func (r *revisions) add(revision int64, after time.Duration) {
 		switch last := (*r)[n-1]; {
 		case after < last.after+readsApart:
 			return
-		case revision < last.revision: // the engine has lost writes
+		case revision < last.revision: // the server has lost writes
 			*r = nil
 		case n == mostRevisions:
 			*r = slices.Delete(*r, 0, 1)
@@ -68,7 +68,7 @@ func (r revisions) earliest(revision int64, known time.Duration) time.Duration {
 	return known
 }
 
-// startReading starts the goroutine that asks the engine for its Revision, until the last watch has ended.
+// startReading starts the goroutine that reads the Revision of the Backend, until the last watch has ended.
 // The caller holds s.mu.
 func (s *Store) startReading() {
 	r, ok := s.backend.(RevisionReader)
@@ -97,7 +97,7 @@ func (s *Store) startReading() {
 	}()
 }
 
-// readRevision returns the Revision of the engine, and the elapsed time after which it was asked for. The request is
+// readRevision returns the Revision of the Backend, and the elapsed time after which it was asked for. The request is
 // urgent, because it serves all leases that are held.
 func (s *Store) readRevision(ctx context.Context, r RevisionReader) (revision int64, sentAt time.Duration, err error) {
 	leave, err := s.enter(ctx, Request{Urgent: true})

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// A Server is what one connection of a client leads to. It decides when the client should leave it, because a
-// server may be cut off or silent, or may have been demoted, while its connections live on and only new ones
-// reach a better one. The zero value is ready to use. Its methods may be
-// called by several goroutines at once.
+// A Server decides when a client should leave the server to which its connection leads. A server that was cut
+// off, is silent or has been demoted can keep its connections open, while a new connection would reach a better
+// server. The zero value is ready to use. The methods may be called by several goroutines at once.
 type Server struct {
 	mu       sync.Mutex
 	events   uint64 // counts the answers, and the times that the client connected again
@@ -21,13 +20,13 @@ type Server struct {
 	end      context.CancelFunc // ends watches
 }
 
-// A Sent request is under way.
+// A Sent is a request that is under way: see [Server.Sending].
 type Sent struct {
 	at     time.Time
 	events uint64 // of the Server
 }
 
-// Sending records that a request is being sent.
+// Sending records that a request is being sent. Pass the result to [Server.Ended].
 func (s *Server) Sending() Sent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,11 +41,14 @@ const leastWait = 250 * time.Millisecond
 // connects again after each request would never get an answer.
 const connectPatience = 3 * time.Second
 
-// Ended records the result of a request. It calls leave, which must not call the Server, if the request got
-// no answer in time or if wrong is set, which means that the server says it cannot serve. A server that has
-// answered a later request is only slow, and not left. Of all requests that fail on one connection, only
-// the first leaves it. If leave returns true, all watches end, unless nothing was answered since they last
-// did: then there is no better server for them yet.
+// Ended records the result of a request, and decides whether to leave the server. The parameter wrong means
+// that the server has answered that it cannot serve. Ended calls leave, which must close the connections and
+// must not call the Server, if wrong is true or if the request got no answer in time. It does not call leave if
+// the server has answered a later request, because then it is only slow, or if another request has already left
+// this connection.
+//
+// If leave returns true, the contexts of all watches end, so that they begin again at the next server. They do
+// not end a second time until a server has answered a request.
 func (s *Server) Ended(sent Sent, err error, wrong bool, leave func() bool) {
 	silent := errors.Is(err, context.DeadlineExceeded)
 	s.mu.Lock()
@@ -69,8 +71,8 @@ func (s *Server) Ended(sent Sent, err error, wrong bool, leave func() bool) {
 	}
 }
 
-// Watch returns a context for a watch, which ends when the client leaves the server. The number says how
-// often watches have ended.
+// Watch returns a context for a watch, which ends when the client leaves the server. The number says how often
+// the client has left a server.
 func (s *Server) Watch(ctx context.Context) (watching context.Context, cancel context.CancelFunc, number int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

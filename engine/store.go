@@ -13,22 +13,23 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// A Backend stores an entry for each name. It must follow the rules of a [lease.Store], except those about
-// time. Its methods must be safe for concurrent use by several goroutines.
+// A Backend reads and writes the entries of leases at a server whose clock cannot be read. It must follow the
+// rules of a [lease.Store], except those about time. Its methods must be safe for concurrent use by several
+// goroutines.
 type Backend interface {
 	lease.Watcher
 
-	// Load returns the current entry of the name. If the engine stores none, Load returns an entry in the
-	// state Available with an Epoch that is at least as high as every Epoch that was granted under the same
-	// name before. Load may store that entry.
+	// Load returns the current entry of the name. If the server has none, Load returns an entry in the state
+	// Available whose Epoch is at least as high as every Epoch that was granted under this name before. Load
+	// may store that entry.
 	Load(ctx context.Context, name string) (Entry, error)
 
-	// Open is like Load, but is called before an acquire. It may write if that saves a round trip.
+	// Open is like Load, but is called before an acquire, so it may write whatever saves the acquire a request.
 	Open(ctx context.Context, name string) (Entry, error)
 
 	// Swap replaces the entry of the given name with next if its version is old, and returns the committed
-	// entry. For the errors, see [lease.Store]. After a conflict, Swap returns the current entry, or an
-	// entry without a Version if it does not know the current one.
+	// entry. For the errors, see [lease.Store]. After a conflict, Swap returns the current entry, or an entry
+	// without a Version if it does not know the current one.
 	Swap(ctx context.Context, name, old string, next Retained) (Entry, error)
 
 	// List returns the entries whose names begin with prefix, by the rules of [lease.Lister].
@@ -40,13 +41,13 @@ type Options struct {
 	// Limits restrict the durations of the leases that an authority grants in this Store. If an entry has
 	// more time left than [lease.Limits.Bound] allows, the Store counts down only the allowed time, from
 	// its first reading of the entry. The allowed time is MaxDuration for a finite lease, even while it is
-	// breaking, and MaxPeriod for the break of an infinite one. All Stores over one engine should have the
+	// breaking, and MaxPeriod for the break of an infinite one. All Stores at one server should have the
 	// same Limits. Default: no limits.
 	Limits lease.Limits
 
-	// Names is the largest number of lease names that the Store remembers, not counting watched names. It
-	// forgets the least recently used name first. If it already remembers that many, [Store.List] starts no
-	// countdown for other names. Default: [DefaultNames].
+	// Names is the largest number of lease names that the Store remembers, not counting watched names. If there
+	// are more, the Store forgets the name that was used least recently. Once it remembers Names names,
+	// [Store.List] starts no countdown for names that are new to it. Default: [DefaultNames].
 	Names int
 
 	// MaxClockDrift limits how much faster or slower than real time the clock of a process may run: with
@@ -56,12 +57,13 @@ type Options struct {
 
 	// Floor is older than every token that this Store grants from now on, even if a name has a record
 	// already. Set it when leases move here from another store, to the newest token that any resource has
-	// seen. All Stores over one engine must have the same Floor, and later Stores none that is older.
+	// seen. All Stores at one server must have the same Floor, and later Stores none that is older.
 	// Default: the empty token, which is older than all other tokens.
 	Floor lease.Token
 
-	// Gate decides when each call of the Backend may begin, except Watch and List: a Backend that needs it
-	// there enters the Gate itself, for each request. Default: every call begins at once.
+	// Gate decides when each call of the Backend may begin, except Watch and List. A Backend whose Watch or
+	// List should wait as well enters the Gate itself, once for each request. Default: every call begins at
+	// once.
 	Gate *Gate
 
 	// Clock is the clock of the Store. Default: the clock of package time.
@@ -74,7 +76,7 @@ const DefaultMaxClockDrift = 0.001
 // DefaultNames is the default of [Options.Names]. A name needs about 500 bytes of memory.
 const DefaultNames = 1 << 16
 
-// A Store is a [lease.Store] over an [Backend]. It is safe for use by several goroutines at once.
+// A Store is a [lease.Store] that uses a [Backend]. It is safe for use by several goroutines at once.
 type Store struct {
 	backend Backend
 	limits  lease.Limits
@@ -88,7 +90,7 @@ type Store struct {
 	stopReading  context.CancelFunc // ends the goroutine that reads revisions; nil if it does not run
 }
 
-// NewStore returns a Store over b. A nil opts means the defaults. NewStore sends no request. If b is nil,
+// NewStore returns a Store that uses b. A nil opts means the defaults. NewStore sends no request. If b is nil,
 // or an option is out of range, it returns a [*lease.FieldError].
 func NewStore(b Backend, opts *Options) (*Store, error) {
 	if b == nil {
@@ -116,10 +118,11 @@ func NewStore(b Backend, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// Limits returns the limits that were given to [NewStore].
+// Limits returns the limits that were passed to [NewStore].
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Load returns the record with the given name. The Store computes its Until from its own observations.
+// Load returns the record with the given name. Its Until is the end that this Store has computed: see the
+// documentation of the package.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.load(ctx, name, s.backend.Load, IsUrgent(ctx))
 }
@@ -142,12 +145,12 @@ func (s *Store) load(ctx context.Context, name string, load func(context.Context
 }
 
 // Swap replaces the record of the given name with next, and returns the new Snapshot. If the version of the
-// record is no longer old.Version, it returns [lease.ErrConflict], with the Snapshot of the current entry
-// if the engine returns that. If next is a grant, Swap raises its Epoch above [Options.Floor].
+// record is no longer old.Version, Swap returns [lease.ErrConflict], with the Snapshot of the current entry if
+// the Backend has returned that. If next is a grant, Swap raises its Epoch above [Options.Floor].
 //
-// The engine does not store the time next.Until, but the time that is left until then when Swap sends the
-// request, rounded up to a multiple of 1 ms, and at least 1 ms. If [lease.CheckName] refuses the name or
-// [lease.Record.ValidateAfter] the new record, Swap returns the error and sends no request.
+// Swap does not write the time next.Until, but the time that is left until then, rounded up to a multiple of 1
+// ms, and at least 1 ms. If [lease.CheckName] rejects the name or [lease.Record.ValidateAfter] the new record,
+// Swap returns the error and sends no request.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
@@ -171,10 +174,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return s.recordSwap(name, e, sentAt), nil
 }
 
-// Watch calls the Watch of the engine. While the Store holds a watched lease and the engine is a [RevisionReader],
-// the Store asks for its Revision, so that a break leaves the holder most of its grace. The Store does not
-// forget a watched name until ctx ends. Otherwise the countdown of the lease would start again, and a
-// process that waits for the lease would wait longer.
+// Watch calls the Watch of the Backend. While the Store holds a watched lease, it also reads the Revision of a
+// Backend that is a [RevisionReader], so that a break leaves the holder most of its grace. The Store does not
+// forget a watched name until ctx ends. Otherwise the countdown of the lease would start again, and a process
+// that waits for the lease would wait longer.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -198,11 +201,13 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// List returns the leases that the engine lists. The Store computes the Until of each record from its own
-// observations. It starts a countdown for each listed lease that it does not remember, so that a later list
-// can report the lease as expired, unless it already remembers [Options.Names] names. Without a countdown,
-// every list reports the same remaining time for the lease, even if it has ended. A list never makes the
-// Store forget another name.
+// List returns the leases that the Backend lists. The Until of each record is the end that this Store has
+// computed.
+//
+// For each listed lease that it does not remember, the Store starts a countdown, so that a later list can
+// report the lease as expired. It does not if it already remembers [Options.Names] names, because a list never
+// makes the Store forget another name. Without a countdown, every list reports the same remaining time for the
+// lease, even if the lease has ended.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		sentAt := s.clock.Elapsed() // every request of the list is sent later
@@ -222,9 +227,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	})
 }
 
-// Note stores the entry e, which a watch of the engine has returned, as the newest entry of the name. The
-// engine calls it. Note does nothing if the Store has forgotten the name, or already knows e or a newer
-// entry. If e is a renewal, the countdown of the lease starts at once, even if no process reads the record.
+// Note tells the Store that e is the newest entry of the name. A Backend calls it with the entries that its
+// watch receives. If e is a renewal, the countdown of the lease then starts at once, even if no process reads
+// the record. Note does nothing if the Store does not remember the name, or already knows e or a newer entry.
 func (s *Store) Note(name string, e Entry) {
 	e = s.limited(e)
 	s.mu.Lock()
@@ -238,7 +243,7 @@ func (s *Store) Note(name string, e Entry) {
 
 // see stores the entry e that a request of the Store has returned, and returns the Snapshot of the newest
 // known entry, which can be newer than e. The request was sent at the elapsed time sentAt or later. If the
-// Store already knew a newer entry at that time, the engine has lost it, for example because it was
+// Store already knew a newer entry at that time, the server has lost it, for example because it was
 // restored from a backup. The Store then forgets the newer entry and stores e. If fromList is true, e comes
 // from a list, and the Store does not forget another name to make room for a new one.
 func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) lease.Snapshot {
@@ -257,7 +262,7 @@ func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) l
 		last.nextAfter = max(last.nextAfter, sentAt)
 	case e.Revision > last.Revision:
 		*last = last.mergedWith(newAged(e, sentAt, now, s.revisions.earliest(e.Revision, last.nextAfter)), &s.clock)
-	case sentAt > last.at: // the engine has lost the newer entry
+	case sentAt > last.at: // the server has lost the newer entry
 		*last = newUnaged(e, sentAt, now)
 	}
 	return last.snapshot(&s.clock, now)

@@ -8,12 +8,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A StoreAuthority grants leases of a [Store] with fewer round trips to the engine than the authority that
-// [lease.NewAuthority] returns for it. If a request changes the record of a lease, it first
-// tries a Swap without a Load, based on the entry that the Store remembers. A renewal therefore needs one
-// round trip, and an acquire without contention at most two. If a request changes no record, for example
-// because it is refused, Do reads the entry from the engine before it answers. A StoreAuthority is safe for
-// concurrent use by several goroutines.
+// A StoreAuthority is an authority over a [Store] that sends fewer requests than the one of
+// [lease.NewAuthority]. If a request changes the record of a lease, it first tries a Swap without a Load, based
+// on the entry that the Store remembers. So a renewal needs one request to the server, and an acquire without
+// contention at most two. If a request changes no record, for example because it is refused, Do reads the entry
+// from the server before it answers. A StoreAuthority is safe for concurrent use by several goroutines.
 type StoreAuthority struct{ store *Store }
 
 // Authority returns a StoreAuthority over s.
@@ -27,7 +26,7 @@ func (a *StoreAuthority) Do(ctx context.Context, name string, req lease.Request)
 	c := &call{Store: a.store, opening: req.Action == lease.ActionAcquire, last: a.store.remembered(name),
 		urgent: req.Action == lease.ActionRenew || req.Action == lease.ActionRelease}
 	res, err := lease.NewAuthority(c).Do(ctx, name, req)
-	if c.began && !c.asked { // the decision used only the remembered entry, so decide again with the entry from the engine
+	if c.began && !c.asked { // the decision used only the remembered entry, so decide again with the entry from the server
 		res, err = lease.NewAuthority(c).Do(ctx, name, req)
 	}
 	return res, err
@@ -44,7 +43,7 @@ func (a *StoreAuthority) List(ctx context.Context, prefix string) iter.Seq2[leas
 }
 
 // A call is a [lease.Store] for one request. If the Store remembers a Snapshot of the lease, the first Load
-// returns it and sends no request to the engine.
+// returns it and sends no request to the server.
 type call struct {
 	*Store
 	opening bool // whether the request is an acquire
@@ -52,7 +51,7 @@ type call struct {
 
 	last  lease.Snapshot // the remembered Snapshot; the first Load returns it
 	began bool           // whether a Load has returned the remembered Snapshot
-	asked bool           // whether a request was sent to the engine
+	asked bool           // whether a request was sent to the server
 }
 
 // Limits returns the zero Limits, because the Limits of the Store have been applied already: [StoreAuthority.Do]

@@ -8,8 +8,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// enter blocks until the Gate lets a call of the engine begin. The caller must then call leave with the result
-// of the engine. An error of a server that cannot serve now counts as no answer, so that it gets fewer requests.
+// enter blocks until the Gate lets a call of the Backend begin. The caller must then call leave with the result
+// of the call. An error of a server that cannot serve now counts as no answer, so that the server gets fewer
+// requests.
 func (s *Store) enter(ctx context.Context, r Request) (leave func(error), err error) {
 	if s.gate == nil {
 		return func(error) {}, nil

@@ -6,7 +6,7 @@ import (
 	"github.com/fencedlease/lease/internal/urgent"
 )
 
-// IsUrgent reports whether ctx is that of a request that a session.Session sends to renew its lease. A lease is lost
-// if its renewal waits too long, so a store that sends only so many requests at a time sends those first, even the
-// load that a renewal begins with. See [Request.Urgent].
+// IsUrgent reports whether a session.Session sends the request of ctx to renew its lease. That includes the
+// load with which the renewal may begin. A store that limits how many requests are under way sends urgent ones
+// first, because a lease is lost if its renewal waits too long. See [Request.Urgent].
 func IsUrgent(ctx context.Context) bool { return urgent.Is(ctx) }

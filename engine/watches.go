@@ -7,10 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// Watches are the watches of a store, or of one connection of it: each lease name has the channels that its watches
-// return. For each watched name there is also a value V, in which the store keeps what it has last signalled, such as
-// a version; use struct{} if it needs none. The zero value is ready to use, and may be used by several goroutines at
-// once. No method blocks, and a watch needs no goroutine.
+// Watches has the channels of all watches of a store, or of one of its connections, by the name of the lease.
+// For each watched name, it also has a value V, in which the store can note what it has signalled last, such as
+// a version; use struct{} if the store needs none.
+//
+// The zero value is ready to use, and may be used by several goroutines at once. No method blocks, and a watch
+// needs no goroutine.
 type Watches[V any] struct {
 	mu     sync.Mutex
 	names  map[string]*watched[V]
@@ -24,8 +26,9 @@ type watched[V any] struct {
 	chans map[chan struct{}]func() bool // each with the function that stops the AfterFunc of its context
 }
 
-// Add returns the channel of a new watch, as a [lease.Watcher] does: it is closed when ctx ends. If the name has no
-// other watch, its value becomes initial. After Close, Add returns the reason of Close.
+// Add returns the channel of a new watch. It follows the rules of [lease.Watcher]: the channel is closed when
+// ctx ends. If the name has no other watch, its value becomes initial. After Close, Add returns the reason that
+// was passed to Close.
 func (w *Watches[V]) Add(ctx context.Context, name string, initial V) (<-chan struct{}, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,15 +68,16 @@ func (w *Watches[V]) remove(name string, of *watched[V], c chan struct{}) {
 	}
 }
 
-// Signal signals all watches of a name. A watch that has not yet received its last signal gets no second one.
+// Signal signals all watches of a name. If a watch has not yet received its previous signal, it gets only that
+// one.
 func (w *Watches[V]) Signal(name string) {
 	if w.some.Load() {
 		w.Update(name, func(*V) bool { return true })
 	}
 }
 
-// Update calls f with the value of a name, which f may change, and signals the watches of the name if f returns true.
-// It does not call f if the name has no watch. f must not call a method of w.
+// Update calls f with the value of a name, which f may change, and signals the watches of the name if f returns
+// true. If the name has no watch, f is not called. f must not call a method of w.
 func (w *Watches[V]) Update(name string, f func(v *V) (signal bool)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,8 +104,9 @@ func (w *Watches[V]) All() map[string]V {
 	return all
 }
 
-// Close closes the channels of all watches, which tells those who watch that they may have missed signals. From then
-// on, Add and Err return the reason. If w is closed already, Close does nothing and returns false.
+// Close closes the channels of all watches. Whoever reads from such a channel then knows that it may have
+// missed signals, and watches again. From then on, Add and Err return the reason. If w is already closed, Close
+// does nothing and returns false.
 func (w *Watches[V]) Close(reason error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,7 +126,7 @@ func (w *Watches[V]) Close(reason error) bool {
 	return true
 }
 
-// Err returns the reason of Close, or nil before it.
+// Err returns the reason that was passed to Close, or nil before that.
 func (w *Watches[V]) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
