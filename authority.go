@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// An Authority grants leases. It is the interface between the holders of leases and the places where leases
-// are stored. A session.Session holds a lease of any Authority. [NewAuthority] makes one from a [Store],
-// package leasetest has tests for every Authority, and package blobtest serves one over HTTP.
+// An Authority grants leases. Holders send their requests to it, so a session.Session can hold a lease of
+// any Authority. [NewAuthority] makes an Authority from a [Store], package leasetest has tests for every
+// Authority, and package blobtest serves one over HTTP.
 //
 // An Authority may also implement the optional interfaces [Watcher] and [Lister].
 type Authority interface {
@@ -16,11 +16,11 @@ type Authority interface {
 	// several goroutines. There are three outcomes:
 	//
 	//   - Granted: the error is nil. The Result has the record after the action.
-	//   - Refused: the error is an [*OpError] that wraps a [Code], or for a bad argument a [*FieldError]
+	//   - Refused: the error is an [*OpError] that wraps a [Code] or, for a bad argument, a [*FieldError]
 	//     with a Code. The request has not changed the lease and never will, except that the authority
-	//     might have shortened a record that exceeded its limits. If [Code.Refusal] reports true for the
-	//     Code, the Result has the record that led to the refusal. If the authority does not disclose it,
-	//     Result.Now is zero.
+	//     may have shortened a record that exceeded its limits. If [Code.Refusal] returns true for the
+	//     Code, the Result has the record that led to the refusal. An authority that does not disclose
+	//     that record leaves Result.Now zero.
 	//   - Unknown: any other error. The authority might have carried out the request, or still do so.
 	//
 	// Do must return soon after ctx ends, even if the database or service behind the Authority does not
@@ -44,33 +44,33 @@ type Result struct {
 }
 
 // MaxRemaining returns an upper bound on the time for which the lease stays locked, counted from the
-// arrival of the answer, if the holder sends no other request. It returns 0 if the lease is not locked, and
-// Infinite for an infinite lease.
+// arrival of the answer, unless the holder sends another request. It returns 0 if the lease is not locked,
+// and [Infinite] for an infinite lease.
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
 // Break breaks the lease with the given name, and returns how long it stays locked. The caller need not
-// know the lease ID. The holder keeps the lease for the period p or for the time that is left, whichever is
+// know the lease ID. The holder keeps the lease for the period p, or for the time that is left if that is
 // shorter. With the zero Period, a finite lease runs until its end, and an infinite one ends at once.
 //
-// A session.Session learns of the break from the answer to its next request, at most one RenewInterval later,
-// or with session.Options.Watch as soon as the record changes. If p ends before the Session learns of the
-// break, the lease is unlocked while the Session still believes that it holds the lease. The contexts of
-// WhileHeld and Run end one StopWindow before the lease ends. To leave time for the work between the OnBreaking
-// handlers and the end of its context, p must be at least
+// A session.Session learns of the break from the answer to its next request, at most one RenewInterval
+// later, or with session.Options.Watch as soon as the record changes. If p ends before the Session learns
+// of the break, the lease is unlocked although the Session still believes that it holds the lease. The
+// contexts of WhileHeld and Run end one StopWindow before the lease ends. To leave the work some time
+// between the OnBreaking handlers and the end of its context, choose a p of at least
 //
 //	RenewInterval + 2 RequestTimeout + StopWindow + the time for the work
 //
-// which is 25 s plus the time for the work with the defaults. The RequestTimeouts allow for a slow renewal:
-// the Session learns of the break later, and counts the remaining time from the sending of the renewal. If
-// a renewal fails, the Session learns of the break still later. With Watch, which costs a read, a third
-// RequestTimeout takes the place of RenewInterval, unless the watch fails.
+// With the defaults, that is 25 s plus the time for the work. The two RequestTimeouts allow for a slow
+// renewal: the Session then learns of the break later, and counts the remaining time from the moment at
+// which it sent the renewal. If a renewal fails, the Session learns of the break still later. With Watch, a
+// third RequestTimeout, for one read, takes the place of RenewInterval, unless the watch fails.
 //
-// Over a store without a clock of its own, p counts from the last time at which the Session knew its record
-// to be unchanged. Without Watch, the formula above allows for this difference. With Watch, p must be longer by a
-// fifteenth of Duration, at most 4 s, over etcdlease, kubelease and natslease, and by RenewInterval over any
-// other store without a clock.
+// If the store has no clock, p counts from the last time at which the Session knew its record to be
+// unchanged. Without Watch, the formula above allows for this difference. With Watch, p must be longer:
+// over etcdlease, kubelease and natslease by a fifteenth of Duration, at most 4 s, and over any other store
+// without a clock by RenewInterval.
 //
-// A break never makes a lease longer. If renewals have succeeded, at least Duration - RenewInterval -
+// A break never makes a lease longer. If all renewals have succeeded, at least Duration - RenewInterval -
 // RequestTimeout is left when the lease is broken. A longer grace needs a longer Duration.
 //
 // Break returns the error of [Authority.Do], which wraps [ErrNotPresent] if the lease is Available. If a is
@@ -101,14 +101,15 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 	return a.Do(ctx, name, Request{Action: ActionRead})
 }
 
-// NewAuthority returns an Authority over the store s. For each request, the Authority calls [Store.Load],
-// decides as [Decide] does, and calls [Store.Swap] if the new record must be stored. If Swap returns
+// NewAuthority returns an Authority over the store s. For each request, the Authority calls [Store].Load,
+// decides as [Decide] does, and calls [Store].Swap if the new record must be stored. If Swap returns
 // [ErrConflict], the Authority tries again until the context is done.
 //
-// The Authority keeps no cache. Each answer is based on a record that was read or written during the call.
-// From a cache, a request that writes nothing could get a stale answer, because only Swap detects that.
+// The Authority has no cache: each answer is based on a record that was read or written during the call. An
+// answer from a cache could be stale if the request writes nothing, because only Swap detects that a record
+// is out of date.
 //
-// If s is a [Limiter], the Authority checks every request against the Limits of s. If a stored record has
+// If s is a [Limiter], the Authority checks every request against the [Limits] of s. If a stored record has
 // more time left than they allow, the Authority shortens that time to the longest allowed one, counted from
 // the first valid request for the lease that is not a read ([ActionRead]). A read does not fix the new end
 // of the lease, because it stores nothing. If s is a [Watcher] or a [Lister], so is the Authority.

@@ -4,14 +4,14 @@
 //
 // The library makes three promises, each with its own conditions.
 //
-//  1. At the authority, at most one lease ID is in force at any instant of the authority's time. The store
-//     must be linearizable and must keep every write that it acknowledged. If the store has no clock, an
-//     instant is a point in the order of the writes to it.
-//  2. At the holder, CheckAlive() == true means that the authority still keeps the lock for this holder.
-//     The rates of the holder's clock and the authority's clock must not differ by more than a stated
-//     bound. No clock may be suspended or stepped. No other caller may end the lease before the holder
-//     expects it to end, whether by a break, by a take-over, or by a release or a change with the holder's
-//     ID. The store must not lose a record.
+//  1. At the authority, at most one holder has the lease at any instant of the authority's time. The store
+//     must be linearizable and must keep every write that it has acknowledged. If the store has no clock, an
+//     instant is a point in the order of the writes to the store.
+//  2. At the holder, if CheckAlive returns true, the authority still has the lease locked for this holder.
+//     For this, the rates of the clocks of the holder and the authority must not differ by more than a
+//     stated bound, and no clock may be suspended or stepped. Nobody else may end the lease before the
+//     holder expects it to end, whether by a break, by a take-over, or by a release or a change with the
+//     holder's ID. The store must not lose a record.
 //  3. At the resource, after a write with a newer fencing token, no write with an older token is accepted.
 //     The one condition is that all writers share one guard, which is stored with the data. Package fencing
 //     provides guards. Only this promise protects data, because a process can pause between its check and
@@ -23,10 +23,10 @@
 //	l, err := store.Lease("jobs/nightly", nil)
 //	ok, err := l.Acquire(ctx)
 //
-// If Acquire has returned true, the holder l, a session.Session, renews the lease in the background.
-// [Lease.CheckAlive] sends no request, and only compares the clock with the end of the lease. If the lease
-// is lost, l calls the handlers that were registered with [Lease.OnLost]. The function session.Run acquires
-// a lease, calls a function, and then releases the lease.
+// Here l is a session.Session, the holder of the lease. After Acquire has returned true, l renews the lease in
+// the background, and if the lease is lost, it calls the handlers that were registered with [Lease.OnLost].
+// [Lease.CheckAlive] sends no request; it only compares the clock with the end of the lease. The function
+// session.Run acquires a lease, calls a function, and then releases the lease.
 //
 // # The machine
 //

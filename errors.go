@@ -19,9 +19,9 @@ const (
 
 	// Refusals. The state of the lease did not allow the request.
 
-	ErrHeldByOther   // another holder has the lease: another lease ID is in force (LeaseAlreadyPresent)
-	ErrBreaking      // the ID is in force, but the lease is breaking (LeaseIsBreakingAndCannotBeAcquired, ...Changed)
-	ErrBroken        // the ID matched, but the lease has been broken; LostError says when a break gives another Code (LeaseIsBrokenAndCannotBeRenewed)
+	ErrHeldByOther   // another holder has the lease: it is locked under another lease ID (LeaseAlreadyPresent)
+	ErrBreaking      // the lease is locked under this ID, but it is breaking (LeaseIsBreakingAndCannotBeAcquired, ...Changed)
+	ErrBroken        // the ID is right, but the lease has been broken; [LostError] says when a break leads to another Code (LeaseIsBrokenAndCannotBeRenewed)
 	ErrAlreadyBroken // a second break, in a dialect before Version20120212 (LeaseAlreadyBroken)
 	ErrIDMismatch    // the ID is not the current or last ID, or was released (LeaseIdMismatchWith...Operation)
 	ErrIDMissing     // the lease is locked and the write presented no ID (LeaseIdMissing)
@@ -56,8 +56,8 @@ const (
 	ErrExpired    // no renewal was granted before the earliest possible end of the lease
 	ErrStopWindow // the lease is about to end, and its work must stop before the end
 	ErrTakenOver  // another process with the same owner has taken the lease over
-	ErrNoProgress // the work did not say in time that it goes on, so its holder let the lease end
-	ErrReleased   // the holder itself gave the lease up
+	ErrNoProgress // the work did not report progress in time, so its holder lets the lease end
+	ErrReleased   // the holder itself ended the term, by Release, HandOver or Close
 	ErrNotHeld    // nothing is held
 	ErrClosed     // the holder, the registry or the store was closed
 
@@ -110,10 +110,10 @@ var codeTexts = [codes]string{
 	ErrClosed:        "already closed",
 }
 
-// Refusal reports whether c means that a request was refused because of the state of the lease. Such a
-// request does not change the lease, except that the authority might shorten a stored lease that exceeds
-// its [Limits]. It can grant an equal request later. Refusal returns false for bad arguments and for the
-// errors of stores and holders.
+// Refusal reports whether c means that a request was refused because of the state of the lease, and not
+// because of a bad argument or an error of a store or a holder. Such a request does not change the lease,
+// except that the authority may shorten a stored lease that exceeds its [Limits]. The authority can grant
+// an equal request later.
 func (c Code) Refusal() bool { return c >= ErrHeldByOther && c <= ErrForeign }
 
 // Error returns a description of c in plain words.
@@ -193,17 +193,17 @@ func missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }
 
-// A LostError says that a holder lost its lease. Handlers of [Lease.OnLost] get it as their argument. It is
-// also the [context.Cause] of each context from [WhileHeld] that has ended because of the loss.
+// A LostError says that a holder lost its lease. It is the argument of the handlers of [Lease].OnLost, and
+// the [context.Cause] of each context from [WhileHeld] that has ended because of the loss.
 //
-// Once the holder has learned of a break, errors.Is(err, [ErrBroken]) is true, even if the Reason is
-// ErrStopWindow. In two cases, the holder does not learn of a break:
+// Once the holder has learned of a break, errors.Is(err, ErrBroken) is true, even if the Reason is
+// [ErrStopWindow]. In two cases, the holder does not learn of a break:
 //
-//   - Another holder acquired the lease after the break, and before the next renewal of the old holder. The
-//     record no longer shows the break, so the Reason is [ErrIDMismatch], or [ErrTakenOver] if both holders
-//     have the same owner. The Reason is also ErrIDMismatch if the record was deleted.
-//   - Every renewal after the break failed, for example because the authority did not answer. The Reason is
-//     then ErrStopWindow or ErrExpired.
+//   - Another holder acquired the lease after the break and before the next renewal of the old holder, so
+//     that the record no longer shows the break. The Reason is then [ErrIDMismatch], or [ErrTakenOver] if
+//     both holders have the same owner. It is also ErrIDMismatch if the record was deleted.
+//   - Every renewal after the break failed, for example because the authority did not answer. The Reason
+//     is then ErrStopWindow or [ErrExpired].
 type LostError struct {
 	Name   string // the name of the lease; may be empty in a test
 	Token  Token  // the token of the term that was lost
@@ -246,8 +246,8 @@ type PermanentError struct {
 	Err error // the error itself
 }
 
-// Permanent marks err as an error that a retry cannot fix. It wraps err in a [*PermanentError] that has the
-// text of err, or returns nil if err is nil. Call [errors.As] to check whether an error is marked.
+// Permanent marks err as an error that a retry cannot fix. It wraps err in a [*PermanentError] with the
+// same text, or returns nil if err is nil. To find out whether an error is marked, call errors.As.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

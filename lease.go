@@ -13,27 +13,30 @@ import "context"
 //
 // All methods must be safe for concurrent use by several goroutines. Handlers of OnLost may call them too.
 type Lease interface {
-	// Acquire tries once to take the lease, and does not wait until it is free.
+	// Acquire tries once to acquire the lease, and does not wait until it is free.
 	//
 	//   - (true, nil): the lease is held now.
 	//   - (false, nil): the lease was certainly not granted, because it is locked. Another holder has it,
 	//     the authority cannot rule out that another holder has it, or the lease is breaking.
-	//   - (false, err): an argument is bad, or the outcome is unknown. The failed call never makes the holder
-	//     believe that it has the lease. If ctx has ended and a grant arrives later, the holder undoes it.
+	//   - (false, err): an argument is bad, or the outcome is unknown. The failed call never makes the
+	//     holder believe that it has the lease. If ctx has ended and the lease is granted later, the
+	//     holder releases it.
 	//
 	// If the lease is already held, Acquire sends no request and returns true. If ctx is done before the
-	// call, it sends no request. If ctx ends during the call, it returns the error of ctx at once. If ctx
-	// ends after Acquire has returned true, the holder keeps the lease.
+	// call, Acquire sends no request. If ctx ends during the call, Acquire returns the error of ctx at
+	// once. If ctx ends after Acquire has returned true, the holder keeps the lease.
 	//
 	// Some stores, such as etcdlease, have no clock. Their authorities count the duration of a lease from
-	// the time at which they first read it. If the last holder has crashed, the first call of Acquire in a
-	// new process is therefore refused, even long after the crash. If each new process exits when its first
-	// Acquire is refused, no process acquires the lease. Over such a store, call session.TryRun instead, or
-	// session.AcquireWait with a context that lasts longer than the Duration of the lease.
+	// the time at which they first read its record. If the last holder has crashed, the first call of
+	// Acquire in a new process is therefore refused, even long after the crash. If each new process exits
+	// when its first Acquire is refused, no process ever acquires the lease. So over such a store, call
+	// session.TryRun instead, or session.AcquireWait with a context that lasts longer than the Duration of
+	// the lease.
 	Acquire(ctx context.Context) (bool, error)
 
-	// Release gives the lease up. As soon as it is called, CheckAlive returns false, even if Release
-	// returns an error or ctx is done. An Acquire that is still running at that time does not return true.
+	// Release ends the term and releases the lease. As soon as it is called, CheckAlive returns false, even
+	// if Release returns an error or ctx is done. An Acquire that is still running at that time does not
+	// return true.
 	//
 	// Release returns nil if the lease is released, or if there was nothing to release. The first Release
 	// after a loss returns the [*LostError], unless an Acquire was granted in between. After any other
@@ -46,10 +49,10 @@ type Lease interface {
 	// even if the background goroutines of the holder have not noticed the end yet.
 	CheckAlive() bool
 
-	// OnLost registers f to be called once for every term that is lost, each time in a goroutine of
-	// its own, with a [*LostError] as its argument. f is not called for a term that ends by
-	// Release, or for a loss before f was registered. If the lease is lost while a call of Acquire is still
-	// running, the result of that call is decided before f is called.
+	// OnLost registers f to be called once for every term that is lost, each time in a goroutine of its
+	// own, with a [*LostError] as its argument. f is not called for a term that ends by Release, nor for a
+	// loss before f was registered. If the lease is lost while a call of Acquire is still running, the
+	// result of that call is decided before f is called.
 	//
 	// The returned function unregisters f, and reports whether f was still registered. It does not wait for
 	// a call of f that has already begun.
@@ -79,13 +82,13 @@ func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 	return "", ok, err
 }
 
-// A Waiter is a [Lease] with a method that waits until the lease is free. Its methods are safe for
-// concurrent use by several goroutines.
+// A Waiter is a [Lease] that can wait until it is free. Its methods are safe for concurrent use by several
+// goroutines.
 type Waiter interface {
 	Lease
 
-	// Wait blocks until the lease is free, and then returns nil. Wait also returns nil if it cannot find
-	// out whether the lease is free, so the caller should call Acquire whenever Wait returns nil. If ctx ends before the
+	// Wait blocks until the lease is free, and then returns nil. It also returns nil if it cannot find out
+	// whether the lease is free, so call Acquire whenever Wait has returned nil. If ctx ends before the
 	// lease is free, Wait returns the error of ctx.
 	Wait(ctx context.Context) error
 }
@@ -93,17 +96,17 @@ type Waiter interface {
 // WhileHeld derives a context from ctx for work that must stop when the lease ends. When the work is done,
 // call the returned function to release the resources of the context.
 //
-// If l has a method WhileHeld, like session.Session, the function WhileHeld calls it and returns its
-// results. The method of a session.Session returns a context for the term that is held at the time
-// of the call. The context ends when ctx ends or the returned function is called, and in three other cases,
-// each with its own [context.Cause]:
+// If l has a method WhileHeld, the function calls that method. The method of a session.Session returns a
+// context for the term that is held at the time of the call. The context ends when ctx ends or the returned
+// function is called, and in three other cases, each with its own [context.Cause]:
 //
-//   - The lease is lost, or the stop window before the end of the lease begins. The cause is a [*LostError].
+//   - The lease is lost, or the stop window before its end begins. The cause is a [*LostError].
 //   - Release, HandOver or Close is called. The cause is [ErrReleased].
-//   - The lease is not held at the call. The cause is [ErrNotHeld], and the context ends at the call.
+//   - The lease is not held at the time of the call. The context has then ended already, and the cause is
+//     [ErrNotHeld].
 //
-// If l has no such method, the context ends when the lease is lost, or at once if the lease is not
-// held. The context does not end when the lease is released, and can still end when a later term is lost.
+// If l has no such method, the context ends when the lease is lost, or at once if the lease is not held. It
+// does not end when the lease is released, and if another term follows, it ends when that term is lost.
 //
 // WhileHeld panics if ctx or l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {

@@ -7,9 +7,9 @@ import (
 
 // Limits restrict the durations that an authority grants. A zero field sets no limit.
 //
-// All authorities over the same leases should have the same Limits. An authority ends a stored lease that
-// exceeds its Limits earlier than the holder of the lease expects. Before you lower MaxDuration, lower the
-// durations that all holders request, and wait until the leases with longer durations have ended.
+// All authorities over the same leases should have the same Limits, because an authority ends a stored
+// lease that exceeds its Limits earlier than the holder of the lease expects. Before you lower MaxDuration,
+// lower the durations that all holders request, and wait until the leases with longer durations have ended.
 type Limits struct {
 	MinDuration time.Duration // the shortest duration of an acquire
 	MaxDuration time.Duration // the longest finite duration of an acquire; Infinite is always allowed
@@ -96,8 +96,8 @@ func (l Limits) check(req *Request) error {
 // break of an infinite one. An infinite duration is never shortened. A record can exceed the limits if it
 // was written by hand or under other limits.
 //
-// [Decide] applies Bound to every record, so most stores need not call it. A store must call it if the
-// store itself counts how much time a lease has left, as a Store of package engine does.
+// [Decide] applies Bound to every record, so most stores need not call it. Only a store that counts by
+// itself how much time a lease has left, such as a Store of package engine, must call it.
 func (l Limits) Bound(duration, left time.Duration) (boundedDuration, boundedLeft time.Duration) {
 	if duration == Infinite {
 		return Infinite, atMost(left, l.MaxPeriod)

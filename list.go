@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Lister lists leases, so that an operator can find out which exist and who holds them. It is an optional
-// interface of a [Store] or an [Authority]. A type that wraps a Lister must be a Lister too.
+// A Lister lists leases, so that an operator can find out which leases exist and who holds them. It is an
+// optional interface of a [Store] or an [Authority]. A type that wraps a Lister must be a Lister, too.
 type Lister interface {
 	// List returns the leases whose names begin with prefix, in any order. The empty prefix selects all. If
 	// [CheckName] returns an error for a prefix that is not empty, the iteration ends with that error. List

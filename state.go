@@ -17,7 +17,7 @@ type State uint8
 
 const (
 	Available State = iota // unlocked; there is no holder
-	Leased                 // locked by the ID in force
+	Leased                 // locked under the ID
 	Expired                // unlocked; the duration is over, but the last ID may still renew
 	Breaking               // locked until the break period is over; the ID cannot renew
 	Broken                 // unlocked; the break period is over, and the ID cannot renew
@@ -26,7 +26,7 @@ const (
 var stateNames = [...]string{"available", "leased", "expired", "breaking", "broken"}
 
 // Locked reports whether s is Leased or Breaking. While a lease is locked, a request to write to the
-// resource must have the current ID of the lease.
+// resource must carry the current ID of the lease.
 func (s State) Locked() bool { return s == Leased || s == Breaking }
 
 // String returns the name of the state in lower case, such as "leased".
@@ -77,14 +77,14 @@ var (
 //
 // Every Record that this package makes or decodes satisfies [Record.Validate]:
 //
-//   - A Leased or Breaking record has the ID in force. An Expired or Broken record keeps the last ID. An
+//   - A Leased or Breaking record has the ID under which the lease is locked. An Expired or Broken record keeps the last ID. An
 //     Available record may keep it until the next write, because dialects before [Version20120212] can
 //     still use it.
 //   - Until is set if the state ends by itself, and otherwise zero. Breaking always ends by itself, and
 //     Leased does unless the Duration is Infinite.
 //   - Epoch is at least 1 as soon as there is an ID, and always below 1<<63.
 type Record struct {
-	ID       ID            // the ID in force, or the last ID that was in force; zero if no ID is known
+	ID       ID            // the ID under which the lease is locked, or was locked last; zero if no ID is known
 	State    State         // the state when the record was written; At returns the record at a later time
 	Owner    string        // a label for people, which stays when the lease ends; never a proof of anything
 	Duration time.Duration // the granted duration, also for renewals; zero only if ID is zero

@@ -12,41 +12,41 @@ import (
 //
 //  1. Choose where the record of a name is stored. Different names must have different places, so do not
 //     fold case, shorten names or replace characters. Refuse a name if [CheckName] refuses it, or if the
-//     engine cannot store it.
+//     database cannot store it.
 //  2. Write all fields of a record in one write. Use [Record.MarshalText], [Record.MarshalJSON] or one
 //     column for each field. Call [Record.Validate] on every record that you read. If a record cannot be
 //     read, return an error that contains the name of the lease, and never treat it as a free lease.
 //  3. Give every write a version. A name must never get the same version twice, even if an equal record is
-//     written, a record is deleted and created again, or the store restarts. A hash of the content is not a
-//     version, because equal contents have the same hash. A simple way is two counters for the whole store:
-//     the version of a record is the number of its write, such as "w17", and the version of a name without
-//     a record is the number of deletions so far, such as "d3". If writes of other names changed that
-//     version too, processes that acquire different new names at the same time would get conflicts.
-//  4. Never let an Epoch decrease. [Record.ValidateAfter] returns an error for a record with a lower Epoch.
-//     If a deleted name is created again, its Epoch must be at least as high as before. A simple way to
-//     remember it is one number for the whole store, the highest Epoch of all deleted records.
-//  5. Read the time from the clock of the database or other engine, and after the record is locked: a time
-//     that Swap reads before it waits for the lock can be earlier than the end of a lease that has ended
-//     meanwhile. Load must wait for the same lock, or else it could show that a lease has expired although
-//     a Swap that read its time earlier is about to renew it. The time must not decrease, not even from one
-//     name to another. If the engine has no clock that can be read, do not write a Store, but implement a
-//     Backend of package engine. If all clients run on one machine, use the clock of that machine, and store
-//     its last reading together with the data.
+//     written, a record is deleted and created again, or the store restarts. A hash of the content is not
+//     a version, because equal contents have the same hash. A simple way is two counters for the whole
+//     store: the version of a record is the number of its write, such as "w17", and the version of a name
+//     without a record is the number of deletions so far, such as "d3". If writes of other names changed
+//     that version too, processes that acquire different new names at the same time would get conflicts.
+//  4. Never let an Epoch decrease. [Record.ValidateAfter] returns an error for a record with a lower
+//     Epoch. If a deleted name is created again, its Epoch must be at least as high as before. A simple
+//     way to remember it is one number for the whole store, the highest Epoch of all deleted records.
+//  5. Read the time from the clock of the database, and only after the record is locked: a time that Swap
+//     reads before it waits for the lock can be earlier than the end of a lease that has ended meanwhile.
+//     Load must wait for the same lock, or else it could show that a lease has expired although a Swap
+//     that read its time earlier is about to renew it. The time must not decrease, not even from one name
+//     to another. If clients cannot read its clock, do not write a Store, but implement a Backend of
+//     package engine. If all clients run on one machine, use the clock of that machine, and store its last
+//     reading together with the data.
 //  6. Make Load read the record that was committed last. Do not answer from a cache or a replica.
-//  7. Make Swap compare the version and write in one atomic step. It must also compare the time, and return
-//     ErrConflict if the Until of the record was reached after the load.
-//  8. Return [ErrConflict] only if the record was certainly not written. After any other error of Swap, the
-//     outcome is unknown. If a retry cannot fix an error, mark it with [Permanent]. Return soon after the
-//     context ends, even if the client library of the engine does not.
-//  9. Implement the optional interfaces [Watcher], [Lister] and [Limiter] if the engine allows it.
+//  7. Make Swap compare the version and write in one atomic step. It must also compare the time, and
+//     return ErrConflict if the Until of the record was reached after the load.
+//  8. Return [ErrConflict] only if the record was certainly not written. After any other error of Swap,
+//     the outcome is unknown. If a retry cannot fix an error, mark it with [Permanent]. Return soon after
+//     the context ends, even if the client library of the database does not.
+//  9. Implement the optional interfaces [Watcher], [Lister] and [Limiter] if the database allows it.
 //  10. Run leasetest.TestStore, and set the fields of leasetest.StoreHooks. Set Connect first: only with it
 //     can the suite make another call between two statements of a Swap, and so notice that the Swap reads
 //     the record or the time without a lock, which is the most frequent mistake. Then set Another, Reopen,
 //     LoseWatches, Forget, Corrupt and StepClock. TestStore checks rules 1 to 9 as far as a client can see
 //     them. leasetest/PEERS.md lists what no rule checks.
 //  11. Give the store a method named Authority, which passes the store to [NewAuthority] and returns the
-//     result. Pass this result to leasetest.TestAuthority. If the engine can decide under a lock or in one
-//     round trip, the method can instead return a faster Authority that calls [Decide].
+//     result. Pass this result to leasetest.TestAuthority. If the database can decide under a lock or in
+//     one round trip, the method can instead return a faster Authority that calls [Decide].
 //
 // A Store must be linearizable and must keep every write that it acknowledged, or else two holders can get
 // the same lease. The methods of a Store must be safe for concurrent use by several goroutines.
@@ -110,7 +110,7 @@ func (s Snapshot) Ended(now time.Time) bool {
 }
 
 // A Watcher signals changes of leases. It is an optional interface of a [Store] or an [Authority]. A type
-// that wraps a Watcher must be a Watcher too.
+// that wraps a Watcher must be a Watcher, too.
 type Watcher interface {
 	// Watch returns a channel with a capacity of 1. After Watch has returned, the channel receives a signal
 	// after every change that

@@ -14,8 +14,8 @@ const epochLimit = 1 << 63
 // are equal. A Lease of another library may have tokens of another form, which Compare cannot order.
 type Token string
 
-// TokenOf returns the Token with the given Epoch. For 0, it is the empty Token. For 1<<63 or more, it is
-// not well-formed.
+// TokenOf returns the Token of the given Epoch. For 0, it is the empty Token. For 1<<63 or more, it is not
+// well-formed.
 func TokenOf(epoch uint64) Token {
 	if epoch == 0 {
 		return ""

@@ -6,8 +6,8 @@ import (
 )
 
 // An Action is an operation on a lease, or on the resource that the lease protects. The five actions from
-// ActionAcquire to ActionBreak are the modes of Azure's operation Lease Blob. ActionRead stands for a read
-// of the resource, and ActionWrite for a write. A request with the zero Action is refused.
+// [ActionAcquire] to [ActionBreak] are the modes of Azure's operation Lease Blob. [ActionRead] stands for a
+// read of the resource, and [ActionWrite] for a write. An authority refuses a request with the zero Action.
 type Action uint8
 
 const (

@@ -5,15 +5,13 @@ import (
 	"time"
 )
 
-// A Version is a version of the REST interface of Azure Blob Storage. It is a date, written as the number
-// yyyymmdd. The Version of a request chooses the dialect of [Step]. The zero Version means the newest.
+// A Version is a version of the REST interface of Azure Blob Storage. It is a date, written as the number yyyymmdd.
+// The Version of a request chooses the dialect of [Step]. The zero Version means the newest.
 //
-// There are two dialects. [Version20120212] changed four behaviors of the older one: a method
-// below quotes each, in the order of Azure's document. It also introduced the change action, the proposed ID,
-// the lease duration and the break period.
-//
-// In the older dialect, [Step] refuses a change request, and ignores the durations in a request. Both
-// dialects require a proposed ID for an acquire, because Step is a pure function and cannot generate one.
+// There are two dialects. [Version20120212] introduced the change action, the proposed ID, the lease duration and
+// the break period, and changed what some requests do to a released or breaking lease. In the older dialect, Step
+// refuses a change request, and ignores the durations in a request. Both dialects require a proposed ID for an
+// acquire, because Step is a pure function and cannot generate one.
 type Version uint32
 
 const (
