@@ -35,15 +35,15 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 	return ok, err
 }
 
-// AcquireWithToken is like Acquire, but also returns the fencing token of the lease, which is empty
-// unless it returns true.
+// AcquireWithToken is like [Session.Acquire], but also returns the fencing token of the lease, which is
+// empty unless AcquireWithToken returns true.
 //
-// Concurrent calls are served one after the other. If ctx ends, it returns the error of ctx at once,
-// and if Release or Close is called, [lease.ErrReleased]. What the authority grants after that is
-// released before the next call is served.
+// Concurrent calls are served one after the other. If ctx ends, AcquireWithToken returns the error of ctx
+// at once, and if Release or Close is called, [lease.ErrReleased]. If the authority grants the lease
+// after that, the Session releases it before it serves the next call.
 //
-// A release that the authority did not answer is sent again by the next call of Release or Close, and
-// by an Acquire that is refused because the lease is still locked. A finite lease ends by itself, even
+// A release that the authority did not answer is sent again by the next call of Release or Close, and by
+// an Acquire that is refused because the lease is still locked. A finite lease ends by itself, even
 // without a release.
 func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	return s.acquired(s.acquire(ctx))
@@ -74,11 +74,11 @@ func (s *Session) acquired(o holder.Outcome) (lease.Token, bool, error) {
 // AcquireUnlessHeld is like [Session.AcquireWithToken], but it returns (false, nil) only if another
 // holder is certainly alive. Over an authority with a clock, it sends one Acquire and returns.
 //
-// An authority without a clock, such as that of etcdlease, cannot know how old a record is that it
-// reads for the first time. Over such an authority, AcquireUnlessHeld waits for at most the duration
-// that the record states. If the holder renews the lease in this time, it returns false, and if ctx
-// ends, its error. If the record expires without a renewal, the holder is dead, and AcquireUnlessHeld
-// acquires the lease.
+// An authority without a clock, such as that of etcdlease, cannot know the age of a record that it reads
+// for the first time. Over such an authority, AcquireUnlessHeld waits for at most the duration that the
+// record states. If the holder renews the lease in this time, AcquireUnlessHeld returns false. If the
+// record expires without a renewal, the holder is dead, and AcquireUnlessHeld acquires the lease. If ctx
+// ends, it returns the error of ctx.
 func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error) {
 	for {
 		o := s.acquire(ctx)
@@ -96,59 +96,57 @@ func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, err
 	}
 }
 
-// Release gives the lease up. As soon as Release is called, CheckAlive returns false. Release returns
+// Release ends the term and releases the lease. As soon as Release is called, CheckAlive returns false.
+// Release returns
 //
 //   - nil if the lease is released, or if there was nothing to release;
-//   - the [*lease.LostError] of a loss, if it is the first Release since then and no Acquire came in
-//     between. A program that acquires, works and releases learns in this way that it lost its lease;
+//   - the [*lease.LostError] of a loss, if it is the first Release since the loss and no Acquire came in
+//     between. In this way a program that acquires, works and releases learns that it lost its lease;
 //   - an error if ctx has ended or a request has failed. The lease can then stay locked until it
 //     expires. Call Release again to release it earlier.
 //
-// The context of each request ends after RequestTimeout. Release does not call the handlers of OnLost.
-// It ends an Acquire that is still running, and waits until what that Acquire may have been granted is
-// released. It also releases what an earlier call with an unknown outcome may have acquired, and what
-// another holder may have handed over to the ID that [Session.ID] has returned.
+// The context of each request ends after RequestTimeout. Release does not call the handlers of OnLost. It
+// ends an Acquire that is still running, and if that Acquire may have been granted, waits until the lease
+// is released. It also releases the lease if an earlier call with an unknown outcome may have acquired
+// it, or if another holder may have handed it over to the ID that [Session.ID] has returned.
 //
 // Release sends its request even if ctx is done. If ctx ends while Release waits for the answer, it
-// returns the error of ctx. A context of [Session.WhileHeld] is an exception: Release itself ends it,
-// and still waits for the answer.
+// returns the error of ctx. A context of [Session.WhileHeld] is an exception: Release itself ends it, and
+// still waits for the answer.
 //
-// If an Acquire of an infinite lease had an unknown outcome, call Release twice, the second time
-// after a while. The request of the Acquire can reach the authority after the first Release, and an
-// infinite lease that it acquires stays locked until it is released again. A finite lease ends by
-// itself.
+// If an Acquire of an infinite lease had an unknown outcome, call Release twice, the second time after a
+// while. The request of the Acquire can reach the authority after the first Release, and an infinite
+// lease that it acquires stays locked until it is released again. A finite lease ends by itself.
 func (s *Session) Release(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*holder.Machine).Release)
 }
 
-// ReleaseUncertain releases the lease that an Acquire with an unknown outcome might have acquired.
-// Unlike Release, it neither ends a lease that the Session holds nor cancels a running Acquire. Call it
-// if the last Acquire of a program has an unknown outcome; otherwise the lease can stay locked while
-// no program uses it. [Run], [TryRun] and [AcquireWait] call it themselves. It uses ctx as Release
-// does.
+// ReleaseUncertain releases the lease if an Acquire with an unknown outcome has acquired it. Unlike
+// Release, it neither ends a lease that the Session holds nor cancels a running Acquire. Call it if the
+// last Acquire of a program has an unknown outcome, because otherwise the lease can stay locked although
+// no program uses it. [Run], [TryRun] and [AcquireWait] call it themselves. If ctx ends, it does the same
+// as [Session.Release].
 func (s *Session) ReleaseUncertain(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*holder.Machine).ReleaseUncertain)
 }
 
-// HandOver gives the lease to another Session, the receiver. The parameter to is the [Session.ID] of
-// the receiver. The authority replaces the ID of the sender with the ID of the receiver in one step,
-// so no other holder can acquire the lease in between. If the lease has not ended when the receiver
-// next calls Acquire, the authority grants that Acquire, with a newer token. Until the receiver
-// calls Acquire, the lease stays locked, and its record still has the Owner of the sender. If the receiver
-// crashes before it calls Acquire, a finite lease stays locked until it expires, and an infinite lease
-// stays locked until it is broken.
+// HandOver gives the lease to another Session, the receiver, whose [Session.ID] is to. The authority
+// replaces the ID of the sender with that of the receiver in one step, so no other holder can acquire the
+// lease in between. When the receiver next calls Acquire, the authority grants it with a newer token,
+// unless the lease has ended before. Until then the lease stays locked, and its record still has the
+// Owner of the sender. If the receiver crashes before it calls Acquire, a finite lease stays locked until
+// it expires, and an infinite one until it is broken.
 //
-// HandOver ends the sender's term as Release does, even if it returns an error, because the
-// receiver may already hold the lease. The handlers of OnLost are not called. HandOver returns
+// HandOver ends the sender's term as Release does, even if it returns an error, because the receiver may
+// already hold the lease. The handlers of OnLost are not called. HandOver returns
 //
 //   - nil if the authority has given the lease to the receiver;
-//   - the refusal if the authority refuses the hand-over, for example because the lease is breaking.
-//     The Session then sends a release before HandOver returns.
+//   - the refusal if the authority refuses the hand-over, for example because the lease is breaking. The
+//     Session then sends a release before HandOver returns.
 //   - another error if the outcome is unknown. Call HandOver again with the same ID, or call Release.
 //
 // The context of each request ends after RequestTimeout. The function of [Run] may call HandOver and
-// should then return. Run returns the function's error, unless [RunOptions].Again lets it contend
-// again.
+// should then return. Run returns the function's error, unless [RunOptions.Again] lets it contend again.
 //
 // HandOver returns an error and changes nothing if
 //
@@ -179,24 +177,24 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 	return nil
 }
 
-// ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]: the ID
-// in force while the lease is held, and otherwise the ID that the next Acquire proposes. Do not call ID
-// just to write a log record, because after the call Release also releases a lease that another holder has
-// handed over to the returned ID, until the ID changes.
+// ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]. While the
+// Session holds the lease, it is the ID of the lease, and otherwise the ID that the next Acquire
+// proposes. Do not call ID just to write a log record: after the call, Release also releases a lease that
+// another holder has handed over to the returned ID, until the ID changes.
 //
-// The ID can change after a Release, a ReleaseUncertain, a HandOver or a loss, and after an Acquire that has
-// returned an error. A lease that is handed over to an earlier ID stays locked until an Acquire of the
-// Session is refused because of it. The Session then releases the lease. After Close, ID returns the
+// The ID can change after a Release, a ReleaseUncertain, a HandOver or a loss, and after an Acquire that
+// has returned an error. A lease that is handed over to an earlier ID stays locked until an Acquire of
+// the Session is refused because of it. The Session then releases the lease. After Close, ID returns the
 // zero ID, which HandOver does not accept.
 func (s *Session) ID() (id lease.ID) {
 	s.step(func(m *holder.Machine, _ time.Time) { id = m.Disclose() })
 	return id
 }
 
-// Close releases the lease and waits until all requests and timers of the Session have ended. Once
-// Close is called, no more handlers are started, and Acquire and HandOver return [lease.ErrClosed].
-// Close does not wait for handlers that are running, so a handler may call it. It may be called more
-// than once. Close returns
+// Close releases the lease and waits until all requests and timers of the Session have ended. Once Close
+// is called, no more handlers are started, and Acquire and HandOver return [lease.ErrClosed]. Close does
+// not wait for handlers that are running, so a handler may call it. It may be called more than once.
+// Close returns
 //
 //   - nil if the lease is released, or if there was nothing to release;
 //   - the error of the release, if the release has failed. The lease can then stay locked until it
@@ -204,11 +202,11 @@ func (s *Session) ID() (id lease.ID) {
 //   - the error of ctx, if ctx ends while Close waits. The requests that are still running end by
 //     themselves.
 //
-// Close does not report an earlier loss. It also waits for stuck requests, whose method Do does not
-// return after its context has ended, although [lease.Authority] requires that. If your authority may
-// do that, call Close with a context that has a deadline. When Close has returned, nothing more is
-// sent, unless ctx has ended first. Then each ID that may still be in force is released once more, when
-// the requests before that have returned.
+// Close does not report an earlier loss. It waits for all requests, even if a method Do of the authority
+// does not return after its context has ended, as [lease.Authority] requires. If your authority may do
+// that, call Close with a context that has a deadline. When Close has returned, the Session sends nothing
+// more, unless ctx has ended first: then, when the running requests have returned, it once more releases
+// every ID under which they may have acquired the lease.
 //
 // In a clean-up function of a test, and often in the deferred functions of a program that stops, the
 // usual context is already done. Call Close with a new one there.

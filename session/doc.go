@@ -1,15 +1,16 @@
-// Package session holds leases. A [Session] acquires a lease from any lease.Authority, and renews
-// it in the background. A Session knows at any time, without a request, whether the lease is
-// certainly still held. The Session calls handlers if the lease is lost.
+// Package session holds leases. A [Session] acquires a lease from any lease.Authority, and renews it in
+// the background. At any time, it can say without a request whether the lease is certainly still held,
+// and if the lease is lost, it calls the handlers that the program has registered.
 //
 //	s, err := session.New(authority, "jobs/nightly", nil)
 //	ok, err := s.Acquire(ctx)
 //	defer s.Close(context.WithoutCancel(ctx)) // releases the lease
 //	... while s.CheckAlive() ...
 //
-// [Run] does everything that a holder needs in one call: it acquires the lease, renews it while a function
-// works, and then releases it. The context of the function ends before another holder can have the lease;
-// the section Conditions lists the exceptions. To contend again after a loss, set [RunOptions].Again:
+// [Run] does everything that a holder needs in one call: it acquires the lease, renews it while a
+// function works, and then releases it. The context of the function ends before another holder can have
+// the lease; the section Conditions lists the exceptions. To contend again after a loss, set
+// [RunOptions].Again:
 //
 //	err := session.Run(ctx, s, lead, &session.RunOptions{
 //		Again: session.AfterLoss,
@@ -18,8 +19,8 @@
 // After the end of ctx, [Stopped] distinguishes an orderly stop from a loss or a failure. The terms of
 // this library are in docs/reference.md.
 //
-// [TryRun] does the same as Run, but gives up if another holder has the lease. [AcquireWait] waits
-// until it has acquired the lease, and then returns.
+// [TryRun] is like Run, but returns at once if another holder has the lease. [AcquireWait] only waits
+// until it has acquired the lease.
 //
 // To write a leader, copy examples/leader of module sqlitelease or of this one; to write a scheduled job,
 // copy examples/job of module pglease. examples/cron, daemon and quickstart show behavior within one
@@ -35,27 +36,26 @@
 //
 //   - sent is the time just before the last granted request was sent. During a break, it can be a
 //     refused renewal whose answer shows how long the lease lasts.
-//   - D is the requested duration or the duration that the authority guarantees, whichever is
-//     shorter.
+//   - D is the requested duration or the duration that the authority guarantees, whichever is shorter.
 //   - e is the largest error of the rate of either clock ([Options.MaxClockDrift]).
 //   - margin allows for the granularity of the clocks ([Options.Margin]).
 //
-// CheckAlive only compares the clock with U. From the time U on, CheckAlive returns false, even if
-// the process was suspended and none of its goroutines has run since.
+// CheckAlive only compares the clock with U. From the time U on, CheckAlive returns false, even if the
+// process was suspended and none of its goroutines has run since.
 //
-// Work needs time to stop. The contexts of [Session.WhileHeld] and [Run] end before the lease ends,
-// at the start of a stop window ([Options.StopWindow]). If the work stops within the stop window,
-// no other holder can have the lease while the work is running. After a loss, the Session does not
-// release the lease until the work has stopped or the lease has ended by itself.
+// Work needs time to stop. The contexts of [Session.WhileHeld] and [Run] end before the lease ends, at
+// the start of a stop window ([Options.StopWindow]). If the work stops within the stop window, no other
+// holder can have the lease while the work is running. After a loss, the Session does not release the
+// lease until the work has stopped or the lease has ended by itself.
 //
-// CheckAlive alone does not make a write safe. Any amount of time can pass between CheckAlive and
-// the write that follows it. Send the fencing token with each write, so that the resource can
-// refuse an old token. Package fencing implements guards, with which a resource refuses old tokens.
+// CheckAlive alone does not make a write safe. Any amount of time can pass between CheckAlive and the
+// write that follows it. Send the fencing token with each write, so that the resource can refuse an old
+// token. Package fencing implements guards, with which a resource refuses old tokens.
 //
 // # Conditions
 //
-// CheckAlive returns false, and the contexts of WhileHeld and Run end, before another holder can have
-// the lease. This promise does not hold in these cases:
+// CheckAlive returns false, and the contexts of WhileHeld and Run end, before another holder can have the
+// lease. This promise does not hold in these cases:
 //
 //   - Another caller breaks the lease with too little grace. [lease.Break] says how much grace is
 //     enough.
@@ -64,11 +64,11 @@
 //   - The record of the lease is deleted, or the store loses a write.
 //   - The rate of a clock is wrong by more than [Options.MaxClockDrift], or a clock jumps or stops.
 //   - The machine is copied while the lease is held, for example from a snapshot of its memory. Both
-//     copies believe, with the same token. If the copies were made before the Acquire, the copy that
-//     acquired first loses the lease at its next renewal.
+//     copies then believe that they hold the lease, and have the same token. If the copies were made
+//     before the Acquire, the copy that acquired first loses the lease at its next renewal.
 //
-// In three more cases, CheckAlive returns false in time, but the work can run while another holder
-// has the lease:
+// In three more cases, CheckAlive returns false in time, but the work can run while another holder has
+// the lease:
 //
 //   - The process is suspended. Its contexts cannot end before it resumes.
 //   - The work does not stop within one StopWindow after its context has ended.
@@ -78,20 +78,20 @@
 //
 // # Goroutines
 //
-// With the default clock, a Session that holds a lease has one timer and no goroutine. The Session
-// starts a goroutine for each renewal. With [Options.Watch], the Session also has a goroutine that
-// watches the record of the lease. If [Options.Clock] is set, the Session has a goroutine that
-// waits for the next event.
+// With the default clock, a Session that holds a lease has one timer and no goroutine. The Session starts
+// a goroutine for each renewal. With [Options.Watch], the Session also has a goroutine that watches the
+// record of the lease. If [Options.Clock] is set, the Session has a goroutine that waits for the next
+// event.
 //
-// A request is stuck if the authority has not returned after twice the RequestTimeout. While two
-// requests are stuck, the Session sends only reads, and no renewal. A call that needs another request
-// fails at once.
+// The goroutine of a request stays if the method Do of the authority does not return. If two requests
+// have not returned after twice the RequestTimeout, the Session sends only reads, and no renewal, until
+// one of them returns. A call that needs another request fails at once.
 //
 // When Release or Run returns, some requests and handlers may still be running. They end by themselves.
-// [Session.Close] waits for the requests, but not for the handlers. Before a program exits, it should call
-// Close, because the Session may still have to release a lease that was granted too late, and a lease that
-// is not released stays locked for its whole Duration. A test in a bubble of testing/synctest should call
-// Close too: it fails if a goroutine of the Session is still waiting when it ends.
+// [Session.Close] waits for the requests, but not for the handlers. Before a program exits, it should
+// call Close, because the Session may still have to release a lease that was granted too late, and a
+// lease that is not released stays locked for its whole Duration. A test in a bubble of testing/synctest
+// should call Close too: it fails if a goroutine of the Session is still waiting when it ends.
 //
 // # Panics
 //

@@ -31,9 +31,9 @@ type Options struct {
 	Owner string
 
 	// TakeOver lets Acquire take the lease from an earlier holder with the same Owner, which loses it
-	// with the Reason [lease.ErrTakenOver]. Set TakeOver if every earlier holder with this Owner is
-	// dead, for example because the process has crashed and restarted. It turns Watch on, so that an
-	// earlier holder that is alive after all, and has set TakeOver too, soon learns of its loss.
+	// with the Reason [lease.ErrTakenOver]. Set TakeOver only if every earlier holder with this Owner is
+	// dead, for example because the process has crashed and restarted. TakeOver turns Watch on, so that
+	// an earlier holder that is alive after all, and has set TakeOver as well, soon learns of its loss.
 	//
 	// TakeOver needs an Owner, and does not take a lease that is breaking. If the authority does not
 	// report the ID of the earlier holder, Acquire fails with errors.ErrUnsupported.
@@ -44,16 +44,17 @@ type Options struct {
 	// acquires it after Close.
 	Duration time.Duration
 
-	// RenewInterval is the time from one renewal to the next, but at most half of the time U - sent
-	// for which the Session relies on one grant. The first interval, which begins at the Acquire, is
-	// shortened at random by up to nine tenths, and every later one by up to a tenth, so that leases
-	// that were acquired together are renewed at different times. An infinite lease is renewed to
-	// find out whether it was broken. Default: Duration/3, or 10 s for an infinite lease.
+	// RenewInterval is the time from one renewal to the next. It is shortened if necessary to half of U -
+	// sent, the time for which the Session relies on one grant. The first interval, which begins at the
+	// Acquire, is also shortened at random by up to nine tenths, and every later one by up to a tenth, so
+	// that leases that were acquired together are renewed at different times. An infinite lease is
+	// renewed, too, to find out whether it was broken. Default: Duration/3, or 10 s for an infinite
+	// lease.
 	RenewInterval time.Duration
 
-	// RequestTimeout is the time limit of one request to the authority. The error of a request that it
-	// ends says so, and does not match context.DeadlineExceeded, which stands for the deadline of the
-	// caller's own context. Default: Duration/6, but at most 5 s.
+	// RequestTimeout is the time limit of one request to the authority. If it ends a request, the error
+	// says so, and does not match context.DeadlineExceeded, so that it can be told from the deadline of
+	// the caller's own context. Default: Duration/6, but at most 5 s.
 	RequestTimeout time.Duration
 
 	// RetryDelay is the time from a failed renewal to its retry, shortened at random by up to half.
@@ -61,25 +62,25 @@ type Options struct {
 	RetryDelay time.Duration
 
 	// StopWindow is how long the work may take to stop after its context has ended. The contexts of
-	// [Session.WhileHeld] and [Run] end one StopWindow before CheckAlive turns false. If the work
-	// stops within one StopWindow after its context has ended, no other holder can have the lease
-	// while the work is running. The section Conditions of the package documentation lists the
-	// exceptions. A negative value means that there is no stop window.
+	// [Session.WhileHeld] and [Run] end one StopWindow before CheckAlive turns false. If the work stops
+	// within that time, no other holder can have the lease while the work is running. The section
+	// Conditions of the package documentation lists the exceptions. A negative value means that there is
+	// no stop window.
 	//
 	// Default: Duration/6, but at most 5 s. If the other options leave less time, the default is
-	// what they leave, but at least half of that. If they leave even less, New returns an error, and
-	// a shorter StopWindow must be set. An infinite lease has a stop window of 5 s, before the end of
-	// a break.
+	// shortened to that time, but never below half of its usual value: if even that does not fit, New
+	// returns an error, and StopWindow must be set. An infinite lease has a stop window of 5 s, before
+	// the end of a break.
 	StopWindow time.Duration
 
-	// Watch makes the Session watch the record of the lease while it holds the lease, if the
-	// authority is a [lease.Watcher]. If the record does not show that the Session holds the lease,
-	// for example because it was broken, the Session renews at once, and the answer decides whether
-	// the lease is lost. Without Watch, it learns of a break only at its next regular renewal.
+	// Watch makes the Session watch the record of the lease while it holds the lease, if the authority is
+	// a [lease.Watcher]. If the record no longer shows that the Session holds the lease, for example
+	// because the lease was broken, the Session renews at once, and the answer decides whether the lease
+	// is lost. Without Watch, the Session learns of a break only at its next regular renewal.
 	//
 	// Watch costs one goroutine and one watch of the record for as long as the lease is held, and one
-	// read of the record for each signal. Some stores signal each renewal. If a signal arrives but
-	// the record has not changed, the next read is delayed by up to a tenth of RenewInterval.
+	// read of the record for each signal. Some stores signal each renewal. If a signal arrives but the
+	// record has not changed, the next read is delayed by up to a tenth of RenewInterval.
 	//
 	// Default: off, but on if TakeOver is set.
 	Watch bool
@@ -141,11 +142,12 @@ const (
 	longest = lease.Infinite / 8 // largest value of every field except Duration, so that multiples do not overflow
 )
 
-// Complete returns a copy of o, which may be nil, with the defaults filled in, except for the Owner:
-// New chooses a different one for each Session.
+// Complete returns a copy of o, which may be nil, with the defaults filled in, except for the Owner: New
+// chooses a different one for each Session.
 //
-// For a bad option, it returns the error of New, which wraps a [*lease.FieldError] for each violated
-// rule. That names a field that the caller should change, and never one that Complete has filled in.
+// For a bad option, Complete returns the error of New, which wraps a [*lease.FieldError] for each rule
+// that is violated. Each of them names a field that the caller has set, and never one that Complete has
+// filled in.
 func (o *Options) Complete() (*Options, error) {
 	var given Options
 	if o != nil {

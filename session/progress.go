@@ -11,12 +11,13 @@ import (
 	"github.com/fencedlease/lease/internal/clock"
 )
 
-// Progress says that the work goes on. The function of [Run] calls it with its context, or with one
-// that was derived from it, more often than once in [RunOptions].ProgressTimeout. If Run was called
-// within the function of another Run, Progress counts for both. Without a ProgressTimeout it does
-// nothing. It is cheap, sends no request, and may be called by several goroutines at once.
+// Progress reports that the work goes on. The function passed to [Run] must call it more often than once
+// in [RunOptions.ProgressTimeout], with its context or one derived from it. If one Run was called within
+// the function of another, Progress counts for both. Without a ProgressTimeout it does nothing. Progress
+// is cheap, sends no request, and may be called by several goroutines at once.
 //
-// Call Progress after a step of the work, and not from a timer: a timer goes on while the work hangs.
+// Call Progress after a step of the work, and not from a timer, because a timer goes on while the work
+// hangs.
 func Progress(ctx context.Context) {
 	for p, _ := ctx.Value(progressKey{}).(*progress); p != nil; p = p.outer {
 		p.last.Store(int64(p.elapsed()))

@@ -20,9 +20,9 @@ import (
 // recover from a panic in a hook, which ends the process if the hook runs on a goroutine of the
 // Session, as most do.
 type Trace struct {
-	// Acquire is called after an attempt to acquire the lease, which with a take-over takes several
-	// requests. It is not called for a call of Acquire that returns before its attempt begins, or that no
-	// longer waits for the answer.
+	// Acquire is called after each attempt to acquire the lease; a take-over takes several requests, but
+	// is one attempt. It is not called if Acquire returns before its attempt begins, or stops waiting for
+	// the answer.
 	Acquire func(AcquireInfo)
 
 	// Renew is called after every renewal.
@@ -32,15 +32,15 @@ type Trace struct {
 	// again if the grace period is shortened.
 	Breaking func(BreakInfo)
 
-	// Stopping is called when the stop window of a term begins. The contexts of WhileHeld have
-	// ended, with the LostError as their cause, whose Reason is [lease.ErrStopWindow]. The lease is
-	// lost one StopWindow later unless a renewal is granted, which ends the stop window, so a
-	// term can have several. A loss without a stop window, for example after a suspension of the
-	// process, does not call Stopping.
+	// Stopping is called when the stop window of a term begins. The contexts of WhileHeld have then
+	// ended. Their cause is the LostError, whose Reason is [lease.ErrStopWindow]. One StopWindow later
+	// the lease is lost, unless a renewal is granted before. That ends the stop window, so a term can
+	// have several. A loss without a stop window, for example after a suspension of the process, does not
+	// call Stopping.
 	Stopping func(*lease.LostError)
 
-	// Released is called after every release and every hand-over, with its outcome, and also if the
-	// release undoes an Acquire or a renewal that was granted too late.
+	// Released is called after every release and every hand-over, with its outcome. That includes a
+	// release that undoes an Acquire or a renewal which was granted too late.
 	Released func(ReleaseInfo)
 
 	// Ended is called once for every term, when CheckAlive has turned false for it. Its Reason
@@ -69,7 +69,7 @@ type RenewInfo struct {
 	Took  time.Duration // from the sending of the renewal to its answer
 
 	Duration time.Duration // of the lease, as the Options of the Session ask for it
-	Left     time.Duration // how long the belief would still have lasted without this answer; not positive if the answer came too late
+	Left     time.Duration // how long CheckAlive would still have been true without this answer; not positive if the answer came too late
 }
 
 // ReleaseInfo is the argument of the hook [Trace].Released.
@@ -118,20 +118,18 @@ func (s *Session) OnLost(f func(error)) (stop func() bool) {
 	return s.onLost.Add(f)
 }
 
-// OnBreaking registers f to be called when the Session learns that its lease is breaking. The
-// argument of f is the time, on the Session's clock, at which the lease will be lost. The program
-// should finish its work and call Release before the lease is lost. The contexts of
-// [Session.WhileHeld] end one StopWindow before the lease is lost. If the break is later shortened
-// by more than Margin, f is called again, with the new time. Each call of f runs in a goroutine of
-// its own. The returned function stop unregisters f, as the function that OnLost returns does. If f
-// is nil, OnBreaking panics.
+// OnBreaking registers f to be called when the Session learns that its lease is breaking. The argument of
+// f is the time, on the Session's clock, at which the lease will be lost. The program should finish its
+// work and call Release before that. The contexts of [Session.WhileHeld] end one StopWindow before that
+// time. If the break is later shortened by more than Margin, f is called again, with the new time. Each
+// call of f runs in a goroutine of its own. The returned function stop unregisters f, as the function
+// that OnLost returns does. If f is nil, OnBreaking panics.
 //
-// The Session learns of a break from its next renewal. If the renewal after the break does not
-// fail, the Session knows of the break after at most RenewInterval plus RequestTimeout. If
-// RequestTimeout is longer than RenewInterval, the Session knows of the break after at most twice
-// RequestTimeout. With Options.Watch, the Session learns of a break after one read of the record
-// and one renewal. If the grace period of a break ends before the Session learns of the break, only
-// the fencing token protects the data from late writes.
+// The Session learns of a break from its next renewal. If that renewal does not fail, the Session knows
+// of the break after at most RequestTimeout + RenewInterval, or 2 RequestTimeout if that is longer. With
+// [Options.Watch], it learns of a break after one read of the record and one renewal. If the grace period
+// of a break ends before the Session learns of the break, only the fencing token protects the data from
+// late writes.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	needHandler(f == nil, "OnBreaking")
 	s.step(nil)

@@ -21,10 +21,10 @@ import (
 // the code [lease.ErrOption] if a time is negative, or if AcquireInterval or ReleaseTimeout is
 // shorter than 1 ms. MinHold and ProgressTimeout must be at least 1 ms too, unless they are zero.
 type RunOptions struct {
-	// AcquireInterval is the time from one attempt to acquire the lease to the next, shortened at
-	// random by up to half. Run waits for it if the Lease is not a [lease.Waiter], or if the last
-	// attempt failed. While attempts fail, it is doubled up to 10 s, if it is not longer itself.
-	// Default: 1 s.
+	// AcquireInterval is the time from one attempt to acquire the lease to the next, shortened at random
+	// by up to half. It applies if the last attempt failed, or if the Lease is not a [lease.Waiter].
+	// While attempts fail, the interval doubles each time, up to 10 s or AcquireInterval, whichever is
+	// longer. Default: 1 s.
 	AcquireInterval time.Duration
 
 	// WakeJitter spreads the requests of several processes that learn at the same time that the lease
@@ -35,43 +35,45 @@ type RunOptions struct {
 	WakeJitter time.Duration
 
 	// ReleaseTimeout is the time limit of the Release that Run calls after its function has returned, and
-	// of the release that it sends if it gives up after an attempt with an unknown outcome. The limit
-	// works only if the Lease respects its context. The error of a release that it ends does not match
-	// context.DeadlineExceeded. Default: 10 s.
+	// of the release that Run sends if it stops trying after an attempt with an unknown outcome. The
+	// limit works only if the Lease respects its context. If the limit ends a release, the error does not
+	// match context.DeadlineExceeded. Default: 10 s.
 	ReleaseTimeout time.Duration
 
-	// Again reports whether Run contends for the lease again after a term, the time from a grant to its
-	// release. Run calls Again with the error of the term, which can be nil, and returns that error if
-	// Again returns false. If Again returns true, Run drops the error, waits for one AcquireInterval, so
-	// that other holders get their turn, and contends again.
+	// Again reports whether Run contends for the lease again after a term, which lasts from a grant to
+	// its release. Run calls Again with the error of the term, which can be nil. If Again returns false,
+	// Run returns that error. If Again returns true, Run drops the error, waits for one AcquireInterval,
+	// so that other holders get their turn, and contends again.
 	//
-	// To stop contending after a break, let Again return false if the error matches [lease.ErrBroken] or
-	// [lease.ErrIDMismatch], which it matches if another holder has acquired the lease meanwhile. If this
-	// holder could not reach the authority after the break, the error matches neither, as
-	// [lease.LostError] describes. If Run must stop even then, end its ctx.
+	// To stop contending after a break, let Again return false if the error matches [lease.ErrBroken] or,
+	// because another holder may have acquired the lease meanwhile, [lease.ErrIDMismatch]. If this holder
+	// could not reach the authority after the break, the error matches neither, as [lease.LostError]
+	// describes. If Run must stop even then, end its ctx.
 	//
-	// Run does not call Again if the context is done, or after a loss with the Reason
-	// [lease.ErrTakenOver], because two processes could otherwise take the lease from each other forever.
-	// TryRun and AcquireWait do not use Again. By default, Run does not contend again.
+	// Run does not call Again if ctx is done. It does not call it after a loss with the Reason
+	// [lease.ErrTakenOver] either, because two processes could otherwise take the lease from each other
+	// forever. TryRun and AcquireWait do not use Again. By default, Run does not contend again.
 	Again func(err error) bool
 
 	// MinHold is how long the lease stays locked after the grant, even if the function of Run or TryRun
 	// returns earlier, and whatever it returns. With it, a short job that a scheduler starts on many
-	// machines runs once in a period, although their clocks differ. Run returns when the function has
-	// returned; its Session then sends no renewal, and releases the lease when MinHold has passed.
+	// machines runs once in a period, although the clocks of the machines differ. Run returns when the
+	// function has returned. The Session then sends no more renewals, and releases the lease when MinHold
+	// has passed.
 	//
 	// If the process crashes, or the Session is closed after Run, the lease stays locked until its
-	// Duration ends, so that must be finite and at least MinHold. Release, or a break, ends the lease
-	// at once. The Lease must be a [Session] or a type that embeds a Session. Default: 0.
+	// Duration ends. So the Duration must be finite and at least MinHold. Release, or a break, ends the
+	// lease at once. The Lease must be a [Session] or a type that embeds a Session. Default: 0.
 	MinHold time.Duration
 
-	// ProgressTimeout is the longest time that the function of Run or TryRun may take without a call of
-	// [Progress], until it has returned, even if its context has ended. After that time, the lease is
-	// lost with the Reason [lease.ErrNoProgress], and is not renewed. Another holder can have it when
-	// the function has returned, or when the last granted renewal ends: at most one Duration later, or
-	// RequestTimeout more if a renewal was in flight. Only the fencing token stops a function that
-	// ignores its context. The Lease must be a [Session] or a type that embeds a Session. Default: 0,
-	// no limit.
+	// ProgressTimeout is the longest time that the function of Run or TryRun may go without calling
+	// [Progress]. It applies until the function has returned, even if its context has ended. After that
+	// time, the lease is lost with the Reason [lease.ErrNoProgress], and is no longer renewed. Another
+	// holder can have the lease when the function has returned, or when the last granted renewal ends: at
+	// most one Duration later, or a RequestTimeout more if a renewal was in flight. If the function
+	// ignores its context, only the fencing token protects the data.
+	//
+	// The Lease must be a [Session] or a type that embeds a Session. Default: 0, no limit.
 	ProgressTimeout time.Duration
 
 	// Logger receives, at Info, that Run waits for another holder, and when a term begins and ends. A
@@ -230,18 +232,18 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 	return false, err
 }
 
-// AcquireWait tries to acquire the lease until an attempt is granted, and returns the fencing token. If
-// l is a [Session] that already holds the lease, it returns its token at once.
+// AcquireWait tries to acquire the lease until an attempt is granted, and returns the fencing token. If l
+// is a [Session] that already holds the lease, AcquireWait returns its token at once.
 //
-// The lease is renewed from the grant on, even after ctx has ended, until Release is called. Do the
-// work under the context of [lease.WhileHeld], and when it is done, call the function that WhileHeld
-// has returned, and then Release. Do not call Run or TryRun with the same Lease meanwhile, because each
-// of them releases it at its end.
+// From the grant on, the lease is renewed until Release is called, even after ctx has ended. Do the work
+// under the context of [lease.WhileHeld]. When the work is done, call the function that WhileHeld has
+// returned, and then Release. Do not call [Run] or [TryRun] with the same Lease meanwhile, because each
+// of them releases the lease at its end.
 //
-// If AcquireWait fails, it returns the error that Run returns when it cannot acquire the lease. After
-// an attempt with an unknown outcome it also releases what the attempt might have acquired, by the
-// method ReleaseUncertain of a [Session]. For any other Lease it calls Release, which also ends the lease
-// and the attempts of others that use the same Lease.
+// If AcquireWait fails, it returns the error that Run returns when it cannot acquire the lease. If the
+// last attempt had an unknown outcome, AcquireWait first releases what that attempt might have acquired,
+// with [Session.ReleaseUncertain]. For a Lease that is not a Session, it calls Release, which also ends
+// the lease and the attempts of others that use the same Lease.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {

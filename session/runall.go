@@ -13,19 +13,20 @@ import (
 	"github.com/fencedlease/lease/internal/holder"
 )
 
-// RunAll is like [Run], but f needs all of the leases at once. It is called with their tokens, in the
-// order of ls. The context of f ends when the first lease is about to end; the Name of the LostError,
-// which is its cause, tells which. After f, or after a failure, all leases are released at the same time.
+// RunAll is like [Run], but f needs all of the leases at once. RunAll calls f with their tokens, in the
+// order of ls. The context of f ends when the first lease is about to end. Its cause is the LostError of
+// that lease, whose Name tells which one it is. After f, or after a failure, all leases are released at
+// the same time.
 //
-// RunAll acquires the leases in the order of their names, and holds the earlier ones while it waits
-// for the next. Two calls of RunAll therefore never wait for each other, in whatever order they list
-// the leases. This does not hold if f, or a caller that already holds a lease, waits for other leases. If a
-// lease is lost while RunAll waits for another one, RunAll does not call f, and reports the loss like
-// one during f. [RunOptions].Again decides about all leases together.
+// RunAll acquires the leases in the order of their names, and holds the earlier ones while it waits for
+// the next. So two calls of RunAll never wait for each other, in whatever order they list the leases,
+// unless f, or a caller that already holds a lease, waits for other leases. If a lease is lost while
+// RunAll waits for another one, RunAll does not call f, and returns the same error as after a loss during
+// f. [RunOptions.Again] decides about all leases together.
 //
 // The leases can be at different authorities, but must have different names, and a method Name, as a
-// [Session] has. RunAll returns a [*lease.FieldError] with the code [lease.ErrOption] if they do not, or
-// if ls is empty.
+// Session has. If they do not, or if ls is empty, RunAll returns a [*lease.FieldError] with the code
+// [lease.ErrOption].
 func RunAll(ctx context.Context, ls []lease.Lease, f func(ctx context.Context, toks []lease.Token) error, o *RunOptions) error {
 	rs, err := runners(ctx, ls, f == nil, o)
 	if err != nil {

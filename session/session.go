@@ -108,8 +108,8 @@ func (s *Session) checkedOptions() *Options {
 	return s.o
 }
 
-// CheckAlive reports whether the lease is certainly still held: whether the clock has not reached U,
-// the time until which the Session may rely on it. It takes no lock, does not block and allocates
+// CheckAlive reports whether the lease is certainly still held: whether the clock has not yet reached U,
+// the time until which the Session may rely on the lease. It takes no lock, does not block and allocates
 // nothing. An infinite lease has a U only after the Session has learned of a break;
 // [Session.LastConfirmed] says when it was last confirmed.
 func (s *Session) CheckAlive() bool {
@@ -123,17 +123,17 @@ func (s *Session) Token() lease.Token {
 	return b.Token
 }
 
-// Until returns U, the time on the Session's clock at which CheckAlive turns false, and false if
-// nothing is held. For an infinite lease, the time is zero until the Session learns of a break.
+// Until returns U, the time on the Session's clock at which CheckAlive turns false, and false if nothing
+// is held. For an infinite lease, the time is zero until the Session learns of a break.
 func (s *Session) Until() (time.Time, bool) {
 	b, held := s.current()
 	return b.Until(), held
 }
 
-// LastConfirmed returns the time at which the last request was sent whose answer says that the Session
-// holds the lease. If nothing is held, it returns false. While the authority answers every request, the
-// time is no older than RequestTimeout plus RenewInterval or RequestTimeout, whichever is longer. During
-// a break, it is the time of the request from whose answer the time U follows.
+// LastConfirmed returns when the Session sent the last request whose answer confirmed that it holds the
+// lease, and false if it holds nothing. While the authority answers every request, this time is at most
+// RequestTimeout + RenewInterval ago, or 2 RequestTimeout if that is longer. During a break, it is the
+// sending time of the request from whose answer U was computed.
 func (s *Session) LastConfirmed() (time.Time, bool) {
 	b, held := s.current()
 	return b.Sent, held

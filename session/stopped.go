@@ -8,12 +8,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Stopped reports whether err, an error of [Run], [TryRun], [AcquireWait] or slots.Run, is the result of an
-// orderly stop: ctx has ended, and nothing was lost or failed. The parameter ctx is the context that
-// was passed to the function. Stopped returns true if err is nil, or contains only the error and the
-// cause of ctx, [lease.ErrHeldByOther] and [lease.ErrReleased]. A process that was still waiting for
-// the lease is therefore stopped in an orderly way too. Stopped returns false if a release or the
-// last attempt to acquire failed.
+// Stopped reports whether err is the result of an orderly stop: ctx has ended, and nothing was lost or
+// has failed. The parameter err is what [Run], [TryRun], [AcquireWait] or slots.Run has returned, and ctx
+// the context that was passed to that function.
+//
+// Stopped returns true if err is nil, or contains only the error and the cause of ctx,
+// [lease.ErrHeldByOther] and [lease.ErrReleased]. So it also returns true for a process that was still
+// waiting for the lease when ctx ended. It returns false if a release or the last attempt to acquire
+// failed.
 func Stopped(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && !errors.Is(err, lease.ErrLost) && consistsOf(err, ctx.Err(), context.Cause(ctx), lease.ErrHeldByOther, lease.ErrReleased)
 }
@@ -42,9 +44,9 @@ func consistsOf(err error, expected ...error) bool {
 	return false
 }
 
-// AfterLoss reports whether err matches [lease.ErrLost]. So does fencing.ErrStale, because a guard can
-// refuse a write before the Session has noticed its loss. AfterLoss is a function for [RunOptions].Again,
-// with which Run contends again after a loss.
+// AfterLoss reports whether err matches [lease.ErrLost] or fencing.ErrStale. The latter counts as a loss,
+// because a guard can reject a write before the Session has noticed that it lost the lease. Pass
+// AfterLoss as [RunOptions.Again] to let [Run] contend again after a loss.
 func AfterLoss(err error) bool {
 	return errors.Is(err, lease.ErrLost)
 }

@@ -10,28 +10,28 @@ import (
 )
 
 // WhileHeld returns a context for work that needs the lease, and a function to call when the work has
-// stopped. The context belongs to the term that is held at the time of the call, and ends one
-// StopWindow before U. If the work stops within one StopWindow after that, no other holder can have the
-// lease while it is running. The section Conditions of the package documentation lists the exceptions.
-// The function [context.Cause] returns why the context has ended:
+// stopped. The context belongs to the term that is held at the time of the call, and ends one StopWindow
+// before U. If the work stops within one StopWindow after that, no other holder can have the lease while
+// the work is running. The section Conditions of the package documentation lists the exceptions. The
+// function [context.Cause] returns why the context has ended:
 //
 //   - a [*lease.LostError] with the Reason [lease.ErrStopWindow]: the lease is still held, but was not
 //     renewed in time, or is breaking;
-//   - a [*lease.LostError] with another Reason: the lease was lost, for example because the process was
+//   - a *lease.LostError with another Reason: the lease was lost, for example because the process was
 //     suspended;
 //   - [lease.ErrReleased]: Release, HandOver or Close was called;
 //   - [lease.ErrNotHeld]: the lease was not held at the call;
 //   - the cause of ctx: ctx has ended;
-//   - [context.Canceled]: the returned function was called.
+//   - context.Canceled: the returned function was called.
 //
-// A context that has ended stays ended, even if a renewal is granted within the StopWindow. If the
-// lease is then still held, call Release before the next Acquire, which otherwise sends no request and
-// returns true.
+// A context that has ended stays ended, even if a renewal is granted within the StopWindow. If the lease
+// is then still held, call Release before the next Acquire, because an Acquire of a held lease sends no
+// request and returns true.
 //
-// Until the returned function is called, the work counts as running, so call it even if the context has
-// ended. If the lease is lost meanwhile, the Session releases it only after the call, or after the
-// lease has ended by itself, because another holder could otherwise have it while the work is running.
-// The function may be called more than once.
+// Until the returned function is called, the Session assumes that the work is running. So call the
+// function even if the context has ended. If the lease is lost before the call, the Session does not
+// release it until the call, or until the lease has ended by itself, because another holder could
+// otherwise have it while the work is running. The function may be called more than once.
 func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := notify.NewContext(ctx)
 	var (
