@@ -34,7 +34,8 @@ var (
 	errLate      = errors.New("shards: the earlier work of this process on the shard has not ended")
 )
 
-// A Group is one process of those that share the shards under a prefix. It is safe for concurrent use.
+// A Group is this process in the group of processes that share the shards under a prefix. It is safe for
+// concurrent use.
 type Group struct {
 	authority lease.Authority
 	lister    lease.Lister
@@ -46,9 +47,9 @@ type Group struct {
 	seen    snapshot // guarded by mu
 }
 
-// New returns a Group without sending a request. The leases of a group have names that begin with prefix,
-// which usually ends with a slash. New returns a [*lease.FieldError] if an argument or an option is out
-// of range, or if a is not a [lease.Lister].
+// New returns a Group without sending a request. The names of its leases begin with prefix, which usually
+// ends with a slash. New returns a [*lease.FieldError] if an argument or an option is out of range, or if a
+// is not a [lease.Lister].
 func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 	lister, err := member.CheckNew(a, prefix, memberName("", member.Most), "the processes find each other in the list of leases")
 	if err != nil {
@@ -64,22 +65,24 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 	return &Group{authority: a, lister: lister, prefix: prefix, o: o}, nil
 }
 
-// Run works on the shards of this process until ctx ends. Before each list it calls names, which returns the
-// names of all shards, with a context that ends after Session.RequestTimeout. If names returns an error or
-// does not return, Run reports this and keeps the last answer. At its end, Run waits until names has
-// returned. Processes may briefly get different names. The work of a name that is missing in an answer ends.
+// Run works on the shards of this process until ctx ends. For each of them, it calls work on a goroutine of
+// its own.
 //
-// For each shard of this process, Run calls work on a goroutine of its own. Work should return soon after
-// its context has ended, with the cause ErrMoving, ErrRemoved or ErrStopping, or with a [*lease.LostError].
-// If it returns earlier, Run calls it again after a time that doubles from Session.Duration/32 to
-// Session.Duration. After five errors in a row, Run gives the shard up and does not take it for eight
-// Durations, so that another process can. If work panics, the lease of its shard is released, and the panic
-// ends the process.
+// Before each list, Run calls names, which returns the names of all shards. The context of names ends after
+// Session.RequestTimeout. If names returns an error or does not return, Run reports this and uses the last
+// answer. If a name is missing in an answer, the work of that shard ends. Processes may briefly get
+// different names.
 //
-// When ctx has ended, Run ends all work, waits until it has returned and its leases are released, and
-// returns nil. Run returns an error only if it cannot begin: names or work is nil, another call of Run uses
-// the Group, a request can never be granted, such as one with a Duration that the store does not grant, or
-// the store fails with permanent errors ([lease.Permanent]) for 30 s.
+// work should return soon after its context has ended, with the cause [ErrMoving], [ErrRemoved] or
+// [ErrStopping], or with a [*lease.LostError]. If work returns earlier, Run calls it again after a pause,
+// which doubles from Session.Duration/32 to Session.Duration. After five errors in a row, Run releases the
+// shard and does not take it for eight Durations, so that another process can. If work panics, Run releases
+// the lease of its shard, and the panic ends the process.
+//
+// When ctx has ended, Run ends all work, waits until all work and names have returned and the leases are
+// released, and returns nil. It returns an error only if it cannot begin: names or work is nil, another
+// call of Run uses the Group, a request can never be granted, for example because the store does not grant
+// the Duration, or the store fails with permanent errors ([lease.Permanent]) for 30 s.
 func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, error), work func(ctx context.Context, name string, tok lease.Token) error) error {
 	switch {
 	case names == nil:

@@ -12,25 +12,26 @@ import (
 
 // Options configure a [Group]. A nil *Options means the defaults. A zero field means its default.
 type Options struct {
-	// Session has the options of every lease of the group. Its Owner names this process in lists and in
-	// the View, can be shared, and has at most 850 bytes. Duration must be finite, and TakeOver must not
-	// be set. Logger and Trace get only the lease with which the process announces itself: the Group
-	// reports the leases of shards itself. Default: the defaults of package session.
+	// Session has the options of every lease of the group. Its Owner names this process in lists and in the
+	// View. Several processes can have the same Owner, which has at most 850 bytes. Duration must be
+	// finite, and TakeOver must not be set. Logger and Trace get only the events of the lease with which
+	// the process announces itself, because the Group reports the leases of shards itself. Default: the
+	// defaults of package session.
 	Session *session.Options
 
 	// Interval is the time between two lists of the leases. Default: Session.Duration/6.
 	Interval time.Duration
 
-	// Weight is the share of this process beside the others', from 1 to 1,000,000: with Weight 2, it gets
-	// twice as many shards as with Weight 1. Default: 1.
+	// Weight is the share of this process compared with those of the others, from 1 to 1,000,000: a process with
+	// Weight 2 gets twice as many shards as one with Weight 1. Default: 1.
 	Weight int
 
 	// Max is the most shards of this process at a time. Default: no limit.
 	Max int
 
-	// ProgressTimeout is the longest time that the work of a shard may take without a call of
+	// ProgressTimeout is the longest time that the work of a shard may go without calling
 	// [session.Progress] with its context. After that time, the shard is lost with the Reason
-	// [lease.ErrNoProgress], another process can have it one Session.Duration later, and this process does
+	// [lease.ErrNoProgress]. Another process can have it one Session.Duration later, and this process does
 	// not take it for eight Durations. Default: 0, no limit.
 	ProgressTimeout time.Duration
 
@@ -42,7 +43,7 @@ type Options struct {
 
 	// Logger receives these records. Default: slog.Default() at the time of each record.
 	//
-	//   - at Debug, each shard that is taken or given;
+	//   - at Debug, each shard that this process acquires or releases;
 	//   - at Info, the number of this process's shards, when all shares are balanced;
 	//   - at Warn, how many shards are idle because every process has its Max; at Info, that none is any more;
 	//   - at Info, that this process is drained, and that it is not any more;

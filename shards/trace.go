@@ -14,28 +14,29 @@ type Trace struct {
 	// Taken is called before the work of a shard begins.
 	Taken func(name string, tok lease.Token)
 
-	// Given is called when a shard was released, after its work has returned. The cause is that of the
-	// context of the work, and took is the time from its end to the end of the work.
+	// Given is called when a shard was released, after its work has returned. The parameter cause is that
+	// of the context of the work, and took is the time from the end of that context to the return of the
+	// work.
 	Given func(name string, tok lease.Token, cause error, took time.Duration)
 
 	// Lost is called when the context of the work ends because the lease is lost, broken or about to end.
 	// The work can still be running.
 	Lost func(name string, tok lease.Token, err error)
 
-	// Failed is called for each error: of the work, of a name that is not valid, of a lease that cannot be
-	// acquired, and, without a name, of a list and of the function names.
+	// Failed is called for each error of the work, of a name that is not valid, and of a lease that cannot
+	// be acquired. It is called without a name for each error of a list and of the function names.
 	Failed func(name string, err error)
 
-	// Broke is called when this process has broken the lease of a shard, because the process with the
-	// given ID did not give it in time.
+	// Broke is called when this process has broken the lease of a shard, because the process with the given
+	// ID did not release it in time.
 	Broke func(name, id string)
 
-	// Idle is called when the number of shards changes that no process takes, because every process has its
-	// Max.
+	// Idle is called when the number of idle shards changes, which no process takes because every process
+	// has its Max.
 	Idle func(n int)
 
-	// Balanced is called when a list shows that no shard has to change hands and none is idle, and the list
-	// before did not.
+	// Balanced is called when a list shows that no shard has to move and none is idle, unless the list
+	// before showed the same.
 	Balanced func(mine, members int)
 }
 

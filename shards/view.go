@@ -15,7 +15,7 @@ type View struct {
 	Interval time.Duration // between two lists at present
 	Members  []Member      // sorted by ID
 	Shards   []Shard       // sorted by Name
-	Moves    int           // number of shards that still have to change hands; 0 if all shares are balanced
+	Moves    int           // number of shards that still have to move; 0 if all shares are balanced
 	Idle     int           // number of shards that no process takes, because every process has its Max
 	Err      error         // of the last list or of the last call of the function names; nil if both succeeded
 }
@@ -24,12 +24,12 @@ type View struct {
 type Member struct {
 	ID     string // unique, and different after each call of Run
 	Owner  string // the Owner of its [session.Options]
-	Weight int    // its share beside the others'
+	Weight int    // its share compared with those of the others
 	Max    int    // 0 means no limit
 	Shards int    // number of shards that it holds
 
 	// Drained is true while somebody holds the lease PREFIX + "drain/" + Owner, or PREFIX + "drain/" + ID.
-	// The process then gives up all shards that other processes have room for, and takes none.
+	// The process then takes no shards, and releases those that other processes have room for.
 	Drained bool
 }
 
@@ -40,7 +40,7 @@ type Shard struct {
 	Owner string      // of the holder, or the owner in the lease; may be empty
 	Token lease.Token // of the last grant; empty if there was none
 	State lease.State // Available if no lease is locked
-	Err   error       // why this process could not take or keep it; nil once it has the shard, or another has it and this one may try again
+	Err   error       // why this process could not acquire or keep the shard; nil once it has it, or once another process has it and this one may try again
 }
 
 // A snapshot is what a process knew at its last poll. View makes a View of it.
@@ -50,7 +50,7 @@ type snapshot struct {
 	names []string
 }
 
-// View returns who has what, as this process last saw it. It sends no request.
+// View returns which process has which shards, as this process last saw it. It sends no request.
 func (g *Group) View() View {
 	g.mu.Lock()
 	s := g.seen // a poll replaces it, and changes nothing in it

@@ -93,17 +93,19 @@ type slot struct {
 	session *session.Session
 }
 
-// Number returns the number of the slot from the context of the function of [Slots.Run], or one that is
-// derived from it. The number is at least 0, and ok is false in any other context. Each slot is a lease of its own, so only
-// the tokens of the same slot can be compared: a resource needs one guard for each number.
+// Number returns the number of the slot, which is at least 0. The argument is the context that [Slots.Run]
+// passes to its function, or one derived from it; for any other context, ok is false. Each slot is a lease
+// of its own, so tokens can only be compared if they are of the same slot: a resource needs one guard for
+// each number.
 func Number(ctx context.Context) (number int, ok bool) {
 	s, ok := ctx.Value(slotKey{}).(slot)
 	return s.number, ok
 }
 
-// Session returns the Session that holds the lease of the slot, from the same contexts as [Number]. Its Until
-// returns how long the slot is certainly held, and its OnBreaking tells of a break at once. Its Release ends the
-// context and gives the slot up, as the return of the function does. It returns nil in any other context.
+// Session returns the Session that holds the lease of the slot. The argument is a context as for [Number];
+// for any other context, Session returns nil. The method Until of the Session says how long the slot is
+// certainly held, and OnBreaking reports a break at once. Release ends the context and frees the slot, as
+// the return of the function does.
 func Session(ctx context.Context) *session.Session {
 	s, _ := ctx.Value(slotKey{}).(slot)
 	return s.session

@@ -25,17 +25,18 @@ type Options struct {
 	// and TakeOver must not be set. Default: the defaults of package session.
 	Session *session.Options
 
-	// Priority orders the waiters: the highest is first, and makes holders with a lower one stop. Default:
-	// 0.
+	// Priority orders the calls that wait: the highest Priority is first, and makes a holder with a lower
+	// one stop. Default: 0.
 	Priority int
 
-	// PriorityAfter is how long after New a Priority above 0 begins to count; until then it counts as 0. A
-	// process that crashes soon after each start therefore does not stop one that works. A negative value
-	// means that the Priority counts at once. Default: 4 × Session.Duration.
+	// PriorityAfter is how long after New a Priority above 0 takes effect; until then it counts as 0. So a
+	// process that crashes soon after each start does not stop one that works. A negative value means that
+	// the Priority takes effect at once. Default: 4 × Session.Duration.
 	PriorityAfter time.Duration
 
 	// Interval is the time between two lists while Run waits. If the authority is a [lease.Watcher], the
-	// first waiter also watches the slots, and each other one the waiter ahead. Default: Session.Duration/12.
+	// first call in the queue also watches the slots, and each other call watches the one ahead of it.
+	// Default: Session.Duration/12.
 	Interval time.Duration
 
 	// Grace is how long a holder that must leave its slot may take to stop. It is at least the time that
@@ -71,7 +72,7 @@ func (o *Options) complete() (*Options, error) {
 	return &c, nil
 }
 
-// Slots are N places under a prefix. The methods are safe for concurrent use.
+// Slots are N slots under a prefix. The methods are safe for concurrent use.
 type Slots struct {
 	authority lease.Authority
 	lister    lease.Lister
@@ -90,8 +91,8 @@ type Slots struct {
 	requests tasks.Count
 }
 
-// New returns n slots under the prefix, which usually ends with a slash. It sends no request. It returns
-// a [*lease.FieldError] if an argument or an option is out of range, or if a is not a [lease.Lister].
+// New returns n slots under the prefix, which usually ends with a slash. It sends no request. New returns a
+// [*lease.FieldError] if an argument or an option is out of range, or if a is not a [lease.Lister].
 func New(a lease.Authority, prefix string, n int, o *Options) (*Slots, error) {
 	lister, err := member.CheckNew(a, prefix, waiterName("", member.Most), "free slots are found in the list of leases")
 	if err != nil {
@@ -121,10 +122,10 @@ func checkN(field string, n int) error {
 	return nil
 }
 
-// SetN changes the number of slots of this process. Every process must be told, because the largest number
-// that a process with a call of Run knows of counts. If SetN finds leases of slots above that number, it
-// breaks them, with the grace of the Options. If a request fails, it returns the error, and the calls of
-// Run that wait try again, as does the next SetN.
+// SetN changes the number of slots of this process. Call it in every process, because the largest number
+// counts that any process with a running call of Run has. If SetN finds leases of slots above that number,
+// it breaks them, with the Grace of the Options. If a request fails, it returns the error; the waiting
+// calls of Run then try again, and so does the next SetN.
 func (s *Slots) SetN(ctx context.Context, n int) error {
 	if err := checkN("SetN.n", n); err != nil {
 		return err
@@ -189,18 +190,18 @@ func (s *Slots) lease(name func(prefix string, i int) string, id lease.ID, w wai
 	return member.New(s.authority, func(i int) string { return name(s.prefix, i) }, id, o)
 }
 
-// Run waits for a slot, calls f once, and gives the slot up when f has returned. The context of f, and
-// the error of Run after a loss, are those of [session.Run]. If a waiter with a higher Priority needs the
-// slot, or SetN removes it, the error matches [lease.ErrBroken]. The token is that of the slot ([Number]).
-// [session.Stopped] tells whether the error is that of an orderly stop.
+// Run waits for a slot, calls f once, and frees the slot when f has returned. The token is that of the
+// slot: see [Number]. As in [session.Run], the context of f ends before the slot is lost, and the error of
+// Run then matches [lease.ErrLost]. If a process with a higher Priority needs the slot, or SetN removes it,
+// the error also matches [lease.ErrBroken]. [session.Stopped] tells whether the error is that of an orderly
+// stop.
 //
-// If ctx ends while Run waits, Run returns an error that matches the cause of ctx, and the store's last
-// error if its last answer was one. It returns an error at once if a request can never be granted,
-// because the store is closed or an argument is bad, such as a Duration that the store does not grant. If
-// the store fails with permanent errors ([lease.Permanent]) for 30 s while Run waits, it returns the last
-// of them. Other errors, and those of a break, are tried again: a slot may become free without the break.
-// Session.Logger gets the 1st, 2nd, 4th, 8th and so on of a series at
-// Warn, and at Info that Run waits.
+// If ctx ends while Run waits, Run returns an error that matches the cause of ctx, and also the store's
+// last error if the last request failed. It returns an error at once if a request can never be granted, for
+// example because the store is closed, or does not grant the Duration. If the store fails with permanent
+// errors ([lease.Permanent]) for 30 s while Run waits, Run returns the last of them. After any other error,
+// also of a break, it tries again. Session.Logger gets the 1st, 2nd, 4th, 8th and so on of a series of
+// errors at Warn, and at Info that Run waits.
 func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) error {
 	if f == nil {
 		return fields.Missing("Run.f")
@@ -209,10 +210,10 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 	return err
 }
 
-// TryRun is like [Slots.Run], but does not wait while others have all slots. It calls f and returns true if it gets a
-// slot, and returns (false, nil) if a list shows that others have them all. While a slot is free that a waiter ahead
-// will take, it waits in the queue, for an Interval or more. It breaks no lease, whatever its Priority. If it returns
-// false and an error, a request has failed.
+// TryRun is like [Slots.Run], but does not wait for a slot that another holder has. It calls f and returns
+// true if it gets a slot. It returns (false, nil) if a list shows that others have all slots, and (false,
+// err) if a request fails. If a slot is free but a call ahead in the queue will take it, TryRun waits in
+// the queue, for an Interval or more. It breaks no lease, whatever its Priority.
 func (s *Slots) TryRun(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) (ran bool, err error) {
 	if f == nil {
 		return false, fields.Missing("TryRun.f")
