@@ -1,9 +1,9 @@
 // Package fencing protects a resource from writers that no longer hold its lease.
 //
-// A lease cannot stop a holder from acting. For example, a garbage collection may pause a holder after it has
-// checked its lease and before it writes. When the paused holder continues, another holder may have the lease,
-// so the resource must refuse the late write. To refuse late writes, the resource stores the newest fencing
-// token that it has seen, called the mark, and refuses every older token.
+// A lease cannot stop a holder from acting. For example, a garbage collection may pause a holder after it
+// has checked its lease and before it writes. When the paused holder continues, another holder may have the
+// lease, so the resource must reject the late write. For this, the resource stores the newest fencing token
+// that it has seen, called the mark, and rejects every older token.
 //
 // # The order of tokens
 //
@@ -14,9 +14,9 @@
 // # The rules of a guard
 //
 //  1. After a guard has admitted a write with one token, it admits no write with an older token.
-//  2. A holder calls Advance before its first read. Otherwise a late write of the previous holder may
-//     happen between the read and the write of the new holder, whose write then overwrites the late one. If every holder
-//     calls Advance first, all admitted sequences of reads and writes are serializable.
+//  2. A holder calls Advance before its first read. Otherwise the previous holder may write between the
+//     read and the write of the new holder, which then overwrites that late write without having read it.
+//     If every holder calls Advance first, all admitted sequences of reads and writes are serializable.
 //  3. The mark is stored atomically with the data that it guards.
 //  4. A token that equals the mark is admitted, because a holder sends the same token with all its writes.
 //     Empty and malformed tokens are refused, and do not change the mark.
@@ -30,14 +30,14 @@
 // A guard belongs to the resource. All writers of the resource must share it, and it must be kept with the
 // data. If each writer has a guard in its own memory, the data is not protected.
 //
-// For data in memory, or behind a single process, use a [Guard]. It runs one function at a time, and after
-// a function with one token never one with an older token. Its mark lasts as long as the process. If the
-// data lasts longer, store the mark with the data, and pass it to [NewGuard] after a restart.
+// For data in memory, or behind a single process, use a [Guard]. It runs one function at a time, and never
+// runs a function whose token is older than that of an earlier one. Its mark lasts as long as the process.
+// If the data lasts longer, store the mark with the data, and pass it to [NewGuard] after a restart.
 //
 // For data in a database or a file, store a [Mark] beside the data. Call [Advance] in the transaction that
 // writes the data.
 //
 // For data behind HTTP, wrap the server's handler with [Handler], which reads the token from a header of
-// the request. The wrapped handler gets the token from [TokenFromContext]. In the client, use [Transport] to send
-// the token in the header.
+// the request. The wrapped handler gets the token from [TokenFromContext]. In the client, use [Transport]
+// to send the token in the header.
 package fencing

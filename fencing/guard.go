@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// A Guard lets the newest holder of a lease use a resource, and refuses earlier holders. It remembers the
+// A Guard lets the newest holder of a lease use a resource, and rejects earlier holders. It remembers the
 // newest token that it has seen, called the mark, and runs one function at a time.
 //
 // The zero Guard is ready to use and has seen no token. A Guard is safe for use by several goroutines at
@@ -21,9 +21,8 @@ type Guard struct {
 }
 
 // NewGuard returns a Guard with the given mark. After a restart, call it with the mark that was stored
-// before, so that older tokens are still refused. The mark of a Guard that has not seen a token is the
-// empty Token. If the given mark is malformed, NewGuard returns a [*lease.FieldError] with the code
-// [lease.ErrToken].
+// before, so that older tokens are still rejected. An empty mark means that no token has been seen. If the
+// mark is malformed, NewGuard returns a [*lease.FieldError] with the code [lease.ErrToken].
 func NewGuard(mark lease.Token) (*Guard, error) {
 	g := new(Guard)
 	if mark != "" {
@@ -41,27 +40,28 @@ func (g *Guard) Advance(tok lease.Token) error {
 	return g.Do(tok, func() error { return nil })
 }
 
-// Do calls f if tok is not older than the mark, and returns the error of f. If Do does not call f, it returns
+// Do calls f if tok is not older than the mark, and returns the error of f. If Do does not call f, it
+// returns
 //
 //   - a [*StaleError] if tok is older than the mark;
 //   - a [*lease.FieldError] with the code [lease.ErrToken] if tok is empty or malformed;
-//   - a [*lease.FieldError] with the code [lease.ErrOption] if f is nil.
+//   - a *lease.FieldError with the code [lease.ErrOption] if f is nil.
 //
 // While another function runs, Do waits, so f must not call Do or Advance of the same Guard. Do raises the
-// mark before it waits. If a call with an older token is already waiting, it returns a [*StaleError] when
-// its turn comes. Only one function of an earlier holder can therefore delay a new holder: the one that is
-// already running.
+// mark before it waits. So if a call with an older token is already waiting, that call returns a
+// *StaleError when its turn comes, and a new holder waits for at most one function of an earlier holder:
+// the one that is already running.
 //
 // If f fails or panics, Do does not lower the mark, because f may have written before it failed. If f
-// writes in a transaction, which leaves nothing behind if it fails, also store the mark in it, as the
-// documentation of [Mark] describes.
+// writes in a transaction, so that a failure undoes all its writes, also store the mark in that
+// transaction, as the documentation of [Mark] describes.
 func (g *Guard) Do(tok lease.Token, f func() error) error {
 	return g.DoContext(context.Background(), tok, f)
 }
 
-// DoContext is like Do, but if ctx ends during the wait, it returns the error of ctx and does not call f.
-// The mark stays raised nevertheless. If ctx is done before the call, the mark does not change. Once f has
-// started, DoContext waits until f returns, even if ctx ends.
+// DoContext is like Do, but if ctx ends while it waits, it returns the error of ctx and does not call f. It
+// has raised the mark even then, unless ctx was done before the call. Once f has started, DoContext waits
+// until f returns, even if ctx ends.
 func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
 	if f == nil {
 		return fields.Missing("Guard.Do.f")

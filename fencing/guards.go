@@ -8,18 +8,19 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// ErrFull is the error of [Guards.Guard] for a new resource if the set already has [Guards.Max] guards.
+// ErrFull is the error of [Guards.Guard] for a new resource if there are already [Guards.Max] guards.
 var ErrFull = errors.New("fencing: too many guarded resources")
 
 // DefaultMax is the default of [Guards.Max].
 const DefaultMax = 1 << 16
 
-// Guards is a set of guards, one for each resource. The zero Guards is empty and ready to use. A set is
-// safe for use by several goroutines at once.
+// Guards has a guard for each resource. The zero Guards has none and is ready to use. It is safe for use by
+// several goroutines at once.
 //
-// A guard is made when its resource is first used, and kept until [Guards.Forget] removes it, because a new
-// guard has no mark and would admit writers that a removed one has refused. To limit the use of memory, the
-// set accepts at most Max resources. Each guard takes about 200 bytes in addition to its name.
+// A guard is made when its resource is first used, and stays until [Guards.Forget] removes it: a new guard
+// would have no mark, and would admit writers that the removed one has rejected. To limit the use of
+// memory, there can be at most Max guards. Each takes about 200 bytes in addition to the name of its
+// resource.
 //
 // To restore the marks after a restart, advance each guard:
 //
@@ -36,10 +37,10 @@ type Guards struct {
 	guards map[string]*Guard
 }
 
-// Guard returns the guard of a resource, the same one each time. Use the name of a lease as the name of the
-// resource that it protects, because tokens of different leases cannot be compared. If the set is full and
-// the resource is new, Guard returns [ErrFull]. If the name is malformed, it returns the error of
-// [lease.CheckName].
+// Guard returns the guard of a resource, the same one each time. As the name of the resource, use the name
+// of the lease that protects it, because tokens of different leases cannot be compared. If there are Max
+// guards and the resource is new, Guard returns [ErrFull]. If the name is malformed, it returns the error
+// of [lease.CheckName].
 func (s *Guards) Guard(resource string) (*Guard, error) {
 	if err := lease.CheckName(resource); err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ type Options struct {
 	Header Header
 
 	// Guard returns the guard of the resource to which the request writes. [Guards.For] returns such a
-	// function. The handler calls it only if the token of the request is well-formed, from several
-	// goroutines at once, and answers the request with [Header.Refuse] if it returns an error.
+	// function. The handler calls it from several goroutines at once, and only if the token of the request
+	// is well-formed. If Guard returns an error, the handler answers the request with [Header.Refuse].
 	//
 	// Default: one new Guard for all requests. Only the holders of one lease may then use the handler,
 	// because tokens of different leases cannot be compared. The mark is lost when the process exits.
@@ -31,40 +31,37 @@ type Options struct {
 	MaxBody int64
 }
 
-// Handler returns a handler that calls next.ServeHTTP if the guard admits the token of the request, which
-// next gets from [TokenFromContext] with the context of the request. [Header.Refuse] answers every other
-// request. If next is nil, or [Header.Validate] refuses the Header, Handler returns a [*lease.FieldError]
-// with the code [lease.ErrOption].
+// Handler returns a handler that calls next if the guard admits the token of the request. With the context
+// of the request, next gets the token from [TokenFromContext]. [Header.Refuse] answers every other request.
+// If next is nil, or [Header.Validate] rejects the Header, Handler returns a [*lease.FieldError] with the
+// code [lease.ErrOption].
 //
-// With nil Options, one new [Guard] serves all requests. Two leases must not share it: the lease with the
-// newer token would lock the other lease out. If the requests write to the resources of several leases, set
-// Options.Guard, for example to [Guards.For].
+// With nil Options, one new Guard serves all requests. Then only the holders of one lease may send
+// requests, because a second lease with newer tokens would lock them out. If the requests write to
+// resources of several leases, set [Options].Guard, for example to [Guards.For].
 //
-// A Guard keeps its mark only in memory. After a restart, a new Guard admits an earlier holder, until the
-// current holder sends its next request. There are two ways to keep the mark with the data:
+// A Guard has its mark only in memory. So after a restart, a new Guard admits an earlier holder, until the
+// current holder sends its next request. There are two ways to store the mark with the data:
 //
 //   - In a database, next calls [Advance] with the token in the transaction that writes the data. The
-//     [Mark] in the database refuses an earlier holder even after a restart. This also works if several
+//     [Mark] in the database rejects an earlier holder even after a restart. This also works if several
 //     servers share the database.
 //   - In a single server, next stores the token in one step with the data. After a restart, the server
 //     passes the stored token to [NewGuard], and Options.Guard returns this Guard, as in the example of
-//     [TokenFromContext].
+//     TokenFromContext.
 //
 // In both ways, next must also store the token of a request that only reads, before it answers the request.
-// Otherwise, an older holder could write after a restart, although the current one has already read the data.
+// Otherwise, an older holder could write after a restart, although the current one has already read the
+// data. So use the handler for reads, too.
 //
-// Put the handler behind authentication. It refuses malformed tokens, but does not check whether an
-// authority has issued a token, so a client can invent one.
+// Put the handler behind authentication, because a client could invent a token: the handler rejects
+// malformed tokens, but cannot check whether an authority has issued a token.
 //
-// While next.ServeHTTP runs, the guard admits no other request, because next.ServeHTTP can write until it
-// returns. Only one request of an earlier holder can therefore delay a new holder: the one that is already
-// running. If the context of a request ends while it waits for the guard, the handler refuses the request.
-// If next.ServeHTTP panics, the handler releases the guard, but does not lower the mark.
-//
-// The handler does not buffer answers, so a client that does not read its answer can block the guard. To
-// prevent this, set a write timeout in the server.
-//
-// Use the handler for reads too, so that the first read of a new holder advances the guard.
+// While next runs, the guard admits no other request. So a new holder waits for at most one request of an
+// earlier holder: the one that is already running. If the context of a request ends while it waits for the
+// guard, the handler refuses the request. If next panics, the handler releases the guard, but does not
+// lower the mark. The handler does not buffer answers, so a client that does not read its answer can block
+// the guard. To prevent this, set a write timeout in the server.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if f, isFunc := next.(http.HandlerFunc); next == nil || isFunc && f == nil {
 		return nil, fields.Missing("Handler.next")
@@ -140,7 +137,8 @@ type tokenKey struct{}
 
 // TokenFromContext returns the token of a request that a [Handler] has admitted. The argument ctx is the
 // context that the wrapped handler gets with its request, or one derived from it. For any other context,
-// the result is the empty Token and false. If Handlers wrap each other, it is that of the innermost.
+// TokenFromContext returns the empty Token and false. If one Handler wraps another, it returns the token of
+// the inner one.
 func TokenFromContext(ctx context.Context) (lease.Token, bool) {
 	tok, ok := ctx.Value(tokenKey{}).(lease.Token)
 	return tok, ok

@@ -67,8 +67,8 @@ func (h Header) Token(from http.Header) (lease.Token, error) {
 	return tok, tok.Validate()
 }
 
-// Set adds the token to the headers of a request, in place of any that they have. If the token is empty or
-// malformed, the map of headers is nil, or h is invalid, Set changes nothing and returns a
+// Set puts the token into the headers of a request, in place of any token that they have. If the token is
+// empty or malformed, the map of headers is nil, or h is invalid, Set changes nothing and returns a
 // [*lease.FieldError].
 func (h Header) Set(to http.Header, tok lease.Token) error {
 	if err := h.Validate(); err != nil {

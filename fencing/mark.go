@@ -29,14 +29,15 @@ type Mark interface {
 	Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 }
 
-// Advance raises the mark m to tok, which takes effect when the transaction to which m belongs commits. If
-// Advance returns nil, the transaction may write the data. After an error, roll it back. The error is
+// Advance raises the mark m to tok. This takes effect when the transaction to which m belongs commits. If
+// Advance returns nil, the transaction may write the data. After an error, roll the transaction back. The
+// error is
 //
 //   - a [*StaleError] if tok is older than the mark;
 //   - a [*lease.FieldError] with the code [lease.ErrToken] if tok is empty or malformed;
-//   - a [*lease.FieldError] with the code [lease.ErrCorrupt] if m.Advance returns a mark that is malformed
+//   - a *lease.FieldError with the code [lease.ErrCorrupt] if m.Advance returns a mark that is malformed
 //     or older than tok;
-//   - a [*lease.FieldError] with the code [lease.ErrOption] if m is nil;
+//   - a *lease.FieldError with the code [lease.ErrOption] if m is nil;
 //   - the error of m.Advance, if m.Advance fails.
 //
 // A new holder must call Advance before its first read, in the transaction of that read, or in an earlier

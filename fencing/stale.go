@@ -13,14 +13,14 @@ func (stale) Error() string { return "stale fencing token" }
 // Is reports whether target is [lease.ErrLost].
 func (stale) Is(target error) bool { return target == lease.ErrLost }
 
-// A StaleError reports that a resource has refused a token because it has seen a newer one. The resource
-// will refuse the token forever.
+// A StaleError reports that a resource has rejected a token because it has seen a newer one. The resource
+// will reject the token forever.
 type StaleError struct {
 	Shown lease.Token // the token that was refused
 	Seen  lease.Token // the mark, which is newer than the refused token
 }
 
-// Error returns both tokens.
+// Error returns a text with both tokens.
 func (e *StaleError) Error() string {
 	return "fencing: stale token " + string(e.Shown) + ": " + string(e.Seen) + " has been seen"
 }

@@ -8,11 +8,11 @@ import (
 )
 
 // A Transport is an [http.RoundTripper] that adds a token to every request. It is safe for use by several
-// goroutines at once if the RoundTripper in the field Base is safe too.
+// goroutines at once if the RoundTripper in the field Base is.
 //
-// A Transport belongs to one term of a lease. Make another one after the next grant, and do not give
-// it the token of a later grant: the resource accepts every request with the newest token, even one that
-// was prepared before the grant of that token.
+// A Transport belongs to one term of a lease. After the next grant, make another Transport. Do not set the
+// newer token in the old one: the resource accepts every request with the newest token, even one that was
+// prepared before that token was granted.
 type Transport struct {
 	Token  lease.Token       // the token of every request; if it is malformed, nothing is sent
 	Header Header            // the header of the token; if empty, DefaultHeader

@@ -3,10 +3,10 @@
 //	store := memory.New(nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// The leases are lost when the process exits, and other processes do not see them: two processes that each
-// make a Store both acquire the same lease, with the same token. Within the process, a Store is
-// linearizable and never issues the same token twice for one lease. Set [Options.Floor] so that the tokens
-// after a restart are newer than those before it.
+// The leases are lost when the process exits, and other processes do not see them: if two processes each
+// make a Store, both can acquire the same lease, with the same token. Within the process, a Store is
+// linearizable and never issues the same token twice for one lease. So that tokens after a restart are
+// newer than those before it, set [Options.Floor].
 //
 // # Time
 //
@@ -17,16 +17,16 @@
 //
 // # Forgetting
 //
-// A Store has no goroutine. Each write deletes a bounded number of old records instead, so no write takes
-// long. A Store forgets
+// A Store does not grow forever, although it has no goroutine that deletes old records. Instead, each write
+// deletes a few of them, so no write takes long. A Store deletes
 //
-//   - old Available records, so that at most [Idle] of them remain. It may forget an Available record as soon
-//     as more than 64 records are Available. A million names that are leased and released once leave at most Idle
-//     records behind, even if no time passes.
+//   - old Available records, so that at most [Idle] of them remain. It may delete an Available record as
+//     soon as more than 64 records are Available. After a million names were leased and released once, at
+//     most Idle records remain, even if no time passes.
 //   - records that have been Expired or Broken for [Options.Retention]. Every write of a new name checks
-//     two other records, if any can be due, so a Store remembers at most about twice as many records as it must.
+//     two other records, so a Store has at most about twice as many records as it needs.
 //
-// A Store that forgets a record also forgets the last lease ID in it, so the last holder can no longer renew.
-// Tokens never decrease: if a forgotten name is leased again, its token is newer than every token of every
-// forgotten name.
+// With a record, its last lease ID is deleted, so the last holder can no longer renew the lease. Tokens
+// never decrease: if the name is leased again, its token is newer than every token in the deleted records,
+// of all names.
 package memory

@@ -11,8 +11,9 @@ import (
 )
 
 // List returns the leases in the Store whose names begin with prefix, sorted by name. It first collects the
-// names, and reads each record just before it passes the record to the body of the loop, so each entry is
-// current. No lock is held while the body runs. The list may lack a name that the Store forgets meanwhile.
+// names, and then reads each record just before it passes the record to the body of the loop, so each entry
+// is current. No lock is held while the body runs. A name whose record the Store deletes meanwhile may be
+// missing.
 //
 // The iteration ends with an error if ctx is done, or if the prefix is neither empty nor a valid name
 // ([lease.CheckName]).

@@ -36,8 +36,8 @@ const DefaultRetention = 5 * time.Minute
 type Options struct {
 	// Clock is the clock of the Store and of the Sessions that [Store.Lease] returns. Its time must be
 	// after the zero time. If it goes backward, the time of the Store stands still until the Clock has
-	// caught up. The Store holds a lock while it calls Clock.Now, which must not call the Store. Default:
-	// the clock of package time.
+	// caught up. The Store holds a lock while it calls Clock.Now, so Clock.Now must not call the Store.
+	// Default: the clock of package time.
 	Clock lease.Clock
 
 	// Limits restrict the durations and break periods that an authority grants in this Store.
@@ -49,9 +49,9 @@ type Options struct {
 	// which is older than all other tokens.
 	Floor lease.Token
 
-	// Retention is the shortest time for which the Store remembers a record after it has become Expired or
-	// Broken. As long as an Expired record is remembered, the last holder can still renew the lease.
-	// Default: [DefaultRetention].
+	// Retention is the shortest time for which the Store keeps a record after it has become Expired or
+	// Broken. As long as it keeps an Expired record, the last holder can still renew the lease. Default:
+	// [DefaultRetention].
 	Retention time.Duration
 }
 
@@ -97,7 +97,7 @@ func New(o *Options) *Store {
 func (s *Store) Limits() lease.Limits { return s.limits }
 
 // Load returns the record with the given name and the current time of the Store. It returns an error if ctx
-// is done, or if [lease.CheckName] refuses the name.
+// is done, or if [lease.CheckName] rejects the name.
 func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
 		return snap, err

@@ -1,12 +1,14 @@
-// Package open opens the store that a URL names, so that a program can take its store from a flag or a variable.
+// Package open opens the store that a URL names, so that a program can take its store from a flag or a
+// variable.
 //
-// A program imports the engines that it wants, as it imports the drivers of database/sql:
+// A program imports the packages of the stores that it wants to open, as it imports the drivers of
+// database/sql:
 //
 //	import _ "github.com/fencedlease/lease/redislease"
 //
 //	store, err := open.Store(ctx, os.Getenv("LEASE_STORE")) // such as redis://localhost:6379
 //
-// Each engine documents its URLs, and where it takes credentials from.
+// The documentation of each of these packages describes its URLs, and where it takes credentials from.
 package open
 
 import (
@@ -24,7 +26,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Leases is what an open store has. It is safe for concurrent use.
+// Leases is an open store. Its methods are safe for concurrent use.
 type Leases interface {
 	// Lease returns a holder of the lease with the given name.
 	Lease(name string, o *session.Options) (*session.Session, error)
@@ -35,19 +37,20 @@ type Leases interface {
 	// List lists the leases, as [lease.Lister] describes.
 	List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error]
 
-	// Close frees what the store has opened, such as connections. It releases no lease. Nothing may use the store
-	// any more when Close is called.
+	// Close frees what the store has opened, such as connections. It releases no lease. Call it when
+	// nothing uses the store any more.
 	Close() error
 }
 
-// An Opener opens the store of a URL that has its scheme. If the URL itself is wrong, it returns a [*URLError], or
-// an error that wraps [ErrMalformed]. It need not send a request.
+// An Opener opens the store of a URL with the scheme for which it is registered. If the URL itself is
+// wrong, it returns a [*URLError], or an error that wraps [ErrMalformed]. It need not send a request.
 type Opener func(ctx context.Context, url string) (Leases, error)
 
-// ErrMalformed stands for the error of a parser whose text could have the password of the URL.
+// ErrMalformed takes the place of the error of a parser whose text could contain the password of the URL.
 var ErrMalformed = errors.New("malformed")
 
-// A URLError says what is wrong with the URL of a store. It never contains the URL, which can have a password.
+// A URLError says what is wrong with the URL of a store. It never contains the URL, which can contain a
+// password.
 type URLError struct {
 	Scheme string // as in the URL; may be empty
 	Err    error  // what is wrong
@@ -80,9 +83,10 @@ var elsewhere = map[string]string{
 	"postgres": "pglease", "postgresql": "pglease", "redis": "redislease", "rediss": "redislease", "s3": "s3lease",
 }
 
-// Register makes the stores of a scheme known to [Store]. The form shows a user what a URL looks like, for example
-// "redis://HOST:PORT[/NUMBER]". It is empty for a second name of a scheme. An engine calls Register from its
-// function init. Register panics if f is nil, or if the scheme is malformed or registered already.
+// Register makes [Store] open URLs with the given scheme by calling f. The form shows users what such a URL
+// looks like, for example "redis://HOST:PORT[/NUMBER]"; pass an empty form for a second name of the same
+// scheme. The package of a store calls Register from its function init. Register panics if f is nil, or if
+// the scheme is malformed or already registered.
 func Register(name, form string, f Opener) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -105,9 +109,10 @@ func Forms() (forms []string) {
 	return forms
 }
 
-// Store opens the store of a URL. The caller must close it at the end. If the URL is wrong, or no engine that the
-// program imports has its scheme, the error is a [*URLError]. Because Store need not send a request, an unreachable
-// store may first show in the error of a later request. Store returns when ctx is done.
+// Store opens the store of a URL. The caller must close the store at the end. If the URL is wrong, or if no
+// package that the program imports has registered its scheme, the error is a [*URLError]. Store need not
+// send a request, so a server that cannot be reached may only show in the error of a later request. If ctx
+// ends, Store returns.
 func Store(ctx context.Context, url string) (Leases, error) {
 	name, rest, found := strings.Cut(url, ":")
 	mu.RLock()
@@ -143,8 +148,9 @@ func unknown(url, name string, found bool) error {
 	return &URLError{name, errors.New("unknown store" + forms)}
 }
 
-// Hosts splits what follows "://" in a URL such as "nats://HOST:PORT,HOST:PORT/PATH", which package net/url rejects
-// if there are several hosts. The URL may have neither a user nor parameters. The error is a [*URLError].
+// Hosts returns the hosts and the path of a URL such as "nats://HOST:PORT,HOST:PORT/PATH". Package net/url
+// rejects such a URL if it has several hosts. If the URL has a user or parameters, or is malformed, the
+// error is a [*URLError].
 func Hosts(rawURL string) (hosts []string, path string, err error) {
 	name, rest, _ := strings.Cut(rawURL, "://")
 	list, path, _ := strings.Cut(rest, "/")
@@ -161,8 +167,8 @@ func Hosts(rawURL string) (hosts []string, path string, err error) {
 	return hosts, path, nil
 }
 
-// Path returns the path of a URL of the form file:PATH or file:///PATH, in which PATH may be relative in the first
-// form. The error is a [*URLError].
+// Path returns the path of a URL of the form file:PATH or file:///PATH. In the first form, PATH may be
+// relative. The error is a [*URLError].
 func Path(rawURL string) (string, error) {
 	rest, isFile := strings.CutPrefix(rawURL, "file:")
 	if !isFile {
