@@ -13,9 +13,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// TestAuthority tests an authority: the M, R and A clauses of SPEC.md, and those rules of the S clauses
-// that apply to authorities. It runs one subtest for each rule, and for each scenario and table cell in
-// [Vectors]. Each calls newAuthority as [TestStore] calls newStore.
+// TestAuthority tests an authority against the M, R and A clauses of SPEC.md, and those S clauses that
+// apply to authorities. It runs one subtest for each rule, and one for each scenario and table cell in
+// [Vectors]. Each subtest calls newAuthority as [TestStore] calls newStore.
 func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority, o *Options) {
 	must(newAuthority != nil, "TestAuthority: newAuthority must not be nil")
 	s := &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: newAuthority}

@@ -5,7 +5,7 @@
 //
 // The conformance suites are [TestStore], [TestAuthority], [TestLease] and [TestGuard]. To test your own
 // type, copy the example of one of them and replace the type in it. The suite runs one subtest for each
-// rule. Its name consists of a clause of SPEC.md and of what the rule checks, for example
+// rule. The name of a subtest consists of a clause of SPEC.md and of what the rule checks, for example
 //
 //	TestShelf/S1/stale-swap-conflicts
 //
@@ -27,20 +27,21 @@
 // can require more than its rules check.
 //
 // The seed determines all random choices of the suite, but not the order of concurrent calls or the
-// random choices of the implementation. To see a failure that depends on these again, run the test
-// several times with the flag -count.
+// random choices of the implementation. If a failure depends on these, run the test several times with
+// the flag -count to see it again.
 //
-// Some rules need abilities that not every implementation has. The suite detects its optional methods and
-// the functions set in [Options]; [Options.Can] declares the other abilities. At the end, the suite logs
-// each rule that it has skipped, and the ability that was missing. If a test passes, go test prints that
-// list only with the flag -v. Look at it at least once. Set [StoreHooks.Connect] to find reads without a
-// lock, and [StoreHooks.Another] to find bugs that appear only with a second client of the same data, such
-// as a stale cache.
+// Some rules need abilities that not every implementation has. The suite detects the optional methods of
+// the implementation and the functions that are set in [Options]; declare the other abilities in
+// [Options.Can]. At the end, the suite logs each rule that it has skipped, with the ability that was
+// missing. If a test passes, go test prints this log only with the flag -v: read it at least once. Set
+// [StoreHooks.Connect] to find reads without a lock, and [StoreHooks.Another] to find bugs that appear
+// only with a second client of the same data, such as a stale cache.
 //
 // With [Options.Bubble] every subtest runs in a [testing/synctest] bubble, in which waiting takes no real
 // time, and all times are exact. Otherwise the suite waits in real time, and its subtests run in
-// parallel. They mostly wait, so with "go test -parallel" and a few times the number of cores a suite ends
-// sooner. With many more, answers and timers are late, and rules must be repeated (see [Options.Slack]).
+// parallel. The subtests mostly wait, so a suite ends sooner if "go test -parallel" runs a few times as
+// many of them as there are cores. If it runs many more, answers and timers are late, and rules must be
+// repeated (see [Options.Slack]).
 //
 // If a lease sends its requests to Holder.Authority, the suite can observe and change them, and test the
 // lease in full. For a lease with an authority of its own, it tests contention, canceled contexts,

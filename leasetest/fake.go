@@ -14,30 +14,31 @@ import (
 	"github.com/fencedlease/lease/internal/notify"
 )
 
-// A Fake is a [lease.Lease] for unit tests of code that uses a lease. It has no authority: the test sets
-// the results of Acquire and Release ([Fake.Next], [Fake.NextRelease]), and loses or breaks the lease
-// ([Fake.Lose], [Fake.Break]). [Fake.Calls] returns the method calls of the code under test. A Fake has
-// no methods HandOver and Name. To test a hand-over or session.RunAll, use Sessions over one memory.New
-// in a bubble of [testing/synctest].
+// A Fake is a [lease.Lease] for unit tests of code that uses a lease. It has no authority: the test
+// decides the results of Acquire and Release ([Fake.Next], [Fake.NextRelease]), and when the lease is
+// lost or broken ([Fake.Lose], [Fake.Break]). [Fake.Calls] returns the method calls of the code under
+// test. A Fake has no methods HandOver and Name. To test a hand-over or session.RunAll, use Sessions over
+// one memory.New in a bubble of testing/synctest.
 //
 // The zero Fake is ready to use. Its lease is free, every Acquire is granted, and the lease does not
 // expire by itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter], and has the methods
-// WhileHeld and OnBreaking of a session.Session. [TestLease] checks that it conforms to [lease.Lease].
+// WhileHeld and OnBreaking of a session.Session. [TestLease] checks that it conforms to lease.Lease.
 //
 // A Fake need not be closed. It starts one goroutine for each handler that it calls, and a timer for each
-// break with a positive period, so it can be used in the bubble that it was made in. Its methods are safe
-// for concurrent use, and may be called inside handlers. A Fake must not be copied.
+// break with a positive period, so it can be used in the bubble in which it was made. Its methods are
+// safe for concurrent use, and handlers may call them. A Fake must not be copied.
 type Fake struct {
 	// Name is the name of the lease in a [*lease.LostError]. It may be empty.
 	Name string
 
-	// StopWindow is the time from the end of the contexts of WhileHeld to the end of a break, as in a
-	// session.Session. If it is negative, they end together. Default: 5 s, as in a Session whose leases
-	// last for 30 s or longer.
+	// StopWindow is how long before the end of a break the contexts of WhileHeld end, as in a
+	// session.Session. If it is negative, they end at the end of the break. Default: 5 s, as in a Session
+	// whose leases last for 30 s or longer.
 	StopWindow time.Duration
 
-	// Logger receives the panics of handlers, and a warning when Wait waits for a rival for 10 s, because
-	// a test whose rival never releases would block silently. Default: slog.Default().
+	// Logger receives the panics of handlers. It also receives a warning when Wait has waited for a rival
+	// for 10 s, because a test whose rival never releases the lease would otherwise block silently.
+	// Default: slog.Default().
 	Logger *slog.Logger
 
 	onLost     notify.Handlers[error]
@@ -75,42 +76,45 @@ type fakeAnswer struct {
 	err   error
 }
 
-// Next sets the result of the next Acquire: granted, false and nil as if another holder had the lease, or
-// err, wrapped in a [*lease.OpError] as by a session.Session. The results of several calls are used in
-// their order. If none is left, an Acquire is granted. While a rival holds the lease, it returns false
-// and nil instead.
+// Next sets the result of the next Acquire. If ok is true, the Acquire is granted. If ok is false and err
+// is nil, it returns false, as if another holder had the lease. Otherwise it returns err in a
+// [*lease.OpError], as a session.Session does. The results of several calls of Next are used in their
+// order; after the last, an Acquire is granted. While a rival holds the lease, an Acquire that would be
+// granted returns (false, nil) instead.
 //
-// An Acquire uses no result if the Fake holds the lease, when it returns true, or if its context is
-// already done, when it returns the error of the context. Next panics if ok is true and err is not nil.
+// Two kinds of Acquire use no result: if the Fake holds the lease, Acquire returns true, and if its
+// context is already done, the error of the context. Next panics if ok is true and err is not nil.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
 
-// NextAfter is like Next, but the Acquire waits for d before it returns. If its context is done during
-// the wait, it returns the error of the context, and after a call of Release [lease.ErrReleased].
+// NextAfter is like [Fake.Next], but the Acquire waits for d before it returns. If its context ends
+// during the wait, it returns the error of the context. If Release is called during the wait, it returns
+// [lease.ErrReleased].
 func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 	must(!ok || err == nil, "Fake.Next: err is %q, and must be nil if ok is true", err)
 	must(d >= 0, "Fake.NextAfter: d is %v, and must not be negative", d)
 	f.update("", func(*fakeLease) { f.answers = append(f.answers, fakeAnswer{d, ok, err}) })
 }
 
-// NextRelease sets the result of the next Release: nil, or err, wrapped as in [Fake.Next]. In any case the
-// lease is given up, as if only the answer of the authority had been lost. The results of several calls are
-// used in their order. If none is left, a Release returns nil.
+// NextRelease sets the result of the next Release: nil, or err, wrapped as by [Fake.Next]. The lease is
+// released in any case, as if only the answer of the authority had been lost. The results of several
+// calls are used in their order; after the last, a Release returns nil.
 //
-// A Release that has nothing to release uses no result, and returns nil. It has something to release if the
-// lease is held, if an Acquire is running, or if the last Acquire or Release has returned an error. If its
-// context is already done, it also uses no result, gives the lease up and returns the error of the context.
+// A Release uses a result only if the lease is held, an Acquire is running, or the last Acquire or
+// Release has returned an error. Otherwise there is nothing to release, and it returns nil. A Release
+// whose context is already done uses no result either: it releases the lease and returns the error of the
+// context.
 func (f *Fake) NextRelease(err error) { f.NextReleaseAfter(0, err) }
 
-// NextReleaseAfter is like NextRelease, but the Release gives the lease up at once, and then waits for d
-// before it returns. If its context is done before, it returns the error of the context.
+// NextReleaseAfter is like [Fake.NextRelease], but the Release waits for d after it has released the
+// lease. If its context ends during the wait, it returns the error of the context.
 func (f *Fake) NextReleaseAfter(d time.Duration, err error) {
 	must(d >= 0, "Fake.NextReleaseAfter: d is %v, and must not be negative", d)
 	f.update("", func(*fakeLease) { f.releases = append(f.releases, fakeAnswer{delay: d, err: err}) })
 }
 
 // Lose ends the lease at once with the given reason, and reports whether it was held. The handlers of
-// OnLost get a [*lease.LostError], which is also the cause of the contexts of WhileHeld. Lose panics if
-// no lease is ever lost with that reason, such as [lease.ErrStopWindow]; see [Fake.EndWork].
+// OnLost get a [*lease.LostError], which is also the cause of the contexts of WhileHeld. Lose panics if a
+// lease can never be lost with that reason. An example is [lease.ErrStopWindow]: see [Fake.EndWork].
 func (f *Fake) Lose(reason lease.Code) (held bool) {
 	possible := []lease.Code{lease.ErrExpired, lease.ErrBroken, lease.ErrTakenOver, lease.ErrNoProgress}
 	must(reason.Refusal() || slices.Contains(possible, reason), "Fake.Lose: reason is %q, and must be ErrExpired, ErrBroken, ErrTakenOver, ErrNoProgress or a refusal; for ErrStopWindow call EndWork", reason.String())
@@ -123,8 +127,9 @@ func (f *Fake) Lose(reason lease.Code) (held bool) {
 }
 
 // EndWork begins the stop window, as a session.Session does shortly before its lease expires, and reports
-// whether the lease was held. Until it is granted again, all contexts of WhileHeld are canceled, with a
-// [*lease.LostError] for [lease.ErrStopWindow], whose Err is [lease.ErrBroken] during a break.
+// whether the lease was held. All contexts of WhileHeld end with a [*lease.LostError], whose Reason is
+// [lease.ErrStopWindow], and whose Err is [lease.ErrBroken] during a break. Until the lease is granted
+// again, new ones have ended already.
 func (f *Fake) EndWork() (held bool) {
 	f.update("", func(l *fakeLease) {
 		if held = l.holder == f; held {
@@ -136,8 +141,8 @@ func (f *Fake) EndWork() (held bool) {
 
 // Break breaks the lease as an operator would, and reports whether it was held. When the period has
 // passed, the lease is lost with the reason [lease.ErrBroken]. If the period is positive, Break calls the
-// handlers of OnBreaking with its end, and the contexts of WhileHeld are canceled one StopWindow before,
-// as by [Fake.EndWork]. A second Break can only shorten the period.
+// handlers of OnBreaking with the time at which it ends. One StopWindow before that time, the contexts of
+// WhileHeld end as after [Fake.EndWork]. A second Break can only shorten the period.
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
 	f.update("", func(l *fakeLease) {
@@ -166,9 +171,10 @@ func (f *Fake) Rival() *Fake {
 	return &Fake{Name: f.Name, StopWindow: f.StopWindow, Logger: f.Logger, lease: f.contest()}
 }
 
-// Calls returns the names of the methods of [lease.Lease] and [lease.Waiter], OnBreaking and WhileHeld
-// that were called so far, in their order. AcquireWithToken is listed as "Acquire", consecutive calls of
-// CheckAlive once, and a Wait whose context is already done not at all.
+// Calls returns the names of the methods that the code under test has called so far, in order: those of
+// [lease.Lease] and [lease.Waiter], OnBreaking and WhileHeld. AcquireWithToken is listed as "Acquire",
+// and consecutive calls of CheckAlive are listed once. A Wait whose context is already done is not
+// listed.
 func (f *Fake) Calls() (calls []string) {
 	f.update("", func(*fakeLease) { calls = slices.Clone(f.calls) })
 	return calls
@@ -289,17 +295,19 @@ func (f *Fake) OnLost(handler func(error)) (stop func() bool) {
 	return f.onLost.Add(handler)
 }
 
-// OnBreaking registers a handler that is called, in its own goroutine, when [Fake.Break] breaks the lease
-// with a positive period, which ends at until, and when another shortens it. The returned function
-// unregisters the handler, as that of OnLost does. OnBreaking panics if handler is nil.
+// OnBreaking registers a handler. [Fake.Break] calls it, in a goroutine of its own, if the period of the
+// break is positive, and again if another Break shortens the period. The argument until is the end of the
+// break. The returned function unregisters the handler, as that of OnLost does. OnBreaking panics if
+// handler is nil.
 func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
 	must(handler != nil, "Fake.OnBreaking: handler is nil, and must be given")
 	f.update("OnBreaking", func(*fakeLease) {})
 	return f.onBreaking.Add(handler)
 }
 
-// WhileHeld returns a context that is canceled when the lease is lost or released or its stop window
-// begins, or that already is if the lease is not held or in its stop window. See [lease.WhileHeld].
+// WhileHeld returns a context that ends when the lease is lost or released, or when its stop window
+// begins. If the lease is not held, or already in its stop window, the context has ended already. See
+// [lease.WhileHeld].
 func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := notify.NewContext(ctx)
 	var refused error
@@ -323,7 +331,7 @@ func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // Wait implements [lease.Waiter]. It returns nil as soon as no rival holds the lease or Release is
-// called, and the error of ctx if that is done before.
+// called. If ctx ends before that, it returns the error of ctx.
 func (f *Fake) Wait(ctx context.Context) error {
 	name := "Wait"
 	for ctx.Err() == nil {

@@ -284,15 +284,15 @@ type Guard interface {
 	// or malformed. A holder calls it before it first reads the resource.
 	Advance(tok lease.Token) error
 
-	// Do first has the same effect as Advance. If the guard accepts tok, Do calls f and returns its error.
-	// Otherwise, and if the guard sees a newer token while Do waits for its turn, Do returns an error and
-	// does not call f. A guard runs one function at a time.
+	// Do first has the same effect as Advance. If the guard accepts tok, Do calls f and returns its
+	// error. If the guard rejects tok, at once or because it has seen a newer token while Do was waiting
+	// for its turn, Do returns an error and does not call f. A guard runs one function at a time.
 	Do(tok lease.Token, f func() error) error
 }
 
-// TestGuard tests a guard: the G clauses of SPEC.md, with one subtest for each rule, also with the method
-// DoContext if it has one like that of fencing.Guard. Each subtest calls newGuard to get a guard that has not
-// received a token yet, as [TestStore] calls newStore.
+// TestGuard tests a guard against the G clauses of SPEC.md, with one subtest for each rule. If the guard
+// has a method DoContext like that of fencing.Guard, TestGuard tests it as well. Each subtest calls
+// newGuard to get a guard that has not received a token yet, as [TestStore] calls newStore.
 func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
 	must(newGuard != nil, "TestGuard: newGuard must not be nil")
 	s := &suite{rules: guardRules, options: o.withDefaults(), newGuard: newGuard}

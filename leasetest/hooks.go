@@ -7,42 +7,44 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// StoreHooks are functions with which [TestStore] does what the methods of a store cannot do.
+// StoreHooks let [TestStore] do what it cannot do through the methods of a store.
 type StoreHooks struct {
-	// Connect makes a new store that calls transmit, with the context of the call, for each message that
-	// a call of Load, Swap or List waits for: a request over HTTP, a statement of SQL, a page of a list,
-	// and each attempt of a client library that sends a message several times. Messages that no call
-	// waits for, such as those of watches and pings, do not go through transmit. While a message is
-	// delayed, for up to four Units, the suite makes other calls. It can pass a store from Connect to
-	// Another. Set Connect if the store has a server: no other hook lets the suite make a call between two
-	// messages of another call, and so find a read that does not lock what it reads.
+	// Connect makes a new store that passes each of its messages to transmit, with the context of the
+	// call. A message is whatever a call of Load, Swap or List waits for: a request over HTTP, a
+	// statement of SQL, a page of a list, and each attempt of a client library that sends a message
+	// several times. Messages that no call waits for, such as those of watches and pings, do not go
+	// through transmit.
+	//
+	// While a message is delayed, for up to four Units, the suite makes other calls. It can pass a store
+	// from Connect to Another. Set Connect if the store has a server: no other hook lets the suite make a
+	// call between two messages of another call, and so find a read that does not lock what it reads.
 	Connect func(t testing.TB, transmit Transmit) lease.Store
 
 	// Reopen closes the store s and opens it again with the same data.
 	Reopen func(t testing.TB, s lease.Store) lease.Store
 
-	// Another makes a second client of the store s, as if in another process: both use the same data, but
-	// share no memory.
+	// Another makes a second client of the store s. As in another process, it uses the same data, but
+	// shares no memory with s.
 	Another func(t testing.TB, s lease.Store) lease.Store
 
-	// LoseWatches breaks the connections that carry the signals of all watches of the store s, and may
-	// fail requests. The store must close the watches, or signal changes again, within about the duration
-	// of a lease. Set LoseWatches if a watch of the store can be lost.
+	// LoseWatches breaks the connections that carry the signals of all watches of the store s. Requests
+	// may fail, too. Within about the duration of a lease, the store must close the watches, or signal
+	// changes again. Set LoseWatches if a watch of the store can be lost.
 	LoseWatches func(t testing.TB, s lease.Store)
 
-	// Forget makes the store s forget all records that it is allowed to forget now. It returns for how
-	// long the store must keep a record after its lease has expired or its break has ended.
+	// Forget makes the store s delete all records that it may delete now. It returns for how long the
+	// store must keep a record after its lease has expired or its break has ended.
 	Forget func(t testing.TB, s lease.Store) (after time.Duration)
 
 	// Corrupt replaces the record of the named lease with data that is no valid record.
 	Corrupt func(t testing.TB, s lease.Store, name string)
 
-	// StepClock moves the clock from which the store s, and stores that Reopen returns later, compute
-	// their time: forward by d, or backward if d is negative.
+	// StepClock moves the clock from which the store s computes its time: forward by d, or backward if d
+	// is negative. It also moves the clock of stores that Reopen returns later.
 	StepClock func(t testing.TB, s lease.Store, d time.Duration)
 }
 
-// AuthorityHooks are functions with which [TestAuthority] does what the methods of an authority cannot do.
+// AuthorityHooks let [TestAuthority] do what it cannot do through the methods of an authority.
 type AuthorityHooks struct {
 	Reopen  func(t testing.TB, a lease.Authority) lease.Authority // as in [StoreHooks]
 	Another func(t testing.TB, a lease.Authority) lease.Authority // as in [StoreHooks]
@@ -54,7 +56,7 @@ type AuthorityHooks struct {
 	Put func(t testing.TB, a lease.Authority, name string, r lease.Record)
 }
 
-// LeaseHooks are functions with which [TestLease] makes and disturbs the authority of a lease.
+// LeaseHooks let [TestLease] make and disturb the authority of a lease.
 type LeaseHooks struct {
 	// Authority makes the authority for the leases. Default: an authority over memory.New(nil).
 	Authority func(t testing.TB) lease.Authority
@@ -69,7 +71,7 @@ type LeaseHooks struct {
 	Cut func(t testing.TB, l lease.Lease) (mend func())
 }
 
-// GuardHooks are functions with which [TestGuard] does what the methods of a guard cannot do.
+// GuardHooks let [TestGuard] do what it cannot do through the methods of a guard.
 type GuardHooks struct {
 	// Reopen closes the guard g and opens it again with the same data, as after a restart. Set Reopen if the
 	// mark of the guard survives a restart.

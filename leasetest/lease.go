@@ -15,7 +15,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// A Holder contains the arguments that the suite passes to the constructor of a lease under test.
+// A Holder has the arguments that the suite passes to the constructor of a lease under test.
 type Holder struct {
 	Name      string          // the name of the lease; holders with the same name contend
 	Owner     string          // the owner; a holder with an empty owner differs from every other holder
@@ -25,16 +25,17 @@ type Holder struct {
 	Authority lease.Authority // the authority for all requests; nil without CanUseAuthority
 }
 
-// TestLease tests a lease: the H clauses and the clause M4 of SPEC.md, with one subtest for each rule, and,
-// with calls of session.Run, the N clauses.
+// TestLease tests a lease against the H clauses and the clause M4 of SPEC.md and, by calls of
+// session.Run, the N clauses. It runs one subtest for each rule.
 //
-// Each subtest calls newLease to get a lease for the holder h that is not acquired yet, as [TestStore] calls
-// newStore. The function newLease should call t.Cleanup with a function that stops all goroutines of the
-// lease, and does not use t.Context(), which is canceled before cleanup functions run. The suite also passes
-// invalid holders to newLease, which must pass the error to t.Fatal.
+// Each subtest calls newLease to get a lease that the holder h has not acquired yet, as [TestStore] calls
+// newStore. newLease should call t.Cleanup with a function that stops all goroutines of the lease. That
+// function must not use t.Context(), which is canceled before cleanup functions run. The suite also
+// passes invalid holders to newLease, which must pass the error to t.Fatal.
 //
-// For a lease that uses an authority of its own, remove CanUseAuthority from [Options.Can]. Holder.Authority
-// is then nil. [LeaseHooks.Revoke] and [LeaseHooks.Cut] let the suite test more of its rules.
+// For a lease that uses an authority of its own, remove [CanUseAuthority] from [Options].Can.
+// [Holder].Authority is then nil. LeaseHooks.Revoke and LeaseHooks.Cut let the suite test more of its
+// rules.
 //
 // One rule registers a handler that panics; in a bubble it runs last. If the lease does not recover, the
 // process ends, and its last message names the rule.

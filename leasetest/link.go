@@ -12,14 +12,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Transmit function carries the requests of a client to its server. The client that [StoreHooks.Connect]
-// makes calls it once for each request. The function send sends the request, waits for the answer, and
-// returns an error if there is none. A refusal is an answer too, for which it returns nil.
+// A Transmit function carries the requests of a client to its server. The client that
+// [StoreHooks].Connect makes calls it once for each request. The function send sends the request, waits
+// for the answer, and returns an error if there is none. A refusal is an answer too, for which send
+// returns nil.
 //
 // A Transmit function calls send at most once, and returns its error. It may delay the request or the
-// answer; if ctx ends during a delay, it returns the error of ctx. If it loses one of them, it returns an
-// error that wraps [io.ErrUnexpectedEOF]. After an error, the client must behave as if the connection had
-// failed. The example shows the Transmit function of an HTTP client.
+// answer; if ctx ends during a delay, it returns the error of ctx. If it loses the request or the answer,
+// it returns an error that wraps io.ErrUnexpectedEOF. After an error, the client must behave as if the
+// connection had failed. The example shows the Transmit function of an HTTP client.
 type Transmit func(ctx context.Context, send func() error) error
 
 // A link is the connection between a client and its server. Each message is a request and its answer. A rule

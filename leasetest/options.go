@@ -17,21 +17,22 @@ import (
 
 // Options configure the test of an implementation. A nil *Options or a zero field means the default.
 type Options struct {
-	// Can contains the abilities of the implementation. The suite skips a rule that needs another one.
-	// For example, without lease.ActionBreak, set Can to Everything &^ CanBreak. Default: Everything.
+	// Can contains the abilities of the implementation. The suite skips a rule that needs an ability
+	// which is not in Can. For example, for an implementation without lease.ActionBreak, set Can to
+	// Everything &^ CanBreak. Default: Everything.
 	Can Ability
 
 	// Lacks contains what the implementation lacks, in the words of the log of skipped rules, such as
-	// "CanBreak", "a method List" or "Options.Store.Forget". If it is not nil, a rule that would be skipped
-	// for another reason, such as a forgotten hook, fails. It need not contain "exact time", because a
-	// Slack that is not zero says so. Default: nil, so every rule may be skipped.
+	// "CanBreak", "a method List" or "Options.Store.Forget". If Lacks is not nil, a rule that would be
+	// skipped for any other reason, such as a forgotten hook, fails. It need not contain "exact time",
+	// because a Slack that is not zero says so. Default: nil, so every rule may be skipped.
 	Lacks []string
 
 	// Bubble runs every subtest in a synctest bubble. Set it if the implementation runs in the process of
 	// the test and reads the time from package time. The time of a bubble stands still while a goroutine
-	// waits for I/O, or for a sync.Mutex that another goroutine holds during a request. If a rule takes
-	// more than a minute of real time, or nine tenths of what is left until the timeout of the test, the
-	// process ends, and its last message names the rule and contains all failures before.
+	// waits for I/O, or for a sync.Mutex that another goroutine holds during a request. So if a rule
+	// takes more than a minute of real time, or nine tenths of the time until the timeout of the test,
+	// the process ends, and its last message names the rule and contains all earlier failures.
 	Bubble bool
 
 	// Unit is the shortest time that the suite distinguishes. Its leases last for twelve Units, or for
@@ -45,18 +46,18 @@ type Options struct {
 	// machine, a rule can need a Slack that is longer than a Unit. If every answer takes longer than a
 	// Unit, or the tick of the clock is longer than half a Unit, set a longer Unit.
 	//
-	// If an answer or a timer comes later than Slack, a failure of this run of a rule does not count, and
-	// the suite runs the rule again, at last while no other rule is running. If all of eight runs were late
-	// and failed, the rule is skipped. A failure always counts in a bubble or if Sleep is set. Default: 0 in
-	// a bubble, otherwise a Unit.
+	// If a rule fails and an answer or a timer came later than Slack, the failure does not count, and the
+	// suite runs the rule again, the last time while no other rule is running. If eight runs were late
+	// and failed, the rule is skipped. In a bubble, or if Sleep is set, a failure always counts. Default:
+	// 0 in a bubble, otherwise a Unit.
 	Slack time.Duration
 
 	// Sleep pauses the calling goroutine for d. Default: time.Sleep.
 	Sleep func(d time.Duration)
 
 	// Limits contains the bounds of the durations and periods that the implementation grants. The suite
-	// uses durations within them, and requires that all others are refused. The limits of a store that is
-	// a [lease.Limiter] need not be set. Default: no limits.
+	// uses durations within them, and requires that all others are refused. They need not be set for a
+	// store that is a [lease.Limiter]. Default: no limits.
 	Limits lease.Limits
 
 	// Functions that do what the methods of the implementation cannot do. If one is nil, the suite skips
@@ -141,8 +142,8 @@ func must(ok bool, format string, args ...any) {
 	}
 }
 
-// An Ability is a set of abilities of an implementation, which need not have all to be correct. The
-// exported constants are those that the suite cannot detect.
+// An Ability is a set of abilities that a correct implementation need not have. The suite detects the
+// others by itself, such as optional methods.
 type Ability uint64
 
 const (

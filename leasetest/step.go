@@ -229,8 +229,8 @@ var stepMachineRules = []rule{
 }
 
 // TestStep tests a function that implements the transitions of a lease, like [lease.Step], and checks the
-// records that it returns. It runs one subtest for each scenario and table cell in [Vectors], and calls
-// the function also with times and epochs that do not occur in a test of an authority.
+// records that the function returns. It runs one subtest for each scenario and table cell in [Vectors].
+// It also calls the function with times and epochs that do not occur in a test of an authority.
 func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)) {
 	must(machine != nil, "TestStep: machine must not be nil")
 	stepSuite(machine).test(t)

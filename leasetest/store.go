@@ -12,14 +12,15 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// TestStore tests a store: the R and S clauses of SPEC.md, with one subtest for each rule.
+// TestStore tests a store against the R and S clauses of SPEC.md, with one subtest for each rule.
 //
-// Each subtest calls newStore to get a store without records of the leases that the subtest uses. It may
-// register cleanup functions on t. With [Options.Bubble] it runs inside the bubble of the subtest; without,
-// it must be safe for concurrent use.
+// Each subtest calls newStore to get a store without records of the leases that the subtest uses.
+// newStore may register cleanup functions on t. With [Options].Bubble it is called inside the bubble of
+// the subtest. Without a bubble, several subtests call it at the same time.
 //
-// The suite also tests the methods Watch of a [lease.Watcher] and List of a [lease.Lister], and what needs
-// the hooks in Options.Store. If the store is a [lease.Limiter], the suite uses durations within its limits.
+// If the store is a [lease.Watcher] or a [lease.Lister], the suite tests these methods, too, and also
+// whatever needs the hooks in Options.Store. If the store is a [lease.Limiter], the suite uses durations
+// within its limits.
 func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options) {
 	must(newStore != nil, "TestStore: newStore must not be nil")
 	s := &suite{rules: storeRules, options: o.withDefaults(), newStore: newStore}

@@ -18,7 +18,7 @@ var files embed.FS
 
 // Vectors returns the test vectors, for implementations in any language: tables with the outcome of each
 // action in each state, a list of changes, edge cases, and scenarios of several steps. The file README.md
-// describes the format. [TestAuthority] and [TestStep] use them.
+// in it describes the format. [TestAuthority] and [TestStep] use the vectors.
 func Vectors() fs.FS {
 	sub, err := fs.Sub(files, "vectors")
 	if err != nil {

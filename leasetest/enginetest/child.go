@@ -2,15 +2,15 @@ package enginetest
 
 import "testing"
 
-// A Child is a [Server] that is a copy of the test binary. It is for servers that are a Go package.
+// A Child is a [Server] that runs in a copy of the test binary. Use it for a server that is a Go package.
 type Child struct {
 	*Process
 	addr, variable string
 }
 
-// StartChild starts a copy of the test binary, in which the environment variable, a text such as
-// "MY_SERVER=127.0.0.1:7000", is set. TestMain must look for the variable, start the server at the address
-// addr, and then call [Ready]. The child ends with the test.
+// StartChild starts a copy of the test binary with the environment variable, a text such as
+// "MY_SERVER=127.0.0.1:7000". TestMain must look for the variable, start the server at the address addr,
+// and then call [Ready]. The child ends with the test.
 func StartChild(t testing.TB, addr, variable string) *Child {
 	t.Helper()
 	c := &Child{addr: addr, variable: variable}

@@ -1,7 +1,7 @@
 // Package enginetest tests a store over a real server: it runs the conformance suites of package leasetest with all
-// their hooks, and injects faults while clients use the store. The author of a store supplies two things: a [Server],
-// which a test can start, pause and kill, and a function that opens the store at an address. The tests of a store
-// then look like this:
+// their hooks, and injects faults while clients use the store. The author of a store supplies a [Server], which a
+// test can start, pause and kill, and a function that opens the store at an address. The tests of a store then look
+// like this:
 //
 //	func TestMain(m *testing.M) { enginetest.Main(m, openAuthority, nil) }
 //
@@ -23,8 +23,8 @@
 //
 // The last function is in the module leasetest/linearize, which depends on a library for the search.
 //
-// A store without a server, such as one over files, uses [At] instead of [UnderFaults], with a function Harm of its
-// own.
+// For a store without a server, such as one over files, use [At] instead of [UnderFaults], and set Harm to a
+// function of your own.
 //
 // The file store_test.go of the package is a complete example, with a server that is a copy of the test binary. A
 // server that is a program of its own is started with [StartCommand]. For stores with watches there are
@@ -34,9 +34,10 @@
 // # Time
 //
 // These tests wait in real time, because a server cannot run in a synctest bubble. With the flag -short they take a
-// twentieth to a tenth of their rounds. Set the flag -parallel to 32 or more, because the rules of the suites mostly
-// wait: by default only one for each core runs at a time, and on two cores the ten minutes of go test are not enough.
-// [Suites.Run] can run in bubbles, with [leasetest.Options.Bubble], if the store has no server.
+// twentieth to a tenth of their rounds. Set the flag -parallel to 32 or more, because the rules of the suites
+// mostly wait. By default, go test runs only one rule for each core at a time, and on two cores its limit of ten
+// minutes is then too short. [Suites.Run] can run in bubbles, with [leasetest.Options.Bubble], if the store has no
+// server.
 //
 // # Mistakes
 //

@@ -13,16 +13,17 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Load is many leases of one process.
+// A Load tests that one process can hold many leases at a time.
 type Load struct {
-	Leases   int           // how many are acquired. Required
-	Hold     time.Duration // how long they are held
+	Leases   int           // number of leases; must be positive
+	Hold     time.Duration // how long the leases are held
 	Duration time.Duration // of each lease. Default: 10 s
 	Refusals bool          // an acquire may be refused. Without it, an acquire waits until it is granted
-	Held     func()        // is called while they are held. Default: none
+	Held     func()        // called while the leases are held. Default: none
 }
 
-// Run acquires the leases through one store, holds them and releases them. None may be lost.
+// Run acquires the leases through one store, holds them and releases them. It fails if one of them is
+// lost.
 func (l Load) Run(t *testing.T, s interface {
 	lease.Lister
 	Lease(name string, o *session.Options) (*session.Session, error)

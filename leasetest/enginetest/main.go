@@ -8,10 +8,12 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Main is the body of TestMain for tests that use [TestHolders], and ends the process. It first looks
-// whether the process was started as a holder; then it only holds a lease at the authority that open returns
-// for an endpoint of a [Target]. Otherwise it runs the tests. If start is not nil, it starts what the tests
-// share, such as a server with its files in the folder dir, and stop ends it after the tests.
+// Main is the body of TestMain for tests that use [TestHolders]. It ends the process.
+//
+// If TestHolders has started the process as a holder, Main only competes for a lease, at the authority
+// that open returns for an endpoint of a [Target]. Otherwise it runs the tests. If start is not nil, Main
+// calls it first to start what the tests share, such as a server with its files in the folder dir, and
+// calls stop after the tests.
 func Main(m *testing.M, open func(endpoint string) (lease.Authority, error), start func(dir string) (stop func(), err error)) {
 	if Hold(open) {
 		os.Exit(0)

@@ -22,8 +22,8 @@ type Process struct {
 	ended chan struct{}
 }
 
-// StartCopy starts a copy of this program, in which the environment variable is set to make it do something
-// else. It returns when the copy has called [Ready].
+// StartCopy starts a copy of this program with an environment variable, by which the copy knows what to
+// do. It returns when the copy has called [Ready].
 func StartCopy(variable string) (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -47,8 +47,8 @@ func StartCopy(variable string) (*Process, error) {
 	return p, nil
 }
 
-// StartCommand starts a command. It must have no Stdin, and its output must go to files or pipes. Without attributes
-// of its own, it dies with this process.
+// StartCommand starts a command, which must have no Stdin, and whose output must go to files or pipes.
+// Unless cmd has attributes of its own, the command dies with this process.
 func StartCommand(cmd *exec.Cmd) (p *Process, err error) {
 	p = &Process{cmd: cmd, ended: make(chan struct{})}
 	if cmd.SysProcAttr == nil {
@@ -76,8 +76,8 @@ func StartCommand(cmd *exec.Cmd) (p *Process, err error) {
 
 const ready = "ready\n"
 
-// Ready tells the parent process that this process is ready. The returned context is canceled when the
-// parent exits or wants this process to end.
+// Ready tells the parent process that this process is ready. The returned context ends when the parent
+// exits or wants this process to end.
 func Ready() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	fmt.Print(ready)
@@ -122,9 +122,10 @@ func (p *Process) End() error {
 
 var lastPort atomic.Uint32
 
-// FreeAddress returns an unused address of the loopback interface. It stays unused while its process is down,
-// because each port is returned only once, and systems do not use these ports for outgoing connections.
-// Neither do they use the port above it by 10,000, on which a Redis server of a cluster listens too.
+// FreeAddress returns an unused address of the loopback interface. The address stays unused while a
+// server that listens there is down, because FreeAddress returns each port only once, and from a range
+// that systems do not use for outgoing connections. The same is true of the port that is higher by
+// 10,000, on which a Redis server of a cluster listens as well.
 func FreeAddress() (string, error) {
 	const first, ports = 15_000, 7_500
 	lastPort.CompareAndSwap(0, rand.Uint32()) // the first port is random, because other processes may start servers, too

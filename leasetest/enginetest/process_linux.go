@@ -34,5 +34,5 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Continue continues a process that was stopped.
+// Continue lets a stopped process run again.
 func (p *Process) Continue() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

@@ -35,8 +35,9 @@ const (
 // A link is a connection through a Proxy.
 type link struct{ client, server net.Conn }
 
-// NewProxy starts a proxy for the server at an address, until the end of the test. If tap is not nil, it is
-// called for each connection, and its results get the data of both directions.
+// NewProxy starts a proxy for the server at the address to. The proxy ends with the test. If tap is not
+// nil, it is called for each connection, and all data of the connection is also written to the writers
+// that it returns.
 func NewProxy(t testing.TB, to string, tap func() (requests, answers io.Writer)) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -146,14 +147,15 @@ func (p *Proxy) become(s state) {
 	}
 }
 
-// Silence lets all connections die. New connections work.
+// Silence makes all present connections silent: they stay open but forward nothing. New connections work.
 func (p *Proxy) Silence() { p.set(func() { p.become(dead) }) }
 
-// Isolate lets all connections die, and new ones, too, until Heal is called.
+// Isolate makes all connections silent, and also new ones until Heal is called: they stay open but
+// forward nothing.
 func (p *Proxy) Isolate() { p.set(func() { p.state = dead; p.become(dead) }) }
 
-// LoseAnswers drops all data from the server, so that it carries out requests whose senders learn nothing.
-// New connections lose it, too, until Heal is called.
+// LoseAnswers drops all data from the server, so that the server carries out requests, but the clients
+// get no answer. New connections lose the answers, too, until Heal is called.
 func (p *Proxy) LoseAnswers() { p.set(func() { p.state = deaf; p.become(deaf) }) }
 
 // Slow delays all data by the time d in each direction, until Heal is called.
@@ -162,7 +164,8 @@ func (p *Proxy) Slow(d time.Duration) { p.set(func() { p.slow = d }) }
 // Refuse closes new connections at once, until Heal is called.
 func (p *Proxy) Refuse() { p.set(func() { p.refuses = true }) }
 
-// Heal lets new connections work again, without a delay. Connections that lose data remain as they are.
+// Heal lets new connections work again, without a delay. Connections that are silent or lose answers stay
+// so.
 func (p *Proxy) Heal() { p.set(func() { p.state, p.slow, p.refuses = open, 0, false }) }
 
 // Target makes new connections go to another server.

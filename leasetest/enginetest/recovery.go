@@ -9,8 +9,9 @@ import (
 	"github.com/fencedlease/lease/internal/check/shorthand"
 )
 
-// RecoversAfterCuts checks that a client of the server behind a proxy is connected again within the time most
-// after the server can be reached again. The client has retried for three seconds without success.
+// RecoversAfterCuts checks that a client recovers when its server can be reached again. It makes the
+// server unreachable through the proxy p until the client has retried for three seconds without success.
+// Then a request of a must succeed within the time most.
 func RecoversAfterCuts(t *testing.T, p *Proxy, a lease.Authority, name string, most time.Duration) {
 	t.Helper()
 	shorthand.Do(t, a, name, shorthand.Acquire(shorthand.IDA, time.Hour), 0)

@@ -10,15 +10,17 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Store is a store that makes an authority.
+// A Store is a [lease.Store] with a method Authority.
 type Store interface {
 	lease.Store
 	Authority() lease.Authority // the authority that the store recommends, such as that of lease.NewAuthority
 }
 
-// Suites runs the conformance suites for the stores of an engine. All stores of a test have the same data. Each
-// function gets the t of the rule. With [leasetest.Options.Bubble], a store that keeps its last time with its data
-// needs data for each rule, such as a folder named after t, because the clocks of all bubbles start at the same time.
+// Suites runs the conformance suites for a store. All stores that its functions make in one test must
+// have the same data. Each function gets the t of the rule.
+//
+// With leasetest.Options.Bubble, the clocks of all bubbles start at the same time. So a store that keeps
+// its last time with its data needs data of its own for each rule, such as a folder named after t.
 type Suites struct {
 	// Options are those of all suites. Run sets the hooks that have a field below, and Reopen. It leaves the others,
 	// such as Store.StepClock and Store.LoseWatches, as they are.
@@ -31,7 +33,8 @@ type Suites struct {
 	Forget  func(t testing.TB, s lease.Store) time.Duration // as in leasetest.StoreHooks. Default: none
 }
 
-// Observed returns the options for an engine whose clients measure time themselves.
+// Observed returns the options for a store whose server has no clock, so that each client measures how
+// much time is left.
 func Observed(unit time.Duration) leasetest.Options {
 	o := leasetest.Options{
 		Unit:  unit,
@@ -44,8 +47,9 @@ func Observed(unit time.Duration) leasetest.Options {
 	return o
 }
 
-// Run runs suites at once: "Store", "Authority", "LoadingAuthority", which loads the record before each
-// request, and "Lease". Without names, it runs all of them.
+// Run runs the named suites in parallel: "Store", "Authority", "LoadingAuthority" and "Lease", or all of
+// them without names. "Authority" tests the authority that the store makes, and "LoadingAuthority" the one
+// that [lease.NewAuthority] makes over the store.
 func (s Suites) Run(t *testing.T, names ...string) {
 	if len(names) == 0 {
 		names = []string{"Store", "Authority", "LoadingAuthority", "Lease"}
@@ -96,7 +100,7 @@ func (s Suites) Run(t *testing.T, names ...string) {
 	}
 }
 
-// NewLease makes a holder for the suite of leases.
+// NewLease makes a Session for the holder h. Pass it to [leasetest.TestLease].
 func NewLease(t testing.TB, h leasetest.Holder) lease.Lease {
 	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Server is a server that a test can harm. [Child] is one, and a struct that embeds a [*Process] needs
-// only Addr and Start.
+// A Server is a server that a test can start, pause and kill. [Child] is one. A struct that embeds a
+// [*Process] needs only the methods Addr and Start.
 type Server interface {
 	// Addr returns the host and port at which the server listens.
 	Addr() string
@@ -21,18 +21,18 @@ type Server interface {
 	Pause(d time.Duration) error // stops the server for the time d, so that it keeps its connections and answers nothing
 }
 
-// A Target is where clients are tested, and what happens to it meanwhile.
+// A Target says where a test sends requests, and which faults it injects meanwhile.
 type Target struct {
 	// Endpoints contains an endpoint for each client, such as an address or a URL. Several clients may have
 	// the same endpoint.
 	Endpoints []string
 
-	// Harm injects a random fault, and returns its name when the fault is over. One goroutine calls it
-	// again and again. Default: there are no faults.
+	// Harm injects a random fault, and returns the name of the fault when it is over. A test calls Harm
+	// again and again, from one goroutine. Default: there are no faults.
 	Harm func(*rand.Rand) string
 }
 
-// At returns a Target without faults, for n clients of one endpoint.
+// At returns a [Target] without faults for n clients, which all use the same endpoint.
 func At(endpoint string, n int) (t Target) {
 	for range n {
 		t.Endpoints = append(t.Endpoints, endpoint)
@@ -40,10 +40,11 @@ func At(endpoint string, n int) (t Target) {
 	return t
 }
 
-// UnderFaults returns a Target for four clients: two of them reach the server s through a [Proxy], and two
-// directly. The server is paused, and killed and started again; connections through the proxy are cut, are
-// slow, die silently, or lose the answers of the server. The function endpoint makes an endpoint from the host
-// and port of the server or the proxy. If it is nil, that is the endpoint.
+// UnderFaults returns a [Target] for four clients. Two of them reach the server s through a [Proxy], and
+// two directly. The server is paused, and killed and started again. Connections through the proxy are
+// cut, become slow or silent, or lose the answers of the server. The function endpoint returns the
+// endpoint for a host and port, which is that of the server or the proxy. If it is nil, the host and port
+// are the endpoint.
 func UnderFaults(t testing.TB, s Server, endpoint func(addr string) string) Target {
 	t.Helper()
 	if endpoint == nil {
@@ -69,7 +70,8 @@ func UnderFaults(t testing.TB, s Server, endpoint func(addr string) string) Targ
 	}}
 }
 
-// Harm injects a random fault into the connections through the proxy, and returns its name when it is over.
+// Harm injects a random fault into the connections through the proxy. It returns the name of the fault
+// when the fault is over.
 func (p *Proxy) Harm(r *rand.Rand) (what string) {
 	switch r.IntN(5) {
 	case 0:

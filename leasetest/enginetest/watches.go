@@ -10,8 +10,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// WaitingCostsNothing checks that a watch wakes a waiter, so that the number of its requests, which count
-// returns, does not depend on how long it waits, nor on the given number of renewals by the holder.
+// WaitingCostsNothing checks that a process that waits is woken by a watch: the number of its requests
+// must not depend on how long it waits, nor on how often the holder renews the lease. The function count
+// returns the number of requests so far.
 func WaitingCostsNothing(t *testing.T, s interface {
 	Store
 	Lease(name string, o *session.Options) (*session.Session, error)
@@ -49,8 +50,9 @@ func WaitingCostsNothing(t *testing.T, s interface {
 	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
 }
 
-// DeletionIsSeen checks that a holder learns of a deletion by hand: at once by a watch, or at its next
-// renewal.
+// DeletionIsSeen checks that a holder learns that somebody has deleted its record: at once if it watches
+// the record, and otherwise at its next renewal. The function remove deletes the record of the named
+// lease.
 func DeletionIsSeen(t *testing.T, s interface {
 	Store
 	lease.Watcher
@@ -70,8 +72,8 @@ func DeletionIsSeen(t *testing.T, s interface {
 	shorthand.Do(t, s.Authority(), name, shorthand.Renew(shorthand.IDA), lease.ErrIDMismatch)
 }
 
-// GraceWithAWatch checks that a break from another process leaves a holder that watches nearly its whole
-// grace, even if the holder has not renewed for a while.
+// GraceWithAWatch checks that a break from another process leaves nearly the whole grace to a holder that
+// watches its record, even if the holder has not renewed the lease for a while.
 func GraceWithAWatch(t *testing.T, holder interface {
 	Store
 	lease.Watcher
