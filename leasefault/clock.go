@@ -83,8 +83,8 @@ func (c *Clock) Rate(rate float64) {
 }
 
 // Pause simulates a process that the operating system has suspended. Until Resume is called, no timer
-// fires: the clock sends nothing on the channels that After returned. The time of Now still advances. To
-// stop it, call Rate(0).
+// fires: the clock sends nothing on the channels that After has returned. But Now still shows that time
+// passes; to stop the time itself, call Rate(0).
 func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }

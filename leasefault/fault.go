@@ -12,12 +12,13 @@ import (
 // error of a context does not wrap it.
 var ErrInjected = errors.New("leasefault: injected fault")
 
-// A Fault is a function that is called instead of a method of an authority or a store. To execute the
-// method, it calls [Call.Send], once or several times. A Fault that never does so drops the call.
+// A Fault is called instead of a method of an authority or a store, and decides what happens to the call.
+// To execute the method, it calls [Call.Send], once or several times. If it never calls Send, the call is
+// dropped.
 //
-// If it returns nil, the caller gets the result of the last Send, even if that is an error, or, without a
-// Send, an error that wraps [ErrInjected]. If it returns an error, the caller gets only that error, and
-// does not know whether the call was executed.
+// If the Fault returns nil, the caller gets the result of the last Send, even if that is an error. If
+// there was no Send, the caller gets an error that wraps [ErrInjected]. If the Fault returns an error,
+// the caller gets only that error, and does not know whether the call was executed.
 //
 // A Fault must be safe for concurrent use by multiple goroutines, and return soon after ctx is done.
 type Fault func(ctx context.Context, c *Call) error
@@ -93,12 +94,13 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// LoseRequest drops the request, which is never executed, waits until ctx is done, and returns its error.
-// If ctx.Done() is nil, it does not wait, and returns an error at once.
+// LoseRequest drops the request, waits until ctx is done, and returns the error of ctx. The request is
+// never executed. If ctx can never be done, it does not wait, and returns an error at once.
 func LoseRequest(ctx context.Context, c *Call) error { return c.blockUntilDone(ctx, "request") }
 
-// LoseAnswer executes the request, drops the answer, waits until ctx is done, and returns its error. If
-// ctx.Done() is nil, it does not wait, and returns an error after it has executed the request.
+// LoseAnswer executes the request, drops the answer, waits until ctx is done, and returns the error of
+// ctx. If ctx can never be done, it does not wait, and returns an error after it has executed the
+// request.
 func LoseAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return c.blockUntilDone(ctx, "answer")
@@ -113,8 +115,8 @@ func FailAnswer(ctx context.Context, c *Call) error {
 	return c.lost("answer")
 }
 
-// DelayRequest waits for d and then executes the request. If ctx is done before, it returns the error of
-// ctx, and the request is never executed. With [Detach], the request is executed even then.
+// DelayRequest waits for d and then executes the request. If ctx ends during the delay, it returns the
+// error of ctx, and the request is never executed. With [Detach], the request is executed even then.
 func DelayRequest(d time.Duration) Fault {
 	must(d >= 0, "DelayRequest: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
@@ -126,8 +128,8 @@ func DelayRequest(d time.Duration) Fault {
 	}
 }
 
-// DelayAnswer executes the request at once, and returns the answer after d. If ctx is done before, it
-// returns the error of ctx.
+// DelayAnswer executes the request at once, and returns the answer after d. If ctx ends during the delay,
+// it returns the error of ctx.
 func DelayAnswer(d time.Duration) Fault {
 	must(d >= 0, "DelayAnswer: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
@@ -144,8 +146,8 @@ func Duplicate(ctx context.Context, c *Call) error {
 }
 
 // Stale returns an old answer, like a replica that lags behind: the answer to the last successful call of
-// the same operation on the same lease. If there is none yet, it sends the call. Use it for [Load] and
-// [lease.ActionRead].
+// the same operation on the same lease. If there was no such call, Stale executes this one. Use it for
+// [Load] and [lease.ActionRead].
 func Stale(ctx context.Context, c *Call) error {
 	if c.last == nil {
 		_ = c.Send(ctx)

@@ -27,8 +27,9 @@ func After(f func()) Fault {
 	}
 }
 
-// If(on, f) is a Fault that calls on() before each call, and applies f to the call if it returns true. For
-// example, If(down.Load, LoseRequest) simulates a network that is down while the atomic.Bool down is true.
+// If returns a Fault that applies f to a call if on returns true at the beginning of the call. For
+// example, If(down.Load, LoseRequest) simulates a network that is down while the atomic.Bool down is
+// true.
 func If(on func() bool, f Fault) Fault {
 	must(on != nil, "If: the function on must not be nil")
 	mustFaults("If", f)
@@ -41,8 +42,8 @@ func If(on func() bool, f Fault) Fault {
 	}
 }
 
-// Chain combines several faults. When one calls [Call.Send], the next is applied, and when the last does,
-// the call is executed. If a fault drops the call, the next one is not applied.
+// Chain combines several faults. When one of them calls [Call.Send], the next one is applied, and when
+// the last one does, the call is executed. If a fault drops the call, those after it are not applied.
 func Chain(faults ...Fault) Fault {
 	mustFaults("Chain", faults...)
 	return chain(faults)

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Detach applies f to a request, and both continue after the caller has stopped waiting, with a context
-// of their own. If the context of the caller is done, the caller gets its error at once. At the end of
-// the test, a cleanup function cancels all detached requests that are still in progress, and waits for
+// Detach applies f to a request with a context of its own, so that the request goes on when the caller
+// has stopped waiting. If the context of the caller ends, the caller gets its error at once. At the end
+// of the test, a cleanup function cancels all detached requests that are still in progress, and waits for
 // them. For example, Detach(t, DelayRequest(d)) simulates a request that arrives late.
 func Detach(t testing.TB, f Fault) Fault {
 	must(t != nil, "Detach: t must not be nil")
@@ -24,9 +24,10 @@ func Detach(t testing.TB, f Fault) Fault {
 	}
 }
 
-// Repeat sends the request twice. The caller gets the first answer. The fault f is applied to the second
-// request, which continues even if the context of the caller is done, as with [Detach]. For example,
-// Repeat(t, DelayRequest(d)) sends the request a second time when d has passed since the first answer.
+// Repeat sends the request, returns the answer to the caller, and then sends the request a second time.
+// It applies the fault f only to the second request, which goes on even if the context of the caller
+// ends, as with [Detach]. For example, Repeat(t, DelayRequest(d)) sends the request a second time when d
+// has passed since the first answer.
 func Repeat(t testing.TB, f Fault) Fault {
 	must(t != nil, "Repeat: t must not be nil")
 	mustFaults("Repeat", f)

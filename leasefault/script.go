@@ -83,9 +83,11 @@ func (l Line[Op]) validate(constructor string, n int) Line[Op] {
 
 // Script returns an authority that passes calls on to a and applies the faults of the given lines to some
 // of them. If several lines apply to a call, their faults are combined as by [Chain], in the order of the
-// lines. Each line counts the calls of its operation for all leases together. The faults of [Detach] and
-// [Repeat] use a until their cleanup functions have run, in the reverse order of their registration, so
-// register one that closes a before you make such a fault.
+// lines. Each line counts the calls of its operation for all leases together.
+//
+// The faults of [Detach] and [Repeat] use a until their cleanup functions have run. Cleanup functions run
+// in the reverse order of their registration, so if one of yours closes a, register it before you make
+// such a fault.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	must(a != nil, "Script: the authority must not be nil")
 	return wrap.Authority(&scripted{a, newCallCounter("Script", lines)}, a)

@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// Skew returns a store that keeps its records in s, but takes its time from c. [Clock.Step] of c changes
-// its time by the same amount, and while c is stopped, no lease expires. Do not write to s directly,
-// because only the returned store knows when each lease ends on c.
+// Skew returns a store that keeps its records in s, but takes its time from c. So [Clock.Step] of c moves
+// the time of the store, and while c is stopped, no lease expires. Do not write to s directly, because
+// only the returned store knows when each lease ends on c.
 func Skew(s lease.Store, c *Clock) lease.Store {
 	must(s != nil, "Skew: the store must not be nil")
 	must(c != nil, "Skew: the clock must not be nil")

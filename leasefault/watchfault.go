@@ -11,11 +11,11 @@ import (
 )
 
 // A WatchFault is called instead of a method Watch, and calls watch to start the real watch. It returns
-// the channel from which the caller of Watch receives signals, and must close it when ctx is done or the
-// real watch is lost. It must be safe for concurrent use by multiple goroutines.
+// the channel from which the caller of Watch receives signals, and must close that channel when ctx is
+// done or the real watch is lost. It must be safe for concurrent use by multiple goroutines.
 //
-// [Lossy] and [LossyStore] apply a WatchFault to every watch. To apply two, call Lossy again with the
-// authority that the first call returned.
+// [Lossy] and [LossyStore] apply a WatchFault to every watch. To apply two of them, call Lossy again with
+// the authority that the first call returned.
 type WatchFault func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error)
 
 // Lossy returns an authority that passes calls on to a and applies f to every watch. If a is not a
@@ -93,8 +93,8 @@ func LoseSignals(seed uint64, p float64) WatchFault {
 	})
 }
 
-// DelaySignals delays every signal of a watch by at least d, one at a time: the delay of a second signal
-// starts when that of the first ends.
+// DelaySignals delays every signal of a watch by at least d. The delays follow one another: that of the
+// second signal starts when that of the first has ended.
 func DelaySignals(d time.Duration) WatchFault {
 	must(d >= 0, "DelaySignals: d is %v, and must not be negative", d)
 	return relay(func() func(context.Context) bool {

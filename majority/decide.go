@@ -16,11 +16,12 @@ type Outcome struct {
 	Token    lease.Token // the fencing token of the lease if the Decision is Survive, and otherwise empty
 }
 
-// Check reads the lease, and returns an error if that fails, for example because a table or a permission is
-// missing. Call it when the program starts, before the member joins: the next request comes in the first
-// split, and a store that cannot be used then brings all members down. From then on, the member does not
-// follow a split that was decided before it started, so it never survives with the token of such a split.
-// Check waits for a decision that is in flight, and takes at most Timeout.
+// Check reads the lease, and returns an error if that fails, for example because a table or a permission
+// is missing. Call it when the program starts, before the member joins the cluster. Otherwise the first
+// request would be sent in the first split, and if the store cannot be used then, all members go down.
+//
+// After Check, the member ignores a split that was decided before it started, so it never survives with
+// the token of such a split. Check waits for a decision that is in flight, and takes at most Timeout.
 func (d *Decider) Check(ctx context.Context) error {
 	ctx, cancel := clock.WithTimeout(ctx, d.o.Clock, d.o.Timeout)
 	defer cancel()
@@ -37,10 +38,11 @@ func (d *Decider) Check(ctx context.Context) error {
 	return err
 }
 
-// Token reads the token of the part of the given view, which has survived. A member that survives can have
-// an older one if the same split came twice within Spread + Delay + Timeout, and in between the member was
-// undecided, or restarted without [Decider.Check]. So if a guard refuses the token of the Outcome as stale, use
-// that of Token, and go down if that is refused too, or if Token returns an error. It takes at most Timeout.
+// Token reads the token of the part of the given view, which has survived. A member can have an older
+// token if the same split came twice within Spread + Delay + Timeout, and in between the member was
+// undecided, or restarted without [Decider.Check]. So if a guard rejects the token of the Outcome as
+// stale, use that of Token. If the guard rejects that too, or Token returns an error, go down. Token
+// takes at most Timeout.
 func (d *Decider) Token(ctx context.Context, v View) (lease.Token, error) {
 	v, err := v.sorted(d.self)
 	if err != nil {
@@ -69,13 +71,13 @@ func (d *Decider) read(ctx context.Context) (lease.Result, error) {
 }
 
 // Decide decides for the given view, which should have been stable for a moment. It takes at most Delay +
-// Timeout. If the view changes, end ctx and call Decide with the new one: it then returns [Undecided] and
-// the error of ctx, and undoes its request in the background for at most Timeout. The next call waits for
-// that. The calls of one Decider run one after the other.
+// Timeout. If the view changes, end ctx and call Decide with the new view. The earlier call then returns
+// Undecided and the error of ctx, and undoes its request in the background, for at most Timeout; the next
+// call waits for that. The calls of one Decider run one after the other.
 //
-// If the lease was not granted to this part in time, the decision is [Down], and the error says why. It
-// is nil if another part has the lease or if no reachable member counts, and with [Survive] and [Whole].
-// Decide panics if ctx is nil.
+// If the lease was not granted to this part in time, the decision is Down, and the error says why. The
+// error is nil if another part has the lease, if no reachable member counts, or if the decision is
+// Survive or Whole. Decide panics if ctx is nil.
 func (d *Decider) Decide(ctx context.Context, v View) (Outcome, error) {
 	if ctx == nil {
 		panic("majority: Decide: the context must not be nil")

@@ -1,12 +1,13 @@
-// Package majority decides which part of a cluster survives when its members no longer reach each
-// other, in the manner of the strategy lease-majority of Akka. Each member passes what it sees, and is
-// told to survive or to go down. No quorum is needed: of all parts, one at most gets the lease, and a
-// part with fewer than half of the members asks for it later than the others.
+// Package majority decides which part of a cluster survives when its members no longer reach each other, in the
+// manner of the strategy lease-majority of Akka. Each member calls [Decider.Decide] with the members that it
+// reaches, and learns whether it must survive or go down. No quorum is needed, because at most one part of the
+// cluster gets the lease. A part with fewer than half of the members requests the lease later than the others.
 //
-// In each part, the member with the lowest name asks. Its grant has two steps: a claim, and a mark that
-// names the part. The others wait for the mark, and survive with it. A claim without an answer is given
-// up, and released if it is granted late. A lease with a mark is never released: it ends by itself once
-// every other part has decided.
+// In each part, the member with the lowest name requests the lease, in two steps: it acquires the lease, and
+// then marks the lease with the name of the part. The other members wait until they see the mark of their part,
+// and then survive. If an acquire is not answered in time, the member no longer waits for it, and releases the
+// lease if it is granted late. A lease with a mark is never released: it ends by itself once every other part
+// has decided.
 //
 // Two parts never survive one split under these conditions:
 //

@@ -10,8 +10,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A View is what a member sees of the cluster, with the names in any order. If only some members count,
-// such as those with a role, both lists have only those. A member that does not count still decides.
+// A View is what a member sees of the cluster. The names may be in any order. If only some members count,
+// such as those with a certain role, leave the others out of both lists; a member that does not count
+// still decides.
 type View struct {
 	Reachable   []string // the members that this one reaches, with itself
 	Unreachable []string // the other members that have not left

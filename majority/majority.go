@@ -15,7 +15,8 @@ import (
 // Options configure a [Decider]. All members of a cluster must have the same Options. A nil *Options or a
 // zero field means the default.
 type Options struct {
-	// Delay is how long a part with fewer than half of the members waits before it asks. Default: 2s.
+	// Delay is how long a part with fewer than half of the members waits before it requests the lease.
+	// Default: 2s.
 	Delay time.Duration
 
 	// Timeout is how long a member waits for an answer, with all attempts. A decision takes at most

@@ -11,10 +11,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Drop removes the lease with the given kind, name and owner from the Registry, and closes it if it is a
-// [Closer], or else releases it. The error wraps that of Close or Release. Even after an error, the lease
-// stays removed, and the next call of [Registry.Lease] makes a new one. If the Registry does not contain
-// the lease, or a Provider is still making it, Drop does nothing and returns nil.
+// Drop removes the lease with the given kind, name and owner from the Registry, and closes the lease if
+// it is a [Closer], or otherwise releases it. The error wraps that of Close or Release. Even after an
+// error, the lease stays removed, and the next call of [Registry.Lease] makes a new one. If the Registry
+// does not contain the lease, or a Provider is still making it, Drop does nothing and returns nil.
 func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 	k := key{kind, name, owner}
 	r.mu.Lock()
@@ -33,11 +33,12 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 // call of Close does nothing and returns nil.
 //
 // Once Close is called, [Registry.Lease] returns an error that wraps [lease.ErrClosed], even to callers
-// that are already waiting for a Provider. Close does not wait for a Provider that is running. If it
-// returns a lease later, the Registry closes or releases that lease.
+// that are already waiting for a Provider. Close does not wait for a Provider that is running; if that
+// Provider returns a lease later, the Registry closes or releases the lease.
 //
-// A handler of one of the leases that calls Close must pass a ctx that ends. Otherwise a deadlock is
-// possible: the handler waits for Close, Close waits for the lease, and the lease waits for the handler.
+// If a handler of one of the leases calls Close, it must pass a ctx that ends. Otherwise there can be a
+// deadlock, in which the handler waits for Close, Close waits for the lease, and the lease waits for the
+// handler.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true

@@ -4,12 +4,12 @@
 // independent parts of a program need the same lease. A part that gets its lease from a Registry need not
 // know how the lease is made. A Registry is similar to the LeaseProvider of Akka.
 //
-// Parts of a program that get the same lease from a Registry share one holder, and do not exclude each
-// other. If one part calls Release, or if session.Run returns in one part, the lease is released for all of
-// them. If two parts must not release each other's lease, give them different owners. They then exclude
-// each other, like different processes.
+// Parts of a program that get the same lease from a Registry share one holder, so they do not exclude
+// each other. If one part calls Release, or if session.Run returns in one part, the lease is released for
+// all of them. If this is not wanted, give the parts different owners. Then they exclude each other, as
+// different processes do.
 //
 // A kind is the name of one way to make leases. For example, all leases of one kind may use the same
 // authority. In Akka, the configuration path has the role of the kind. A program can have several
-// Registries, each with its own kinds and [Settings]. There is no global one.
+// Registries, each with its own kinds and [Settings]. There is no global Registry.
 package provider

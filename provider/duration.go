@@ -109,9 +109,9 @@ func givenTwice(data []byte) error {
 // MarshalYAML returns a map with the fields that MarshalJSON writes. YAML packages call it.
 func (s Settings) MarshalYAML() (any, error) { return s.texts(), nil }
 
-// UnmarshalYAML decodes the same fields as UnmarshalJSON, with the same errors, or returns that of
-// unmarshal. It works with YAML packages that pass a decoding function to this method, such as
-// gopkg.in/yaml.v3, go.yaml.in/yaml/v3 and github.com/goccy/go-yaml.
+// UnmarshalYAML decodes the same fields as [Settings.UnmarshalJSON], with the same errors. If unmarshal
+// fails, it returns that error. It works with YAML packages that pass a decoding function to this method,
+// such as gopkg.in/yaml.v3, go.yaml.in/yaml/v3 and github.com/goccy/go-yaml.
 func (s *Settings) UnmarshalYAML(unmarshal func(any) error) error { return s.decode(unmarshal) }
 
 func (s *Settings) texts() map[string]string {

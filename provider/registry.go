@@ -14,13 +14,15 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// A Provider makes the lease with the given name and owner. A [Registry] checks both before it calls a
-// Provider. The Settings that it passes are valid, and none of their fields except StopWindow is zero. It
-// does not call the Provider again for the same name and owner as long as it contains the lease.
+// A Provider makes the lease with the given name and owner. Before a [Registry] calls it, the Registry
+// has checked both, and has filled in and checked the [Settings], so that no field except StopWindow is
+// zero. As long as the Registry contains the lease, it does not call the Provider again for the same name
+// and owner.
 //
 // A Provider must be safe for concurrent use by multiple goroutines. It should not block: it gets no
-// context, so its caller cannot cancel it. It must not call Registry.Lease for the lease that it is making.
-// If it returns a Lease that is nil or a nil pointer, without an error, Registry.Lease returns an error.
+// context, so its caller cannot cancel it. It must not call [Registry.Lease] for the lease that it is
+// making. If it returns a Lease that is nil or a nil pointer, without an error, Registry.Lease returns an
+// error.
 type Provider func(name, owner string, s Settings) (lease.Lease, error)
 
 // A Closer is a Lease with a method Close, which [Registry.Close] and [Registry.Drop] call instead of
@@ -76,9 +78,9 @@ func (r *Registry) Settings() Settings {
 	return complete
 }
 
-// Register makes p the Provider of the given kind, which must be valid UTF-8 of 1 to 1024 bytes
-// without NUL. If the kind is malformed or already registered, or p is nil, it returns a
-// [*lease.FieldError] with the code [lease.ErrOption], and after Close an error that wraps
+// Register makes p the Provider of the given kind, which must be valid UTF-8 of 1 to 1024 bytes without
+// NUL. If the kind is malformed or already registered, or p is nil, Register returns a
+// [*lease.FieldError] with the code [lease.ErrOption]. After Close, it returns an error that wraps
 // [lease.ErrClosed]. After an error, the Registry is unchanged.
 func (r *Registry) Register(kind string, p Provider) error {
 	if lease.CheckName(kind) != nil {
@@ -103,16 +105,17 @@ func (r *Registry) Register(kind string, p Provider) error {
 }
 
 // Lease returns the lease with the given kind, name and owner: the same instance for equal arguments, and
-// another one if any of them differs. If one caller releases the lease, it is released for all callers that
-// share the instance.
+// another one if any of them differs. If one caller releases the lease, it is released for all callers
+// that share the instance.
 //
-// The first call with these arguments runs the [Provider], and concurrent ones wait for it. If it returns
-// an error, all of them return an error that names the kind and wraps it. If it panics, the first call
-// panics too, and the others return an error. After either, the next call of Lease runs the Provider again.
+// The first call with these arguments runs the Provider, and concurrent calls wait for the result. If the
+// Provider returns an error, all these calls return an error that names the kind and wraps that error. If
+// the Provider panics, the first call panics too, and the others return an error. In both cases, the next
+// call of Lease runs the Provider again.
 //
-// If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered kinds. For a
-// malformed name or owner, it wraps the error of [lease.CheckName] or [lease.CheckOwner], and after Close
-// [lease.ErrClosed].
+// If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered kinds. If
+// the name or owner is malformed, the error wraps that of [lease.CheckName] or [lease.CheckOwner]. After
+// Close, it wraps [lease.ErrClosed].
 func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	if err := errors.Join(lease.CheckName(name), lease.CheckOwner(owner)); err != nil {
 		return nil, err

@@ -10,16 +10,16 @@ import (
 )
 
 // Settings are the times that the leases of a [Registry] use. A zero field stands for the default of the
-// field with the same name in [session.Options], with which a Registry replaces it before it passes
-// Settings to a [Provider], except a zero StopWindow.
+// field with the same name in session.Options. Before a Registry passes Settings to a [Provider], it
+// fills in these defaults, except that of StopWindow.
 //
 // Settings can be read from a configuration in JSON or YAML, such as
 //
 //	{"duration": "15s", "renewInterval": "5s"}
 //
 // The key of a field is its name with a small first letter. An error about a field contains its Go name,
-// such as Settings.RenewInterval. With the type [Duration], Settings can also be read from flags and other
-// formats.
+// such as Settings.RenewInterval. With the type [Duration], Settings can also be read from flags and
+// other formats.
 type Settings struct {
 	// Duration is the time after which a lease expires if it is not renewed: positive, or lease.Infinite.
 	Duration time.Duration
@@ -40,9 +40,10 @@ type Settings struct {
 	StopWindow time.Duration
 }
 
-// Validate checks the Settings as session.New checks its options, and that RenewInterval is less than half of
-// a finite Duration. All other session options are assumed to have their defaults. The error is a
-// [*lease.FieldError] with the code [lease.ErrOption], or joins several. Each names a field that is not zero.
+// Validate checks the Settings as session.New checks its options, as if all other options of the session
+// had their defaults. It also checks that RenewInterval is less than half of a finite Duration. The error
+// is a [*lease.FieldError] with the code [lease.ErrOption], or joins several of them. Each names a field
+// that is not zero.
 func (s Settings) Validate() error {
 	_, err := s.withDefaults()
 	return err

@@ -45,9 +45,9 @@ type grant struct {
 	token     lease.Token   // the token of the last granted acquire
 }
 
-// LockOptions repeats two settings of the elector that uses the Lock, with the same values: Update refuses an
-// elector whose LeaseDuration is not longer than both together. A nil
-// *LockOptions or a zero field means the default of controller-runtime.
+// LockOptions must have the same values as two settings of the elector that uses the Lock, because Update
+// rejects an elector whose LeaseDuration is not longer than both together. A nil *LockOptions or a zero
+// field means the default of controller-runtime.
 type LockOptions struct {
 	RenewDeadline time.Duration // the elector's RenewDeadline. Default: 10 s
 	RetryPeriod   time.Duration // the elector's RetryPeriod. Default: 2 s

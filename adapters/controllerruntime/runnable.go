@@ -33,13 +33,15 @@ type Runnable struct {
 	work context.Context // the context of the function; nil if the function does not run
 }
 
-// NewRunnable returns a Runnable, which passes the options to session.Run. If o is nil, the defaults
+// NewRunnable returns a Runnable, which passes the options to [session.Run]. If o is nil, the defaults
 // apply. If the option Again is nil, a Runnable that has lost the lease waits until it can acquire it
-// again, also if f returns an error that matches [fencing.ErrStale], because a guard can notice the loss
-// before the Session does. If another process with the same owner has taken the lease over
-// ([lease.ErrTakenOver]), or if f returns another error while the Session holds the lease, the Runnable
-// and the manager end. The Runnable closes the Session when it ends. NewRunnable returns a
-// [*lease.FieldError] if the Session or the function is nil.
+// again. It does the same if f returns an error that matches [fencing.ErrStale], because a guard can
+// notice the loss before the Session does.
+//
+// The Runnable and the manager end if another process with the same owner has taken the lease over
+// ([lease.ErrTakenOver]), or if f returns another error while the Session holds the lease. The Runnable
+// closes the Session when it ends. NewRunnable returns a [*lease.FieldError] if the Session or the
+// function is nil.
 func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error, o *session.RunOptions) (*Runnable, error) {
 	if l == nil {
 		return nil, fields.Missing("NewRunnable.l")
@@ -58,10 +60,10 @@ func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error,
 }
 
 // Start waits until the Session holds the lease, and then runs the function. If the lease is lost, it
-// waits again, until ctx is done. After the function has returned, it releases the lease, for at most
+// waits again, until ctx is done. After the function has returned, Start releases the lease, for at most
 // [session.RunOptions.ReleaseTimeout], and closes the Session, for at most 10 s. It returns the error of
-// session.Run, unless [session.Stopped] reports that it is the result of an orderly stop, joined with the
-// error of session.Session.Close.
+// session.Run, unless [session.Stopped] reports that this is the result of an orderly stop. If
+// [session.Session.Close] fails, its error is joined.
 func (r *Runnable) Start(ctx context.Context) (err error) {
 	defer func() { // this runs even if the function ends its goroutine
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
@@ -93,9 +95,9 @@ func (r *Runnable) run(ctx context.Context, tok lease.Token) error {
 // NeedLeaderElection returns false, because a Runnable does its own leader election.
 func (r *Runnable) NeedLeaderElection() bool { return false }
 
-// Healthz is a healthz.Checker for AddHealthzCheck. It returns an error if the context of the function
-// has ended, the function is still running, and CheckAlive of the Session returns false, because another
-// process might then work at the same time. If the check fails, the kubelet restarts the container.
+// Healthz is a healthz.Checker for AddHealthzCheck. It returns an error if the function is still running
+// although its context has ended and the lease may be lost, because another process might then work at
+// the same time. If the check fails, the kubelet restarts the container.
 func (r *Runnable) Healthz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,10 +1,10 @@
 // Package gocron lets several schedulers of [github.com/go-co-op/gocron/v2] share their jobs: a [Locker]
-// takes a lease for each run of a job, and an [Elector] lets the process that holds one lease run all of
-// them. The leases can be at any authority.
+// acquires a lease for each run of a job, and with an [Elector], the process that holds one lease runs
+// all jobs. The leases can be at any authority.
 //
-// gocron itself gives a job a context that knows nothing of a lock. The context of a job that is made with
-// [Locker.Task] or [Elector.Task] ends in the stop window of its lease, before another process can have
-// it, and carries the fencing token: see [Token].
+// The context that gocron itself passes to a job does not end when a lock is lost. If you make the job
+// with [Locker.Task] or [Elector.Task], its context ends in the stop window of the lease, before another
+// process can have the lease. The context also carries the fencing token: see [Token].
 package gocron
 
 import (

@@ -12,7 +12,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An Elector is a [gocron.Elector], safe for concurrent use: the process that holds its lease runs the jobs.
+// An Elector is a gocron.Elector: the process that holds its lease runs the jobs. It is safe for
+// concurrent use.
 type Elector struct {
 	l lease.Lease
 	o *session.RunOptions
@@ -82,8 +83,9 @@ func (e *Elector) IsLeader(context.Context) error {
 }
 
 // Task returns a task that calls f while this process leads. The context of f ends when that of the job
-// does, and in the stop window of the lease, with the loss as its cause. If this process no longer leads
-// when the task begins, it returns an error that matches [lease.ErrNotHeld], and does not call f.
+// ends, and also in the stop window of the lease; then its cause is the loss. If this process no longer
+// leads when the task begins, the task returns an error that matches [lease.ErrNotHeld], and does not
+// call f.
 func (e *Elector) Task(f func(ctx context.Context) error) gocron.Task {
 	if f == nil {
 		panic("gocron: Task: the function must not be nil")

@@ -18,15 +18,15 @@ type LockerOptions struct {
 	// Session has the options of the lease of each run. Default: those of package session.
 	Session *session.Options
 
-	// Hold is how long a lease is kept at least, even if its run has ended before. Meanwhile, no other
-	// scheduler can run the job, so one whose clock is slow by less than Hold does not run it a second
-	// time. Set it to most of the time between two runs. Default: 0, which means that the lease is
-	// released when the run has ended.
+	// Hold is the shortest time for which a lease stays locked, even if its run ends earlier. Until then,
+	// no other scheduler can run the job, so a scheduler whose clock is behind by less than Hold does not
+	// run the job a second time. Set Hold to most of the time between two runs. Default: 0, which means
+	// that the lease is released when the run has ended.
 	Hold time.Duration
 }
 
-// A Locker is a [gocron.Locker]: each run of the job NAME has the lease PREFIX + NAME. It is safe for
-// concurrent use.
+// A Locker is a gocron.Locker. Each run of the job NAME holds the lease PREFIX + NAME. A Locker is safe
+// for concurrent use.
 type Locker struct {
 	authority lease.Authority
 	prefix    string
@@ -86,9 +86,9 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 //
 //	s.NewJob(gocron.DurationJob(time.Minute), locker.Task("report", report), gocron.WithName("report"))
 //
-// The context of f ends when that of the job does, and in the stop window of the lease, with the loss as
-// its cause. If the job has another name or another Locker, the task returns an error that matches
-// [lease.ErrNotHeld], and does not call f.
+// The context of f ends when that of the job ends, and also in the stop window of the lease; then its
+// cause is the loss. If the job has another name or another Locker, the task returns an error that
+// matches [lease.ErrNotHeld], and does not call f.
 func (l *Locker) Task(name string, f func(ctx context.Context) error) gocron.Task {
 	if f == nil {
 		panic("gocron: Task: the function must not be nil")

@@ -1,5 +1,5 @@
-// Package otel reports leases as metrics and spans of OpenTelemetry. It needs only the API of
-// OpenTelemetry: the program chooses the SDK and the exporter.
+// Package otel reports leases as metrics and spans of OpenTelemetry. It imports only the API of
+// OpenTelemetry, so the program chooses the SDK and the exporter.
 //
 //	trace, err := otel.Trace(provider, nil)
 //	l, err := store.Lease("indexer/leader", &session.Options{Trace: trace})
@@ -9,14 +9,14 @@
 //	lease.held                   up-down counter  {lease}       leases that are held: 0 or 1 for each name  [lease.name]
 //	lease.renewals               counter          {renewal}     answers to renewals                         lease.outcome [lease.name]
 //	lease.renewal.margin         histogram        1             what was left of the lease at each answer, from 0 to 1  [lease.name]
-//	lease.acquisition.duration   histogram        s             from contending to the grant, or to giving up  lease.outcome [lease.name]
+//	lease.acquisition.duration   histogram        s             from the first attempt to the last  lease.outcome [lease.name]
 //	lease.terms                  counter          {term}        ends of terms                               lease.reason [lease.name]
 //	lease.breaks                 counter          {break}       breaks that a holder has noticed            [lease.name]
 //	lease.shards.held            up-down counter  {shard}       shards that this process works on           lease.prefix
 //	lease.shards.idle            gauge            {shard}       shards of the group that no process takes   lease.prefix
 //	lease.shards.failures        counter          {failure}     errors of a group of shards                 lease.prefix
 //
-// lease.outcome is "granted", "refused" or "unknown", if no answer came. lease.reason is "released" for a
+// lease.outcome is "granted", "refused" or, if no answer came, "unknown". lease.reason is "released" for a
 // term that ended by choice. Otherwise it is the name of the [lease.Code] of the loss, such as "broken" or
 // "expired", or "stop-window" if the work stopped in time because the store did not answer. The margin
 // is how long the holder would still have been certain of its lease without the answer to a renewal that
