@@ -125,7 +125,10 @@ func (r *running) contend(ctx context.Context) (ran bool, err error) {
 		Owner: r.owner, Duration: r.duration, StopWindow: stopWindow(r.duration), Watch: true, Logger: slog.New(slog.DiscardHandler),
 		Trace: &session.Trace{
 			Acquire: func(i session.AcquireInfo) {
-				if r.status.note(i.Err); r.call.wait == 0 && i.Err != nil {
+				if r.slots == 0 { // Otherwise the attempt is part of a poll.
+					r.status.note(i.Err)
+				}
+				if r.call.wait == 0 && i.Err != nil {
 					r.stop(i.Err) // Nothing is to wait long for a release that will not be answered either.
 				}
 			},
@@ -172,8 +175,7 @@ func (r *running) contend(ctx context.Context) (ran bool, err error) {
 
 // contendForSlot contends for one of the slots under the name, with the lists of all that contend.
 func (r *running) contendForSlot(ctx context.Context, o *session.Options, hold func(context.Context, *session.Session, lease.Token) error) error {
-	o.Logger = slog.New(failedPolls{slog.DiscardHandler, r.status})
-	all, err := slots.New(r.store.Authority(), r.name+"/", r.slots, &slots.Options{Session: o})
+	all, err := slots.New(r.store.Authority(), r.name+"/", r.slots, &slots.Options{Session: o, Polled: r.status.note})
 	if err != nil {
 		return fail(exitUsage, "%v", err)
 	}
@@ -351,27 +353,4 @@ func (r *running) showHolder(ctx context.Context) {
 		}
 		s.mu.Unlock()
 	}
-}
-
-// failedPolls is a log of package slots. It notes the errors that the lists of a wait end with.
-type failedPolls struct {
-	slog.Handler
-	status *status
-}
-
-func (failedPolls) Enabled(context.Context, slog.Level) bool { return true }
-
-func (f failedPolls) Handle(_ context.Context, record slog.Record) error {
-	switch record.Message {
-	case "slots: the authority answers again":
-		f.status.note(nil)
-	case "slots: failed":
-		record.Attrs(func(a slog.Attr) bool {
-			if err, ok := a.Value.Any().(error); ok {
-				f.status.note(err)
-			}
-			return true
-		})
-	}
-	return nil
 }

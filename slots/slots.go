@@ -42,6 +42,10 @@ type Options struct {
 	// Grace is how long a holder that must leave its slot may take to stop. It is at least the time that
 	// the holder needs to learn of the break, and at most Session.Duration. Default: Session.Duration.
 	Grace time.Duration
+
+	// Polled is called after each poll that has not ended Run or TryRun, with the error of the poll, or with nil.
+	// Several calls of Run can call it at once, and each waits until it returns. Default: none.
+	Polled func(err error)
 }
 
 func (o *Options) complete() (*Options, error) {
@@ -59,6 +63,9 @@ func (o *Options) complete() (*Options, error) {
 	}
 	if c.Grace == 0 {
 		c.Grace = s.Duration
+	}
+	if c.Polled == nil {
+		c.Polled = func(error) {}
 	}
 	if c.PriorityAfter == 0 {
 		c.PriorityAfter = 4 * min(s.Duration, member.MaxInterval)
@@ -241,7 +248,9 @@ func (s *Slots) run(ctx context.Context, r *run) (ran bool, err error) {
 		case r.outage.isPermanent(err, s.o.Session.Clock.Now()), isHopeless(err):
 			return false, err
 		}
-		r.outage.report(s.logger(), s.prefix, cmp.Or(err, r.unbroken))
+		err = cmp.Or(err, r.unbroken)
+		s.o.Polled(err)
+		r.outage.report(s.logger(), s.prefix, err)
 		s.mu.Lock()
 		pause := s.random.Shorten(s.o.Interval, 0.1)
 		s.mu.Unlock()

@@ -429,6 +429,30 @@ func TestRunWhileTheStoreFails(t *testing.T) {
 	})
 }
 
+// Polled learns of each error while Run waits, and of each answer.
+func TestPolled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, answers, polled := newHouse(t), []error{}, []error{}
+		a := hooked{Authority: h.store.Authority(), list: func(context.Context) (err error, fails bool) {
+			if fails = len(answers)%5 > 2; fails {
+				err = errors.New("refused")
+			}
+			answers = append(answers, err)
+			return err, fails
+		}}
+		s, err := New(a, "x/", 1, &Options{Session: &session.Options{Logger: slog.New(slog.DiscardHandler)}, Polled: func(err error) { polled = append(polled, err) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go h.slots(h.store.Authority(), "holder", 1, 0).Run(t.Context(), h.work("holder", time.Minute))
+		synctest.Wait()
+		err = s.Run(t.Context(), h.work("a", 0))
+		if n := len(answers) - 1; err != nil || n < 20 || !slices.Equal(polled, answers[:n]) { // The last poll took the slot.
+			t.Errorf("%v after %d polls: Polled got %v of %v", err, n, polled, answers)
+		}
+	})
+}
+
 // Calls of Watch do not return. The waiter polls, and only a few calls are outstanding.
 func TestWatchHangs(t *testing.T) {
 	work := time.Duration(rand.Int64N(int64(time.Hour)))
