@@ -42,7 +42,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	if _, err := client.Create(ctx, nil); err != nil && !bloberror.HasCode(err, bloberror.ContainerAlreadyExists) {
-		return fmt.Errorf("create the container: %w; if no service runs, start go run ./cmd/blobtest in the folder blobtest, or give -connection", err)
+		return fmt.Errorf("create the container: %w; if no service runs, start go run ./blobtest/cmd/blobtest in the root of the repository, or give -connection", err)
 	}
 	leases, err := azlease.New(client, nil)
 	if err != nil {

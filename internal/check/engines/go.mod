@@ -10,7 +10,6 @@ require (
 	github.com/fencedlease/lease v0.0.0
 	github.com/fencedlease/lease/adapters/controllerruntime v0.0.0
 	github.com/fencedlease/lease/azlease v0.0.0
-	github.com/fencedlease/lease/blobtest v0.0.0
 	github.com/fencedlease/lease/etcdlease v0.0.0
 	github.com/fencedlease/lease/leasetest/linearize v0.0.0
 	github.com/fencedlease/lease/natslease v0.0.0
@@ -141,7 +140,6 @@ replace (
 	github.com/fencedlease/lease => ../../..
 	github.com/fencedlease/lease/adapters/controllerruntime => ../../../adapters/controllerruntime
 	github.com/fencedlease/lease/azlease => ../../../azlease
-	github.com/fencedlease/lease/blobtest => ../../../blobtest
 	github.com/fencedlease/lease/etcdlease => ../../../etcdlease
 	github.com/fencedlease/lease/kubelease => ../../../kubelease
 	github.com/fencedlease/lease/leasetest/linearize => ../../../leasetest/linearize

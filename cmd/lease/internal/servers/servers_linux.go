@@ -71,11 +71,11 @@ func (s *set) folder(name string) (string, error) {
 	return dir, os.Mkdir(dir, 0o700)
 }
 
-// build builds a program of another module of the repository.
-func (s *set) build(module, pkg string) (string, error) {
-	file := filepath.Join(s.dir, filepath.Base(module))
+// build builds a program in a folder of the repository, whose go.mod has what the program needs.
+func (s *set) build(folder, pkg string) (string, error) {
+	file := filepath.Join(s.dir, filepath.Base(folder))
 	cmd := exec.CommandContext(s.ctx, "go", "build", "-o", file, pkg)
-	cmd.Dir = filepath.Join(s.root, module)
+	cmd.Dir = filepath.Join(s.root, folder)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %v\n%s", pkg, err, out)
 	}

@@ -36,7 +36,7 @@ func TestExampleSaysWhatToStart(t *testing.T) {
 	t.Parallel()
 	const nowhere = "AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:1/a;"
 	out, err := exec.CommandContext(t.Context(), shorthand.Build(t, "../../../../azlease", "fence"), "-connection", nowhere).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "go run ./cmd/blobtest in the folder blobtest, or give -connection") {
+	if err == nil || !strings.Contains(string(out), "go run ./blobtest/cmd/blobtest in the root of the repository, or give -connection") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

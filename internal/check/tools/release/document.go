@@ -16,14 +16,14 @@ var (
 )
 
 // releaseDocument returns the text of a document for a release. The lines between the markers "unreleased"
-// become the command that adds the module to a program, or installs it if its folder is in "cmd". If the
-// other lines still say that there is no release, it returns an error.
-func releaseDocument(text, modulePath, version string) (string, error) {
+// become the command that adds the package beside the document to a program, or installs it if its folder
+// is in "cmd". If the other lines still say that there is no release, it returns an error.
+func releaseDocument(text, packagePath, version string) (string, error) {
 	get := "In your module, run\n\n    go get "
-	if path.Base(path.Dir(modulePath)) == "cmd" {
+	if path.Base(path.Dir(packagePath)) == "cmd" {
 		get = "Run\n\n    go install "
 	}
-	text = beforeRelease.ReplaceAllLiteralString(text, get+modulePath+"@"+version+"\n")
+	text = beforeRelease.ReplaceAllLiteralString(text, get+packagePath+"@"+version+"\n")
 	if at := unreleasedText.FindStringIndex(text); at != nil {
 		return "", fmt.Errorf("line %d has %q, and is wrong in a release: delete it, or put it between the lines \"<!-- unreleased -->\" and \"<!-- /unreleased -->\"",
 			1+strings.Count(text[:at[0]], "\n"), strings.Join(strings.Fields(text[at[0]:at[1]]), " "))

@@ -116,7 +116,7 @@ func (t *tree) documents(files []string) error {
 		if err != nil {
 			return err
 		}
-		released, err := releaseDocument(string(text), t.moduleOf(file), t.version)
+		released, err := releaseDocument(string(text), path.Join(rootPath, path.Dir(file)), t.version)
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", file, err))
 			continue
@@ -126,14 +126,6 @@ func (t *tree) documents(files []string) error {
 		}
 	}
 	return errors.Join(wrong...)
-}
-
-func (t *tree) moduleOf(file string) string {
-	folder := path.Dir(file)
-	for t.modules[path.Join(rootPath, folder)] == nil {
-		folder = path.Dir(folder)
-	}
-	return path.Join(rootPath, folder)
 }
 
 // release changes a module so that it requires the other modules at the version, with their sums, and has

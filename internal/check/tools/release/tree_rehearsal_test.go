@@ -104,6 +104,17 @@ func TestRehearsal(t *testing.T) {
 	if least := map[bool]int{false: 5, true: 1}[testing.Short()]; commands < least {
 		t.Errorf("only %d commands were installed", commands)
 	}
+	t.Run("blobtest", func(t *testing.T) { // the commands of its README
+		u, own := &user{t, u.env}, t.TempDir()
+		u.run(own, "go", "mod", "init", "example.org/program")
+		readme, err := os.ReadFile(filepath.Join(r.folder, "blobtest/README.md"))
+		get := "go get " + rootPath + "/blobtest@" + version
+		if err != nil || !strings.Contains(string(readme), "\n    "+get+"\n") {
+			t.Fatalf("%v, or the README does not have %q", err, get)
+		}
+		u.run(own, strings.Fields(get)...)
+		u.run(own, "go", "run", rootPath+"/blobtest/cmd/blobtest", "-h")
+	})
 	t.Run("consumer", func(t *testing.T) { // a user's copy of an example, with its test
 		u, own := &user{t, u.env}, t.TempDir()
 		for _, file := range []string{"consumer.go", "consumer_test.go"} {
