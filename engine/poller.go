@@ -91,6 +91,15 @@ func (p *Poller) Changed(name, version string) {
 	}
 }
 
+// Names returns the names that are watched now. A store whose Read may wait for a turn and then skip what has not
+// changed reads these names when it has the turn, because a watch that began meanwhile is not among those that Read got.
+func (p *Poller) Names() []string {
+	if w := p.current(); w != nil {
+		return slices.Collect(maps.Keys(w.All()))
+	}
+	return nil
+}
+
 // Poke makes the Poller poll at once if there are watches.
 func (p *Poller) Poke() {
 	if p.current() != nil {

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/session"
 	"github.com/fencedlease/lease/sqlitelease"
@@ -194,6 +195,46 @@ func TestOneLeaseBesideMany(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	})
+}
+
+// A watch that begins while a poll waits for its turn gets the signal of a change that is committed before that turn.
+func TestWatchWhileAPollWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := newPath(t)
+		s, other := open(t, path, nil), open(t, path, nil)
+		if err := s.SetBatch(1); err != nil {
+			t.Fatal(err)
+		}
+		_, id := acquire(t, other, "late", time.Hour)
+		if _, err := s.Watch(t.Context(), "early"); err != nil { // starts the polls
+			t.Fatal(err)
+		}
+		blocked := func() { s.InTransaction(func() { time.Sleep(time.Second) }) }
+		go blocked()
+		time.Sleep(time.Millisecond)
+		watched := make(chan (<-chan struct{}))
+		go func() {
+			signals, err := s.Watch(t.Context(), "late")
+			if err != nil {
+				t.Error(err)
+			}
+			watched <- signals
+		}()
+		time.Sleep(time.Millisecond)
+		go blocked()
+		signals := <-watched // during the second transaction; the poll, which knows only "early", comes after it
+		if _, err := other.Authority().Do(t.Context(), "late", lease.Request{Action: lease.ActionRelease, ID: id}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-signals:
+		case <-time.After(time.Minute):
+			t.Error("no signal of the release")
+		}
+		if err := errors.Join(s.Close(), other.Close()); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -61,13 +61,15 @@ func (t *tx) signalWritten() {
 	t.s.watches.Poke()
 }
 
-// poll reads the versions of watched names, unless nothing was committed since the last poll.
-func (s *Store) poll(ctx context.Context, names []string, seen func(name, version string)) error {
+// poll reads the versions of watched names, unless nothing was committed since the last poll. It ignores the names that
+// the Poller had chosen before this transaction could begin: a name that is watched since then would be left out of
+// what s.polled says.
+func (s *Store) poll(ctx context.Context, _ []string, seen func(name, version string)) error {
 	return explain("watch", s.do(ctx, engine.Request{}, func(t *tx) error {
 		if t.began == s.polled {
 			return nil
 		}
-		for _, name := range names {
+		for _, name := range s.watches.Names() {
 			version, err := t.rowVersion(name)
 			if err != nil {
 				return err
