@@ -238,6 +238,43 @@ func TestWatchWhileAPollWaits(t *testing.T) {
 	})
 }
 
+// A poll in a transaction that fails does not take the signal of a later change with the same version.
+func TestPollInAFailedTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := newPath(t)
+		s, other := open(t, path, nil), open(t, path, nil)
+		_, id := acquire(t, other, "a", time.Hour)
+		release := lease.Request{Action: lease.ActionRelease, ID: id}
+		signals, err := s.Watch(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		exe(t, path, "create trigger full before update on lease_meta begin select raise(abort, 'the disk is full'); end")
+		go s.InTransaction(func() { time.Sleep(time.Second) }) // the release and then a poll queue up
+		time.Sleep(time.Millisecond)
+		if _, err := s.Authority().Do(t.Context(), "a", release); err == nil {
+			t.Error("the transaction has not failed")
+		}
+		exe(t, path, "drop trigger full")
+		time.Sleep(time.Second)
+		select {
+		case <-signals:
+		default:
+		}
+		if _, err := other.Authority().Do(t.Context(), "a", release); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-signals:
+		case <-time.After(time.Minute):
+			t.Error("no signal of the release")
+		}
+		if err := errors.Join(s.Close(), other.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Two processes may make the file at the same time, and one of them asks for the lock before the other has committed.
 func TestAskForANewFile(t *testing.T) {
 	path := newPath(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,8 +37,12 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// rowVersion returns the version in the row of a name, or "" if it has none.
+// rowVersion returns the version in the row of a name, or "" if it has none, or one that this transaction has written:
+// if the commit fails, another store can give the same version to another change, which must be signalled too.
 func (t *tx) rowVersion(name string) (version string, err error) {
+	if slices.ContainsFunc(t.written, func(w written) bool { return w.name == name }) {
+		return "", nil
+	}
 	err = t.s.conn.QueryRowContext(context.Background(), "select version from lease where name = ?", name).Scan(&version)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
