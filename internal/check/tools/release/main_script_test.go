@@ -36,7 +36,7 @@ type clone struct {
 func newClone(t *testing.T) *clone {
 	t.Helper()
 	c := &clone{t, checkout(t, ":(glob)*", ":(glob).ci/*", ":(glob)fencing/*", ":(glob)internal/fields/*", ":(glob)internal/wrap/*",
-		":(glob)internal/check/tools/*", ":(glob)internal/check/tools/release/*", ":(glob)model/*")}
+		":(glob)internal/check/tools/*", ":(glob)internal/check/tools/release/*")}
 	c.write("nested/go.mod", "module "+rootPath+"/nested\n\ngo 1.26\n")
 	c.write("nested/nested.go", "// Package nested is empty.\npackage nested\n")
 	c.write("CHANGELOG.md", "# Changelog\n\n## v0.1.0\n\n- Everything.\n")
@@ -128,7 +128,7 @@ func TestScripts(t *testing.T) {
 	if readme := c.must("git", "show", "v0.1.0:README.md"); strings.Contains(readme, "edit -replace") || !strings.Contains(readme, "\n    go get "+rootPath+"@v0.1.0\n") {
 		t.Errorf("the README of the release is\n%s", readme)
 	}
-	for _, folder := range []string{"", "nested/", "model/"} {
+	for _, folder := range []string{"", "nested/", "internal/check/tools/"} {
 		goMod := c.must("git", "show", "v0.1.0:"+folder+"go.mod")
 		if strings.Contains(goMod, "replace") || strings.Contains(goMod, "v0.0.0\n") {
 			t.Errorf("%s:\n%s", folder, goMod)

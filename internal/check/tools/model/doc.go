@@ -1,6 +1,6 @@
 // Package model contains a formal model of leases, written in Promela. Its tests search the states of the
 // model, and compare its transitions with the Go code. They need the model checker spin and a C compiler,
-// and fail if one of these is missing. The package is therefore a separate Go module.
+// and fail if one of these is missing. Therefore the package is not in the root module.
 //
 // The package contains several small models. All use the same description of the authority:
 //
