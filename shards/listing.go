@@ -1,7 +1,7 @@
 package shards
 
 import (
-	"fmt"
+	"errors"
 	"iter"
 	"slices"
 	"strconv"
@@ -11,10 +11,8 @@ import (
 	"github.com/fencedlease/lease/internal/member"
 )
 
-// The names and owners of the leases of a group. Processes of different versions of the library share them.
-
-func memberName(prefix string, i int) string { return prefix + "members/" + strconv.Itoa(i) }
-func shardName(prefix, name string) string   { return prefix + "shards/" + name }
+func memberName(prefix string, i int) string { return member.MemberLease.Name(prefix, i) }
+func shardName(prefix, name string) string   { return member.ShardLease.Name(prefix, name) }
 func drainName(prefix, who string) string    { return prefix + "drain/" + who }
 
 // label returns the owner of a process and its ID.
@@ -32,46 +30,34 @@ func parseLabel(s string) (owner, id string) {
 
 // memberOwner returns the owner of the lease with which a process announces itself.
 func memberOwner(label string, weight, most, offers int, knows digest) string {
-	owner := fmt.Sprintf("%s weight=%d max=%d names=%s", label, weight, most, knows)
+	values := []any{weight, most, knows}
 	if offers != unlimited {
-		owner += fmt.Sprintf(" offers=%d", offers)
+		values = append(values, offers)
 	}
-	return owner
+	return member.MemberLease.Owner(label, values...)
 }
 
 func parseMember(owner string) (m Member, offers int, knows digest, ok bool) {
-	offers = unlimited
-	if rest, n, ok := cutNumber(owner, " offers="); ok {
-		owner, offers = rest, int(n)
+	label, v := member.MemberLease.Cut(owner)
+	m.Owner, m.ID = parseLabel(label)
+	var err1, err2, err3 error
+	m.Weight, err1 = strconv.Atoi(v[0])
+	m.Max, err2 = strconv.Atoi(v[1])
+	if offers = unlimited; v[3] != "" {
+		offers, err3 = strconv.Atoi(v[3])
 	}
-	if i := strings.LastIndex(owner, " names="); i >= 0 {
-		owner, knows = owner[:i], parseDigest(owner[i+len(" names="):])
-	}
-	rest, most, ok1 := cutNumber(owner, " max=")
-	rest, weight, ok2 := cutNumber(rest, " weight=")
-	name, id := parseLabel(rest)
-	inRange := weight >= 1 && weight <= maxWeight
-	ok = ok1 && ok2 && id != "" && inRange
-	return Member{ID: id, Owner: name, Weight: int(weight), Max: int(most)}, offers, knows, ok
+	ok = errors.Join(err1, err2, err3) == nil && m.Max >= 0 && offers >= unlimited && m.ID != "" && m.Weight >= 1 && m.Weight <= maxWeight
+	return m, offers, parseDigest(v[2]), ok
 }
 
 // shardOwner returns the owner of the lease of a shard. The process gives shards with a high order first.
-func shardOwner(label string, order uint64) string { return fmt.Sprintf("%s#%d", label, order) }
+func shardOwner(label string, order uint64) string { return member.ShardLease.Owner(label, order) }
 
 func parseShard(owner string) (name, id string, order uint64, ok bool) {
-	rest, n, ok := cutNumber(owner, "#")
-	name, id = parseLabel(rest)
-	return name, id, n, ok && id != ""
-}
-
-// cutNumber splits s after the last sep, which a number must follow.
-func cutNumber(s, sep string) (rest string, n uint64, ok bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, 0, false
-	}
-	n, err := strconv.ParseUint(s[i+len(sep):], 10, 63)
-	return s[:i], n, err == nil
+	label, v := member.ShardLease.Cut(owner)
+	order, err := strconv.ParseUint(v[0], 10, 63)
+	name, id = parseLabel(label)
+	return name, id, order, err == nil && id != ""
 }
 
 // A listing is a list of the leases of a group.

@@ -2,7 +2,7 @@ package slots
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,33 +11,20 @@ import (
 	"github.com/fencedlease/lease/internal/member"
 )
 
-// Processes of different versions of the library share the names and owners of the leases.
-
-func slotName(prefix string, i int) string      { return prefix + "slots/" + strconv.Itoa(i) }
-func waiterName(prefix string, i int) string    { return prefix + "waiting/" + strconv.Itoa(i) }
-func announcedName(prefix string, i int) string { return prefix + "n/" + strconv.Itoa(i) }
+func slotName(prefix string, i int) string      { return member.SlotLease.Name(prefix, i) }
+func waiterName(prefix string, i int) string    { return member.WaitingLease.Name(prefix, i) }
+func announcedName(prefix string, i int) string { return member.AnnouncingLease.Name(prefix, i) }
 func ownerOf(owner string, w waiter) string {
-	return fmt.Sprintf("%s id=%s priority=%d ticket=%d n=%d process=%s", owner, w.id, w.priority, w.ticket, w.n, w.process)
+	return member.SlotLease.Owner(owner, w.id, w.priority, w.ticket, w.n, w.process)
 }
 
 // parseOwner is the inverse of ownerOf.
 func parseOwner(s string) (w waiter, ok bool) {
-	cut := func(sep string) (value string) {
-		i := strings.LastIndex(s, sep)
-		if i < 0 {
-			return ""
-		}
-		s, value = s[:i], s[i+len(sep):]
-		return value
-	}
-	var err1, err2, err3 error
-	w.process = cut(" process=")
-	w.n, err3 = strconv.Atoi(cut(" n="))
-	w.ticket, err1 = strconv.ParseUint(cut(" ticket="), 10, 63)
-	w.priority, err2 = strconv.Atoi(cut(" priority="))
-	w.id = cut(" id=")
-	w.owner = s
-	return w, err1 == nil && err2 == nil && err3 == nil && w.id != ""
+	owner, v := member.SlotLease.Cut(s)
+	priority, err1 := strconv.Atoi(v[1])
+	ticket, err2 := strconv.ParseUint(v[2], 10, 63)
+	n, err3 := strconv.Atoi(v[3])
+	return waiter{id: v[0], priority: priority, ticket: ticket, n: n, process: v[4], owner: owner}, errors.Join(err1, err2, err3) == nil && v[0] != ""
 }
 
 type listing struct {

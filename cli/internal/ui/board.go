@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/member"
 	"github.com/fencedlease/lease/internal/timeline"
 )
 
@@ -24,7 +25,7 @@ type seen struct {
 	timeline.Lease
 	Holder   string   // the last one, also if the lease is not locked
 	Process  string   // the Holder, without what packages shards and slots add
-	Kind     string   // the role of the lease for the process: see the function process
+	Kind     string   // the role of the lease for the process: see member.Process
 	Duration float64  // in seconds; 0: without end
 	Ends     *float64 // in seconds after the list began, at the latest; nil: never, or it is not locked
 	Enough   float64  // a grace in seconds that is not short
@@ -39,7 +40,7 @@ func look(e lease.Entry, err error, after time.Duration, enough func(time.Durati
 	}
 	r := e.Record.At(e.Now)
 	s.State, s.Holder = r.State, r.Owner
-	s.Process, s.Kind = process(e.Name, r.Owner)
+	s.Process, s.Kind = member.Process(e.Name, r.Owner)
 	if r.Epoch > 0 {
 		s.Token = lease.TokenOf(r.Epoch)
 	}

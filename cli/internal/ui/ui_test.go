@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,9 +18,6 @@ import (
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/memory"
-	"github.com/fencedlease/lease/session"
-	"github.com/fencedlease/lease/shards"
-	"github.com/fencedlease/lease/slots"
 )
 
 // A world is a page of a store that can go away, be slow, or have a record that cannot be read.
@@ -288,47 +283,4 @@ func TestStrangers(t *testing.T) {
 	if code, _, _ := w.ask("break.json", "{}", func(r *http.Request) { r.Header.Del("Origin") }); code != 403 {
 		t.Errorf("a break without an origin is %d", code)
 	}
-}
-
-// The leases of processes with packages shards and slots are recognized as those write them.
-func TestProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, false)
-		ctx, cancel := context.WithCancel(t.Context())
-		o := &session.Options{Owner: "one #1", Duration: 30 * time.Second, Logger: slog.New(slog.DiscardHandler)}
-		g, err1 := shards.New(w.Authority, "x/", &shards.Options{Session: o})
-		s, err2 := slots.New(w.Authority, "x/sub/", 1, &slots.Options{Session: o})
-		if err := errors.Join(err1, err2); err != nil {
-			t.Fatal(err)
-		}
-		names := func(context.Context) ([]string, error) { return []string{"a", "slots/b"}, nil }
-		work := func(ctx context.Context, _ lease.Token) error { <-ctx.Done(); return nil }
-		go func() {
-			_ = g.Run(ctx, names, func(ctx context.Context, _ string, tok lease.Token) error { return work(ctx, tok) })
-		}()
-		for range 2 {
-			go func() { _ = s.Run(ctx, work) }()
-		}
-		time.Sleep(time.Minute)
-		_ = s.SetN(ctx, 1)
-		_ = w.Read(t.Context())
-		kinds, processes := map[string]int{}, map[string]bool{}
-		for _, l := range w.board.leases {
-			kinds[l.Kind]++
-			processes[l.Process] = true
-			if !strings.HasPrefix(l.Process, "one #1/") || strings.Contains(l.Process, "=") {
-				t.Errorf("%s: the process of %q is %q", l.Name, l.Holder, l.Process)
-			}
-		}
-		if want := map[string]int{"shard": 2, "member": 1, "slot": 1, "waiting": 1, "announces": 1}; !maps.Equal(kinds, want) || len(processes) != 2 {
-			t.Errorf("%v, want %v, of 2 processes and not %v", kinds, want, processes)
-		}
-		for name, owner := range map[string]string{"x/shards/a": "host id=2", "x/a": "host#2", "x/slots/1": "host#2"} { // of other programs
-			if p, kind := process(name, owner); p != owner || kind != "" {
-				t.Errorf("%s: the process of %q is %q, kind %q", name, owner, p, kind)
-			}
-		}
-		cancel()
-		synctest.Wait()
-	})
 }
