@@ -35,6 +35,7 @@ type Batcher[Q, A any] struct {
 	mu      sync.Mutex
 	running int  // requests under way, and the one that waits for the Gate
 	size    int  // renewals in one request while answers take long; 0: Most
+	behind  bool // after the last request, more waited than fit into one; the Gate knows it
 	blocked bool // a request waits for the Gate; it will take the first of those that wait
 	waiting soonest[*renewal[Q, A]]
 }
@@ -81,6 +82,7 @@ func (b *Batcher[Q, A]) Do(ctx context.Context, name string, query Q) (none A, e
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting.remove(w) {
+		b.measure()
 		return none, b.unsent(ctx.Err())
 	}
 	select {
@@ -142,6 +144,7 @@ func (b *Batcher[Q, A]) sendNext() {
 	b.blocked = false
 	most := b.most()
 	batch := b.take(most)
+	b.measure()
 	b.startNext()
 	b.mu.Unlock()
 	if len(batch) == 0 {
@@ -191,6 +194,20 @@ func (b *Batcher[Q, A]) resize(took, patience time.Duration) {
 	} else {
 		b.size = min(b.Most, size+size/8+1)
 	}
+}
+
+// measure tells the Gate whether more renewals wait than fit into one request. If the processor of this machine is the
+// limit, and not the server, they queue up here, although the Gate would let another request through. The caller holds
+// the lock.
+func (b *Batcher[Q, A]) measure() {
+	behind := b.Kind.Urgent && b.waiting.len() >= b.most()
+	switch {
+	case behind && !b.behind:
+		b.Gate.fallBehind(1)
+	case !behind && b.behind:
+		b.Gate.fallBehind(-1)
+	}
+	b.behind = behind
 }
 
 // take removes the renewals of the next request, at most so many, from those that wait. It answers those for which it

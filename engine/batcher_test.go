@@ -193,6 +193,35 @@ func TestBatcherWaitsForTheGate(t *testing.T) {
 	})
 }
 
+// The Gate knows whether more renewals wait than fit into one request, until their callers give up.
+func TestBatcherIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(2)
+		s, b := newSender(g, 1, 2)
+		c := caller{b, make(chan string, 100)}
+		first, _ := g.Enter(t.Context(), Request{Urgent: true})
+		c.do(t.Context(), "alone")
+		s.want(t, "alone")
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, name := range strings.Fields("a b c d e") {
+			c.do(ctx, name)
+		}
+		first.Leave(true)
+		s.want(t, "a", "b")
+		if g.behind != 1 {
+			t.Errorf("three wait: %d are behind", g.behind)
+		}
+		cancel()
+		synctest.Wait()
+		if g.behind != 0 {
+			t.Errorf("none waits: %d are behind", g.behind)
+		}
+		s.going <- nil
+		s.going <- nil
+		b.Close()
+	})
+}
+
 // Requests of another kind leave a place to urgent ones. They are counted as what they are, and say what is held if
 // they wait in vain at a server that does little more than renewals.
 func TestBatcherOfOtherRequests(t *testing.T) {

@@ -30,6 +30,8 @@ type Gate struct {
 	mu   sync.Mutex
 	flow flow
 	room room
+
+	behind int // batchers in which more urgent requests wait than fit into one
 }
 
 // NewGate returns a Gate that lets at most the given number of requests be under way at a time. It panics if
@@ -161,7 +163,7 @@ func (p Pass) Leave(answered bool) {
 	defer p.gate.mu.Unlock()
 	now := time.Now()
 	if answered {
-		p.gate.room.answered(now, p.request.Renewals, p.request.Others, p.gate.flow.waiting() && !p.request.Partial)
+		p.gate.room.answered(now, p.request.Renewals, p.request.Others, (p.gate.behind > 0 || p.gate.flow.waiting()) && !p.request.Partial)
 	}
 	p.gate.flow.leave(now, p.sent, p.request.Urgent, answered)
 }
@@ -175,6 +177,16 @@ func (p Pass) abandon() {
 	defer p.gate.mu.Unlock()
 	p.gate.flow.over(p.request.Urgent)
 	p.gate.flow.pass(time.Now())
+}
+
+// fallBehind adds n to the number of batchers that are behind.
+func (g *Gate) fallBehind(n int) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.behind += n
 }
 
 // needed returns when a request is needed: before the lease ends, if the store holds it, or before ctx ends.

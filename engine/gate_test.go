@@ -136,10 +136,12 @@ func TestGateMeasuresAtTheWall(t *testing.T) {
 		what            string
 		renewals, reads int // answered in each tenth of a second
 		partial, idle   bool
+		behind          bool
 		each            time.Duration
 		full            bool
 	}{
 		{what: "renewals at the wall", renewals: 10, reads: 1, each: 100 * time.Millisecond, full: true},
+		{what: "renewals wait to be sent together", renewals: 10, reads: 1, idle: true, behind: true, each: 100 * time.Millisecond, full: true},
 		{what: "nothing waits", renewals: 10, reads: 1, idle: true, each: 100 * time.Millisecond},
 		{what: "many reads", renewals: 10, reads: 5, each: 100 * time.Millisecond},
 		{what: "larger batches are possible", renewals: 10, reads: 1, partial: true, each: 100 * time.Millisecond},
@@ -158,6 +160,9 @@ func TestGateMeasuresAtTheWall(t *testing.T) {
 					waits.Go(func() { _, _ = g.Enter(ctx, Request{}) })
 				}
 				synctest.Wait()
+			}
+			if c.behind {
+				g.fallBehind(1)
 			}
 			for range 12 {
 				time.Sleep(c.each)

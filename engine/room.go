@@ -9,7 +9,7 @@ import (
 const (
 	window = 500 * time.Millisecond // how long one measurement takes
 	given  = 0.8                    // the part of what a server does that is given to renewals
-	growth = 1.2                    // of the bound, each RenewInterval in which no renewal waits
+	growth = 1.05                   // of the bound, each RenewInterval in which no renewal waits
 
 	renewalsPerDuration = 3                // of a session.Session with the default RenewInterval
 	infiniteCounts      = 30 * time.Second // an infinite lease is renewed as one of this duration
@@ -20,7 +20,8 @@ const (
 // renewals than other requests. One measurement may have met a moment at which the machine was busy with something
 // else, or at which much was answered that had waited, so only those count that follow another, and their mean.
 // After that, the server may be able to do more. The bound therefore grows, until the server shows again what it
-// does. It grows no faster than the renewals of the leases that were let in begin. The caller holds a lock.
+// does. It grows no faster than the renewals of the leases that were let in begin, and slowly, because nobody takes back
+// leases beyond the limit, and a server or a process that does all it can has no reserve. The caller holds a lock.
 type room struct {
 	held  map[string]holding // by name
 	load  float64            // renewals a second of all held
