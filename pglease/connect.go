@@ -35,6 +35,8 @@ type outside struct {
 	idle     chan *pgx.Conn
 	attempts chan struct{} // limits how many attempts are under way
 	running  sync.WaitGroup
+	ctx      context.Context // of the attempts; stop ends it
+	stop     context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
@@ -46,7 +48,9 @@ func newOutside(config *pgxpool.Config) *outside {
 	if !boundConnect(config.ConnConfig) {
 		return nil
 	}
-	return &outside{config: config, idle: make(chan *pgx.Conn, config.MaxConns), attempts: make(chan struct{}, config.MaxConns)}
+	o := &outside{config: config, idle: make(chan *pgx.Conn, config.MaxConns), attempts: make(chan struct{}, config.MaxConns)}
+	o.ctx, o.stop = context.WithCancel(context.Background())
+	return o
 }
 
 // connect returns a connection, and a function that returns or closes it.
@@ -106,7 +110,7 @@ func (o *outside) attempt() <-chan error {
 	}
 	o.running.Go(func() {
 		defer func() { <-o.attempts }()
-		conn, err := o.connect(context.Background())
+		conn, err := o.connect(o.ctx)
 		if err != nil {
 			failed <- err
 			return
@@ -161,7 +165,7 @@ func (o *outside) drain() {
 	}
 }
 
-// close closes the connections, now and from now on, and waits for the attempts that are under way.
+// close closes the connections, now and from now on, and ends the attempts that are under way.
 func (o *outside) close() {
 	if o == nil {
 		return
@@ -169,6 +173,7 @@ func (o *outside) close() {
 	o.mu.Lock()
 	o.closed = true
 	o.mu.Unlock()
+	o.stop()
 	o.running.Wait()
 	o.drain()
 }

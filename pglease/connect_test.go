@@ -15,6 +15,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/open"
 	"github.com/fencedlease/lease/pglease"
 )
 
@@ -98,5 +99,56 @@ func TestFrozenHostIsExplained(t *testing.T) {
 		} else if err != nil {
 			t.Errorf("with a limit: %v", err)
 		}
+	}
+}
+
+// The Close of a store that [open.Store] has opened does not wait for a server that is frozen, although pgx
+// waits 15 s for the end of each request that was canceled.
+func TestFrozenServerIsLeft(t *testing.T) {
+	t.Parallel()
+	server := ownServer(t)
+	url := server.URL(server.Database(t))
+	for _, limit := range []string{"", "&connect_timeout=2"} {
+		s, err := open.Store(t.Context(), url+limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lease.Inspect(t.Context(), s.Authority(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		server.Freeze()
+		for range 2 { // over the connection that there is, and over one that cannot be made
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := lease.Inspect(ctx, s.Authority(), "a"); err == nil {
+				t.Error("the frozen server has answered")
+			}
+			cancel()
+		}
+		began := time.Now()
+		s.Close()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%q: Close took %v", limit, took)
+		}
+		server.Resume()
+	}
+}
+
+// The Close of a Store ends its attempts to connect, however many hosts are frozen.
+func TestAttemptsEnd(t *testing.T) {
+	t.Parallel()
+	hosts := strings.Join([]string{frozen(t), frozen(t), frozen(t), frozen(t)}, ",")
+	s, err := pglease.New(pool(t, "postgres://"+hosts+"/postgres"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := lease.Inspect(ctx, s.Authority(), "a"); err == nil {
+		t.Error("a frozen host has answered")
+	}
+	began := time.Now()
+	s.Close()
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("Close took %v", took)
 	}
 }

@@ -2,7 +2,10 @@ package pglease
 
 import (
 	"context"
+	"net"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease/open"
@@ -15,12 +18,19 @@ func init() {
 	open.Register("postgresql", "", openURL)
 }
 
+// closeTimeout is how long Close of an opened store waits for the server before it cuts the connections. A pool
+// alone would wait for up to 15 s.
+const closeTimeout = time.Second
+
 type opened struct {
 	*Store
 	pool *pgxpool.Pool
+	cut  context.CancelFunc
 }
 
 func (o opened) Close() error {
+	defer o.cut()
+	defer time.AfterFunc(closeTimeout, o.cut).Stop()
 	o.Store.Close()
 	o.pool.Close()
 	return nil
@@ -31,14 +41,43 @@ func openURL(ctx context.Context, url string) (open.Leases, error) {
 	if err != nil {
 		return nil, open.ErrMalformed
 	}
+	uncut, cut := context.WithCancel(context.Background())
+	c.ConnConfig.DialFunc = until(uncut, c.ConnConfig.DialFunc)
 	pool, err := pgxpool.NewWithConfig(ctx, c)
 	if err != nil {
+		cut()
 		return nil, err
 	}
 	s, err := New(pool, nil)
 	if err != nil {
 		pool.Close()
+		cut()
 		return nil, err
 	}
-	return opened{s, pool}, nil
+	return opened{s, pool, cut}, nil
+}
+
+// until returns a function that dials as dial does. When ctx ends, its dials fail, and its connections are closed.
+func until(ctx context.Context, dial pgconn.DialFunc) pgconn.DialFunc {
+	return func(dialing context.Context, network, address string) (net.Conn, error) {
+		dialing, cancel := context.WithCancel(dialing)
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		conn, err := dial(dialing, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &openConn{conn, context.AfterFunc(ctx, func() { conn.Close() })}, nil
+	}
+}
+
+// An openConn is a connection that the end of a context closes, unless forget is called.
+type openConn struct {
+	net.Conn
+	forget func() bool
+}
+
+func (c *openConn) Close() error {
+	c.forget()
+	return c.Conn.Close()
 }
