@@ -130,7 +130,7 @@ func TestReadmeDefaults(t *testing.T) {
 			seconds(o.Duration), early.Seconds(), seconds(o.RenewInterval), first.Seconds(), seconds(o.RenewInterval)),
 		fmt.Sprintf("| after %s. A renewal that failed is sent again %g to %s later |", seconds(o.RequestTimeout), o.RetryDelay.Seconds()/2, seconds(o.RetryDelay)),
 		fmt.Sprintf("(`StopWindow`) | %s before the lease ends, and so %s after the last renewal |", seconds(o.StopWindow), seconds(notified.Round(time.Second))),
-		fmt.Sprintf("| An outage of up to %s stops no leader. One of %s stops about one leader in 100,000,", seconds(silent.Truncate(time.Second)), seconds(failing.Truncate(time.Second))),
+		fmt.Sprintf("| An outage of up to %s stops no leader. An outage of %s stops about one leader in 100,000,", seconds(silent.Truncate(time.Second)), seconds(failing.Truncate(time.Second))),
 		fmt.Sprintf("no outage of up to %s stops a leader |", seconds(failing.Truncate(time.Second))),
 		fmt.Sprintf("| It exits within %s: one request in the release of `Run`, and one in `Close`. ", seconds(2*o.RequestTimeout)),
 		fmt.Sprintf("Nobody else can acquire the lease before its %s are over,", seconds(o.Duration)),
