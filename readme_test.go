@@ -156,7 +156,7 @@ func TestReadmeVersions(t *testing.T) {
 	for _, c := range []struct{ name, module, file string }{
 		{"client-go", "k8s.io/client-go", "kubelease/go.mod"},
 		{"etcd client", "go.etcd.io/etcd/client/v3", "internal/check/engines/go.mod"},
-		{"redsync", "github.com/go-redsync/redsync/v4", "redislease/locktest/go.mod"},
+		{"redsync", "github.com/go-redsync/redsync/v4", "internal/check/engines/go.mod"},
 	} {
 		_, version, found := strings.Cut(readFile(t, c.file), c.module+" ")
 		version, _, _ = strings.Cut(version, "\n")

@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencedlease/lease/internal/check/pgserver"
 	"github.com/fencedlease/lease/internal/check/shorthand"
-	"github.com/fencedlease/lease/pglease/internal/pgserver"
+	"github.com/fencedlease/lease/pglease"
 )
 
 // BenchmarkRenew compares a renewal with one bare UPDATE, on a server that writes nothing to the disk and
@@ -20,7 +21,7 @@ func BenchmarkRenew(b *testing.B) {
 		b.Run(fsync, func(b *testing.B) {
 			server := pgserver.NewFor(b, fsync)
 			ctx := b.Context()
-			p := pool(b, server.URL(server.Database(b)))
+			p := pool(b, server.URL(server.Database(b, pglease.Tables)))
 			a := store(b, p, nil).Authority()
 			do(b, a, "x", acquire(idA, time.Hour), 0)
 			_, err := p.Exec(ctx, "create table bare (name text primary key, until timestamptz not null, version bigint not null); insert into bare values ('x', now(), 0)")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func suites(t *testing.T, database string, open func(testing.TB) enginetest.Stor
 		o.Lacks = append(o.Lacks, "a method Watch")
 	}
 	return enginetest.Suites{Options: o, Open: open, Connect: connect, Corrupt: func(t testing.TB, name string) { // as an operator can do by hand
-		shared.Exec(t, database, "update lease set id = null where name = $1", name)
+		shared.Exec(t, database, "update lease set id = null where name = '"+strings.ReplaceAll(name, "'", "''")+"'")
 	}}
 }
 
@@ -43,7 +44,7 @@ func TestConformance(t *testing.T) {
 	if testing.Short() {
 		names = names[:1] // authorities and holders depend little on the store
 	}
-	database := shared.Database(t)
+	database := shared.Database(t, pglease.Tables)
 	p := pool(t, shared.URL(database), func(c *pgxpool.Config) { c.MaxConns = 64 }) // enough for all tests at once
 	suites(t, database, func(t testing.TB) enginetest.Store { return store(t, p, nil) }, nil).Run(t, names...)
 }
@@ -55,7 +56,7 @@ func TestSQLConformance(t *testing.T) {
 	if testing.Short() {
 		names = names[:1] // the statements are those of the other test
 	}
-	database := shared.Database(t)
+	database := shared.Database(t, pglease.Tables)
 	open := func(t testing.TB, db *sql.DB) enginetest.Store {
 		s, err := pglease.NewSQL(db, nil)
 		if err != nil {

@@ -43,7 +43,7 @@ func frozen(t *testing.T) string {
 // behindFrozen returns the connection string of a new database with the tables, with a frozen server first.
 func behindFrozen(t *testing.T) string {
 	t.Helper()
-	url := shared.URL(shared.Database(t))
+	url := shared.URL(shared.Database(t, pglease.Tables))
 	return strings.Replace(url, "@", "@"+frozen(t)+",", 1)
 }
 

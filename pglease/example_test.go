@@ -52,7 +52,7 @@ func checkReleased(t *testing.T, p *pgxpool.Pool, name string) {
 // If the example program "job" is stopped during its work, it releases the lease and reports an error. Of
 // the processes that are started after it, one makes the report of the day, and the last one finds it.
 func TestJobExample(t *testing.T) {
-	url := shared.URL(shared.Database(t))
+	url := shared.URL(shared.Database(t, pglease.Tables))
 	p := pool(t, url)
 	if _, err := p.Exec(t.Context(), "create table reports (day date primary key, report text)"); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestJobExample(t *testing.T) {
 // If the example program "guarded" loses its lease, it counts no more until it has the lease again. If it
 // is told to stop, it releases the lease and reports no error.
 func TestGuardedExample(t *testing.T) {
-	url := shared.URL(shared.Database(t))
+	url := shared.URL(shared.Database(t, pglease.Tables))
 	p := pool(t, url)
 	if _, err := p.Exec(t.Context(), "create table counter as select 0 as n"); err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestGuardedExample(t *testing.T) {
 // Each version of the example program "singleton" stops, hands over to the next, and exits. The next
 // begins afterwards, and soon.
 func TestSingletonExample(t *testing.T) {
-	url := shared.URL(shared.Database(t))
+	url := shared.URL(shared.Database(t, pglease.Tables))
 	p := pool(t, url)
 	start := build(t, "singleton")
 	said := regexp.MustCompile(`^(\S+ \S+) version \d+ (works|stops)`)

@@ -21,11 +21,11 @@ import (
 // no retry can remove is permanent.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	changed := func(sql string) string {
-		database := shared.Database(t)
+		database := shared.Database(t, pglease.Tables)
 		shared.Exec(t, database, sql)
 		return shared.URL(database)
 	}
-	granted := shared.Database(t)
+	granted := shared.Database(t, pglease.Tables)
 	shared.Exec(t, granted, `create role "none_`+granted+`" login`)
 	latin := shared.Name()
 	shared.Exec(t, "postgres", "create database "+latin+" template template0 encoding latin1 locale 'C'")
@@ -129,7 +129,7 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 			return client, nil
 		}
 		t.Run(kind+", a locked row", func(t *testing.T) {
-			url := shared.URL(shared.Database(t))
+			url := shared.URL(shared.Database(t, pglease.Tables))
 			a, _ := open(t, config(t, url))
 			do(t, a, "x", acquire(idA, time.Minute), 0)
 			err := pgx.BeginFunc(t.Context(), pool(t, url), func(tx pgx.Tx) error {
@@ -147,7 +147,7 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 			says(t, ask(t, a, renew(idA)), "; no connection: check that the server is up and that the connection string is correct")
 		})
 		t.Run(kind+", a server that no longer answers", func(t *testing.T) {
-			c := config(t, shared.URL(shared.Database(t)))
+			c := config(t, shared.URL(shared.Database(t, pglease.Tables)))
 			dial := c.ConnConfig.DialFunc
 			var stopped atomic.Bool
 			c.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -164,7 +164,7 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 		})
 	}
 	t.Run("other users of the pool", func(t *testing.T) {
-		p := pool(t, shared.URL(shared.Database(t)), func(c *pgxpool.Config) { c.MaxConns = 1 })
+		p := pool(t, shared.URL(shared.Database(t, pglease.Tables)), func(c *pgxpool.Config) { c.MaxConns = 1 })
 		a := store(t, p, nil).Authority()
 		do(t, a, "x", acquire(idA, time.Minute), 0)
 		conn, err := p.Acquire(t.Context())

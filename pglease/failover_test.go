@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/pglease/internal/pgserver"
+	"github.com/fencedlease/lease/internal/check/pgserver"
+	"github.com/fencedlease/lease/pglease"
 )
 
 // A failover to a standby that has not received the last grant gives the lease and its token a second
@@ -26,7 +27,7 @@ func TestFailover(t *testing.T) {
 		for what, fault := range map[string]func(*pgserver.Server){"dead": (*pgserver.Server).Kill, "frozen": (*pgserver.Server).Freeze} {
 			t.Run(c.commit+"/"+c.names+"/"+what, func(t *testing.T) {
 				primary := ownServer(t, "fsync=off")
-				database := primary.Database(t)
+				database := primary.Database(t, pglease.Tables)
 				standby := primary.Standby(t)
 				if c.names == "ANY 1 (*)" {
 					primary.Standby(t)

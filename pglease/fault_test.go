@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/pglease"
 )
 
 // SPEC S7: if a watch is lost, its channel is closed, and the next watch works. Changes by hand
 // also wake waiters.
 func TestWatchIsLostAndFound(t *testing.T) {
-	database := shared.Database(t)
+	database := shared.Database(t, pglease.Tables)
 	p := pool(t, shared.URL(database))
 	s := store(t, p, nil)
 	signals, err := s.Watch(t.Context(), "x")

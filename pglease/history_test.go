@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/pgserver"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
 	"github.com/fencedlease/lease/pglease"
-	"github.com/fencedlease/lease/pglease/internal/pgserver"
 )
 
 // checkHistories checks histories in the time of the server.
@@ -23,13 +23,13 @@ func checkHistories(t *testing.T, target enginetest.Target, runs int) {
 // underFaults starts a server with a database that fails.
 func underFaults(t *testing.T) enginetest.Target {
 	server := ownServer(t, "fsync=off")
-	database := server.Database(t)
+	database := server.Database(t, pglease.Tables)
 	return enginetest.UnderFaults(t, server, func(addr string) string { return pgserver.URL(addr, database) })
 }
 
 // SPEC A2: every history is linearizable.
 func TestHistories(t *testing.T) {
-	checkHistories(t, enginetest.At(shared.URL(shared.Database(t)), 4), 2000)
+	checkHistories(t, enginetest.At(shared.URL(shared.Database(t, pglease.Tables)), 4), 2000)
 }
 
 // Histories are linearizable while connections fail, while the server is killed and started again, and while

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/pglease"
 )
 
 // A list is complete even if it has more rows than one exchange reads. Each invalid row yields an error.
 func TestList(t *testing.T) {
 	var m meter
-	p := pool(t, shared.URL(shared.Database(t)), m.trace)
+	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)), m.trace)
 	const rows = 1234
 	if _, err := p.Exec(t.Context(), `insert into lease (name, state, owner, until, duration, epoch, id)
 		select 'job/' || n, 'leased', 'worker-1', now() + interval '1 h', '1h0m0s', 7, $1::uuid from generate_series(1, $2) n`, idA.String(), rows); err != nil {

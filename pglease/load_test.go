@@ -30,7 +30,7 @@ var (
 func TestLoad(t *testing.T) {
 	const pooled, workers = 16, 64
 	server := ownServer(t, "fsync=on")
-	s := store(t, pool(t, server.URL(server.Database(t)), func(c *pgxpool.Config) { c.MaxConns = pooled }), nil)
+	s := store(t, pool(t, server.URL(server.Database(t, pglease.Tables)), func(c *pgxpool.Config) { c.MaxConns = pooled }), nil)
 	var lost, failed atomic.Int64
 	leases := make([]*session.Session, *loadLeases)
 	for i := range leases {

@@ -16,7 +16,7 @@ import (
 
 // transactions returns, for each kind of transaction, a function that runs another function in one.
 func transactions(t *testing.T) map[string]func(name string, f func(fencing.Mark) error) error {
-	p := pool(t, shared.URL(shared.Database(t)))
+	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
 	db := stdlib.OpenDBFromPool(p)
 	t.Cleanup(func() { db.Close() })
 	return map[string]func(name string, f func(fencing.Mark) error) error{
@@ -92,7 +92,7 @@ func TestMark(t *testing.T) {
 // lease_advance_mark is [fencing.Advance] of a Mark in SQL: both use the same marks, refuse the same tokens, and
 // lock the mark.
 func TestMarkInSQL(t *testing.T) {
-	p, ctx := pool(t, shared.URL(shared.Database(t))), t.Context()
+	p, ctx := pool(t, shared.URL(shared.Database(t, pglease.Tables))), t.Context()
 	advance := func(tx pgx.Tx, name, tok any) error {
 		_, err := tx.Exec(ctx, "call lease_advance_mark($1, $2)", name, tok)
 		return err

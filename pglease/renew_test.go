@@ -10,12 +10,13 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/pglease"
 )
 
 // For every duration, a renewal stores the same until that the state machine computes from the
 // server's time, even if an operator has rounded the end of the lease.
 func TestRenewalIsExact(t *testing.T) {
-	p := pool(t, shared.URL(shared.Database(t)))
+	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
 	var renewals atomic.Int64
 	s := store(t, p, nil)
 	a := s.Renewing(func(s lease.Store) lease.Store { return shorthand.Exact{Store: s, T: t, N: &renewals} })
@@ -58,7 +59,7 @@ func TestRenewalIsExact(t *testing.T) {
 // A renewal whose answer was lost is repeated in one exchange: it does not matter that the row has another
 // version and another end. A row that differs in anything else is not renewed.
 func TestRenewalAfterALostAnswer(t *testing.T) {
-	p := pool(t, shared.URL(shared.Database(t)))
+	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
 	s := store(t, p, nil)
 	a, other, ctx := s.Authority(), store(t, p, nil).Authority(), t.Context()
 	var renewals lease.Store

@@ -10,13 +10,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/pglease"
 )
 
 // SPEC S7: if a process ends between its commit and the notification, the watches get the signal a
 // second later. The sweep signals neither a grant, on which no waiter can act, nor a change again.
 func TestSignalOfAnEndedProcess(t *testing.T) {
 	t.Parallel()
-	url := shared.URL(shared.Database(t))
+	url := shared.URL(shared.Database(t, pglease.Tables))
 	ended, watching := store(t, pool(t, url), nil), store(t, pool(t, url), nil)
 	ended.Mute()
 	a := ended.Authority()
@@ -58,7 +59,7 @@ func TestSignalOfAnEndedProcess(t *testing.T) {
 // Renewals continue while every connection that is not reserved for them waits for a locked row.
 func TestRenewalsPassWhatWaits(t *testing.T) {
 	t.Parallel()
-	database := shared.Database(t)
+	database := shared.Database(t, pglease.Tables)
 	s := store(t, pool(t, shared.URL(database), func(c *pgxpool.Config) { c.MaxConns = 4 }), nil)
 	a, ctx := s.Authority(), t.Context()
 	do(t, a, "x", acquire(idA, time.Hour), 0)
@@ -91,7 +92,7 @@ func TestRenewalsPassWhatWaits(t *testing.T) {
 // A statement that renews leases does not wait for a locked row, and renews no lease that has changed.
 // The renewal of such a lease starts again with a load.
 func TestRenewalsTogether(t *testing.T) {
-	p := pool(t, shared.URL(shared.Database(t)), func(c *pgxpool.Config) { c.MaxConns = 4 })
+	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)), func(c *pgxpool.Config) { c.MaxConns = 4 })
 	s, other, ctx := store(t, p, nil), store(t, p, nil).Authority(), t.Context()
 	a := s.Authority()
 	name := func(i int) string { return fmt.Sprint("x", i) }

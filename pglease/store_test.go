@@ -44,7 +44,7 @@ func (m *meter) count(f func()) int {
 // notification before they return.
 func TestExchanges(t *testing.T) {
 	var m meter
-	p := pool(t, shared.URL(shared.Database(t)), m.trace)
+	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)), m.trace)
 	a, other, forgetful := store(t, p, nil).Authority(), store(t, p, nil).Authority(), store(t, p, &pglease.Options{Names: 1}).Authority()
 	change := lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}
 	for _, s := range []struct {
@@ -97,7 +97,7 @@ func TestExchanges(t *testing.T) {
 
 // SPEC S3, S2: after a row is deleted, restored or changed by hand, tokens keep rising and no version recurs.
 func TestTokensOutliveTheRow(t *testing.T) {
-	p := pool(t, shared.URL(shared.Database(t)))
+	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
 	s, ctx := store(t, p, nil), t.Context()
 	a := s.Authority()
 	exec := func(sql string) {
@@ -171,7 +171,7 @@ func waitFor(t *testing.T, p *pgxpool.Pool, words string) {
 // Options.Floor is older than every token of a Store, also of a name that has a record already, and the
 // tokens keep rising when the row is deleted.
 func TestFloor(t *testing.T) {
-	p := pool(t, shared.URL(shared.Database(t)))
+	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
 	do(t, store(t, p, nil).Authority(), "x", acquire(idA, time.Minute), 0)
 	const floor = 1_000_000
 	a := store(t, p, &pglease.Options{Floor: lease.TokenOf(floor)}).Authority()
@@ -199,7 +199,7 @@ func TestFloor(t *testing.T) {
 // The clock of the server was set back by an hour, and the holder crashed. A waiter gets the lease after
 // its duration, though the clock reaches the end of the lease in an hour. A holder that renews keeps it.
 func TestClockSetBack(t *testing.T) {
-	p := pool(t, shared.URL(shared.Database(t)))
+	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
 	var logged strings.Builder // the store warns once a minute, so this test reads it at the end
 	watching := store(t, p, &pglease.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	for _, name := range []string{"crashed", "held"} {

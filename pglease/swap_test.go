@@ -43,7 +43,7 @@ func TestRequestsWaitForALock(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			p := pool(t, shared.URL(shared.Database(t)), func(c *pgxpool.Config) {
+			p := pool(t, shared.URL(shared.Database(t, pglease.Tables)), func(c *pgxpool.Config) {
 				if s.isolation != "" {
 					c.ConnConfig.RuntimeParams["default_transaction_isolation"] = s.isolation
 				}
@@ -98,7 +98,7 @@ func lock(t *testing.T, p *pgxpool.Pool, sql string) pgx.Tx {
 
 // SPEC S4: the clock of the server was ahead when the row was written.
 func TestTimeDoesNotRunBackward(t *testing.T) {
-	database := shared.Database(t)
+	database := shared.Database(t, pglease.Tables)
 	s := store(t, pool(t, shared.URL(database)), nil)
 	do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
 	shared.Exec(t, database, "update lease_row set changed = changed + interval '20 s'")

@@ -74,7 +74,7 @@ func grants(t *testing.T, role, to string) (sql string) {
 // With the grants in the comments of the schema, an operator can list and break leases, through the
 // library and in psql, but cannot make or delete a row.
 func TestOperator(t *testing.T) {
-	database := shared.Database(t)
+	database := shared.Database(t, pglease.Tables)
 	worker, operator := "worker_"+database, "operator_"+database
 	shared.Exec(t, database, fmt.Sprintf("create role %s login; create role %s login;", worker, operator)+grants(t, "worker", worker)+grants(t, "operator", operator))
 	as := func(role string) string { return strings.Replace(shared.URL(database), "postgres@", role+"@", 1) }
@@ -164,7 +164,7 @@ func TestMigrateAtOnce(t *testing.T) {
 // The error of Migrate says what to do. If another transaction uses older tables, Migrate fails before
 // renewals have waited for long.
 func TestMigrateFails(t *testing.T) {
-	ctx, database := t.Context(), shared.Database(t)
+	ctx, database := t.Context(), shared.Database(t, pglease.Tables)
 	p := pool(t, shared.URL(database))
 	says(t, pglease.Migrate(ctx, p, &pglease.Options{Schema: "nowhere"}), "pglease: migrate", "create the schema that Options.Schema names")
 	shared.Exec(t, database, "update lease_floor set schema = 2")
@@ -182,7 +182,7 @@ func TestMigrateFails(t *testing.T) {
 
 // lease_break leaves the same record as lease.Break, from every state and with every kind of grace.
 func TestBreakByHand(t *testing.T) {
-	p := pool(t, shared.URL(shared.Database(t)))
+	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
 	s, ctx := store(t, p, nil), t.Context()
 	a := s.Authority()
 	for state, reqs := range map[string][]lease.Request{
@@ -244,7 +244,7 @@ func TestBreakByHand(t *testing.T) {
 // Every change by hand of lease_row or of the view makes a new version and is signalled. A store that
 // remembers the record does not undo it.
 func TestChangesByHand(t *testing.T) {
-	p := pool(t, shared.URL(shared.Database(t)))
+	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
 	s, ctx := store(t, p, nil), t.Context()
 	a := s.Authority()
 	for i, edit := range []string{"owner = 'edited'", "until = until + interval '1 h'", "until = null, duration = 'infinite'", "version = 1, id = '" + idB.String() + "'",

@@ -9,9 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencedlease/lease/internal/check/redisserver"
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/redislease"
-	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
 // bareRenewal is a script that only compares and swaps: it compares the version, adds the duration

@@ -19,7 +19,7 @@
 //   - A failover loses the writes that the promoted replica has not received, because replication is
 //     asynchronous. If that replica lacks the grant of a held lease, it can grant the lease a second
 //     time. Both holders then believe that they hold it, and have the same token, so not even a guard can
-//     tell them apart: see TestFailover in locktest.
+//     tell them apart: see TestFailover in internal/check/engines/locktest.
 //   - With [Options.Replicas], every write and every load waits until that number of replicas has
 //     acknowledged it. If fewer do, the outcome of the request is unknown, and no holder relies on the
 //     lease. A failover to a replica that has acknowledged a write does not lose it. Set Replicas to the

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/redisserver"
 	"github.com/fencedlease/lease/leasetest/enginetest"
-	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
 // A process holds 10,000 leases of 10 s through one Store, at a server that syncs every write to its disk.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/redisserver"
 	"github.com/fencedlease/lease/redislease"
-	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
 // followed checks that a Store has left a server: a watch of it is lost, a new watch gets the signals of

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/redislease/internal/redisserver"
+	"github.com/fencedlease/lease/internal/check/redisserver"
 )
 
 // newSentinel starts a sentinel, and returns when it knows the replica of the primary. failover makes a

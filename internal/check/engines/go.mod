@@ -6,16 +6,25 @@ go 1.26.0
 require (
 	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.23.1
 	github.com/Azure/azure-sdk-for-go/sdk/storage/azblob v1.8.1
+	github.com/bsm/redislock v0.9.4
 	github.com/coreos/go-semver v0.3.1
 	github.com/fencedlease/lease v0.0.0
 	github.com/fencedlease/lease/adapters/controllerruntime v0.0.0
 	github.com/fencedlease/lease/azlease v0.0.0
+	github.com/fencedlease/lease/cli v0.0.0
 	github.com/fencedlease/lease/etcdlease v0.0.0
 	github.com/fencedlease/lease/leasetest/linearize v0.0.0
 	github.com/fencedlease/lease/natslease v0.0.0
+	github.com/fencedlease/lease/pglease v0.0.0
+	github.com/fencedlease/lease/redislease v0.0.0
 	github.com/go-logr/logr v1.4.4
+	github.com/go-redsync/redsync/v4 v4.15.0
+	github.com/google/uuid v1.6.0
+	github.com/jackc/pgx/v5 v5.12.0
+	github.com/lib/pq v1.12.3
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
+	github.com/redis/go-redis/v9 v9.23.0
 	go.etcd.io/etcd/api/v3 v3.7.3
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.etcd.io/etcd/server/v3 v3.7.3
@@ -39,7 +48,6 @@ require (
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
-	github.com/fencedlease/lease/cli v0.0.0
 	github.com/fsnotify/fsnotify v1.9.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
@@ -64,11 +72,15 @@ require (
 	github.com/google/gnostic-models v0.7.0 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/go-tpm v0.9.8 // indirect
-	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus v1.1.0 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.3 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
+	github.com/hashicorp/errwrap v1.1.0 // indirect
+	github.com/hashicorp/go-multierror v1.1.1 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/jonboulle/clockwork v0.5.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
@@ -106,6 +118,7 @@ require (
 	go.opentelemetry.io/otel/sdk v1.45.0 // indirect
 	go.opentelemetry.io/otel/trace v1.45.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
@@ -140,10 +153,11 @@ replace (
 	github.com/fencedlease/lease => ../../..
 	github.com/fencedlease/lease/adapters/controllerruntime => ../../../adapters/controllerruntime
 	github.com/fencedlease/lease/azlease => ../../../azlease
+	github.com/fencedlease/lease/cli => ../../../cli
 	github.com/fencedlease/lease/etcdlease => ../../../etcdlease
 	github.com/fencedlease/lease/kubelease => ../../../kubelease
 	github.com/fencedlease/lease/leasetest/linearize => ../../../leasetest/linearize
 	github.com/fencedlease/lease/natslease => ../../../natslease
+	github.com/fencedlease/lease/pglease => ../../../pglease
+	github.com/fencedlease/lease/redislease => ../../../redislease
 )
-
-replace github.com/fencedlease/lease/cli => ../../../cli

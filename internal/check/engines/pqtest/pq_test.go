@@ -1,4 +1,4 @@
-// Package pqtest tests pglease over lib/pq and behind pgbouncer. It is a separate module, so that pglease
+// Package pqtest tests pglease over lib/pq and behind pgbouncer. It is not in pglease, so that pglease
 // does not require lib/pq.
 package pqtest
 
@@ -16,10 +16,10 @@ import (
 	_ "github.com/lib/pq"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/pgserver"
 	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/pglease"
-	"github.com/fencedlease/lease/pglease/internal/pgserver"
 )
 
 var shared *pgserver.Server
@@ -72,7 +72,7 @@ func openPgx(t testing.TB, url string, o *pglease.Options) *pglease.Store {
 }
 
 func TestConformance(t *testing.T) {
-	url := shared.URL(shared.Database(t))
+	url := shared.URL(shared.Database(t, pglease.Tables))
 	o := &leasetest.Options{
 		Unit: 400 * time.Millisecond,
 		Store: leasetest.StoreHooks{
@@ -119,7 +119,7 @@ func takeAndGive(t *testing.T, a lease.Authority) (failed []error) {
 // Behind a pooler, both drivers work with the settings in the README, and with others the errors say what
 // to set. A store that listens past the pooler gets signals.
 func TestPooler(t *testing.T) {
-	database := shared.Database(t)
+	database := shared.Database(t, pglease.Tables)
 	url := shared.Pooler(t)(database)
 	direct, err := pgxpool.ParseConfig(shared.URL(database))
 	if err != nil {

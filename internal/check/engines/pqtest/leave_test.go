@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/pgserver"
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest/enginetest"
-	"github.com/fencedlease/lease/pglease/internal/pgserver"
+	"github.com/fencedlease/lease/pglease"
 )
 
 // An opened store is a Store or an SQLStore.
@@ -38,8 +39,8 @@ func TestStoreLeavesAReadOnlyServer(t *testing.T) {
 		"lib/pq": func(t *testing.T, url string) opened { return open(t, url) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			database := servers[0].Database(t)
-			if same := servers[1].Database(t); same != database {
+			database := servers[0].Database(t, pglease.Tables)
+			if same := servers[1].Database(t, pglease.Tables); same != database {
 				t.Fatalf("databases %s and %s", database, same)
 			}
 			to := enginetest.NewProxy(t, servers[0].Addr(), nil)

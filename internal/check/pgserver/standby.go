@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
@@ -61,6 +59,12 @@ func (s *Server) Set(t testing.TB, name, value string) {
 	s.until(t, fmt.Sprintf("select current_setting('%s') = '%s'", name, value))
 }
 
+// SetReadOnly makes the server refuse writes, or accept them again. Its connections stay open.
+func (s *Server) SetReadOnly(t testing.TB, readOnly bool) {
+	t.Helper()
+	s.Set(t, "default_transaction_read_only", map[bool]string{false: "off", true: "on"}[readOnly])
+}
+
 // Detach makes a standby stop receiving data from its primary.
 func (s *Server) Detach(t testing.TB) {
 	t.Helper()
@@ -79,17 +83,12 @@ func (s *Server) Promote(t testing.TB) {
 func (s *Server) until(t testing.TB, query string) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // a real engine
-		var yes bool
-		conn, err := pgx.Connect(t.Context(), s.URL("postgres"))
-		if err == nil {
-			err = conn.QueryRow(t.Context(), query).Scan(&yes)
-			conn.Close(t.Context())
-		}
-		if yes {
+		answer, err := s.query(t.Context(), "postgres", query)
+		if answer == "t" {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not true within 20 s: %v", query, err)
+			t.Fatalf("%s: not true within 20 s: %q, %v", query, answer, err)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-// Package redisserver starts Redis and Valkey for tests.
+// Package redisserver starts Redis and Valkey for tests. It needs no client library, so that the modules of all
+// tests can use it.
 package redisserver
 
 import (
@@ -11,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease/leasetest/enginetest"
 )
@@ -103,21 +102,4 @@ func (s *Server) Addr() string { return s.addr }
 func (s *Server) Port() string {
 	_, port, _ := net.SplitHostPort(s.addr)
 	return port
-}
-
-// Do sends one command over a connection of its own.
-func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
-	c := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1})
-	defer c.Close()
-	return c.Do(ctx, args...).Result()
-}
-
-// Must sends a command that must succeed.
-func (s *Server) Must(t testing.TB, args ...any) any {
-	t.Helper()
-	answer, err := s.Do(context.Background(), args...)
-	if err != nil {
-		t.Fatalf("%v: %v", args, err)
-	}
-	return answer
 }

@@ -1,4 +1,5 @@
-// Package pgserver starts PostgreSQL for tests.
+// Package pgserver starts PostgreSQL for tests. It sends SQL with the program psql and not with a driver, so that
+// the modules of all tests can use it.
 package pgserver
 
 import (
@@ -8,14 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/fencedlease/lease/leasetest/enginetest"
-	"github.com/fencedlease/lease/pglease"
 )
 
 // A Server is a PostgreSQL server on a free port of the loopback interface, with its files in a temporary
@@ -123,10 +122,7 @@ func (s *Server) start() error {
 	}
 	s.pid = cmd.Process.Pid
 	return await("postgres", s.child.Ended(), filepath.Join(s.dir, "log"), func(ctx context.Context) error {
-		conn, err := pgx.Connect(ctx, s.URL("postgres"))
-		if err == nil {
-			conn.Close(ctx)
-		}
+		_, err := s.query(ctx, "postgres", "select 1")
 		return err
 	})
 }
@@ -151,6 +147,9 @@ func await(program string, ended <-chan struct{}, log string, try func(context.C
 		}
 	}
 }
+
+// Addr returns the host and port of the server.
+func (s *Server) Addr() string { return s.address }
 
 // URL returns the connection string of a database.
 func (s *Server) URL(database string) string {
@@ -190,24 +189,32 @@ func (s *Server) Stop() {
 // Name returns an unused name for a database.
 func (s *Server) Name() string { return fmt.Sprint("d", s.databases.Add(1)) }
 
-// Database makes a database with the tables of pglease.Tables, and returns its name.
-func (s *Server) Database(t testing.TB) string {
+// Database makes a database, runs the SQL of its tables, and returns its name.
+func (s *Server) Database(t testing.TB, tables string) string {
 	t.Helper()
 	name := s.Name()
 	s.Exec(t, "postgres", "create database "+name)
-	s.Exec(t, name, pglease.Tables)
+	s.Exec(t, name, tables)
 	return name
 }
 
-// Exec runs SQL as the superuser.
-func (s *Server) Exec(t testing.TB, database, sql string, args ...any) {
+// Exec runs SQL as the superuser, in one transaction.
+func (s *Server) Exec(t testing.TB, database, sql string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), s.URL(database))
-	if err != nil {
+	if _, err := s.query(t.Context(), database, sql); err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+}
+
+// query runs SQL as the superuser, and returns the columns and rows of its result as text.
+func (s *Server) query(ctx context.Context, database, sql string) (string, error) {
+	bin, err := binaries()
+	if err != nil {
+		return "", err
 	}
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, "psql"), "-XAtq", "-d", s.URL(database), "-c", sql).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", sql, err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
 }

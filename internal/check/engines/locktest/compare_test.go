@@ -1,5 +1,5 @@
 // Package locktest compares redislease with the locks of redsync and redislock in one run: the exchanges, the
-// time, and the behavior in a failover. It is a separate module, so that redislease does not require the two.
+// time, and the behavior in a failover. It is not in redislease, so that redislease does not require the two.
 package locktest
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/redisserver"
 	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/redislease"
-	"github.com/fencedlease/lease/redislease/internal/redisserver"
 )
 
 var rounds = flag.Int("rounds", 300, "measurements of each")
