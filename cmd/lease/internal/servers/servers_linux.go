@@ -9,12 +9,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -22,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease/internal/check/kubeserver"
+	"github.com/fencedlease/lease/internal/check/pgserver"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/natslease"
 	"github.com/fencedlease/lease/pglease"
@@ -199,49 +197,24 @@ func Postgres(ctx context.Context, dir string) (url string, stop func(), err err
 }
 
 func (s *set) postgres() error {
-	address, port, err := freePort()
-	if err != nil {
-		return err
-	}
 	dir, err := os.MkdirTemp("", "postgres") // the folders above s.dir may be closed to other users
 	if err != nil {
 		return err
 	}
 	s.stops = append(s.stops, func() { os.RemoveAll(dir) })
-	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if len(all) == 0 {
-		return errors.New("there is no PostgreSQL in /usr/lib/postgresql")
-	}
-	var attr syscall.SysProcAttr
-	if os.Getuid() == 0 { // PostgreSQL refuses root.
-		u, err := user.Lookup("nobody")
-		if err != nil {
-			return err
-		}
-		uid, _ := strconv.Atoi(u.Uid)
-		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
-		if err := os.Chown(dir, uid, uid); err != nil {
-			return err
-		}
-	}
-	init := exec.CommandContext(s.ctx, filepath.Join(all[0], "initdb"), "-D", dir, "-U", "postgres", "-A", "trust", "--no-sync")
-	init.Dir, init.SysProcAttr = dir, &attr
-	if out, err := init.CombinedOutput(); err != nil {
-		return fmt.Errorf("%v\n%s", err, out)
-	}
-	server := exec.Command(filepath.Join(all[0], "postgres"), "-D", dir, "-k", dir, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
-	server.Dir, server.SysProcAttr = dir, &syscall.SysProcAttr{Credential: attr.Credential, Pdeathsig: syscall.SIGKILL}
-	if err := s.start(server); err != nil {
+	server, err := pgserver.New(dir, "fsync=off")
+	if err != nil {
 		return err
 	}
-	url := "postgres://postgres@" + address + "/postgres"
+	s.stops = append(s.stops, server.Stop)
+	url := "postgres://postgres@" + server.Addr() + "/postgres"
 	s.urls = append(s.urls, url)
 	pool, err := pgxpool.New(s.ctx, url)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	return eventually(s.ctx, "PostgreSQL", func() error { return pglease.Migrate(s.ctx, pool, nil) })
+	return pglease.Migrate(s.ctx, pool, nil)
 }
 
 // blobs starts the double of Azure Blob.
