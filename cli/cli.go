@@ -221,6 +221,9 @@ func parse(cmd command, args []string) (*call, error) {
 	if given["slots"] && (c.slots < 1 || c.slots > 10_000) {
 		return nil, fail(exitUsage, "-slots is %d: it must be from 1 to 10000", c.slots)
 	}
+	if fs.Lookup("interval") != nil && c.interval < 10*time.Millisecond {
+		return nil, fail(exitUsage, "-interval is %v: it must be at least 10ms", c.interval)
+	}
 	if c.minHold < 0 {
 		return nil, fail(exitUsage, "-min-hold is %v: it must not be negative", c.minHold)
 	}
@@ -270,7 +273,7 @@ func (c *call) open(ctx context.Context) (open.Leases, error) {
 	if c.store == "" {
 		return nil, fail(exitUsage, "no store: set LEASE_STORE or -store to one of %s", strings.Join(open.Forms(), " "))
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	s, err := open.Store(ctx, c.store)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"unicode"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/open"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -31,12 +33,12 @@ type row struct {
 	Time     *time.Time  `json:"time,omitempty"`       // of lease watch, on this machine's clock
 	Error    string      `json:"error,omitempty"`      // the record cannot be read
 
-	left time.Duration
+	duration, left time.Duration
 }
 
 func newRow(name string, r lease.Record, now time.Time) row {
 	r = r.At(now)
-	w := row{Name: name, State: r.State, left: r.Remaining(now)}
+	w := row{Name: name, State: r.State, duration: r.Duration, left: r.Remaining(now)}
 	if r.Epoch > 0 {
 		w.Token = lease.TokenOf(r.Epoch)
 	}
@@ -47,6 +49,33 @@ func newRow(name string, r lease.Record, now time.Time) row {
 		w.Duration, w.Left = seconds(r.Duration), seconds(w.left)
 	}
 	return w
+}
+
+// silence is the longest time without an answer of the store.
+const silence = 10 * time.Second
+
+// rows lists the leases under a prefix. An error is that of the list, and ends it.
+func rows(ctx context.Context, store open.Leases, prefix string) iter.Seq2[row, error] {
+	return func(yield func(row, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		limit := time.AfterFunc(silence, func() { cancel(fmt.Errorf("no answer within %v", silence)) })
+		defer limit.Stop()
+		for e, err := range store.List(ctx, prefix) {
+			limit.Reset(silence)
+			if err != nil && e.Name == "" {
+				yield(row{}, cmp.Or(context.Cause(ctx), err))
+				return
+			}
+			w := newRow(e.Name, e.Record, e.Now)
+			if err != nil {
+				w = row{Name: e.Name, Error: oneLine(err)}
+			}
+			if !yield(w, nil) {
+				return
+			}
+		}
+	}
 }
 
 func seconds(d time.Duration) float64 {
@@ -138,26 +167,22 @@ func list(ctx context.Context, c *call) error {
 		return err
 	}
 	defer store.Close()
-	var rows []row
+	var all []row
 	bad, free := 0, 0
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	limit := time.AfterFunc(10*time.Second, func() { cancel(errors.New("no answer within 10s")) })
-	for e, err := range store.List(ctx, strings.Join(c.args, "")) {
-		limit.Reset(10 * time.Second)
+	for w, err := range rows(ctx, store, strings.Join(c.args, "")) {
 		switch {
-		case err != nil && e.Name == "":
-			return c.unreachable(cmp.Or(context.Cause(ctx), err))
 		case err != nil:
-			rows, bad = append(rows, row{Name: e.Name, Error: oneLine(err)}), bad+1
-		case !c.all && !c.json && e.Record.At(e.Now).State == lease.Available:
+			return c.unreachable(err)
+		case w.Error != "":
+			bad++
+		case !c.all && !c.json && w.State == lease.Available:
 			free++
-		default:
-			rows = append(rows, newRow(e.Name, e.Record, e.Now))
+			continue
 		}
+		all = append(all, w)
 	}
-	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
-	if err := output(c, rows); err != nil {
+	slices.SortFunc(all, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
+	if err := output(c, all); err != nil {
 		return err
 	}
 	switch {
@@ -185,7 +210,7 @@ func show(ctx context.Context, c *call) error {
 		return err
 	}
 	defer store.Close()
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	res, err := lease.Inspect(ctx, store.Authority(), name)
 	if err != nil {
@@ -215,7 +240,7 @@ func breakLease(ctx context.Context, c *call) error {
 	if !c.yes && !isTerminal(os.Stdin) {
 		return fail(exitUsage, "break: there is no terminal to ask in; add -yes")
 	}
-	asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+	asking, cancel := context.WithTimeout(ctx, silence)
 	res, err := lease.Inspect(asking, store.Authority(), name)
 	cancel()
 	switch {
@@ -237,7 +262,7 @@ func breakLease(ctx context.Context, c *call) error {
 			return fail(1, "not broken")
 		}
 	}
-	ctx, cancel = context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel = context.WithTimeout(ctx, silence)
 	defer cancel()
 	left, err := lease.Break(ctx, store.Authority(), name, lease.Grace(c.grace))
 	switch code := lease.CodeOf(err); {

@@ -2,15 +2,24 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"embed"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"net"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
-	"github.com/fencedlease/lease/cli/internal/ui"
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/member"
+	"github.com/fencedlease/lease/open"
 )
 
 // serve is lease ui. It prints the address of the page, and serves the page until it is ended.
@@ -18,8 +27,6 @@ func serve(ctx context.Context, c *call) error {
 	switch {
 	case len(c.args) > 1 || c.rest != nil:
 		return fail(exitUsage, "ui: want at most one PREFIX; see lease -h")
-	case c.interval < 10*time.Millisecond:
-		return fail(exitUsage, "-interval is %v: it must be at least 10ms", c.interval)
 	case c.port < 0 || c.port > 65535:
 		return fail(exitUsage, "-port is %d: it must be a port or 0, which is any free one", c.port)
 	}
@@ -28,21 +35,188 @@ func serve(ctx context.Context, c *call) error {
 		return err
 	}
 	defer store.Close()
-	scheme, _, _ := strings.Cut(c.store, ":")
-	config := ui.Config{Lister: store, Prefix: strings.Join(c.args, ""), Store: scheme, Interval: c.interval, Enough: enoughGrace}
-	if c.breaks {
-		config.Breaker = store.Authority()
-	}
-	page := ui.New(config)
-	if err := page.Read(ctx); err != nil {
+	p := newPage(c, store)
+	if err := p.read(ctx); err != nil {
 		return c.unreachable(err)
 	}
 	l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", c.port))
 	if err != nil {
 		return fail(1, "ui: %v", err)
 	}
-	go page.Run(ctx)
-	fmt.Printf("http://%v%s\n", l.Addr(), page.Path())
-	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
+	go p.run(ctx)
+	fmt.Printf("http://%v%s\n", l.Addr(), p.path())
+	server := &http.Server{Handler: p, ReadHeaderTimeout: silence, ErrorLog: log.New(io.Discard, "", 0)}
 	return fail(1, "ui: %v", server.Serve(l))
+}
+
+//go:embed ui
+var embedded embed.FS
+var files, _ = fs.Sub(embedded, "ui")
+
+// contentTypes are those of all answers, by the ends of their paths. The types of a system can be wrong.
+var contentTypes = map[string]string{"": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".json": "application/json"}
+
+// A page shows a person who holds which lease, for how much longer, and what has changed. It lists the leases while run
+// runs. The names and owners that it shows are texts of strangers.
+type page struct {
+	*call
+	prefix string
+	store  open.Leases
+	secret string // in its address: see ServeHTTP
+	mux    *http.ServeMux
+	again  chan struct{} // makes run list at once
+	board  board
+}
+
+func newPage(c *call, store open.Leases) *page {
+	p := &page{call: c, prefix: strings.Join(c.args, ""), store: store, secret: rand.Text(), mux: http.NewServeMux(), again: make(chan struct{}, 1)}
+	p.mux.Handle("GET /", http.FileServerFS(files))
+	p.mux.HandleFunc("GET /leases.json", p.leasesJSON)
+	p.mux.HandleFunc("GET /timeline.svg", p.timeline)
+	if c.breaks {
+		p.mux.HandleFunc("POST /break.json", p.breakLease)
+	}
+	return p
+}
+
+func (p *page) path() string { return "/" + p.secret + "/" }
+
+// read lists the leases once.
+func (p *page) read(ctx context.Context) error {
+	began, leases := time.Now(), map[string]sight{}
+	for w, err := range rows(ctx, p.store, p.prefix) {
+		if err != nil {
+			p.board.fail(err)
+			return err
+		}
+		s := sight{row: w, After: time.Since(began).Seconds(), Enough: enoughGrace(w.duration).Seconds()}
+		s.Process, s.Role = member.Process(w.Name, w.Owner)
+		leases[w.Name] = s
+	}
+	p.board.update(began, time.Now(), leases)
+	return nil
+}
+
+// run lists the leases again and again until ctx is done.
+func (p *page) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.again:
+		case <-time.After(p.board.pause(p.interval)):
+		}
+		_ = p.read(ctx) // The page shows the error.
+	}
+}
+
+// leasesJSON answers with what the page should know. It leaves out the list if the page has it.
+func (p *page) leasesJSON(w http.ResponseWriter, r *http.Request) {
+	a := p.board.answer(p.interval)
+	a["prefix"], a["break"] = p.prefix, p.breaks
+	a["store"], _, _ = strings.Cut(p.call.store, ":")
+	if fmt.Sprint(a["version"]) == r.FormValue("have") {
+		delete(a, "list")
+	}
+	_, _ = w.Write(encode(a))
+}
+
+func (p *page) timeline(w http.ResponseWriter, r *http.Request) {
+	_, _ = w.Write(p.board.draw(p.prefix, r.FormValue("name"), r.FormValue("filter")))
+}
+
+// breakLease breaks a lease, if the holder is still the one that the person has seen, and answers with a text.
+func (p *page) breakLease(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*silence)
+	defer cancel()
+	code, text := p.tryBreak(ctx, json.NewDecoder(http.MaxBytesReader(w, r.Body, 16<<10)))
+	w.WriteHeader(code)
+	_, _ = w.Write(encode(text))
+}
+
+func (p *page) tryBreak(ctx context.Context, body *json.Decoder) (code int, text string) {
+	var ask struct {
+		Name  string
+		Token lease.Token
+		Grace float64 // in seconds
+	}
+	if err := body.Decode(&ask); err != nil || ask.Grace < 0 || ask.Grace > 1e6 || !strings.HasPrefix(ask.Name, p.prefix) {
+		return http.StatusBadRequest, "Not broken: the request is malformed."
+	}
+	res, err := lease.Inspect(ctx, p.store.Authority(), ask.Name)
+	switch {
+	case err != nil:
+		return http.StatusBadGateway, "Not broken: the store does not say who holds the lease: " + oneLine(err)
+	case !res.Record.State.Locked():
+		return http.StatusConflict, "Not broken: nobody holds the lease any more."
+	case res.Record.Token() != ask.Token:
+		return http.StatusConflict, "Not broken: the lease has changed hands. It is now held by " + res.Record.Owner + "."
+	}
+	left, err := lease.Break(ctx, p.store.Authority(), ask.Name, lease.Grace(time.Duration(ask.Grace*float64(time.Second))))
+	select {
+	case p.again <- struct{}{}:
+	default:
+	}
+	switch {
+	case err == nil:
+		return http.StatusOK, "Broken. The lease is free in at most " + remaining(left) + "."
+	case lease.CodeOf(err).Refusal() || errors.As(err, new(*lease.FieldError)):
+		return http.StatusConflict, "Not broken: " + oneLine(err)
+	}
+	return http.StatusBadGateway, "It is not known whether the lease is broken: look at the list. " + oneLine(err)
+}
+
+func encode(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // nothing that cannot be encoded is passed
+	}
+	return text
+}
+
+// uiHeaders are those of every answer. The policy allows no inline script or style, no frame around the page, and
+// no form that leads elsewhere.
+var uiHeaders = map[string]string{
+	"Content-Security-Policy":      "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"X-Content-Type-Options":       "nosniff",
+	"Referrer-Policy":              "no-referrer", // the address has the secret
+	"Cache-Control":                "no-store",
+}
+
+// ServeHTTP serves the page below its secret path, to nobody but itself and a person who enters the address.
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for name, value := range uiHeaders {
+		w.Header().Set(name, value)
+	}
+	if refused := stranger(r); refused != "" {
+		http.Error(w, refused, http.StatusForbidden)
+		return
+	}
+	secret, _, found := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if !found || subtle.ConstantTimeCompare([]byte(secret), []byte(p.secret)) != 1 {
+		http.Error(w, "There is nothing here. lease ui prints the address of its page when it starts.", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", contentTypes[path.Ext(r.URL.Path)]+"; charset=utf-8")
+	http.StripPrefix("/"+secret, p.mux).ServeHTTP(w, r)
+}
+
+// stranger returns why a request is refused, whatever its path: it comes from a page of another origin, or through
+// a name that somebody else's DNS points at this machine.
+func stranger(r *http.Request) (refused string) {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = strings.Trim(r.Host, "[]")
+	}
+	if host != "localhost" && !net.ParseIP(host).IsLoopback() {
+		return "This page answers only at localhost and 127.0.0.1. From another machine, use ssh -L."
+	}
+	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
+	mayOmit := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if origin != "http://"+r.Host && !(origin == "" && mayOmit) || site != "" && site != "same-origin" && site != "none" {
+		return "This request comes from another page. Paste the address into the browser instead of following a link."
+	}
+	return ""
 }

@@ -21,9 +21,6 @@ func watch(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if c.interval < 10*time.Millisecond {
-		return fail(exitUsage, "-interval is %v: it must be at least 10ms", c.interval)
-	}
 	store, err := c.openExisting(ctx)
 	if err != nil {
 		return err
@@ -63,7 +60,7 @@ func watch(ctx context.Context, c *call) error {
 		first, silent = false, err != nil
 		if watches && signals == nil && err == nil {
 			watching, cancel := context.WithCancel(ctx)
-			limit := time.AfterFunc(10*time.Second, cancel) // of the call alone
+			limit := time.AfterFunc(silence, cancel) // of the call alone
 			if signals, err = w.Watch(watching, name); err == nil && limit.Stop() {
 				continue // with what changed before the first signal
 			}
@@ -81,24 +78,21 @@ func watch(ctx context.Context, c *call) error {
 
 // look reads the lease, or those whose names begin with a prefix that ends with "/".
 func look(ctx context.Context, store open.Leases, name string) (map[string]row, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	rows := map[string]row{}
+	seen := map[string]row{}
 	if !strings.HasSuffix(name, "/") {
+		ctx, cancel := context.WithTimeout(ctx, silence)
+		defer cancel()
 		res, err := lease.Inspect(ctx, store.Authority(), name)
-		rows[name] = newRow(name, res.Record, res.Now)
-		return rows, err
+		seen[name] = newRow(name, res.Record, res.Now)
+		return seen, err
 	}
-	for e, err := range store.List(ctx, name) {
-		if err != nil && e.Name == "" {
+	for w, err := range rows(ctx, store, name) {
+		if err != nil {
 			return nil, err
-		} else if err != nil {
-			rows[e.Name] = row{Name: e.Name, Error: oneLine(err)}
-		} else {
-			rows[e.Name] = newRow(e.Name, e.Record, e.Now)
 		}
+		seen[w.Name] = w
 	}
-	return rows, nil
+	return seen, nil
 }
 
 // Seen returns the lease for a timeline.

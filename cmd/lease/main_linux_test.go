@@ -194,6 +194,8 @@ func TestExitCodes(t *testing.T) {
 		{"no terminal", url, []string{"break", "x/7", "-grace", "1s"}, 64, "-yes"},
 		{"no folder for a picture", url, []string{"watch", "-o", "/missing/t.svg", "x"}, 1, "-o: "},
 		{"bad interval", url, []string{"watch", "-interval", "1ms", "x"}, 64, "at least 10ms"},
+		{"two prefixes", url, []string{"ui", "a", "b"}, 64, "at most one PREFIX"},
+		{"no port", url, []string{"ui", "-port", "65536"}, 64, "-port is 65536"},
 		{"no parallel", url, []string{"bench", "-parallel", "0"}, 64, "at least 1"},
 		{"no shell", "", []string{"completion", "fish"}, 64, "bash or zsh"},
 	} {

@@ -277,3 +277,23 @@ func TestBench(t *testing.T) {
 		t.Errorf("beside another: %d, %s", code, stderr)
 	}
 }
+
+// lease ui prints the address of a page, which shows the leases and may break them only with -break.
+func TestUI(t *testing.T) {
+	holding(t, "ui/x")
+	for breaks, args := range map[string]string{`"break":false`: "ui ui/", `"break":true`: "ui -break -port 0 ui/"} {
+		cmd := exec.CommandContext(t.Context(), binary, append(strings.Fields(args), "-store", url)...)
+		out, err := cmd.StdoutPipe()
+		if err != nil || cmd.Start() != nil {
+			t.Fatal(err)
+		}
+		address, _ := bufio.NewReader(out).ReadString('\n')
+		page, err := exec.Command("curl", "-sS", strings.TrimSpace(address)+"leases.json").CombinedOutput()
+		for _, want := range []string{breaks, `"name":"ui/x","state":"leased"`, `"store":"redis"`} {
+			if err != nil || !strings.Contains(string(page), want) {
+				t.Errorf("%s: no %s in %s, %v", args, want, page, err)
+			}
+		}
+		_, _ = cmd.Process.Kill(), cmd.Wait()
+	}
+}

@@ -40,3 +40,42 @@ func TestChange(t *testing.T) {
 		}
 	}
 }
+
+// A change is said in words that follow the name. A renewal is no change, and a free lease that is not listed any more is none.
+func TestChanges(t *testing.T) {
+	l := func(state lease.State, owner string, token uint64) Lease {
+		return Lease{Name: "x", State: state, Owner: owner, Token: lease.TokenOf(token), Left: time.Duration(token) * time.Minute}
+	}
+	renewed := l(lease.Leased, "alice", 1)
+	renewed.Left++
+	for _, c := range []struct {
+		old, now Lease // without a name: not listed
+		want     string
+	}{
+		{Lease{}, l(lease.Leased, "alice", 1), "was taken by alice (token 1)"},
+		{l(lease.Leased, "alice", 1), renewed, ""},
+		{l(lease.Leased, "alice", 1), l(lease.Expired, "alice", 1), "expired: alice did not renew it"},
+		{l(lease.Expired, "alice", 1), l(lease.Leased, "bob", 2), "was taken by bob (token 2)"},
+		{l(lease.Leased, "bob", 2), l(lease.Leased, "bob", 3), "was taken again by bob (token 3)"},
+		{l(lease.Leased, "bob", 3), l(lease.Breaking, "bob", 3), "is being broken: bob must stop within 3m0s"},
+		{l(lease.Breaking, "bob", 3), l(lease.Broken, "bob", 3), "was broken; bob had it"},
+		{l(lease.Leased, "carol", 4), l(lease.Leased, "dave", 5), "went from carol to dave (token 5)"},
+		{l(lease.Leased, "dave", 5), l(lease.Available, "", 5), "is free; dave had it"},
+		{l(lease.Leased, "dave", 5), Lease{}, "is free; dave had it"},
+		{l(lease.Available, "", 5), Lease{}, ""},
+		{Lease{}, Lease{Name: "x", Error: "no record"}, "cannot be read: no record"},
+		{Lease{Name: "x", Error: "no record"}, l(lease.Available, "", 5), "is available"},
+	} {
+		list := func(l Lease) map[string]Lease {
+			all := map[string]Lease{"y": {Name: "y"}, "x": l}
+			if l.Name == "" {
+				delete(all, "x")
+			}
+			return all
+		}
+		got := Changes(list(c.old), list(c.now))
+		if (c.want == "") != (len(got) == 0) || c.want != "" && (len(got) != 1 || got[0].Now.Name != "x" || got[0].String() != c.want) {
+			t.Errorf("from %v to %v: %v, want %q", c.old, c.now, got, c.want)
+		}
+	}
+}

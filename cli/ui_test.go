@@ -1,6 +1,7 @@
-package ui
+package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,26 +19,26 @@ import (
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/memory"
+	"github.com/fencedlease/lease/open"
 )
 
 // A world is a page of a store that can go away, be slow, or have a record that cannot be read.
 type world struct {
 	t *testing.T
-	lease.Authority
+	open.Leases
+	memory       lease.Authority
 	gone, spoilt atomic.Bool
 	slow         time.Duration
-	*Page
+	*page
 }
 
 func newWorld(t *testing.T, breaks bool) *world {
-	w := &world{t: t, Authority: memory.New(nil).Authority()}
-	c := Config{Lister: w, Prefix: "x/", Store: "memory", Interval: time.Second, Enough: func(time.Duration) time.Duration { return 25 * time.Second }}
-	if breaks {
-		c.Breaker = w
-	}
-	w.Page = New(c)
+	w := &world{t: t, memory: memory.New(nil).Authority()}
+	w.page = newPage(&call{store: "memory:", args: []string{"x/"}, interval: time.Second, breaks: breaks}, w)
 	return w
 }
+
+func (w *world) Authority() lease.Authority { return w }
 
 var errGone = errors.New("connection\n<b>refused</b>")
 
@@ -45,7 +46,7 @@ func (w *world) Do(ctx context.Context, name string, req lease.Request) (lease.R
 	if w.gone.Load() {
 		return lease.Result{}, errGone
 	}
-	return w.Authority.Do(ctx, name, req)
+	return w.memory.Do(ctx, name, req)
 }
 
 func (w *world) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
@@ -53,13 +54,11 @@ func (w *world) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 		select {
 		case <-time.After(w.slow):
 		case <-ctx.Done():
-			yield(lease.Entry{}, ctx.Err())
-			return
 		}
-		if w.gone.Load() {
-			yield(lease.Entry{}, errGone)
+		if err := ctx.Err(); err != nil || w.gone.Load() {
+			yield(lease.Entry{}, cmp.Or(err, errGone))
 		} else if !w.spoilt.Load() || yield(lease.Entry{Name: "x/spoilt"}, errors.New("no record")) {
-			w.Authority.(lease.Lister).List(ctx, prefix)(yield)
+			w.memory.(lease.Lister).List(ctx, prefix)(yield)
 		}
 	}
 }
@@ -75,7 +74,7 @@ func (w *world) hold(name, owner string, d time.Duration) lease.Token {
 
 func (w *world) do(name string, req lease.Request) lease.Record {
 	w.t.Helper()
-	return shorthand.Do(w.t, w.Authority, name, req, 0).Record
+	return shorthand.Do(w.t, w.memory, name, req, 0).Record
 }
 
 func (w *world) state(name string) lease.State {
@@ -84,7 +83,7 @@ func (w *world) state(name string) lease.State {
 
 // ask sends a request as the page does, unless change makes it another one.
 func (w *world) ask(path, body string, change func(*http.Request)) (code int, answer string, header http.Header) {
-	r := httptest.NewRequest("GET", "http://127.0.0.1:8099"+w.Path()+path, nil)
+	r := httptest.NewRequest("GET", "http://127.0.0.1:8099"+w.path()+path, nil)
 	if body != "" {
 		r = httptest.NewRequest("POST", r.URL.String(), strings.NewReader(body))
 		r.Header.Set("Origin", "http://127.0.0.1:8099")
@@ -97,53 +96,50 @@ func (w *world) ask(path, body string, change func(*http.Request)) (code int, an
 	return rec.Code, rec.Body.String(), rec.Header()
 }
 
-// The page says in words what happens to leases. While the store is gone, it says how old its data are.
-func TestChanges(t *testing.T) {
+// The page says what happens to leases. While the store is gone, it says how old its data are.
+func TestNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false)
 		w.hold("x/old", "zoe", lease.Infinite)
 		w.hold("y", "zoe", lease.Infinite)
-		_ = w.Read(t.Context())
+		_ = w.read(t.Context())
 		last, many := "", 0
 		for _, step := range []struct {
 			do   func()
 			want string // empty: no news
 		}{
 			{func() {}, ""},
-			{func() { w.hold("x/1", "alice", 10*time.Second) }, "x/1 was taken by alice (token 1)"},
-			{func() { time.Sleep(2 * time.Second); w.do("x/1", shorthand.Renew(id)); time.Sleep(time.Second) }, ""},
-			{func() { time.Sleep(11 * time.Second) }, "x/1 expired: alice did not renew it"},
-			{func() { w.hold("x/1", "bob", time.Minute) }, "x/1 was taken by bob (token 2)"},
-			{func() { w.hold("x/1", "bob", time.Minute) }, "x/1 was taken again by bob (token 3)"},
-			{func() { w.do("x/1", shorthand.Break(5*time.Second)) }, "x/1 is being broken: bob must stop within 5s"},
-			{func() { time.Sleep(6 * time.Second) }, "x/1 was broken; bob had it"},
-			{func() { w.hold("x/1", "carol", time.Minute) }, "x/1 was taken by carol (token 4)"},
-			{func() { w.do("x/1", shorthand.Release(id)); w.hold("x/1", "dave", time.Minute) }, "x/1 went from carol to dave (token 5)"},
-			{func() { w.do("x/1", shorthand.Release(id)) }, "x/1 is free; dave had it"},
+			{func() { w.hold("x/1", "alice", time.Minute) }, "x/1 was taken by alice (token 1)"},
+			{func() { time.Sleep(2 * time.Second); w.do("x/1", shorthand.Renew(id)) }, ""},
+			{func() { w.do("x/1", shorthand.Release(id)) }, "x/1 is free; alice had it"},
 			{func() { w.spoilt.Store(true) }, "x/spoilt cannot be read: no record"},
 			{func() { w.gone.Store(true); time.Sleep(time.Minute) }, ""},
 			{func() { w.gone.Store(false) }, " The store could not be read."},
 			{func() { w.spoilt.Store(false) }, "x/spoilt is available"},
 		} {
 			step.do()
-			err, gone := w.Read(t.Context()), w.gone.Load()
+			err, gone := w.read(t.Context()), w.gone.Load()
 			if step.want != "" {
 				last, many = step.want, many+1
 			}
-			var s status
-			var list struct{ Changes []struct{ Name, Text string } }
+			var got struct {
+				Version    int
+				Age, Fresh float64
+				Error      string
+				List       struct{ News []news }
+			}
 			_, body, _ := w.ask("leases.json", "", nil)
-			if err := errors.Join(json.Unmarshal([]byte(body), &s), json.Unmarshal(s.List, &list)); err != nil {
+			if err := json.Unmarshal([]byte(body), &got); err != nil {
 				t.Fatal(err, body)
 			}
-			news := ""
-			if len(list.Changes) > 0 {
-				news = list.Changes[0].Name + " " + list.Changes[0].Text
+			said := ""
+			if len(got.List.News) > 0 {
+				said = got.List.News[0].Name + " " + got.List.News[0].Text
 			}
-			if news != last || len(list.Changes) != many || (err != nil) != gone || (s.Error == "connection <b>refused</b>") != gone || (s.Age == 60) != gone || s.Fresh != 3 {
-				t.Errorf("news %q, want %q; %v; age %v, fresh %v, error %q", news, last, err, s.Age, s.Fresh, s.Error)
+			if said != last || len(got.List.News) != many || (err != nil) != gone || (got.Error == "connection <b>refused</b>") != gone || (got.Age == 60) != gone || got.Fresh != 3 || strings.Contains(body, `"y"`) {
+				t.Errorf("want %q, %v: %s", last, err, body)
 			}
-			if _, again, _ := w.ask(fmt.Sprint("leases.json?have=", s.Version), "", nil); strings.Contains(again, "List") {
+			if _, again, _ := w.ask(fmt.Sprint("leases.json?have=", got.Version), "", nil); strings.Contains(again, "leases") {
 				t.Errorf("the list is sent again: %s", again)
 			}
 		}
@@ -164,24 +160,23 @@ func TestDrawing(t *testing.T) {
 		for i := range mostLanes + 5 {
 			w.hold(fmt.Sprint("x/", i), fmt.Sprint("holder<", i), time.Hour)
 			time.Sleep(time.Second)
-			_ = w.Read(t.Context())
+			_ = w.read(t.Context())
+		}
+		for _, gone := range []bool{true, true, false, false} {
+			w.gone.Store(gone)
+			time.Sleep(20 * time.Second)
+			_ = w.read(t.Context())
+			time.Sleep(time.Second)
+			count("name=x/7", gap, 1)
+			count("name=x/7", leased, map[bool]int{true: 3, false: 5}[gone]) // of the lease, of its holder, and in the legend
 		}
 		count("", "(the 40 that changed last, of 45)", 2)
 		count("", lane, mostLanes)
 		count("", ">x/44<", 1)
 		count("filter=LDER%3C7", lane, 1)
-		count("name=x/7", leased, 3) // of the lease, of its holder, and in the legend
-		for _, gone := range []bool{true, false, false} {
-			w.gone.Store(gone)
-			time.Sleep(20 * time.Second)
-			_ = w.Read(t.Context())
-			time.Sleep(time.Second)
-			count("name=x/7", gap, 1)
-			count("name=x/7", leased, map[bool]int{true: 3, false: 5}[gone])
-		}
 		for i := range mostNews {
 			w.hold("x/7", fmt.Sprint(i), time.Hour)
-			_ = w.Read(t.Context())
+			_ = w.read(t.Context())
 		}
 		if n, m := len(w.board.history["x/7"]), len(w.board.news); n != mostOfOne || m != mostNews {
 			t.Errorf("%d changes of one lease and %d of all are remembered", n, m)
@@ -189,19 +184,20 @@ func TestDrawing(t *testing.T) {
 	})
 }
 
-// Run lists at every interval, and for at most a fifth of the time. A store that says nothing for 10s has failed.
+// run lists at every interval, and for at most a fifth of the time. A store that says nothing for 10s has failed.
 func TestRun(t *testing.T) {
-	for slow, want := range map[time.Duration]status{0: {Version: 44, Fresh: 3, Age: 0.5}, time.Second: {Version: 9, Fresh: 11, Age: 3.5}, 11 * time.Second: {Fresh: 3, Error: "no answer within 10s"}} {
+	for slow, want := range map[time.Duration]string{0: "age:0.5 error: fresh:3 version:45", time.Second: "age:3.5 error: fresh:11 version:10", 11 * time.Second: "age:44.5 error:no answer within 10s fresh:3 version:1"} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, false)
+			_ = w.read(t.Context())
 			w.slow = slow
 			ctx, cancel := context.WithTimeout(t.Context(), 44500*time.Millisecond)
 			defer cancel()
-			w.Run(ctx)
-			var got status
-			w.board.status(&got, time.Second)
-			if got.List = nil; fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Errorf("if a list takes %v: %+v, want %+v", slow, got, want)
+			w.run(ctx)
+			got := w.board.answer(w.interval)
+			delete(got, "list")
+			if fmt.Sprint(got) != "map["+want+"]" {
+				t.Errorf("if a list takes %v: %v, want %s", slow, got, want)
 			}
 		})
 	}
@@ -254,7 +250,9 @@ func TestStrangers(t *testing.T) {
 		change func(*http.Request)
 	}{
 		"another secret":               {404, func(r *http.Request) { r.URL.Path = "/x" + r.URL.Path[2:] }},
-		"no secret":                    {404, func(r *http.Request) { r.URL.Path = r.URL.Path[len(w.Path())-1:] }},
+		"a longer secret":              {404, func(r *http.Request) { r.URL.Path = w.path()[:len(w.path())-1] + "x/" + r.URL.Path[len(w.path()):] }},
+		"a shorter secret":             {404, func(r *http.Request) { r.URL.Path = w.path()[:len(w.path())-2] + "/" + r.URL.Path[len(w.path()):] }},
+		"no secret":                    {404, func(r *http.Request) { r.URL.Path = r.URL.Path[len(w.path())-1:] }},
 		"a name that points here":      {403, host("evil.example:8099")},
 		"a name that begins like ours": {403, host("localhost.evil.example")},
 		"another address":              {403, host("192.0.2.1:8099")},
@@ -275,12 +273,26 @@ func TestStrangers(t *testing.T) {
 				body = fmt.Sprintf(`{"name":"x/1","token":%q,"grace":60}`, tok)
 			}
 			code, _, h := w.ask(path, body, c.change)
-			if policy := h.Get("Content-Security-Policy"); code != c.code || !strings.HasPrefix(policy, "default-src 'self'; ") || h.Get("Referrer-Policy") != "no-referrer" || h.Get("X-Content-Type-Options") != "nosniff" {
-				t.Errorf("%s: %s is %d, with %v", what, path, code, h)
+			if code != c.code {
+				t.Errorf("%s: %s is %d", what, path, code)
+			}
+			for name, value := range map[string]string{
+				"Content-Security-Policy":    "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+				"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+				"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+			} {
+				if h.Get(name) != value {
+					t.Errorf("%s: %s has %s %q", what, path, name, h.Get(name))
+				}
 			}
 		}
 	}
-	if code, _, _ := w.ask("break.json", "{}", func(r *http.Request) { r.Header.Del("Origin") }); code != 403 {
-		t.Errorf("a break without an origin is %d", code)
+	for what, change := range map[string]func(*http.Request){
+		"without an origin": func(r *http.Request) { r.Header.Del("Origin") },
+		"by GET":            func(r *http.Request) { r.Method = "GET" },
+	} {
+		if code, answer, _ := w.ask("break.json", fmt.Sprintf(`{"name":"x/1","token":%q,"grace":60}`, tok), change); code == 200 {
+			t.Errorf("a break %s: %s", what, answer)
+		}
 	}
 }

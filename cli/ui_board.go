@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/timeline"
+)
+
+const (
+	mostNews  = 200 // changes of all leases that a board remembers
+	mostOfOne = 40  // changes of one lease that it remembers
+	mostLanes = 40  // leases in a drawing
+)
+
+// A sight is a lease as a list had it: what -json prints of it, and what else the page needs.
+type sight struct {
+	row
+	Process string  `json:"process,omitempty"` // the owner, without what packages shards and slots add
+	Role    string  `json:"role,omitempty"`    // the kind of lease that member.Process returns
+	After   float64 `json:"after_s"`           // since the list began, when the lease was read
+	Enough  float64 `json:"enough_s"`          // a grace that is not short
+}
+
+// A news is a change in words. Without a name, it is that the store could not be read.
+type news struct {
+	At   int64  `json:"at"` // in ms since 1970
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// A change is one that a drawing shows.
+type change struct {
+	at time.Time
+	timeline.Change
+}
+
+// A board is what all lists have shown. Its zero value has seen none.
+type board struct {
+	mu      sync.Mutex
+	version int       // how many complete lists there were
+	began   time.Time // when the last of them began
+	took    time.Duration
+	err     error // of the last list; nil if it was complete
+	leases  map[string]sight
+	drawn   map[string]sight    // the leases or, since a list has failed, that they could not be read
+	history map[string][]change // of each lease, the oldest first
+	news    []news              // of all leases, the newest first, but not their first sight
+	newest  map[string]int      // from 1, the higher the newer: the last news of each lease
+	encoded json.RawMessage     // leases and news for the page
+}
+
+// fail notes a list that was not complete. The drawings show nothing from the last complete one on.
+func (b *board) fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil {
+		unread := map[string]sight{}
+		for name := range b.leases {
+			unread[name] = sight{row: row{Name: name, Error: "the store could not be read"}}
+		}
+		b.remember(b.seenAt(), unread)
+	}
+	b.err = err
+}
+
+// update notes a complete list, and what has changed since the one before.
+func (b *board) update(began, now time.Time, leases map[string]sight) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []news
+	for _, c := range timeline.Changes(b.leases, leases) {
+		if b.version > 0 && (c.Old.Name != "" || c.Now.State.Locked() || c.Now.Error != "") {
+			all = append(all, news{now.UnixMilli(), c.Now.Name, c.String()})
+		}
+	}
+	if b.err != nil && b.version > 0 {
+		all = append(all, news{At: b.seenAt().UnixMilli(), Text: "The store could not be read."})
+	}
+	b.news = append(all, b.news...)
+	b.news = b.news[:min(len(b.news), mostNews)]
+	b.remember(now, leases)
+	b.newest = map[string]int{}
+	for i, n := range slices.Backward(b.news) {
+		b.newest[n.Name] = mostNews - i
+	}
+	maps.DeleteFunc(b.history, func(name string, _ []change) bool {
+		_, listed := leases[name]
+		return !listed && b.newest[name] == 0
+	})
+	b.version, b.began, b.took, b.leases, b.err = b.version+1, began, now.Sub(began), leases, nil
+	b.encoded = encode(map[string]any{"leases": slices.AppendSeq([]sight{}, maps.Values(leases)), "news": append([]news{}, b.news...)})
+}
+
+// remember adds what a drawing shows from a time on.
+func (b *board) remember(at time.Time, leases map[string]sight) {
+	if b.history == nil {
+		b.history = map[string][]change{}
+	}
+	for _, c := range timeline.Changes(b.drawn, leases) {
+		c.Old = b.leases[c.Now.Name].Seen()
+		h := append(b.history[c.Now.Name], change{at, c})
+		b.history[c.Now.Name] = h[max(0, len(h)-mostOfOne):]
+	}
+	b.drawn = leases
+}
+
+// seenAt returns when the last complete list ended.
+func (b *board) seenAt() time.Time { return b.began.Add(b.took) }
+
+// pause returns the time between two lists, which take at most a fifth of the time.
+func (b *board) pause(interval time.Duration) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(interval, 4*b.took)
+}
+
+// answer returns what the page should know now, with the list.
+func (b *board) answer(interval time.Duration) map[string]any {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := map[string]any{
+		"version": b.version,
+		"age":     time.Since(b.began).Seconds(),                  // of the list, since it began
+		"fresh":   2*max(interval+b.took, 5*b.took).Seconds() + 1, // the age in seconds from which the list is stale
+		"error":   "",                                             // of the last list; empty if it was complete
+		"list":    b.encoded,
+	}
+	if b.err != nil {
+		a["error"] = oneLine(b.err)
+	}
+	return a
+}
+
+// draw draws the history of one lease or, if name is empty, of the leases that changed last among those whose name
+// or owner contains a text.
+func (b *board) draw(prefix, name, text string) []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, names := timeline.Drawing{Title: "lease " + name}, []string{name}
+	if name == "" {
+		d.Title, d.Sorted, text = "leases "+prefix, true, strings.ToLower(text)
+		names = slices.DeleteFunc(slices.Sorted(maps.Keys(b.history)), func(n string) bool {
+			s := b.leases[n]
+			idle := s.State == lease.Available && s.Error == "" && !slices.ContainsFunc(b.history[n], func(c change) bool { return c.Now.State != lease.Available })
+			return idle || !strings.Contains(strings.ToLower(n+" "+s.Owner), text)
+		})
+		slices.SortStableFunc(names, func(n, m string) int { return b.newest[m] - b.newest[n] })
+		if all := len(names); all > mostLanes {
+			names = names[:mostLanes]
+			d.Title += fmt.Sprintf(" (the %d that changed last, of %d)", mostLanes, all)
+		}
+	}
+	var changes []change
+	for _, n := range names {
+		changes = append(changes, b.history[n]...)
+	}
+	slices.SortStableFunc(changes, func(a, b change) int { return a.at.Compare(b.at) })
+	for _, c := range changes {
+		d.Change(c.at, c.Change, name != "")
+	}
+	return d.SVG(time.Now())
+}
