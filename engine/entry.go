@@ -21,8 +21,8 @@ type Entry struct {
 	// Version is the version that [Backend.Swap] compares, with the rules of [lease.Snapshot.Version].
 	Version string
 
-	// Revision orders the entries of one name: an entry that was written later has a higher one. Entries
-	// with the same Revision are the same entry.
+	// Revision orders the entries of one name: an entry that was written later has a higher one, unless the engine has
+	// lost the earlier one. Entries with the same Revision and Version are the same entry.
 	Revision int64
 
 	// Foreign is true if a program that does not use this library holds the lease. The Limits of the

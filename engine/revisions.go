@@ -15,9 +15,9 @@ import (
 //
 // The grace begins with the commit of the break. The Store of the holder only knows that the break was
 // committed after the last time at which it knew the record to be unchanged, and counts the grace from that
-// time. Without a RevisionReader, that is the last renewal. With one, the Store also reads the Revision if it
-// has written nothing for a fifteenth of the duration of a lease that it holds and watches, at most 4 s. One
-// request serves all leases of the Store.
+// time. Without a RevisionReader, that is the last renewal, or the last poll that called [Store.Observe]. With
+// one, the Store also reads the Revision if it has written nothing for a fifteenth of the duration of a lease
+// that it holds and watches, at most 4 s. One request serves all leases of the Store.
 type RevisionReader interface {
 	// Revision returns a number that is lower than the Revision of every entry, under any name, that is
 	// committed after the call of Revision began.

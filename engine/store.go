@@ -127,21 +127,40 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.load(ctx, name, s.backend.Load, IsUrgent(ctx))
 }
 
-func (s *Store) load(ctx context.Context, name string, load func(context.Context, string) (Entry, error), urgent bool) (lease.Snapshot, error) {
-	if err := lease.CheckName(name); err != nil {
-		return lease.Snapshot{}, err
-	}
-	leave, err := s.enter(ctx, Request{Urgent: urgent})
-	if err != nil {
-		return lease.Snapshot{}, err
-	}
-	sentAt := s.clock.Elapsed()
-	e, err := load(ctx, name)
-	leave(err)
+func (s *Store) load(ctx context.Context, name string, load reading, urgent bool) (lease.Snapshot, error) {
+	e, sentAt, err := s.read(ctx, name, load, urgent)
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
 	return s.see(name, e, sentAt, false), nil
+}
+
+// Observe calls read, which reads the current entry of the name, and records what it returns, as Load does. The engine
+// calls it for each poll of a watch, so that the grace of a break counts from the last poll, and not from the last
+// renewal. Observe returns the error of read, and records nothing if the entry has no Version.
+func (s *Store) Observe(ctx context.Context, name string, read func(ctx context.Context, name string) (Entry, error)) error {
+	e, sentAt, err := s.read(ctx, name, read, false)
+	if err == nil && e.Version != "" {
+		s.see(name, e, sentAt, false)
+	}
+	return err
+}
+
+type reading = func(ctx context.Context, name string) (Entry, error)
+
+// read returns the entry that f reads, and the elapsed time after which f was called.
+func (s *Store) read(ctx context.Context, name string, f reading, urgent bool) (e Entry, sentAt time.Duration, err error) {
+	if err := lease.CheckName(name); err != nil {
+		return e, 0, err
+	}
+	leave, err := s.enter(ctx, Request{Urgent: urgent})
+	if err != nil {
+		return e, 0, err
+	}
+	sentAt = s.clock.Elapsed()
+	e, err = f(ctx, name)
+	leave(err)
+	return e, sentAt, err
 }
 
 // Swap replaces the record of the given name with next, and returns the new Snapshot. If the version of the
@@ -258,7 +277,7 @@ func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) l
 		last = &unkept
 	case last == nil:
 		last = s.observations.put(name, newUnaged(e, sentAt, now))
-	case e.Revision == last.Revision:
+	case e.Revision == last.Revision && e.Version == last.Version:
 		last.nextAfter = max(last.nextAfter, sentAt)
 	case e.Revision > last.Revision:
 		*last = last.mergedWith(newAged(e, sentAt, now, s.revisions.earliest(e.Revision, last.nextAfter)), &s.clock)

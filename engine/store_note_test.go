@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +39,33 @@ func TestNote(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		do(t, contender, acquire(idB, time.Minute), 0)
+	})
+}
+
+// The grace of a break counts from the last Observe of the holder. An entry without a version changes nothing.
+func TestObserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFake()
+		s := newStore(t, e, engine.Options{})
+		do(t, s.Authority(), acquire(idA, 30*time.Second), 0)
+		time.Sleep(12 * time.Second)
+		if err := s.Observe(t.Context(), name, e.Load); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		do(t, newStore(t, e, engine.Options{}).Authority(), breaks(15*time.Second), 0)
+		res := do(t, s.Authority(), lease.Request{Action: lease.ActionRead}, 0)
+		if !sure(res, 14*time.Second, 15*time.Second) {
+			t.Errorf("%v are certain of a break with a grace of 15s, 1s after the last Observe", res.MinRemaining)
+		}
+		absent := errors.New("absent")
+		for _, want := range []error{nil, absent} {
+			err := s.Observe(t.Context(), name, func(context.Context, string) (engine.Entry, error) { return engine.Entry{Revision: 1 << 40}, want })
+			if err != want {
+				t.Errorf("%v, want the error of the read", err)
+			}
+		}
+		do(t, s.Authority(), release(idA), 0)
 	})
 }
 

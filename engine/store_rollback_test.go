@@ -44,3 +44,25 @@ func TestRestoredEngine(t *testing.T) {
 		}
 	})
 }
+
+// A restored engine may write as often as it did before, so that another entry has the revision that the Store remembers.
+func TestSameRevisionAfterARestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFake()
+		a := newStore(t, e, engine.Options{}).Authority()
+		do(t, a, acquire(idA, 10*time.Second), 0)
+		e.mu.Lock()
+		other := e.entries[name]
+		other.Record.ID, other.Version = idB, "other"
+		e.entries[name] = other
+		e.mu.Unlock()
+		e.before = func() { time.Sleep(time.Millisecond) }
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		before := e.exchanges
+		res, err := a.Do(ctx, name, renew(idA))
+		if !errors.Is(err, lease.ErrIDMismatch) || res.Record.ID != idB || e.exchanges-before > 4 {
+			t.Errorf("after %d exchanges: %v, %v", e.exchanges-before, res, err)
+		}
+	})
+}

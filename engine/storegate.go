@@ -24,7 +24,7 @@ func (s *Store) enter(ctx context.Context, r Request) (leave func(error), err er
 		if conflict {
 			pass = pass.Renewed(0)
 		}
-		pass.Leave(err == nil || conflict)
+		pass.Leave(err == nil || conflict || lease.CodeOf(err) == lease.ErrCorrupt)
 	}, nil
 }
 

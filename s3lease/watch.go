@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // Watch reads the object, and then again every Options.PollInterval.
@@ -49,16 +50,17 @@ func (b *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 
 // look returns the object, which is zero if there is none.
 func (b *backend) look(ctx context.Context, name string) (next object, err error) {
-	err = b.enter(ctx, func() error {
-		next, err = b.get(ctx, keyOf(name))
-		return err
+	err = b.store.Observe(ctx, name, func(ctx context.Context, name string) (engine.Entry, error) {
+		o, err := b.get(ctx, keyOf(name))
+		switch {
+		case errors.Is(err, errAbsent):
+			return engine.Entry{}, nil
+		case err != nil:
+			return engine.Entry{}, named(name, err)
+		}
+		next = o
+		return o.entry(), nil
 	})
-	switch {
-	case errors.Is(err, errAbsent):
-		return object{}, nil
-	case err == nil:
-		b.store.Note(name, next.entry())
-	}
 	return next, err
 }
 
