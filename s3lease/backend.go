@@ -79,6 +79,9 @@ func (b *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 // the caller needs anyway, and finds out whether it is its own, or has replaced its own.
 func (b *backend) Swap(ctx context.Context, name, version string, next engine.Retained) (engine.Entry, error) {
 	o, old, err := after(name, version, next)
+	if err == nil {
+		err = b.checkOnce(ctx) // a list or a watch may have read the version
+	}
 	if err != nil {
 		return engine.Entry{}, err
 	}

@@ -171,6 +171,52 @@ func TestTokensAfterDeletion(t *testing.T) {
 	}
 }
 
+// A store that has only listed or watched checks the service, too, before it writes.
+func TestIgnoredConditionAfterAList(t *testing.T) {
+	d, url := newDouble(t)
+	do(t, newStore(t, url, nil).Authority(), "job", acquire(idA, time.Minute), 0)
+	d.ignores = "If-Match" // the objects were moved to another service
+	for what, see := range map[string]func(*Store) error{
+		"list": func(s *Store) (err error) {
+			for _, err = range s.List(t.Context(), "") {
+			}
+			return err
+		},
+		"watch": func(s *Store) error { return second(s.Watch(t.Context(), "job")) },
+	} {
+		s := newStore(t, url, nil)
+		if err := see(s); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Authority().Do(t.Context(), "job", renew(idA)); !shorthand.Permanent(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// The grace of a break counts from the last poll of a holder that watches.
+func TestGraceCountsFromThePoll(t *testing.T) {
+	d, url := newDouble(t)
+	s, other := newStore(t, url, nil), newStore(t, url, nil)
+	if err := second(other.Load(t.Context(), "job")); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	do(t, s.Authority(), "job", acquire(idA, time.Hour), 0)
+	if err := second(s.Watch(t.Context(), "job")); err != nil {
+		t.Fatal(err)
+	}
+	for before := d.requests.Load(); d.requests.Load() < before+11; {
+		time.Sleep(time.Millisecond) // a real network
+	}
+	const apart = 20 * time.Millisecond // the interval of the polls, of which ten have been answered
+	do(t, other.Authority(), "job", shorthand.Break(time.Minute), 0)
+	snap, err := s.Load(t.Context(), "job")
+	if most := time.Since(began) - 8*apart; err != nil || snap.Uncertainty > most {
+		t.Errorf("the end of the break is known up to %v, want %v, %v", snap.Uncertainty, most, err)
+	}
+}
+
 // A deletion by hand ends the lease, a holder that watches learns of it, and its next renewal is refused.
 func TestDeletionIsSeen(t *testing.T) {
 	d, url := newDouble(t)

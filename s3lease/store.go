@@ -52,9 +52,9 @@ type Store struct {
 
 var validPrefix = regexp.MustCompile(`^([a-zA-Z0-9_-][a-zA-Z0-9._-]*/)+$`)
 
-// New returns a Store in a bucket. It sends no request: the first request of the Store checks that the service
-// honours conditional writes, with up to three writes of the object "=check", and fails if it does not, with a
-// [*lease.PermanentError]. The Store uses the options of the client, but never repeats a request by itself, and
+// New returns a Store in a bucket. It sends no request: before its first write, and before its first Load, the
+// Store checks that the service honours conditional writes, with up to three writes of the object "=check", and fails
+// if it does not, with a [*lease.PermanentError]. The Store uses the options of the client, but never repeats a request by itself, and
 // unless they have an HTTPClient of their own, the Store leaves a server that does not answer.
 //
 // If the client is nil, bucket is empty or an option is out of range, New returns a [*lease.FieldError].
