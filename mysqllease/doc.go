@@ -27,7 +27,9 @@
 //
 // The server decides by its own clock whether a lease has expired. It reads the clock while the row is locked, and
 // Load waits for a transaction that has the row locked. The time of a change is always later than that of the previous
-// change of the same row. If the server's clock is set forward while leases are held, they end early. If it is set
+// change of the same row, and Load never returns a time before the last change of the row. Only rows keep a time: after
+// the clock was set backward, a lease that was shown as expired can be shown as leased again until a request has
+// changed its row. If the server's clock is set forward while leases are held, they end early. If it is set
 // backward, they last longer. If it is set backward by more than a second, the Store logs by how much. A lease that
 // is renewed is not affected. If its holder crashes, a Store that has seen the record unchanged for as long as
 // the lease had left reports it as expired. A server that runs with sysdate-is-now is refused.

@@ -58,7 +58,8 @@
 // The server decides by its own clock whether a lease has expired. The clock of a client need not show
 // the right time, but it must run at the right rate: see session.Options. The time of a change is never
 // before the time of the previous change of the same row, and Load never returns a time before the last
-// write of the row.
+// write of the row. Only rows keep a time: after the clock was set backward, a lease that was shown as
+// expired can be shown as leased again until a request has changed its row.
 //
 // If the server's clock is set forward while leases are held, they end early. If it is set backward, they
 // last longer. If it is set backward by more than a second, the Store logs by how much the clock is
