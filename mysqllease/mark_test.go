@@ -60,6 +60,45 @@ func TestMark(t *testing.T) {
 	}
 }
 
+// A client without LANG, as in cron, declares latin1 and sends the name in UTF-8. It advances the same mark as Go, and breaks
+// the same lease. A name in another encoding is refused.
+func TestNamesOfAShellWithoutLANG(t *testing.T) {
+	t.Parallel()
+	database := shared.database(t)
+	do(t, shared.store(t, database, nil).Authority(), "Käse", acquire(idA, time.Hour), 0)
+	tell := func(charset, statement string) error {
+		cmd := exec.Command("mysql", "--default-character-set="+charset, "--host=127.0.0.1", "--port="+shared.address[len("127.0.0.1:"):], "--user=root", database)
+		cmd.Stdin = strings.NewReader(statement)
+		return cmd.Run()
+	}
+	for _, charset := range []string{"latin1", "utf8mb4", "gbk"} {
+		for statement, works := range map[string]bool{
+			"call lease_advance_mark('Käse', '00000000000000000009')":    true,
+			"call lease_advance_mark('K\xe4se', '00000000000000000009')": false,
+			"call lease_advance_mark(' ', '00000000000000000009')":       true,
+			"call lease_break('Käse', 60)":                               true,
+		} {
+			if err := tell(charset, statement); (err == nil) != works {
+				t.Errorf("%s: %q: %v", charset, statement, err)
+			}
+		}
+	}
+	tx, err := shared.db(t, database).Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	for _, name := range []string{"Käse", " "} {
+		if err := fencing.Advance(t.Context(), mysqllease.Mark(tx, name), lease.TokenOf(8)); !errors.Is(err, fencing.ErrStale) {
+			t.Errorf("Go does not see the mark %q of the shell: %v", name, err)
+		}
+	}
+	var marks int
+	if err := tx.QueryRow("select count(*) from lease_mark").Scan(&marks); err != nil || marks != 2 {
+		t.Errorf("%d marks, %v, want 2", marks, err)
+	}
+}
+
 // A shell advances the same mark in the transaction of its write, which is rolled back if the token is stale or missing.
 func TestMarkInAShell(t *testing.T) {
 	t.Parallel()

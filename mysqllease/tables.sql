@@ -161,9 +161,10 @@ end//
 
 -- lease_break frees a lease by hand. Its holder learns of it, stops its work and releases the lease, at the latest
 -- after so many seconds of grace. If the grace is null, the lease ends when it would end without a renewal, and an
--- infinite lease at once. It shows for how many seconds another process may have to wait.
+-- infinite lease at once. It shows for how many seconds another process may have to wait. The name is taken as the bytes
+-- of the client, whatever character set the client has declared, so a script in UTF-8 needs no LANG.
 drop procedure if exists lease_break//
-create procedure lease_break(lease_name varchar(1024) character set utf8mb4, grace decimal(20, 6)) modifies sql data sql security invoker begin
+create procedure lease_break(lease_name varbinary(1024), grace decimal(20, 6)) modifies sql data sql security invoker begin
     declare lease_state varchar(16) character set ascii;
     declare ends, at bigint;
     declare exit handler for sqlexception begin rollback; resignal; end;
@@ -172,7 +173,7 @@ create procedure lease_break(lease_name varchar(1024) character set utf8mb4, gra
     end if;
     start transaction;
     select state, until, greatest(changed + 1, timestampdiff(microsecond, now(6), sysdate(6)) + timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)))
-        into lease_state, ends, at from lease_row where name = cast(lease_name as binary) for update;
+        into lease_state, ends, at from lease_row where name = lease_name for update;
     if lease_state is null or lease_state = 'available' then
         signal sqlstate '45000' set message_text = 'lease: the lease is not held';
     end if;
@@ -182,7 +183,7 @@ create procedure lease_break(lease_name varchar(1024) character set utf8mb4, gra
         set ends = at;
     end if;
     update lease_row set state = if(ends > at, 'breaking', 'broken'), nanos = if(ends > at and ends = until, nanos, 0),
-        until = if(ends > at, ends, null), changed = at, signalled = at where name = cast(lease_name as binary);
+        until = if(ends > at, ends, null), changed = at, signalled = at where name = lease_name;
     commit;
     select (ends - at) / 1000000 as seconds;
 end//
@@ -191,19 +192,24 @@ end//
 -- resource. It raises the mark of the resource to the token, and blocks the other transactions that use this mark
 -- until the transaction ends. If the token is older than the mark, or is no token, for example because a variable was
 -- not set, there is an error, and the transaction must be rolled back, as it is when the program mysql stops at it.
+-- The name of the resource is taken as the bytes of the client, as in lease_break, and must be valid UTF-8: in the
+-- character set that a client without LANG declares, another name would have another mark.
 drop procedure if exists lease_advance_mark//
-create procedure lease_advance_mark(resource varchar(1024) character set utf8mb4, lease_token varchar(255) character set utf8mb4) modifies sql data sql security invoker begin
+create procedure lease_advance_mark(resource varbinary(1024), lease_token varchar(255) character set utf8mb4) modifies sql data sql security invoker begin
     declare seen varchar(20) character set ascii;
     declare message varchar(128) character set utf8mb4;
     if coalesce(resource, '') = '' then
         signal sqlstate '45000' set message_text = 'lease: the resource has no name';
     end if;
+    if not cast(convert(resource using utf8mb4) as binary) <=> resource then
+        signal sqlstate '45000' set message_text = 'lease: the name of the resource is not valid UTF-8';
+    end if;
     if not coalesce(length(lease_token) = 20 and lease_token regexp '^0[0-9]{19}$' and lease_token between '00000000000000000001' and '09223372036854775807', false) then
         signal sqlstate '45000' set message_text = 'lease: the token is not a fencing token of 20 digits';
     end if;
-    insert into lease_mark (name, token) values (cast(resource as binary), lease_token)
+    insert into lease_mark (name, token) values (resource, lease_token)
         on duplicate key update lease_mark.token = greatest(lease_mark.token, lease_token);
-    select m.token into seen from lease_mark m where m.name = cast(resource as binary) for update;
+    select m.token into seen from lease_mark m where m.name = resource for update;
     if not (length(seen) = 20 and seen regexp '^0[0-9]{19}$') then
         signal sqlstate '45000' set message_text = 'lease: the mark is not a fencing token: set it to the newest token of the lease';
     end if;
