@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fencedlease/lease/internal/tasks"
+)
+
+// Call calls f, and returns what f returns. If ctx ends first, Call returns ctx.Err() at once. It is for client libraries
+// that do not return when their context ends, because the methods of a [lease.Store] must.
+//
+// f runs on a goroutine of its own, which ends when f returns. What f returns after Call has returned is lost, and f must
+// not write to variables that the caller of Call then reads. A store whose Close must wait for such calls, or that must
+// note their end, does so in f, with defer.
+//
+// If f exits its goroutine, Call returns an error. If f panics, the process ends, as with a panic of any goroutine, so f
+// must recover from panics that are expected.
+func Call[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		a := answer{err: errExited}
+		defer tasks.EvenOnExit(func() { answers <- a })
+		value, err := f()
+		a = answer{value, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
+		return *new(T), ctx.Err()
+	}
+}
+
+var errExited = errors.New("the client library ended the goroutine of the request, so the outcome is not known")
