@@ -53,7 +53,7 @@ func (r *run) poll(ctx context.Context) (done bool, err error) {
 	if r.excess.Load() {
 		r.unbroken = r.breakExcess(ctx)
 	}
-	if s.breaks >= 0 {
+	if s.breaks >= 0 && !r.once {
 		r.unbroken = errors.Join(r.unbroken, r.breakSlot(ctx, s.breaks, l.locked[s.breaks], s.why))
 	}
 	if s.take >= 0 {

@@ -220,7 +220,7 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 // TryRun is like [Slots.Run], but does not wait for a slot that another holder has. It calls f and returns
 // true if it gets a slot. It returns (false, nil) if a list shows that others have all slots, and (false,
 // err) if a request fails. If a slot is free but a call ahead in the queue will take it, TryRun waits in
-// the queue, for an Interval or more. It breaks no lease, whatever its Priority.
+// the queue, for an Interval or more. It breaks no lease to get a slot, whatever its Priority.
 func (s *Slots) TryRun(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) (ran bool, err error) {
 	if f == nil {
 		return false, fields.Missing("TryRun.f")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/member"
 )
 
 // There are three slots. Of five calls of TryRun that begin at once, three run, and the other two return as
@@ -53,6 +54,30 @@ func TestTryRun(t *testing.T) {
 			if e.Record.State.Locked() {
 				t.Errorf("%s is %v", e.Name, e.Record)
 			}
+		}
+	})
+}
+
+// While a slot is free that a waiter ahead will take, a call with a high priority waits, and does not break the holder of
+// another slot.
+func TestTryRunBreaksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		a := h.store.Authority()
+		low := make(chan error, 1)
+		go func() { low <- h.slots(a, "low", 2, 0).Run(t.Context(), h.work("low", time.Hour)) }()
+		time.Sleep(10 * time.Second)
+		random := h.slots(a, "ahead", 2, 9).drawID()
+		ahead := ownerOf("ahead", waiter{id: member.ID(random, "x/"), priority: 9, ticket: 1, n: 2, process: "p"})
+		if _, err := a.Do(t.Context(), waiterName("x/", 7), lease.Request{Action: lease.ActionAcquire, Proposed: random, Owner: ahead, Duration: 30 * time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := h.slots(a, "high", 2, 9).TryRun(t.Context(), h.work("high", time.Second)); !ok || err != nil {
+			t.Errorf("%v, %v, though the waiter ahead has crashed", ok, err)
+		}
+		time.Sleep(time.Minute)
+		if len(low) > 0 {
+			t.Errorf("the holder of the other slot was stopped: %v", <-low)
 		}
 	})
 }
