@@ -23,8 +23,15 @@ type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lea
 //   - A write succeeds only if the record is unchanged and has not reached its end.
 //
 // The authority always loads the record before it refuses a request, and before it grants one that needs no
-// write. If a write conflicts, it loads the record and decides again.
+// write. If a write conflicts, it loads the record and decides again. [IsUrgent] is true of the contexts with which
+// it carries out renewals and releases.
+//
+// A nil renew means that the server cannot do so, and that a renewal loads the record. A nil m remembers the records of
+// [DefaultMemory] names.
 func NewAuthority(s lease.Store, renew Renewal, m *Memory) lease.Authority {
+	if m == nil {
+		m = NewMemory(DefaultMemory)
+	}
 	noting := store{s, m}
 	return wrap.Authority(&authority{noting, lease.NewAuthority(wrap.Store(noting, s)), renew}, lease.NewAuthority(s))
 }
@@ -38,6 +45,7 @@ type authority struct {
 
 // Do carries out one request.
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	ctx = urgentIf(ctx, req.Action)
 	switch req.Action {
 	case lease.ActionRenew, lease.ActionChange, lease.ActionRelease:
 		snap, err := a.tryRemembered(ctx, name, req)
@@ -64,8 +72,11 @@ func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Re
 	if refusal != nil || next == old.Record && req.Action != lease.ActionRenew {
 		return lease.Snapshot{}, lease.ErrConflict
 	}
-	if req.Action != lease.ActionRenew || next.Until.IsZero() {
+	switch {
+	case req.Action != lease.ActionRenew, next.Until.IsZero():
 		return a.store.Swap(ctx, name, old, next)
+	case a.renews == nil:
+		return lease.Snapshot{}, lease.ErrConflict
 	}
 	snap, err := a.renews(ctx, name, old, next)
 	a.store.memory.noteRenewal(name, snap, err)

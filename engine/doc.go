@@ -21,11 +21,13 @@
 //     its clients, use a [Poller], which does all of this.
 //  5. Check the options with [CheckOptions].
 //  6. Send each request through a [Gate], so that a server that is too slow for everything still renews the leases
-//     that the process holds. For a Backend, [Options.Gate] does so. A [Batcher] sends many renewals in one
-//     request.
-//  7. If the server can renew a lease in one request, give the store a method Authority that returns the result of
-//     [NewAuthority]. A [Store] has such a method already.
-//  8. Register a URL with package open, and run the suites with leasetest/enginetest.
+//     that the process holds: a Swap with [Gate.Swap], and every request with [Gate.Do]. For a Backend,
+//     [Options.Gate] does so. A [Batcher] sends many renewals in one request.
+//  7. Give the store a method Authority that returns the result of [NewAuthority]. Its renewals and releases
+//     overtake other requests, and if the server can renew a lease in one request, it does so. A [Store] has such a
+//     method already.
+//  8. If the client library may not return when a context ends, call it with [Call].
+//  9. Register a URL with package open, and run the suites with leasetest/enginetest.
 //
 // The page docs/write-a-store.md of the repository writes a small store in this order.
 //

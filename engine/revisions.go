@@ -100,13 +100,11 @@ func (s *Store) startReading() {
 // readRevision returns the Revision of the Backend, and the elapsed time after which it was asked for. The request is
 // urgent, because it serves all leases that are held.
 func (s *Store) readRevision(ctx context.Context, r RevisionReader) (revision int64, sentAt time.Duration, err error) {
-	leave, err := s.enter(ctx, Request{Urgent: true})
-	if err != nil {
-		return 0, 0, err
-	}
-	sentAt = s.clock.Elapsed()
-	revision, err = r.Revision(ctx)
-	leave(err)
+	err = s.gate.Do(ctx, Request{Urgent: true}, func() (err error) {
+		sentAt = s.clock.Elapsed()
+		revision, err = r.Revision(ctx)
+		return err
+	})
 	return revision, sentAt, err
 }
 

@@ -124,11 +124,11 @@ func (s *Store) Limits() lease.Limits { return s.limits }
 // Load returns the record with the given name. Its Until is the end that this Store has computed: see the
 // documentation of the package.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	return s.load(ctx, name, s.backend.Load, IsUrgent(ctx))
+	return s.load(ctx, name, s.backend.Load)
 }
 
-func (s *Store) load(ctx context.Context, name string, load reading, urgent bool) (lease.Snapshot, error) {
-	e, sentAt, err := s.read(ctx, name, load, urgent)
+func (s *Store) load(ctx context.Context, name string, load reading) (lease.Snapshot, error) {
+	e, sentAt, err := s.read(ctx, name, load)
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
@@ -139,7 +139,7 @@ func (s *Store) load(ctx context.Context, name string, load reading, urgent bool
 // calls it for each poll of a watch, so that the grace of a break counts from the last poll, and not from the last
 // renewal. Observe returns the error of read, and records nothing if the entry has no Version.
 func (s *Store) Observe(ctx context.Context, name string, read func(ctx context.Context, name string) (Entry, error)) error {
-	e, sentAt, err := s.read(ctx, name, read, false)
+	e, sentAt, err := s.read(ctx, name, read)
 	if err == nil && e.Version != "" {
 		s.see(name, e, sentAt, false)
 	}
@@ -149,17 +149,15 @@ func (s *Store) Observe(ctx context.Context, name string, read func(ctx context.
 type reading = func(ctx context.Context, name string) (Entry, error)
 
 // read returns the entry that f reads, and the elapsed time after which f was called.
-func (s *Store) read(ctx context.Context, name string, f reading, urgent bool) (e Entry, sentAt time.Duration, err error) {
+func (s *Store) read(ctx context.Context, name string, f reading) (e Entry, sentAt time.Duration, err error) {
 	if err := lease.CheckName(name); err != nil {
 		return e, 0, err
 	}
-	leave, err := s.enter(ctx, Request{Urgent: urgent})
-	if err != nil {
-		return e, 0, err
-	}
-	sentAt = s.clock.Elapsed()
-	e, err = f(ctx, name)
-	leave(err)
+	err = s.gate.Do(ctx, Request{}, func() (err error) {
+		sentAt = s.clock.Elapsed()
+		e, err = f(ctx, name)
+		return err
+	})
 	return e, sentAt, err
 }
 
@@ -177,13 +175,15 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if next.Epoch > old.Record.Epoch { // a grant
 		next.Epoch = max(next.Epoch, s.floor+1)
 	}
-	leave, err := s.enterSwap(ctx, name, old.Record, next)
-	if err != nil {
-		return lease.Snapshot{}, err
-	}
-	sentAt := s.clock.Elapsed()
-	e, err := s.backend.Swap(ctx, name, old.Version, toRetained(next, s.clock.PointAt(sentAt)))
-	leave(err)
+	var e Entry
+	var sentAt time.Duration
+	err := s.gate.Swap(name, old.Record, next, func(r Request) error {
+		return s.gate.Do(ctx, r, func() (err error) {
+			sentAt = s.clock.Elapsed()
+			e, err = s.backend.Swap(ctx, name, old.Version, toRetained(next, s.clock.PointAt(sentAt)))
+			return err
+		})
+	})
 	switch {
 	case errors.Is(err, lease.ErrConflict) && e.Version != "":
 		return s.see(name, e, sentAt, false), err

@@ -23,8 +23,8 @@ func (a *StoreAuthority) Do(ctx context.Context, name string, req lease.Request)
 	if err := cmp.Or(lease.CheckName(name), a.store.limits.Check(req)); err != nil {
 		return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
 	}
-	c := &call{Store: a.store, opening: req.Action == lease.ActionAcquire, last: a.store.remembered(name),
-		urgent: req.Action == lease.ActionRenew || req.Action == lease.ActionRelease}
+	c := &call{Store: a.store, opening: req.Action == lease.ActionAcquire, last: a.store.remembered(name)}
+	ctx = urgentIf(ctx, req.Action)
 	res, err := lease.NewAuthority(c).Do(ctx, name, req)
 	if c.began && !c.asked { // the decision used only the remembered entry, so decide again with the entry from the server
 		res, err = lease.NewAuthority(c).Do(ctx, name, req)
@@ -47,7 +47,6 @@ func (a *StoreAuthority) List(ctx context.Context, prefix string) iter.Seq2[leas
 type call struct {
 	*Store
 	opening bool // whether the request is an acquire
-	urgent  bool // whether it is a renewal or a release
 
 	last  lease.Snapshot // the remembered Snapshot; the first Load returns it
 	began bool           // whether a Load has returned the remembered Snapshot
@@ -66,9 +65,9 @@ func (c *call) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	}
 	c.asked = true
 	if c.opening {
-		return c.load(ctx, name, c.backend.Open, false)
+		return c.load(ctx, name, c.backend.Open)
 	}
-	return c.load(ctx, name, c.backend.Load, c.urgent)
+	return c.load(ctx, name, c.backend.Load)
 }
 
 func (c *call) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {

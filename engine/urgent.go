@@ -3,10 +3,20 @@ package engine
 import (
 	"context"
 
-	"github.com/fencedlease/lease/internal/urgent"
+	"github.com/fencedlease/lease"
 )
 
-// IsUrgent reports whether a session.Session sends the request of ctx to renew its lease. That includes the
-// load with which the renewal may begin. A store that limits how many requests are under way sends urgent ones
-// first, because a lease is lost if its renewal waits too long. See [Request.Urgent].
-func IsUrgent(ctx context.Context) bool { return urgent.Is(ctx) }
+type urgentKey struct{}
+
+// IsUrgent reports whether ctx is that of a Load or a Swap with which an authority of this package carries out a renewal
+// or a release. A lease is lost if its renewal waits too long, so a store that sends only so many requests at a time
+// sends those first, even the Load that a renewal may begin with: see [Request.Urgent].
+func IsUrgent(ctx context.Context) bool { return ctx.Value(urgentKey{}) != nil }
+
+// urgentIf returns ctx, marked for [IsUrgent] if the action is a renewal or a release.
+func urgentIf(ctx context.Context, a lease.Action) context.Context {
+	if a == lease.ActionRenew || a == lease.ActionRelease {
+		return context.WithValue(ctx, urgentKey{}, true)
+	}
+	return ctx
+}

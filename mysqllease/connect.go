@@ -90,16 +90,17 @@ type request func(context.Context, *sql.Conn) error
 
 // read sends a request that is safe to repeat. It repeats it if a connection broke: after a restart of the server,
 // the pool can have as many broken connections as are open.
-func (s *Store) read(ctx context.Context, f request) error { return s.enter(ctx, f, connectionBroke) }
-
-// write sends a request that is not repeated: if a connection broke, the server might have carried it out.
-func (s *Store) write(ctx context.Context, f request) error {
-	return s.enter(ctx, f, func(error) bool { return false })
+func (s *Store) read(ctx context.Context, f request) error {
+	return s.enter(ctx, engine.Request{}, f, connectionBroke)
 }
 
+// never says that a write must not be repeated: if a connection broke, the server might have carried it out.
+func never(error) bool { return false }
+
 // enter sends a request as soon as the gate lets it through.
-func (s *Store) enter(ctx context.Context, f request, again func(error) bool) error {
-	pass, err := s.gate.Enter(ctx, engine.Request{Urgent: engine.IsUrgent(ctx)})
+func (s *Store) enter(ctx context.Context, r engine.Request, f request, again func(error) bool) error {
+	r.Urgent = r.Urgent || engine.IsUrgent(ctx)
+	pass, err := s.gate.Enter(ctx, r)
 	if err != nil {
 		return err
 	}

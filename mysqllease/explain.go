@@ -62,8 +62,12 @@ func connectionBroke(err error) bool {
 	return n == 0 || n == 1053 || n == 1927
 }
 
-// explain adds the name and advice to an error, and marks it with [lease.Permanent] if no retry can succeed.
+// explain adds the name and advice to an error, and marks it with [lease.Permanent] if no retry can succeed. It returns
+// [lease.ErrConflict] as it is.
 func (s *Store) explain(what, name string, err error) error {
+	if err == lease.ErrConflict {
+		return err
+	}
 	if s.closed.Load() {
 		err = errors.Join(lease.ErrClosed, err)
 	}

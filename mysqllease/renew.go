@@ -29,16 +29,16 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	if _, nanos := roundUp(old.Record.Until); nanos != 0 || next.Duration%time.Microsecond != 0 {
 		return lease.Snapshot{}, lease.ErrConflict
 	}
-	changed, err := s.renewals.Do(ctx, name, renewal{name, next})
-	if err == nil && changed == 0 {
-		err = lease.ErrConflict
-	}
-	if err := s.swapError("renew", name, err); err != nil {
-		return lease.Snapshot{}, err
+	var changed int64
+	err := s.gate.Swap(name, old.Record, next, func(engine.Request) (err error) {
+		changed, err = s.renewals.Do(ctx, name, renewal{name, next})
+		return conflictOr(err, changed)
+	})
+	if err != nil {
+		return lease.Snapshot{}, s.explain("renew", name, err)
 	}
 	now := time.UnixMicro(changed).UTC()
 	next.Until = now.Add(next.Duration)
-	s.gate.Note(name, next)
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(changed, 10), Now: now}, nil
 }
 
@@ -53,7 +53,7 @@ func (s *Store) renewMany(ctx context.Context, pass engine.Pass, all []renewal) 
 	var answer string
 	err := s.send(ctx, pass, func(ctx context.Context, c *sql.Conn) error {
 		return c.QueryRowContext(ctx, "call lease_renew(?)", string(text)).Scan(&answer)
-	}, func(error) bool { return false })
+	}, never)
 	times := make([]int64, len(all))
 	if tooLarge(err) && len(all) > 1 {
 		return times, nil // each is then sent by itself

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -17,8 +16,6 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/internal/urgent"
-	"github.com/fencedlease/lease/internal/wrap"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -116,21 +113,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // Unlike lease.NewAuthority(s), which loads the record before every swap, it starts from the last record that the
 // Store wrote, to renew, change or release a lease. If that record is out of date, it loads the current one and
 // starts again, and never refuses a request because of an outdated record.
-func (s *Store) Authority() lease.Authority {
-	inner := engine.NewAuthority(s, s.renew, s.memory)
-	return wrap.Authority(urgentAuthority{inner}, inner)
-}
-
-// An urgentAuthority marks the requests of renewals and releases as urgent: see [engine.Gate].
-type urgentAuthority struct{ lease.Authority }
-
-// Do carries out one request.
-func (a urgentAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.ActionRenew || req.Action == lease.ActionRelease {
-		ctx = urgent.Mark(ctx)
-	}
-	return a.Authority.Do(ctx, name, req)
-}
+func (s *Store) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
 
 // Close ends all watches, and closes all connections. It releases no lease, and every later request fails with an
 // error that wraps [lease.ErrClosed]. It always returns nil.
@@ -205,22 +188,16 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	earliest, end := bounds(old)
 	signal := engine.NeedsSignal(old.Record.At(old.Now), next)
 	args := append([]any{[]byte(name), wasAbsent, version, earliest, end, signal}, values(next)...)
-	if next.State == lease.Leased && next.Epoch != old.Record.Epoch {
-		if err := s.gate.Admit(name, next.Duration); err != nil {
-			return lease.Snapshot{}, s.explain("swap", name, err)
-		}
-	}
 	var changed int64
-	err = s.write(ctx, func(ctx context.Context, c *sql.Conn) error {
-		return c.QueryRowContext(ctx, "call lease_swap(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", args...).Scan(&changed)
+	err = s.gate.Swap(name, old.Record, next, func(r engine.Request) error {
+		err := s.enter(ctx, r, func(ctx context.Context, c *sql.Conn) error {
+			return c.QueryRowContext(ctx, "call lease_swap(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", args...).Scan(&changed)
+		}, never)
+		return conflictOr(err, changed)
 	})
-	if err == nil && changed == 0 {
-		err = lease.ErrConflict
+	if err != nil {
+		return lease.Snapshot{}, s.explain("swap", name, err)
 	}
-	if err = s.swapError("swap", name, err); err != nil {
-		return lease.Snapshot{}, err
-	}
-	s.gate.Note(name, next)
 	if signal {
 		s.poller.Changed(name, strconv.FormatInt(changed, 10))
 	}
@@ -240,15 +217,11 @@ func bounds(old lease.Snapshot) (earliest, end int64) {
 	return until, math.MaxInt64
 }
 
-// swapError returns the error of a write: [lease.ErrConflict] if it was certainly not carried out, because of
-// another transaction or because the lease has ended. It is nil if err is nil.
-func (s *Store) swapError(what, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, lease.ErrConflict) || conflicts(err) {
-		s.gate.Note(name, lease.Record{})
+// conflictOr returns the error of a write: [lease.ErrConflict] if it was certainly not carried out, because of another
+// transaction or because the lease has ended, so that there is no time of a change.
+func conflictOr(err error, changed int64) error {
+	if err == nil && changed == 0 || conflicts(err) {
 		return lease.ErrConflict
 	}
-	return s.explain(what, name, err)
+	return err
 }

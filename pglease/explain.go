@@ -55,8 +55,34 @@ type connectError struct {
 func (e *connectError) Error() string { return e.err.Error() }
 func (e *connectError) Unwrap() error { return e.err }
 
-// explain adds the name and advice to an error, and marks it with [lease.Permanent] if no retry can succeed.
+// A busyError reports that a request got no connection in time.
+type busyError struct {
+	size    int  // connections of the pool; 0 if unknown
+	sent    bool // true if the request was possibly sent after all
+	renewal bool // the request waited for other renewals
+	err     error
+}
+
+func (e *busyError) Error() string {
+	if e.renewal {
+		return "other renewals are under way: " + e.err.Error()
+	}
+	return fmt.Sprintf("all %d connections of the pool are in use: %v", e.size, e.err)
+}
+
+func (e *busyError) Unwrap() []error {
+	if e.sent {
+		return []error{e.err}
+	}
+	return []error{lease.ErrUnsent, e.err}
+}
+
+// explain adds the name and advice to an error, and marks it with [lease.Permanent] if no retry can succeed. It returns
+// [lease.ErrConflict] as it is.
 func explain(what, name string, err error) error {
+	if err == lease.ErrConflict {
+		return err
+	}
 	advice, permanent := advise(err)
 	if advice != "" {
 		advice = "; " + advice

@@ -10,7 +10,7 @@ import (
 // Renewing returns an authority like that of s, with a memory of its own. The Swap of the store that renewals
 // returns is a renewal in one exchange.
 func (s *Store) Renewing(renewals func(lease.Store) lease.Store) lease.Authority {
-	return urgentAuthority{engine.NewAuthority(s, renewals(renewer{&s.rows}).Swap, engine.NewMemory(engine.DefaultMemory))}
+	return engine.NewAuthority(s, renewals(renewer{&s.rows}).Swap, nil)
 }
 
 // Mute makes s send no notifications, as if its process ended after each commit.

@@ -60,7 +60,7 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed []listedRow, err error) {
 	var text string
 	var d settings
-	if err := s.retryQueryRow(ctx, s.sql.list, []any{after, first, pageSize}, []any{&text, &d.schema, &d.database, &d.client}); err != nil {
+	if err := s.read(ctx, s.sql.list, []any{after, first, pageSize}, []any{&text, &d.schema, &d.database, &d.client}); err != nil {
 		return nil, err
 	}
 	if err := d.check(); err != nil {

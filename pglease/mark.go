@@ -42,6 +42,9 @@ func MarkSQL(tx *sql.Tx, name string) fencing.Mark {
 	}, name}
 }
 
+// A row is the result of a query that returns one row.
+type row interface{ Scan(...any) error }
+
 type mark struct {
 	query func(ctx context.Context, query string, args ...any) row
 	name  string

@@ -11,7 +11,6 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/fields"
-	"github.com/fencedlease/lease/internal/wrap"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -62,24 +61,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // Unlike lease.NewAuthority(s), which loads the record before every swap, it starts from the last record
 // that the Store wrote, to renew, change or release a lease. If that record is out of date, it loads the
 // current one and starts again, and never refuses a request because of an outdated record.
-func (s *Store) Authority() lease.Authority { return newAuthority(s, &s.rows) }
-
-// newAuthority returns the authority over the Store or SQLStore s, which has the rows r.
-func newAuthority(s lease.Store, r *rows) lease.Authority {
-	inner := engine.NewAuthority(s, r.renew, r.memory)
-	return wrap.Authority(urgentAuthority{inner}, inner)
-}
-
-// An urgentAuthority marks the requests of renewals and releases as urgent: see [engine.Gate].
-type urgentAuthority struct{ lease.Authority }
-
-// Do carries out one request.
-func (a urgentAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.ActionRenew || req.Action == lease.ActionRelease {
-		ctx = urgently(ctx)
-	}
-	return a.Authority.Do(ctx, name, req)
-}
+func (s *Store) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
 
 // A pgxDatabase is a database that uses a pgx pool.
 type pgxDatabase struct {

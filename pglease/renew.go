@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // maxExactMicros is the longest duration, in microseconds, that the server can multiply without rounding.
@@ -22,17 +23,21 @@ func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next 
 	if nanos != 0 || micros > maxExactMicros || time.Duration(micros)*time.Microsecond != next.Duration {
 		return lease.Snapshot{}, lease.ErrConflict
 	}
-	r, err := s.renewals.Do(ctx, name, renewal{name, next.ID.String(), next.Epoch, next.Owner, next.Duration.String(), micros})
-	switch {
-	case errors.Is(err, lease.ErrUnsent):
-		return lease.Snapshot{}, explain("renew", name, &busyError{size: s.size, renewal: true, err: err})
-	case err != nil:
-		return lease.Snapshot{}, swapError("renew", name, err)
-	case r.at.IsZero():
-		return lease.Snapshot{}, lease.ErrConflict
+	var r renewed
+	err := s.gate.Swap(name, old.Record, next, func(engine.Request) (err error) {
+		r, err = s.renewals.Do(ctx, name, renewal{name, next.ID.String(), next.Epoch, next.Owner, next.Duration.String(), micros})
+		if err == nil && r.at.IsZero() {
+			return lease.ErrConflict
+		}
+		return conflictOr(err)
+	})
+	if errors.Is(err, lease.ErrUnsent) {
+		err = &busyError{size: s.size, renewal: true, err: err}
+	}
+	if err != nil {
+		return lease.Snapshot{}, explain("renew", name, err)
 	}
 	now := r.at.UTC()
 	next.Until = now.Add(next.Duration)
-	s.note(name, next, nil)
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(r.version, 10), Now: now}, nil
 }

@@ -76,7 +76,7 @@ func (s *rows) renewMany(ctx context.Context, pass engine.Pass, all []renewal) (
 	}
 	text, _ := json.Marshal(wanted) // cannot fail for strings and numbers
 	var answer string
-	if err := s.write(passing(ctx, pass), s.sql.renewMany, []any{string(text)}, []any{&answer}); err != nil {
+	if err := s.send(ctx, pass, statement{sql: s.sql.renewMany, args: []any{string(text)}, dest: []any{&answer}}); err != nil {
 		return nil, err
 	}
 	var triples [][3]int64 // the index of a renewal, the version, and the time in microseconds

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/session"
 )
@@ -45,7 +46,7 @@ func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, err
 }
 
 // Authority returns an authority over the store. Unlike that of a [Store], it is not a [lease.Watcher].
-func (s *SQLStore) Authority() lease.Authority { return newAuthority(s, &s.rows) }
+func (s *SQLStore) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
 
 // Close blocks until the notifications of all releases and breaks have been sent. It does not close the
 // database. Load and Swap still work after Close.
@@ -62,34 +63,28 @@ func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, ar
 	for i := range dest {
 		row[i] = reflect.New(reflect.TypeOf(dest[i]).Elem()).Interface()
 	}
-	answer := make(chan error, 1)
 	var connected atomic.Bool
-	go func() {
+	_, err := engine.Call(ctx, func() (none struct{}, err error) {
 		defer done()
 		defer func() {
-			if p := recover(); p != nil { // a panic in this goroutine would end the process
-				answer <- &panicError{p}
+			if p := recover(); p != nil {
+				err = &panicError{p}
 			}
 		}()
-		answer <- d.query(ctx, &connected, query, args, row)
-	}()
-	select {
-	case err := <-answer:
-		if err == nil {
-			for i := range dest {
-				reflect.ValueOf(dest[i]).Elem().Set(reflect.ValueOf(row[i]).Elem())
-			}
+		return none, d.query(ctx, &connected, query, args, row)
+	})
+	switch stats := d.db.Stats(); {
+	case err == nil:
+		for i := range dest {
+			reflect.ValueOf(dest[i]).Elem().Set(reflect.ValueOf(row[i]).Elem())
 		}
+		return nil
+	case err != ctx.Err(), connected.Load():
 		return err
-	case <-ctx.Done():
+	case stats.WaitCount > waited && stats.InUse >= stats.MaxOpenConnections: // ctx has ended
+		return &busyError{size: stats.MaxOpenConnections, sent: true, err: err}
 	}
-	if connected.Load() {
-		return ctx.Err()
-	}
-	if stats := d.db.Stats(); stats.WaitCount > waited && stats.InUse >= stats.MaxOpenConnections {
-		return &busyError{size: stats.MaxOpenConnections, sent: true, err: ctx.Err()}
-	}
-	return &connectError{err: ctx.Err(), unbounded: true}
+	return &connectError{err: err, unbounded: true}
 }
 
 // query runs a statement once, and sets connected as soon as it has a connection. It uses an sql.Conn,

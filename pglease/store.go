@@ -3,7 +3,6 @@ package pglease
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -44,26 +43,6 @@ type Options struct {
 	Listen *pgx.ConnConfig
 }
 
-// A row is the result of a query that returns one row.
-type row interface{ Scan(...any) error }
-
-// A database runs statements that return one row.
-type database interface {
-	// queryRow runs a statement once and scans its row into dest. It returns as soon as ctx is done, and
-	// calls done when the connection is free again, which can be later. After an error, the statement can
-	// still run, but nothing writes to dest. If [mustLeave] is true of the error, the connection is closed.
-	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
-
-	// open returns how many connections are open, or an upper bound of that number.
-	open() int
-
-	// idle returns how many connections are open and not in use, or an upper bound of that number.
-	idle() int
-
-	// connectionBroke reports whether err means that a connection broke, after which the outcome is unknown.
-	connectionBroke(err error) bool
-}
-
 // rows implements [lease.Store] over a database.
 type rows struct {
 	db        database
@@ -78,57 +57,6 @@ type rows struct {
 	renewals  engine.Batcher[renewal, renewed]
 	tasks     tasks.Group
 	sql       struct{ load, put, putNew, renewMany, settings, sweep, list string }
-}
-
-// queryRow runs one statement. If a server refuses it because it is read-only, queryRow tries all idle
-// connections and then a new one.
-func (s *rows) queryRow(ctx context.Context, sql string, args, dest []any) error {
-	err := s.queryOnce(ctx, sql, args, dest)
-	for retries := s.db.idle() + 1; retries > 0 && isReadOnly(err) && ctx.Err() == nil; retries-- {
-		err = s.queryOnce(ctx, sql, args, dest)
-	}
-	return err
-}
-
-// queryOnce runs one statement as soon as the gate lets the request through. If it cannot get a
-// connection, it returns a [*connectError] that says whether an earlier request had one.
-func (s *rows) queryOnce(ctx context.Context, sql string, args, dest []any) error {
-	done, err := s.enter(ctx)
-	if err != nil {
-		return err
-	}
-	err = s.db.queryRow(ctx, done, sql, args, dest)
-	var connect *connectError
-	if errors.As(err, &connect) {
-		connect.before = s.connected.Load()
-	} else if !errors.As(err, new(*busyError)) {
-		s.connected.Store(true)
-	}
-	return err
-}
-
-// retryQueryRow runs a statement that is safe to repeat, again if a connection broke. After a restart of
-// the server, the pool can hand out all its broken connections before it opens a new one, so a request
-// can need as many retries as there are open connections.
-func (s *rows) retryQueryRow(ctx context.Context, sql string, args, dest []any) error {
-	for retries := s.db.open(); ; retries-- {
-		err := s.queryRow(ctx, sql, args, dest)
-		if err == nil || ctx.Err() != nil || retries <= 0 || !s.db.connectionBroke(err) {
-			return err
-		}
-	}
-}
-
-// write runs a statement that changes a row, and never repeats it: if a connection broke, the server
-// might have carried it out, even if the driver says that it did not. After such an error, write removes
-// broken connections from the pool, so that the next request is likely to get a working one.
-func (s *rows) write(ctx context.Context, sql string, args, dest []any) error {
-	err := s.queryRow(ctx, sql, args, dest)
-	if err != nil && ctx.Err() == nil && s.db.connectionBroke(err) {
-		var one int
-		_ = s.retryQueryRow(ctx, "select 1", nil, []any{&one})
-	}
-	return err
 }
 
 func (s *rows) init(o *Options) error {
@@ -154,7 +82,7 @@ func (s *rows) init(o *Options) error {
 	}
 	s.notifier.send = func(ctx context.Context, payloads string) error {
 		var n int
-		return s.retryQueryRow(urgently(ctx), notifySQL, []any{payloads}, []any{&n})
+		return s.query(ctx, engine.Request{Urgent: true}, statement{notifySQL, []any{payloads}, []any{&n}, true})
 	}
 	in := ""
 	if o.Schema != "" {
@@ -215,7 +143,7 @@ func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	var version, behind int64
 	var now time.Time
 	dest := append(c.scanArgs(), &version, &now, &behind, &d.schema, &d.database, &d.client)
-	if err := s.retryQueryRow(ctx, s.sql.load, []any{name}, dest); err != nil {
+	if err := s.read(ctx, s.sql.load, []any{name}, dest); err != nil {
 		return lease.Snapshot{}, explain("load", name, err)
 	}
 	if err := d.check(); err != nil {

@@ -43,10 +43,7 @@ returning version, changed`
 // has ended since old.Now, Swap returns [lease.ErrConflict]. For a grant, it raises the Epoch of the new
 // record above [Options.Floor].
 func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	if err := lease.CheckName(name); err != nil {
-		return lease.Snapshot{}, err
-	}
-	if err := next.ValidateAfter(old.Record); err != nil {
+	if err := engine.CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
 	}
 	if next.Epoch > old.Record.Epoch { // a grant
@@ -62,16 +59,12 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	if !wasAbsent {
 		query, args = s.sql.put, append(args, swapDeadline(old), signal)
 	}
-	if err := s.admit(name, old.Record, next); err != nil {
+	var now time.Time
+	if err := s.gate.Swap(name, old.Record, next, func(r engine.Request) error {
+		return conflictOr(s.query(ctx, r, statement{sql: query, args: args, dest: []any{&version, &now}}))
+	}); err != nil {
 		return lease.Snapshot{}, explain("swap", name, err)
 	}
-	var now time.Time
-	if err := s.write(ctx, query, args, []any{&version, &now}); err != nil {
-		err = swapError("swap", name, err)
-		s.note(name, lease.Record{}, err)
-		return lease.Snapshot{}, err
-	}
-	s.note(name, next, nil)
 	if signal {
 		s.notifier.notify(ctx, name, now)
 	}
@@ -88,12 +81,12 @@ func swapDeadline(old lease.Snapshot) *time.Time {
 	return &end
 }
 
-// swapError returns the error of a failed swap: [lease.ErrConflict] if the swap was certainly not
-// applied, because of another transaction or because the lease has ended.
-func swapError(what, name string, err error) error {
+// conflictOr returns [lease.ErrConflict] if err says that a write was certainly not applied, because of another
+// transaction or because the lease has ended, and otherwise err.
+func conflictOr(err error) error {
 	switch state := sqlState(err); {
-	case errors.Is(err, sql.ErrNoRows) || errors.Is(err, lease.ErrConflict) || state == serializationFailure || state == deadlockDetected:
+	case errors.Is(err, sql.ErrNoRows), state == serializationFailure, state == deadlockDetected:
 		return lease.ErrConflict
 	}
-	return explain(what, name, err)
+	return err
 }

@@ -23,7 +23,7 @@ type use struct {
 
 // exchange sends requests in one pipeline, over one connection.
 func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) []answer {
-	server := s.begin(all[len(all)-1].server)
+	server := s.use(all[len(all)-1].server)
 	sent := time.Now()
 	pipe := server.Pipeline()
 	var info, acknowledged *redis.Cmd
@@ -85,8 +85,8 @@ func renewed(answers []answer) (n int) {
 	return n
 }
 
-// begin begins to use a client, or the one that has replaced it, and returns it.
-func (s *Store) begin(server *redis.Client) *redis.Client {
+// use begins to use a client, or the one that has replaced it, and returns it.
+func (s *Store) use(server *redis.Client) *redis.Client {
 	server = s.servers.current(server)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,13 +164,14 @@ const lastAnswers = 200 * time.Millisecond
 // findPrimary asks the sentinels, if there are any and the last answer is old, and moves to another
 // primary. It does not wait for the answer.
 func (s *Store) findPrimary() {
-	if s.servers.moved() {
-		s.start(func() {
+	if s.servers.moved() && s.begin() {
+		go func() {
+			defer s.tasks.End()
 			if old := s.servers.check(); old != nil {
 				s.retire(old, true)
 				time.Sleep(lastAnswers)
 				_ = old.Close()
 			}
-		})
+		}()
 	}
 }

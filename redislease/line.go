@@ -89,13 +89,9 @@ func (s *Store) lineTo(server *redis.Client) *line {
 
 // send sends a request to its server, and returns when the server has answered or ctx is done.
 func (s *Store) send(ctx context.Context, r request) (answer, error) {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	if !s.begin() {
 		return answer{}, lease.ErrClosed
 	}
-	s.tasks.Begin()
-	s.mu.Unlock()
 	defer s.tasks.End()
 	a, err := s.lineTo(r.server).queues[r.kind].Do(ctx, r.name, r)
 	if err == nil {

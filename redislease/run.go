@@ -20,9 +20,12 @@ const (
 	retryPause  = 25 * time.Millisecond
 )
 
-// run runs a script on the record and the floor of a name, and returns soon when ctx is done. It also returns the
-// gate of the server that has answered. If admit is not nil, it is called before the script is sent.
-func (s *Store) run(ctx context.Context, k kind, script *script, name string, admit func(*engine.Gate) error, args ...any) (reply, *engine.Gate, error) {
+// A change is what a script writes: next in place of old.
+type change struct{ old, next lease.Record }
+
+// run runs a script on the record and the floor of a name, and returns soon when ctx is done. If c is not nil, the
+// script makes that change, and run returns [lease.ErrConflict] with the reply if it did not.
+func (s *Store) run(ctx context.Context, k kind, script *script, name string, c *change, args ...any) (reply, error) {
 	if engine.IsUrgent(ctx) {
 		k = max(k, urgent)
 	}
@@ -30,37 +33,48 @@ func (s *Store) run(ctx context.Context, k kind, script *script, name string, ad
 	keys := s.keys(script, name)
 	for try := 1; ; try++ {
 		if err := ctx.Err(); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		server, err := s.serverFor(ctx, keys[0])
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		gate := s.lineTo(server).gate
-		if admit != nil {
-			if err := admit(gate); err != nil {
-				return nil, nil, err
-			}
-		}
-		r, err := s.sendScript(ctx, request{kind: k, name: name, server: server}, false, script, keys, args)
+		to := request{kind: k, name: name, server: server}
+		r, err := s.runAt(ctx, to, false, script, keys, c, args)
 		if _, addr, asks := strings.Cut(redisError(err), " "); asks && strings.HasPrefix(redisError(err), "ASK ") {
 			// The slot is being moved, and another server already has the keys.
 			_, addr, _ = strings.Cut(addr, " ")
-			if server, err = await(ctx, s, func() (*redis.Client, error) { return s.servers.serverAt(ctx, addr) }); err != nil {
-				return nil, nil, err
+			if to.server, err = await(ctx, s, func() (*redis.Client, error) { return s.servers.serverAt(ctx, addr) }); err != nil {
+				return nil, err
 			}
-			gate = s.lineTo(server).gate
-			r, err = s.sendScript(ctx, request{kind: k, name: name, server: server}, true, script, keys, args)
+			r, err = s.runAt(ctx, to, true, script, keys, c, args)
 		}
 		if !wrongServer(err) && !strings.HasPrefix(redisError(err), "TRYAGAIN") || try == maxAttempts {
-			return r, gate, err
+			return r, err
 		}
 		select {
 		case <-time.After(retryPause):
 		case <-ctx.Done():
-			return nil, nil, ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
+}
+
+// runAt is run at one server, whose gate learns of the change.
+func (s *Store) runAt(ctx context.Context, to request, asking bool, script *script, keys []string, c *change, args []any) (r reply, err error) {
+	if c == nil {
+		return s.sendScript(ctx, to, asking, script, keys, args)
+	}
+	err = s.lineTo(to.server).gate.Swap(to.name, c.old, c.next, func(q engine.Request) (err error) {
+		if q.Urgent {
+			to.kind = max(to.kind, urgent)
+		}
+		if r, err = s.sendScript(ctx, to, asking, script, keys, args); err == nil && !r.wrote() {
+			err = lease.ErrConflict
+		}
+		return err
+	})
+	return r, err
 }
 
 // serverFor returns the primary that stores a key. A cluster may have to be asked for it.
@@ -71,38 +85,26 @@ func (s *Store) serverFor(ctx context.Context, key string) (*redis.Client, error
 	return await(ctx, s, func() (*redis.Client, error) { return s.servers.serverFor(ctx, key) })
 }
 
-// await returns the results of f, or ctx.Err() if ctx is done first. go-redis itself respects only the
-// deadline of a context, and ignores its cancellation.
-func await[T any](ctx context.Context, s *Store, f func() (T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	answered := make(chan answer, 1)
-	var none T
-	if !s.start(func() {
-		value, err := f()
-		answered <- answer{value, err}
-	}) {
+// await is [engine.Call], for which Close waits. go-redis itself respects only the deadline of a context, and ignores
+// its cancellation.
+func await[T any](ctx context.Context, s *Store, f func() (T, error)) (none T, err error) {
+	if !s.begin() {
 		return none, lease.ErrClosed
 	}
-	select {
-	case a := <-answered:
-		return a.value, a.err
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
+	return engine.Call(ctx, func() (T, error) {
+		defer s.tasks.End()
+		return f()
+	})
 }
 
-// start calls f in a new goroutine. It returns false if the Store is closed.
-func (s *Store) start(f func()) bool {
+// begin begins a task, which the caller must end with s.tasks.End. It returns false if the Store is closed.
+func (s *Store) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return false
+	if !s.closed {
+		s.tasks.Begin()
 	}
-	s.tasks.Start(f)()
-	return true
+	return !s.closed
 }
 
 // sendScript sends the hash of a script to a server, or the whole script if it does not know the hash.

@@ -198,7 +198,7 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
-	reply, _, err := s.run(ctx, other, loadScript, name, nil, s.saveTime(), s.keepMicros())
+	reply, err := s.run(ctx, other, loadScript, name, nil, s.saveTime(), s.keepMicros())
 	if err != nil {
 		return lease.Snapshot{}, s.explain("load", s.Key(name), err)
 	}

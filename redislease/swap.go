@@ -18,10 +18,7 @@ import (
 // has ended since old.Now, Swap returns [lease.ErrConflict] and the current Snapshot, which is zero if
 // the current record is not valid.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	if err := lease.CheckName(name); err != nil {
-		return lease.Snapshot{}, err
-	}
-	if err := next.ValidateAfter(old.Record); err != nil {
+	if err := engine.CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
 	}
 	if next.Epoch > old.Record.Epoch { // a grant
@@ -34,26 +31,17 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	command, millis := s.expireCommand(next)
 	args := []any{old.Version, stamp(old.Now), swapDeadline(old), randomWord(), s.saveTime(), s.keepMicros(),
 		digits(raisedEpoch(old, next)), command, millis, channel, name}
-	k, admit := urgent, (func(*engine.Gate) error)(nil)
-	if next.Epoch > old.Record.Epoch {
-		k = other
-		if next.State == lease.Leased {
-			admit = func(g *engine.Gate) error { return g.Admit(name, next.Duration) }
-		}
-	}
-	reply, gate, err := s.run(ctx, k, swapScript, name, admit, appendFields(args, next)...)
-	if err != nil {
-		return lease.Snapshot{}, s.explain("swap", s.Key(name), err)
-	}
-	if !reply.wrote() {
-		gate.Note(name, lease.Record{})
-		current, err := reply.snapshot(name, &s.clock)
-		if err != nil {
+	reply, err := s.run(ctx, other, swapScript, name, &change{old.Record, next}, appendFields(args, next)...)
+	switch {
+	case err == lease.ErrConflict:
+		current, damaged := reply.snapshot(name, &s.clock)
+		if damaged != nil {
 			current = lease.Snapshot{} // the next load returns this error
 		}
-		return current, lease.ErrConflict
+		return current, err
+	case err != nil:
+		return lease.Snapshot{}, s.explain("swap", s.Key(name), err)
 	}
-	gate.Note(name, next)
 	return reply.committed(next)
 }
 
@@ -67,17 +55,15 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	}
 	d := next.Duration
 	version := randomWord() + "-" + strconv.FormatInt(number+1, 10)
-	reply, gate, err := s.run(ctx, renewal, renewScript, name, nil, old.Version, version, int64(d/time.Second), int64(d%time.Second),
+	reply, err := s.run(ctx, renewal, renewScript, name, &change{old.Record, next}, old.Version, version, int64(d/time.Second), int64(d%time.Second),
 		milliseconds(d)+milliseconds(s.options.Keep), old.Now.Unix()/86400, old.Now.Format("2006-01-02T"),
 		idText(next.ID), digits(next.Epoch), next.Owner, durationText(d))
 	switch {
+	case err == lease.ErrConflict:
+		return lease.Snapshot{}, err
 	case err != nil:
 		return lease.Snapshot{}, s.explain("renew", s.Key(name), err)
-	case !reply.wrote():
-		gate.Note(name, lease.Record{})
-		return lease.Snapshot{}, lease.ErrConflict
 	}
-	gate.Note(name, next)
 	now, err := reply.now()
 	if err != nil {
 		return lease.Snapshot{}, errors.Join(errReply, err)

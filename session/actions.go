@@ -12,7 +12,6 @@ import (
 	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/tasks"
-	"github.com/fencedlease/lease/internal/urgent"
 )
 
 // Actions are the functions that carry out the effects of one input. A hook of the Trace can block, and so
@@ -127,9 +126,7 @@ func (s *Session) take(now time.Time) *actions {
 	}
 	for _, r := range out.Send {
 		ctx := context.Background()
-		if r.Aim == holder.AimRenew {
-			ctx = renewing
-		} else if i := s.callAt(r.Call); i >= 0 {
+		if i := s.callAt(r.Call); i >= 0 && r.Aim != holder.AimRenew {
 			ctx = s.calls[i].ctx
 		}
 		s.tasks.Begin()
@@ -161,8 +158,6 @@ func (s *Session) take(now time.Time) *actions {
 	}
 	return p
 }
-
-var renewing = urgent.Mark(context.Background()) // the context of every renewal
 
 // A sending is a request on its way to the authority. It implements [tasks.Request].
 type sending struct {

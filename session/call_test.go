@@ -55,7 +55,7 @@ func TestCloseWaitsForTheTimer(t *testing.T) {
 	})
 }
 
-// Renewals are marked as urgent. An acquire and a release are not, but have the values of their caller's context.
+// An acquire and a release have the values of their caller's context, and a renewal has none.
 func TestContextsOfRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := overMemory()
@@ -65,8 +65,8 @@ func TestContextsOfRequests(t *testing.T) {
 		time.Sleep(time.Minute)
 		_ = h.Release(ctx)
 		for _, r := range n.requests() {
-			if r.urgent != (r.Action == lease.ActionRenew) || r.urgent == (r.value == "x") {
-				t.Errorf("%v: urgent %v, value %v", r.Action, r.urgent, r.value)
+			if (r.Action == lease.ActionRenew) == (r.value == "x") {
+				t.Errorf("%v: value %v", r.Action, r.value)
 			}
 		}
 	})

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/urgent"
 	"github.com/fencedlease/lease/memory"
 )
 
@@ -30,9 +29,8 @@ type network struct {
 
 type sent struct {
 	lease.Request
-	at     time.Time
-	urgent bool // whether the context was marked
-	value  any  // of valueKey in the context
+	at    time.Time
+	value any // of valueKey in the context
 }
 
 type valueKey struct{}
@@ -62,7 +60,7 @@ func (n *network) Do(ctx context.Context, name string, req lease.Request) (lease
 		n.mu.Unlock()
 		panic("a session sends requests forever, and no time passes")
 	}
-	n.sent = append(n.sent, sent{req, now, urgent.Is(ctx), ctx.Value(valueKey{})})
+	n.sent = append(n.sent, sent{req, now, ctx.Value(valueKey{})})
 	n.flying[req.Action]++
 	f := n.always[req.Action]
 	if q := n.next[req.Action]; len(q) > 0 {

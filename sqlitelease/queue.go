@@ -32,6 +32,7 @@ type call struct {
 // do runs f in a transaction that holds the lock of the file, and commits what f wrote. Once ctx is done,
 // do returns, and f can still run. An error of f does not undo what other calls wrote.
 func (s *Store) do(ctx context.Context, r engine.Request, f func(*tx) error) error {
+	r.Urgent = r.Urgent || engine.IsUrgent(ctx)
 	pass, err := s.gate.Enter(ctx, r)
 	if err != nil {
 		return s.waited(err)

@@ -37,35 +37,22 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		return lease.Snapshot{}, err
 	}
 	var snap lease.Snapshot
-	grant := next.Epoch > old.Record.Epoch
-	r := engine.Request{Name: name}
-	if !grant {
-		r.Urgent, r.Renewals = true, 1
-	}
-	err := s.do(ctx, r, func(t *tx) (err error) {
-		if snap, err = t.load(name); err != nil {
-			return err
-		}
-		if snap.Version != old.Version || old.Ended(t.now) {
-			return lease.ErrConflict
-		}
-		if err := next.ValidateAfter(snap.Record); err != nil {
-			return err
-		}
-		if grant {
-			if err := s.gate.Admit(name, next.Duration); err != nil {
+	err := s.gate.Swap(name, old.Record, next, func(r engine.Request) error {
+		return s.do(ctx, r, func(t *tx) (err error) {
+			if snap, err = t.load(name); err != nil {
 				return err
 			}
-		}
-		snap, err = t.store(name, snap.Record, next)
-		return err
+			if snap.Version != old.Version || old.Ended(t.now) {
+				return lease.ErrConflict
+			}
+			if err := next.ValidateAfter(snap.Record); err != nil {
+				return err
+			}
+			snap, err = t.store(name, snap.Record, next)
+			return err
+		})
 	})
-	switch err {
-	case nil: // else f may still write snap
-		s.gate.Note(name, next)
-		return snap, nil
-	case lease.ErrConflict:
-		s.gate.Note(name, lease.Record{})
+	if err == nil || err == lease.ErrConflict { // else f may still write snap
 		return snap, err
 	}
 	return lease.Snapshot{}, explain("swap "+strconv.Quote(name), err)

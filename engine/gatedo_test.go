@@ -13,7 +13,6 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/internal/urgent"
 )
 
 // Five reads wait at an engine that takes a second for each request, and one at a time. Renewals and releases
@@ -32,11 +31,11 @@ func TestRenewalsOvertakeReads(t *testing.T) {
 			_, err := s.Authority().Do(ctx, "x", release(idA))
 			return err
 		}, 2 * time.Second},
-		{"a read of a Session that renews", func(ctx context.Context, s, _ *engine.Store) error {
-			_, err := s.Load(urgent.Mark(ctx), "x")
+		{"a renewal that reads first", func(ctx context.Context, s, _ *engine.Store) error {
+			_, err := engine.NewAuthority(s, nil, nil).Do(ctx, "x", renew(idA))
 			return err
-		}, 2 * time.Second},
-		{"a renewal that must read first", func(ctx context.Context, _, fresh *engine.Store) error {
+		}, 4 * time.Second}, // one read passes between its two requests
+		{"a renewal by another process", func(ctx context.Context, _, fresh *engine.Store) error {
 			_, err := fresh.Authority().Do(ctx, "x", renew(idA))
 			return err
 		}, 4 * time.Second}, // one read passes between its two requests
@@ -260,4 +259,88 @@ func TestFewerRequestsAfterErrors(t *testing.T) {
 			t.Errorf("%d requests at a time after errors", n)
 		}
 	})
+}
+
+// The Gate learns from each Swap of a store whether the store holds the lease, and the store learns how urgent it is. A
+// Swap with which an operator or another process ends a lease does not overtake others, because it may wait for a lock.
+func TestGateSwap(t *testing.T) {
+	held := lease.Record{State: lease.Leased, ID: idA, Epoch: 1, Duration: time.Minute}
+	changed, again := held, held
+	changed.ID, again.Epoch = idB, 2
+	broken := lease.Record{State: lease.Broken, ID: idA, Epoch: 1}
+	renewal := engine.Request{Urgent: true, Name: "x", Renewals: 1}
+	bad := errors.New("no answer")
+	for _, c := range []struct {
+		what      string
+		old, next lease.Record
+		err       error
+		request   engine.Request
+		holds     bool // before the Swap
+		held      bool // after it
+	}{
+		{"a grant", lease.Record{}, held, nil, engine.Request{}, false, true},
+		{"a grant to another", lease.Record{}, held, lease.ErrConflict, engine.Request{}, false, false},
+		{"a grant without an answer", lease.Record{}, held, bad, engine.Request{}, false, false},
+		{"another grant", held, again, nil, engine.Request{}, true, true},
+		{"a renewal", held, held, nil, renewal, false, true},
+		{"a renewal without an answer", held, held, bad, renewal, true, true},
+		{"a renewal after a loss", held, held, fmt.Errorf("lost: %w", lease.ErrConflict), renewal, true, false},
+		{"a change", held, changed, nil, renewal, true, true},
+		{"a release", held, lease.Record{State: lease.Available, Epoch: 1}, nil, engine.Request{Urgent: true}, true, false},
+		{"a break", held, broken, nil, engine.Request{}, true, false},
+	} {
+		g := engine.NewGate(1)
+		if c.holds {
+			g.Note("x", held)
+		}
+		var got engine.Request
+		f := func(r engine.Request) error { got = r; return c.err }
+		if err := g.Swap("x", c.old, c.next, f); err != c.err || got != c.request || g.Holds("x") != c.held {
+			t.Errorf("%s: %v, %+v, held %v; want %v, %+v, held %v", c.what, err, got, g.Holds("x"), c.err, c.request, c.held)
+		}
+		got = engine.Request{}
+		if err := (*engine.Gate)(nil).Swap("x", c.old, c.next, f); err != c.err || got != c.request {
+			t.Errorf("%s without a Gate: %v, %+v", c.what, err, got)
+		}
+	}
+}
+
+// What a server answers with a Code shows that it works. After any other error, and after a panic, it gets fewer requests.
+func TestGateDoAnswered(t *testing.T) {
+	for _, c := range []struct {
+		what     string
+		f        func() error
+		answered bool
+	}{
+		{"nil", func() error { return nil }, true},
+		{"a conflict", func() error { return lease.ErrConflict }, true},
+		{"a damaged record", func() error { return fmt.Errorf("x: %w", lease.ErrCorrupt) }, true},
+		{"closed", func() error { return lease.ErrClosed }, false},
+		{"no connection", func() error { return fmt.Errorf("x: %w", lease.ErrUnsent) }, false},
+		{"a busy server", func() error { return errors.New("busy") }, false},
+		{"a panic", func() error { panic("x") }, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := engine.NewGate(16)
+			time.Sleep(time.Second)
+			func() {
+				defer func() { _ = recover() }()
+				_ = g.Do(t.Context(), engine.Request{}, c.f)
+			}()
+			var all sync.WaitGroup
+			ctx, cancel := context.WithCancel(t.Context())
+			var entered atomic.Int64
+			for range 16 {
+				all.Go(func() {
+					_ = g.Do(ctx, engine.Request{Urgent: true}, func() error { entered.Add(1); <-ctx.Done(); return nil })
+				})
+			}
+			synctest.Wait()
+			if full := entered.Load() == 16; full != c.answered {
+				t.Errorf("after %s, %d requests are under way at once", c.what, entered.Load())
+			}
+			cancel()
+			all.Wait()
+		})
+	}
 }

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fencedlease/lease"
+)
+
+// Do calls f as soon as the Gate lets a request through, and returns the error of f. If f was not called, the error
+// is that of [Gate.Enter]. The request is also urgent if [IsUrgent] is true of ctx.
+//
+// f must send the request, and return when it is no longer under way. The server has answered if f returns nil or an
+// error with a [lease.Code], such as [lease.ErrConflict] or [lease.ErrCorrupt]. After any other error, for example
+// one that says that the server is overloaded, it gets fewer requests.
+func (g *Gate) Do(ctx context.Context, r Request, f func() error) (err error) {
+	if g == nil {
+		return f()
+	}
+	r.Urgent = r.Urgent || IsUrgent(ctx)
+	pass, err := g.Enter(ctx, r)
+	if err != nil {
+		return fmt.Errorf("not sent while other requests of this store are under way: %w", err)
+	}
+	answered := false
+	defer func() { pass.Leave(answered) }() // even if f panics
+	err = f()
+	answered = isAnswer(err)
+	if errors.Is(err, lease.ErrConflict) {
+		pass = pass.Renewed(0)
+	}
+	return err
+}
+
+// isAnswer reports whether err, which may be nil, is due to what a server has answered.
+func isAnswer(err error) bool {
+	if err == nil {
+		return true
+	}
+	c := lease.CodeOf(err)
+	return c != 0 && c != lease.ErrUnsent && c != lease.ErrClosed
+}
+
+// Swap calls f, which must replace a record as the method Swap of a [lease.Store] does, and returns its error. The
+// parameter of f says how the Gate must treat the request: f passes it to [Gate.Do] or [Gate.Enter], unless it sends
+// the request through a [Batcher].
+//
+// If next is a grant for which there is no room, Swap returns the error of [Gate.Admit], and does not call f. Otherwise
+// the Gate learns from the error of f whether the store holds the lease now: nil means that next was written, and
+// [lease.ErrConflict] that another client may have the lease.
+func (g *Gate) Swap(name string, old, next lease.Record, f func(Request) error) error {
+	var r Request
+	switch grants := next.Epoch > old.Epoch; {
+	case grants:
+		if err := g.Admit(name, next.Duration); err != nil {
+			return err
+		}
+	case next.State == lease.Leased:
+		r = Request{Urgent: true, Name: name, Renewals: 1}
+	case next.State == lease.Available: // a release
+		r.Urgent = true
+	}
+	err := f(r)
+	switch {
+	case err == nil:
+		g.Note(name, next)
+	case errors.Is(err, lease.ErrConflict):
+		g.Note(name, lease.Record{})
+	}
+	return err
+}
