@@ -107,7 +107,7 @@ func TestFrozenHostIsExplained(t *testing.T) {
 func TestFrozenServerIsLeft(t *testing.T) {
 	t.Parallel()
 	server := ownServer(t)
-	url := server.URL(server.Database(t))
+	url := server.URL(server.Database(t, pglease.Tables))
 	for _, limit := range []string{"", "&connect_timeout=2"} {
 		s, err := open.Store(t.Context(), url+limit)
 		if err != nil {
