@@ -55,6 +55,16 @@ func TestStoreConforms(t *testing.T) {
 	})
 }
 
+// The small store of the example passes the tests for stores, too.
+func TestExampleConforms(t *testing.T) {
+	leasetest.TestStore(t, func(t testing.TB) lease.Store {
+		return newStore(t, &shelf{entries: map[string]engine.Entry{}}, engine.Options{Gate: engine.NewGate(64)})
+	}, &leasetest.Options{
+		Bubble: true,
+		Can:    leasetest.Everything &^ leasetest.CanTellTime,
+	})
+}
+
 // A linkedFake sends its loads, opens and swaps through transmit.
 type linkedFake struct {
 	*fake
