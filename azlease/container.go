@@ -18,9 +18,9 @@ import (
 
 // Options are the settings of a [Container]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Names is the maximum number of names for which a Container remembers the last known metadata,
-	// about 500 bytes each. The next renewal or acquire of a forgotten name takes one more request to
-	// the service. Default: 65,536.
+	// Names is the maximum number of names for which a Container remembers the last known metadata, about
+	// 500 bytes each. The next renewal or acquire of a name that it does not remember takes one more
+	// request to the service. Default: 65,536.
 	Names int
 
 	// Floor is older than every token that this Container grants, even if a blob has a token already.
@@ -91,12 +91,12 @@ func (c *Container) Lease(name string, o *session.Options) (*session.Session, er
 func (c *Container) Authority() lease.Authority { return c }
 
 // Fence returns an access condition for a write to a blob. With it, the service accepts the write only
-// while the lease of the blob is in force under the given lease ID. Otherwise it answers with status 412
-// and the error code LeaseLost, LeaseIdMismatchWithBlobOperation or LeaseNotPresentWithBlobOperation.
+// while the lease of the blob is locked under the given lease ID. Otherwise it answers with status 412 and
+// the error code LeaseLost, LeaseIdMismatchWithBlobOperation or LeaseNotPresentWithBlobOperation.
 //
-// While a Session holds the lease, [session.Session.ID] returns the lease ID for Fence. An upload
-// replaces the metadata of the blob, including the token of the current grant, but does not end the
-// lease. The next grant still gets a newer token; see [FloorBlob].
+// While a Session holds the lease, [session.Session.ID] returns the lease ID for Fence. An upload replaces
+// the metadata of the blob, including the token of the current grant, but does not end the lease. The next
+// grant still gets a newer token; see [FloorBlob].
 func Fence(id lease.ID) *blob.AccessConditions {
 	text := id.String()
 	return &blob.AccessConditions{LeaseAccessConditions: &blob.LeaseAccessConditions{LeaseID: &text}}

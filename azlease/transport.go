@@ -7,12 +7,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// NewTransport returns a transport for the ClientOptions of a container client. It leaves a server that gives
-// no answer, or answers with a status from 500: before the next request, it closes the idle connections of c,
-// so that the request goes to where the address of the account leads new connections. Without it, the next
-// request can take another connection to the same server. Several goroutines may use the transport at once.
+// NewTransport returns a transport for the ClientOptions of a container client. If a server gives no
+// answer, or answers with a status from 500, the transport closes the idle connections of c before the next
+// request. So the next request goes over a new connection, to the server to which the address of the
+// account then leads. Without this transport, it could go to the same server again. Several goroutines may
+// use the transport at once.
 //
-// If c is nil, the transport uses a client of its own with a copy of http.DefaultTransport.
+// If c is nil, the transport uses a client of its own with a copy of [http.DefaultTransport].
 func NewTransport(c *http.Client) policy.Transporter {
 	if c == nil {
 		c = &http.Client{}

@@ -23,12 +23,12 @@ const DefaultPrefix = "lease/"
 
 // Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Prefix is the beginning of every key. Stores with the same Prefix share their leases. A Prefix
-	// should not be the beginning of another. Default: [DefaultPrefix].
+	// Prefix is the beginning of every key. Stores with the same Prefix share their leases. No Prefix
+	// should be the beginning of another one. Default: [DefaultPrefix].
 	Prefix string
 
-	// Limits restricts the durations that an authority over this Store grants. If a record has more time left
-	// than the Limits allow, the Store counts down only the allowed time, from when it first observes the
+	// Limits restricts the durations that an authority over this Store grants. If a record has more time
+	// left than the Limits allow, the Store counts down only the allowed time, from when it first reads the
 	// record. The allowed time is MaxDuration for a finite lease, broken or not, and MaxPeriod for a broken
 	// infinite lease. All users of a Prefix should therefore have the same Limits. Default: no limits.
 	Limits lease.Limits
@@ -38,19 +38,20 @@ type Options struct {
 	MaxClockDrift float64
 
 	// Names is the maximum number of names that the Store remembers, about 500 bytes each, besides those
-	// that are watched. For the lease of a forgotten name, the next observation of the key starts the
-	// countdown again. [Store.List] reports a lease as expired only if the Store remembers its name, and a
-	// list adds no name beyond Names. Set Names above the number of leases that you list. Default: 65,536.
+	// that are watched. If the Store no longer remembers a name, it starts to count down the whole duration
+	// of the lease again when it next reads the key. [Store.List] reports a lease as expired only if the
+	// Store remembers its name, and a list adds no name if the Store remembers Names already. So set Names
+	// above the number of leases that you list. Default: 65,536.
 	Names int
 
 	// Floor is older than every token that this Store grants, even if a name has a record already. Set
 	// it when leases move here from another store: see [engine.Options]. Default: none.
 	Floor lease.Token
 
-	// SilenceWarning is the time after which the Store logs a warning if etcd answers no request, even
-	// if requests are still under way. It logs no other warning until etcd answers again. A warning can
-	// mean that the client does not recover from a dead connection. SilenceWarning should not be longer
-	// than the duration of the leases. Default: 15 s.
+	// SilenceWarning is the time after which the Store logs a warning if etcd has answered no request, even
+	// if some are still under way. It logs no other warning until etcd answers again. A warning can mean
+	// that the client does not recover from a dead connection. SilenceWarning should not be longer than the
+	// duration of the leases. Default: 15 s.
 	SilenceWarning time.Duration
 
 	// Logger receives the warning of SilenceWarning. Default: slog.Default().
@@ -66,8 +67,7 @@ const defaultSilenceWarning = 15 * time.Second
 // [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several goroutines at
 // once. It need not be closed, and never closes its client.
 //
-// A Store has at most 64 requests under way. Renewals and releases overtake all others, and an acquire fails with
-// a [engine.FullError] if etcd cannot renew more leases than the Store holds.
+// A Store has at most 64 requests under way. Renewals and releases overtake all others, and an acquire fails with an [engine.FullError] if etcd cannot renew more leases than the Store holds.
 type Store struct{ observed *engine.Store }
 
 // New returns a Store that uses client, and sends no request. It returns a [*lease.FieldError] if
@@ -104,9 +104,9 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store, which computes each new record from the one that the Store
-// observed last. It therefore sends fewer requests to etcd than an authority from [lease.NewAuthority], which
-// calls [Store.Load] before every [Store.Swap]. It never refuses a request because of an outdated record.
+// Authority returns an authority over the Store, which computes each new record from the one that the Store has seen last. So it sends fewer requests to etcd than an authority from [lease.NewAuthority],
+// which calls [Store.Load] before every [Store.Swap]. It never refuses a request because of an outdated
+// record.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
 // Limits returns the limits that the Store was made with.
@@ -126,8 +126,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 }
 
 // Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. It returns an
-// error if etcd does not confirm the watch within 5 s. The watch is lost if etcd cancels it, as a member that
-// is cut off from the majority does with those of its clients. All watches of a client share one stream.
+// error if etcd does not confirm the watch within 5 s. The watch is lost if etcd cancels it, as a member of
+// the cluster does for its clients when it is cut off from the majority. All watches of a client share one
+// stream.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return s.observed.Watch(ctx, name)
 }

@@ -12,12 +12,14 @@ import (
 // ClientConfig returns a copy of c that is adapted for holding leases. It changes three things:
 //
 //   - If c sets no rate limit, the client gets none. By default, client-go limits a client to 5 requests a
-//     second and delays all requests above this rate, including renewals. The API server has its own limits.
-//   - The client does not share its connections with other clients of the process. With HTTP/2, which is the
-//     default, it has one for all requests, and more only if it waits for about a hundred leases.
-//   - If the API server does not answer a request in time, and has answered no other one meanwhile, a [Store]
-//     can leave the connection. With HTTP/2, client-go itself leaves a connection that died only after 45 s,
-//     and a lease of 30 s is lost by then. The client never opens many connections at once.
+//     second and delays all requests above this rate, including renewals. The API server has its own
+//     limits.
+//   - The client does not share its connections with other clients of the process. With HTTP/2, which is
+//     the default, it uses one connection for all requests, and more only if it waits for about a hundred
+//     leases.
+//   - If the API server does not answer a request in time, and has answered no other request meanwhile, a
+//     Store can close the connection. With HTTP/2, client-go itself closes a dead connection only after
+//     45 s, when a lease of 30 s is already lost. The client never opens many connections at once.
 func ClientConfig(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	if c.QPS == 0 && c.RateLimiter == nil {

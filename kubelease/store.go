@@ -36,10 +36,11 @@ type Options struct {
 	// it when leases move here from another store: see [engine.Options]. Default: none.
 	Floor lease.Token
 
-	// Names is the number of names that the Store remembers, about 2 kB each. For the lease of a forgotten
-	// name, it starts to count the duration from zero. It never forgets the time of a lease that is being
-	// watched. [Store.List] reports a lease as expired only if the Store remembers its name, and a list
-	// adds no name beyond Names. Set Names above the number of leases that you list. Default: 65,536.
+	// Names is the maximum number of names that the Store remembers, about 2 kB each, besides those that
+	// are watched. If the Store no longer remembers a name, it starts to count down the whole duration of
+	// the lease again when it next reads the object. [Store.List] reports a lease as expired only if the
+	// Store remembers its name, and a list adds no name if the Store remembers Names already. So set Names
+	// above the number of leases that you list. Default: 65,536.
 	Names int
 }
 
@@ -88,8 +89,8 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 }
 
 // Authority returns an authority over the Store, which needs fewer exchanges with the API server than
-// lease.NewAuthority(s). A request starts from the last record that the Store saw, without a Load.
-// Before the authority refuses a request, it reads the record again.
+// lease.NewAuthority(s). It starts each request from the last record that the Store has seen, without a
+// Load. Before it refuses a request, it reads the record again.
 func (s *Store) Authority() lease.Authority { return authority{s.observed.Authority()} }
 
 // Limits returns the Limits from the Options of the Store.

@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Mark returns the mark of a resource, for use in the transaction tx: the newest fencing token that the resource has
-// seen. It is stored in the table lease_mark of the database of the connection. Call [fencing.Advance] first in
-// every transaction that reads or writes the resource under a lease:
+// Mark returns the mark of a resource, which is the newest fencing token that the resource has seen, for
+// use in the transaction tx. It is stored in the table lease_mark of the database of the connection. Call
+// [fencing.Advance] first in every transaction that reads or writes the resource under a lease:
 //
 //	tx, err := db.BeginTx(ctx, nil)
 //	if err := fencing.Advance(ctx, mysqllease.Mark(tx, "accounts"), token); err != nil {
@@ -20,9 +20,10 @@ import (
 //	// read, compute, write
 //	err = tx.Commit()
 //
-// Transactions that use the same mark run one after the other. In REPEATABLE READ, the default, a query sees the data
-// as they were at the first query of its transaction. If that was before the call of Advance, the transaction computes
-// from data that an earlier holder may have changed since. Mark panics if tx is nil.
+// Transactions that use the same mark run one after the other. In REPEATABLE READ, the default, a query
+// sees the data as they were at the first query of its transaction. If that was before the call of Advance,
+// the transaction computes from data that an earlier holder may have changed since. Mark panics if tx is
+// nil.
 func Mark(tx *sql.Tx, name string) fencing.Mark {
 	if tx == nil {
 		panic("mysqllease: Mark: tx must not be nil")

@@ -19,10 +19,10 @@ import (
 //go:embed tables.sql
 var Tables string
 
-// Migrate makes the tables, or brings older ones up to date, and keeps the leases and their tokens. Every process
-// may call it when it starts: it does not change tables that are up to date, and calls at the same time run one after
-// the other. The database that c names must exist. If ctx ends, some of the tables may have been made, and the next
-// call makes the others.
+// Migrate creates the tables, or brings older ones up to date. The leases and their tokens stay. Every
+// process may call Migrate when it starts: it does not change tables that are up to date, and calls at the
+// same time run one after the other. The database that c names must exist. If ctx ends, some of the tables
+// may have been created, and the next call creates the others.
 func Migrate(ctx context.Context, c *mysql.Config) error {
 	if c == nil {
 		return &lease.FieldError{Field: "Migrate.c", Value: "nil", Bound: "must be given", Code: lease.ErrOption}

@@ -54,10 +54,10 @@ type Store struct {
 	closed   atomic.Bool
 }
 
-// New returns a Store with connections of its own, and sends no request. It copies c, which must name the database
-// of the tables. If c has no Timeout, an attempt to connect ends after two seconds. The settings of the session that
-// matter to leases, such as the isolation level, are those of the Store. The error is a [*lease.FieldError]
-// if c is nil or an option is out of range, or that of the driver if c is malformed.
+// New returns a Store with connections of its own, and sends no request. It copies c, which must name the
+// database of the tables. If c has no Timeout, an attempt to connect ends after two seconds. The Store sets
+// what matters to leases in the session of each connection, such as the isolation level. The error is a
+// [*lease.FieldError] if c is nil or an option is out of range, or that of the driver if c is malformed.
 func New(c *mysql.Config, o *Options) (*Store, error) {
 	if c == nil {
 		return nil, &lease.FieldError{Field: "New.c", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
@@ -142,8 +142,9 @@ from lease_floor f left join lease_row l on l.name = ? where f.one = 1 lock in s
 // absentPrefix is the prefix of Snapshot.Version if the name of the lease has no row.
 const absentPrefix = "absent-"
 
-// Load returns the record of the named lease, and the time of the server. If its clock was set back, Load returns the
-// end of the lease as the time, as soon as this Store has seen the record unchanged for as long as the lease had left.
+// Load returns the record of the named lease, and the time of the server. If the clock of the server was
+// set back, and this Store has seen the record unchanged for the time that the lease had left, Load returns
+// the end of the lease as the time, so that the lease has expired.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err

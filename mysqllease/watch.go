@@ -12,10 +12,10 @@ import (
 // pollMost is the number of names in one statement.
 const pollMost = 1000
 
-// Watch implements [lease.Watcher]. All watches of a Store together cost one query in each Options.PollInterval, or
-// one for each 1,000 names. A signal is sent at most one such interval after the commit of the change, even if
-// the process that made the change has crashed. A change through this Store is signalled at once. While the server does
-// not answer, signals are late.
+// Watch implements [lease.Watcher]. All watches of a Store together cost one query in each
+// [Options.PollInterval], or one for each 1,000 names. A change through this Store is signalled at once.
+// Any other change is signalled at most one interval after its commit, even if the process that made the
+// change has crashed. While the server does not answer, signals are late.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	c, err := s.poller.Watch(ctx, name)
 	if err != nil && lease.CodeOf(err) != lease.ErrName {

@@ -19,8 +19,8 @@ const DefaultBucket = "leases"
 
 // Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Bucket is the name of the key-value bucket that stores the leases, and should store nothing else.
-	// Two stores with the same bucket share their leases. Default: [DefaultBucket].
+	// Bucket is the name of the key-value bucket that stores the leases. Nothing else should be stored in
+	// it. Stores with the same bucket share their leases. Default: [DefaultBucket].
 	Bucket string
 
 	// Limits restricts the durations that an authority over this Store grants. If a record has more time
@@ -33,10 +33,11 @@ type Options struct {
 	// default of 0.001, each clock must run at a rate from 0.999 to 1.001. Use the same value for sessions.
 	MaxClockDrift float64
 
-	// Names is the number of names that the Store remembers, about 500 bytes each, besides those that
-	// are being watched. For the lease of a forgotten name, it starts to count the duration from zero.
-	// [Store.List] reports a lease as expired only if the Store remembers its name, and a list adds no
-	// name beyond Names. Set Names above the number of leases that you list. Default: 65,536.
+	// Names is the maximum number of names that the Store remembers, about 500 bytes each, besides those
+	// that are watched. If the Store no longer remembers a name, it starts to count down the whole duration
+	// of the lease again when it next reads the key. [Store.List] reports a lease as expired only if the
+	// Store remembers its name, and a list adds no name if the Store remembers Names already. So set Names
+	// above the number of leases that you list. Default: 65,536.
 	Names int
 
 	// Floor is older than every token that this Store grants, even if a name has a record already. Set
@@ -82,9 +83,9 @@ func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error
 }
 
 // Open returns a Store as [New] does, but sends no request, so a program can start before its server.
-// The first requests of the Store check the bucket, and return the errors of New, until a check
-// succeeds. Connect the client with nats.RetryOnFailedConnect(true) too. Open returns a
-// [*lease.FieldError] if js is nil or if an option is out of range.
+// Connect the client with nats.RetryOnFailedConnect(true), too. The first requests of the Store check the
+// bucket, and return the errors of New until a check has succeeded. Open returns a [*lease.FieldError] if
+// js is nil or if an option is out of range.
 func Open(js jetstream.JetStream, o *Options) (*Store, error) {
 	if js == nil {
 		return nil, fields.Missing("Open.js")
@@ -117,8 +118,8 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 }
 
 // Authority returns an authority over the Store, which needs fewer round trips to NATS than
-// lease.NewAuthority(s). A request starts from the last record that the Store saw, without a Load.
-// Before the authority refuses a request, it reads the record again.
+// lease.NewAuthority(s). It starts each request from the last record that the Store has seen, without a
+// Load. Before it refuses a request, it reads the record again.
 func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
 
 // Limits returns the Limits from the Options of the Store.

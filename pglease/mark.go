@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Mark returns the mark of a resource, for use in the transaction tx: the newest fencing token that the
-// resource has seen. It is stored in the table lease_mark, which the server finds through its
+// Mark returns the mark of a resource, which is the newest fencing token that the resource has seen, for
+// use in the transaction tx. It is stored in the table lease_mark, which the server finds through its
 // search_path. Call [fencing.Advance] at the beginning of every transaction that reads or writes the
 // resource under a lease:
 //
@@ -22,9 +22,9 @@ import (
 //	// read, compute, write
 //	err = tx.Commit(ctx)
 //
-// Transactions that use the same mark run one after the other. To limit how long a client can hang in one
-// and block the others, set idle_in_transaction_session_timeout. If the name is malformed, Advance of the
-// mark returns the error of [lease.CheckName]. Mark panics if tx is nil.
+// Transactions that use the same mark run one after the other, so a client that stops in the middle of one
+// blocks the others. To limit how long, set idle_in_transaction_session_timeout. If the name is malformed,
+// Advance of the mark returns the error of [lease.CheckName]. Mark panics if tx is nil.
 func Mark(tx pgx.Tx, name string) fencing.Mark {
 	if tx == nil {
 		panic("pglease: Mark: tx must not be nil")
@@ -32,7 +32,7 @@ func Mark(tx pgx.Tx, name string) fencing.Mark {
 	return mark{func(ctx context.Context, query string, args ...any) row { return tx.QueryRow(ctx, query, args...) }, name}
 }
 
-// MarkSQL is [Mark] for a transaction of database/sql. It panics if tx is nil.
+// MarkSQL is like [Mark], for a transaction of database/sql. It panics if tx is nil.
 func MarkSQL(tx *sql.Tx, name string) fencing.Mark {
 	if tx == nil {
 		panic("pglease: MarkSQL: tx must not be nil")

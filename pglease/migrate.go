@@ -19,11 +19,11 @@ import (
 //go:embed tables.sql
 var Tables string
 
-// Migrate makes the tables, or brings older ones up to date, and keeps the leases and their tokens. Every
-// process may call it when it starts: it does not change tables that are up to date, and calls at the
-// same time run one after the other. To change older tables it must lock them, and returns an error if
-// another transaction uses them for a second. The user of the pool must be the owner of the tables, and
-// Options.Schema must exist. All other options are ignored.
+// Migrate creates the tables, or brings older ones up to date. The leases and their tokens stay. Every
+// process may call Migrate when it starts: it does not change tables that are up to date, and calls at the
+// same time run one after the other. To change older tables it must lock them, and it returns an error if
+// another transaction prevents that for a second. The user of the pool must be the owner of the tables, and
+// [Options].Schema must exist. All other options are ignored.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 	if pool == nil {
 		return fields.Missing("Migrate.pool")

@@ -15,18 +15,18 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An SQLStore keeps leases in PostgreSQL, through database/sql. It is like a [Store] without Watch, and
-// its changes wake the waiters of every [Store]. The driver must accept placeholders such as $1, as pgx
-// and lib/pq do. A request returns when its context is done, even if the driver does not, but its
-// connection then stays in use. An SQLStore is safe for use by several goroutines at once.
+// An SQLStore keeps leases in PostgreSQL, through database/sql. It is like a [Store] without Watch; its
+// changes wake the processes that wait through a Store. The driver must accept placeholders such as $1, as
+// pgx and lib/pq do. A request returns when its context is done, even if the driver does not return, but
+// the connection of such a request stays in use. An SQLStore is safe for use by several goroutines at once.
 type SQLStore struct{ rows }
 
-// NewSQL returns an SQLStore that uses db, and sends no request. It returns a [*lease.FieldError] if db
-// is nil or an option is out of range.
+// NewSQL returns an SQLStore that uses db, and sends no request. It returns a [*lease.FieldError] if db is
+// nil or an option is out of range.
 //
 // With the driver of pgx, call db.SetMaxOpenConns with 4 or more before NewSQL. With lib/pq, do not call
-// it: lib/pq keeps a connection that has died silently in use, and with a limit such connections could
-// use up the whole pool. Without a limit, renewals have no priority over other requests, and a burst of
+// it: if a connection dies silently, lib/pq does not close it, so with a limit such connections could use
+// up the whole pool. Without a limit, renewals have no priority over other requests, and a burst of
 // requests opens a connection for each of them.
 func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	if db == nil {

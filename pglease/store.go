@@ -25,8 +25,8 @@ type Options struct {
 	Limits lease.Limits
 
 	// Names is the maximum number of names for which the store remembers the last committed record, which
-	// takes about 300 bytes. The first request for a forgotten name can take one more exchange with the
-	// server. Default: 1,048,576.
+	// takes about 300 bytes. A request for a name that it does not remember can take one more exchange with
+	// the server. Default: 1,048,576.
 	Names int
 
 	// Floor is older than every token that this Store grants from now on, even for a name that has a
@@ -38,8 +38,9 @@ type Options struct {
 	// Default: slog.Default().
 	Logger *slog.Logger
 
-	// Listen configures the connection on which a [Store] receives notifications. Set it if the pool connects
-	// through a pooler, which does not forward notifications. Default: the configuration of the pool.
+	// Listen configures the connection on which a [Store] receives notifications. Set it if the pool
+	// connects through a pooler, because a pooler does not forward notifications. Default: the
+	// configuration of the pool.
 	Listen *pgx.ConnConfig
 }
 
@@ -131,9 +132,9 @@ const absentPrefix = "absent-"
 // Limits returns the limits that the store was made with.
 func (s *rows) Limits() lease.Limits { return s.limits }
 
-// Load returns the record of the named lease, and the time of the server. If its clock was set back, Load
-// returns the end of the lease as the time, as soon as this Store has seen the record unchanged for as
-// long as the lease had left.
+// Load returns the record of the named lease, and the time of the server. If the clock of the server was
+// set back, and this Store has seen the record unchanged for the time that the lease had left, Load returns
+// the end of the lease as the time, so that the lease has expired.
 func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err

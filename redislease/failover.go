@@ -6,13 +6,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// FailoverOptions returns options for [redis.NewFailoverClient] with which the client passes a frozen sentinel, which
-// accepts connections and never answers, within about three seconds. With the defaults of go-redis that takes about 16 s,
-// and no Store can shorten it, because only the client asks the sentinels. The options limit each request to a
-// sentinel to one second and do not repeat it.
+// FailoverOptions returns options for redis.NewFailoverClient. With them, the client needs about three
+// seconds to pass a frozen sentinel, which accepts connections and never answers, because they limit each
+// request to a sentinel to one second and do not repeat it. With the defaults of go-redis, that takes about
+// 16 s. No Store can shorten it, because only the client sends requests to the sentinels.
 //
-// The master is the name of the primary in the configuration of the sentinels. Further options, such as Password, can
-// be set before the client is made.
+// The master is the name of the primary in the configuration of the sentinels. Further options, such as
+// Password, can be set before the client is made.
 func FailoverOptions(master string, sentinels ...string) *redis.FailoverOptions {
 	const limit = time.Second
 	return &redis.FailoverOptions{MasterName: master, SentinelAddrs: sentinels,

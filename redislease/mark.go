@@ -65,8 +65,8 @@ const staleReply = "STALETOKEN"
 
 var advance = redis.NewScript(compare + "return ARGV[1]")
 
-// Advance raises the mark to tok if tok is newer, and returns the resulting mark. It compares a malformed
-// mark with tok in string order, and returns an error with the Code [lease.ErrCorrupt] if the mark is
+// Advance raises the mark to tok if tok is newer, and returns the resulting mark. If the mark is malformed,
+// Advance compares the two as strings, and returns an error with the Code [lease.ErrCorrupt] if the mark is
 // greater. See [fencing.Mark].
 func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	if err := m.check(); err != nil {

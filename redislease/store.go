@@ -33,12 +33,12 @@ type Options struct {
 	Floor lease.Token
 
 	// Names is the maximum number of names for which the store remembers the last committed record, which
-	// takes about 300 bytes. The first request for a forgotten name can take one more exchange with the
-	// server. Default: 1,048,576.
+	// takes about 300 bytes. A request for a name that it does not remember can take one more exchange with
+	// the server. Default: 1,048,576.
 	Names int
 
-	// Keep is how long the server keeps a record after the lease is no longer locked. While the record
-	// exists, an expired lease can still be renewed. Tokens keep rising even after it has expired.
+	// Keep is how long the server keeps a record after the lease is no longer locked. Until then, an
+	// expired lease can still be renewed. Tokens go on rising even after the record has been removed.
 	// Default: one hour. Minimum: one millisecond.
 	Keep time.Duration
 
@@ -52,8 +52,8 @@ type Options struct {
 	ReplicaTimeout time.Duration
 
 	// AssumeNoEviction turns off the check of the eviction policy, for a server that does not permit INFO.
-	// The Store then does not warn about a missing append-only file either.
-	// Without the check, make sure that its maxmemory-policy is noeviction: see the package documentation.
+	// Then make sure yourself that the maxmemory-policy of the server is noeviction: see the package
+	// documentation. The Store then does not warn about a missing append-only file either.
 	AssumeNoEviction bool
 }
 
@@ -135,18 +135,18 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 
 // Authority returns an authority over the Store, which is also a [lease.Watcher] and a [lease.Lister].
 //
-// It sends fewer requests to the server than lease.NewAuthority(s), which loads the record before every swap.
-// To renew, change or release a lease, it starts from the last record that the Store wrote for it. If that
-// record is out of date, it loads the current one and starts again, so no outdated record makes it refuse a
-// request.
+// It sends fewer requests to the server than lease.NewAuthority(s), which loads the record before every
+// swap. To renew, change or release a lease, it starts from the last record that the Store wrote for it. If
+// that record is out of date, it loads the current one and starts again, so it never refuses a request
+// because of an outdated record.
 func (s *Store) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
 
 // Limits returns the limits that the store was made with.
 func (s *Store) Limits() lease.Limits { return s.options.Limits }
 
 // Close ends all watches, closes the connections of the Store, and blocks until no goroutine of the Store
-// is running. It does not close the client that was passed to [New]. Requests that are under way fail,
-// and so do requests after Close. If another call of Close is under way, it waits for that call to end.
+// is running. It does not close the client that was passed to [New]. Requests that are under way fail, and
+// so do requests after Close. If another call of Close is running, Close waits until it has ended.
 func (s *Store) Close() {
 	s.mu.Lock()
 	closed, l := s.closed, s.listener
@@ -192,8 +192,9 @@ func (s *Store) keys(script *script, name string) []string {
 	return []string{s.Key(name), s.floorKey(bucket(name))}
 }
 
-// Load returns the record of the named lease, and the time of the server. If its clock was set back, Load
-// returns a lease as ended once this process has seen it unchanged for as long as it lasts.
+// Load returns the record of the named lease, and the time of the server. If the clock of the server was
+// set back, and this process has seen the record unchanged for the duration of the lease, Load returns the
+// lease as ended.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err

@@ -1,6 +1,6 @@
 // Package s3lease keeps leases in a bucket of Amazon S3, or of another service that honours its conditional writes.
-// A program needs no other server than the one that already stores its objects. Each request takes tens of
-// milliseconds and costs money, so it suits leases of a minute or more: see README.md for what they cost.
+// A program that stores objects there already needs no other server. Because each request takes tens of
+// milliseconds and costs money, the package suits leases of a minute or more: README.md says what they cost.
 //
 //	cfg, err := config.LoadDefaultConfig(ctx)
 //	store, err := s3lease.New(s3.NewFromConfig(cfg), "my-bucket", nil)
@@ -9,20 +9,20 @@
 // # Writes
 //
 // A lease is one small object, read by GET and replaced by PUT with If-Match and the ETag that was read. S3 is
-// consistent: a read returns what the last write has written. Each write has a random member, because equal contents
-// would have equal ETags. A write ends in one of three ways:
+// consistent: a read returns what the last write has written. Each write has a random member, because equal
+// contents would have equal ETags. A write ends in one of three ways:
 //
 //   - It is granted.
-//   - It is refused: 412, 409 (another write of the object is under way) or 404 (the object was deleted). The Store
-//     then reads the object. If a proxy has repeated the request, the object is the one that it has written, or names
-//     it among the last eight that were written before, and the write was granted after all.
-//   - Its outcome is unknown: no answer in time, a broken connection, or a status from 500. That includes 503 (Slow
-//     Down), because S3 does not document that a request which it answers so was not carried out.
+//   - It is refused: 412, 409 (another write of the object is under way) or 404 (the object was deleted). The
+//     Store then reads the object. If a proxy has repeated the request, the object is the one that it has written,
+//     or names it among the last eight that were written before, and the write was granted after all.
+//   - Its outcome is unknown: no answer in time, a broken connection, or a status from 500. That includes 503
+//     (Slow Down), because the documents of S3 do not say that such a request was not carried out.
 //
-// The Store turns off the retries of the SDK: a retry after a lost answer would be refused, although the first write
-// was granted. A Session tries again by itself. Before its first write, a Store checks that the service honours both
-// conditions, and returns a [*lease.PermanentError] if it does not: such a service would grant a lease to everyone.
-// The check cannot find a service that compares and writes in two steps.
+// The Store turns off the retries of the SDK: a retry after a lost answer would be refused, although the first
+// write was granted. A Session tries again by itself. Before its first write, a Store checks that the service
+// honours both conditions, and returns a [*lease.PermanentError] if it does not: such a service would grant the
+// same lease to several processes. The check cannot find a service that compares and writes in two steps.
 //
 // # Time
 //
@@ -33,11 +33,12 @@
 //
 // # Watches
 //
-// S3 wakes nobody, so a watch reads the object every [Options.PollInterval]. It signals every change but renewals.
+// S3 cannot notify its clients, so a watch reads the object every [Options.PollInterval]. It signals every change
+// except renewals.
 //
 // # Tokens
 //
 // The tokens of a name begin at the time at which its object was created, in milliseconds on the clock of the
-// service. So they go on rising if an object is deleted, by hand or by a lifecycle rule, unless it lived for less than
-// a second or the clock of the service was set back. No other promise depends on that clock.
+// service. So they go on rising if an object is deleted, by hand or by a lifecycle rule, unless the object existed
+// for less than a second or the clock of the service was set back. No other promise depends on that clock.
 package s3lease

@@ -23,13 +23,13 @@ const DefaultPollInterval = 5 * time.Second
 
 // Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Prefix is what the keys of all objects of the Store begin with. Two stores with the same bucket and
-	// prefix share their leases. It has the characters a-z, A-Z, 0-9, '-', '_', '.' and '/', and ends with a
-	// slash. Default: [DefaultPrefix].
+	// Prefix is the beginning of the keys of all objects of the Store. Stores with the same bucket and
+	// prefix share their leases. A Prefix has the characters a-z, A-Z, 0-9, '-', '_', '.' and '/', and ends
+	// with a slash. Default: [DefaultPrefix].
 	Prefix string
 
-	// PollInterval is how often a watch reads the object of its lease, from 10 ms. Each read is a request that the
-	// service charges for. Default: [DefaultPollInterval].
+	// PollInterval is the time between two reads of a watch, at least 10 ms. The service charges for each
+	// read. Default: [DefaultPollInterval].
 	PollInterval time.Duration
 
 	Limits        lease.Limits // as in [engine.Options]. Default: none
@@ -52,12 +52,13 @@ type Store struct {
 
 var validPrefix = regexp.MustCompile(`^([a-zA-Z0-9_-][a-zA-Z0-9._-]*/)+$`)
 
-// New returns a Store in a bucket. It sends no request: before its first write, and before its first Load, the
-// Store checks that the service honours conditional writes, with up to three writes of the object "=check", and fails
-// if it does not, with a [*lease.PermanentError]. The Store uses the options of the client, but never repeats a request by itself, and
-// unless they have an HTTPClient of their own, the Store leaves a server that does not answer.
+// New returns a Store in a bucket, and sends no request. Before its first load and its first write, the Store
+// checks, with up to three writes of the object "=check", that the service honours conditional writes. If it
+// does not, the request fails with a [*lease.PermanentError].
 //
-// If the client is nil, bucket is empty or an option is out of range, New returns a [*lease.FieldError].
+// The Store uses the options of the client, but turns off their retries. If the options have no HTTPClient,
+// the Store closes connections to a server that does not answer. New returns a [*lease.FieldError] if the
+// client is nil, bucket is empty or an option is out of range.
 func New(client *s3.Client, bucket string, o *Options) (*Store, error) {
 	if o == nil {
 		o = new(Options)
@@ -97,6 +98,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store, which needs fewer requests than lease.NewAuthority(s): it starts
-// from the record that the Store saw last. Before it refuses a request, it reads the record.
+// Authority returns an authority over the Store, which needs fewer requests than lease.NewAuthority(s),
+// because it starts from the record that the Store has seen last. Before it refuses a request, it reads the
+// record.
 func (s *Store) Authority() lease.Authority { return s.Store.Authority() }

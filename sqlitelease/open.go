@@ -27,9 +27,9 @@ type Options struct {
 	// Limits restricts the durations that an authority over the Store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Floor is older than every token that is granted from now on. Set it to the newest token that any
-	// resource has seen if the file could be older. The file keeps the highest Floor that it was opened
-	// with. A lease in force keeps its token until it ends. Default: none.
+	// Floor is older than every token that is granted from now on. If the file could be an old copy, set
+	// Floor to the newest token that any resource has seen. The file remembers the highest Floor with which
+	// it was opened. A lease that is held keeps its token until it ends. Default: none.
 	Floor lease.Token
 
 	// AllowNetwork opens a file on a network file system. All processes that open it must then run
@@ -69,9 +69,10 @@ type Store struct {
 // openPatience is how long Open and Close wait for a lock of another process.
 const openPatience = 10 * time.Second
 
-// Open opens the file, or makes it if there is none. The folder must exist. Open refuses a database that
-// has tables of another program, and one that a newer release has written. If another process keeps the
-// file locked, Open gives up after 10 s. For an option out of range, the error is a [*lease.FieldError].
+// Open opens the file, or creates it if there is none. The folder must exist. Open refuses a database that
+// has tables of another program, and one that a newer release of this package has written. If another
+// process has the file locked for 10 s, Open returns an error. If an option is out of range, the error is a
+// [*lease.FieldError].
 func Open(path string, o *Options) (*Store, error) {
 	if o == nil {
 		o = new(Options)
@@ -315,7 +316,8 @@ func checkFormat(schema int) error {
 	return nil
 }
 
-// Lease returns a Session that can hold the named lease, or an error of [session.New]. o may be nil.
+// Lease returns a Session that can hold the named lease. o may be nil. The errors are those of
+// [session.New].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
@@ -323,8 +325,8 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // Limits returns the Limits from the Options.
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Close ends all watches, waits for the transaction under way, and closes the file. Later calls return
-// [lease.ErrClosed]. Close the Sessions first.
+// Close ends all watches, waits until the running transaction has ended, and closes the file. Later calls
+// return [lease.ErrClosed]. Close the Sessions first.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// Load returns the record of a name. It takes the lock of the file, because a read beside a write
-// could return a time after the end of a lease that the write renews.
+// Load returns the record of a name. It locks the file, because otherwise it could return a time after the
+// end of a lease that another process is just renewing.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err

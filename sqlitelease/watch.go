@@ -15,10 +15,10 @@ import (
 // pollInterval is the time between two polls of the file for the changes of other processes.
 const pollInterval = 100 * time.Millisecond
 
-// Watch signals every write of the record. A change by this Store is signalled at once, and one by
-// another within about 100 ms, also if that process is killed. While there are watches, the Store reads the
-// number of the last commit ten times a second. The channel is closed when ctx ends, when the Store is
-// closed, or when the file was removed or damaged.
+// Watch signals every write of the record. It signals a change by this Store at once, and a change by
+// another process within about 100 ms, even if that process is killed. While there are watches, the Store
+// reads the number of the last commit ten times a second. The channel is closed when ctx ends, when the
+// Store is closed, or when the file was removed or damaged.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
