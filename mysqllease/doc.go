@@ -39,9 +39,9 @@
 // # Transactions
 //
 // The Store opens connections of its own, with the isolation level READ COMMITTED, so that no statement locks the
-// gap between two rows. Each request is one statement or one call of a procedure, so a client that stops between
-// two requests holds no lock. READ COMMITTED needs the binlog_format ROW or MIXED. A [Mark] works with every
-// isolation level of the transaction that it guards.
+// gap between two rows. Each request is one statement or one call of a procedure, so a client that hangs holds no
+// lock. READ COMMITTED needs the binlog_format ROW or MIXED. A [Mark] works with every isolation level of the
+// transaction that it guards.
 //
 // # Failures
 //
