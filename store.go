@@ -51,12 +51,13 @@ import (
 // A Store must be linearizable and must keep every write that it acknowledged, or else two holders can get
 // the same lease. The methods of a Store must be safe for concurrent use by several goroutines.
 type Store interface {
-	// Load returns the current record of the lease with the given name. If the store does not know the name,
-	// it returns a Record that is zero except for its Epoch, which is at least as high as that of every
-	// record that the store has forgotten, under any name: the store then needs to keep only one number.
+	// Load returns the current record of the lease with the given name. If there is no record of the name,
+	// Load returns a Record that is zero except for its Epoch. This Epoch must be at least as high as that
+	// of every record that the store has deleted, under any name; so the store needs to keep only one
+	// number for all deleted records.
 	//
-	// A store may forget a record that is Available, or that has been Expired or Broken for a certain time,
-	// which the documentation of the store must state.
+	// A store may delete a record that is Available. It may also delete one that has been Expired or Broken
+	// for a certain time, which the documentation of the store must state.
 	Load(ctx context.Context, name string) (Snapshot, error)
 
 	// Swap replaces the record of the given name with next, which the caller has computed from old, and

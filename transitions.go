@@ -11,10 +11,10 @@ import (
 type Action uint8
 
 const (
-	ActionAcquire Action = iota + 1 // take a lease that is not locked, or restart the lease of the same ID
+	ActionAcquire Action = iota + 1 // acquire a lease that is not locked, or start the duration of the same ID again
 	ActionRenew                     // start the duration again
 	ActionChange                    // give the lease to another ID
-	ActionRelease                   // give the lease up
+	ActionRelease                   // end the lease at once, under its ID
 	ActionBreak                     // end the lease after a period, without knowing its ID
 	ActionRead                      // read the resource; changes nothing
 	ActionWrite                     // write the resource; a write without an ID clears the last lease

@@ -32,9 +32,10 @@ type Handler struct {
 	etags     atomic.Uint64
 }
 
-// NewHandler returns a Handler that uses the authority auth to grant leases, or one in memory with the
-// limits of the service and [Options.Clock] if auth is nil. It returns a [*lease.FieldError] if an option
-// is not valid, and also an error if one of [Options.Containers] cannot be created.
+// NewHandler returns a Handler whose leases the authority auth grants. If auth is nil, the Handler makes
+// an authority in memory with the limits of the service and Options.Clock. NewHandler returns a
+// [*lease.FieldError] if an option is not valid, and also an error if one of Options.Containers cannot be
+// created.
 func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	opts, err := o.withDefaults()
 	if err != nil {

@@ -35,7 +35,8 @@ type Options struct {
 
 	// PublishedTable makes the server answer three kinds of requests with a wrong lease ID with the
 	// status 409, as in the documented table of outcomes: a read of a leased blob or container, a write
-	// of it, and a read of one whose lease is breaking. Default: the status is 412, as of the service.
+	// of it, and a read of one whose lease is breaking. Default: the status is 412, as the service
+	// answers.
 	PublishedTable bool
 
 	// Clock is the server's clock, for its answers, for shared access signatures and for an authority

@@ -136,9 +136,9 @@ func (h *Handler) newETag() string {
 	return fmt.Sprintf("0x8DE%012X", h.etags.Add(1))
 }
 
-// LeaseName returns the name of the lease of a blob or, if blob is empty, of the container:
-// account/container/blob, with a hash as its end from 1024 bytes on. No two resources share a
-// name.
+// LeaseName returns the name of the lease of a blob or, if blob is empty, of the container. It is
+// account/container/blob. If that has 1024 bytes or more, its end is replaced by a hash. No two resources
+// have the same name.
 func LeaseName(account, container, blob string) string {
 	name := account + "/" + container
 	if blob != "" {

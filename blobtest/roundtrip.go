@@ -9,15 +9,15 @@ import (
 	"strconv"
 )
 
-// RoundTrip implements [http.RoundTripper] without a network, so a test can use an SDK client in a bubble
-// of testing/synctest, in which a leasefault.NewClockAt with rate 1 runs with the time of the bubble:
+// RoundTrip implements [http.RoundTripper] without a network. So a test can use an SDK client in a bubble
+// of testing/synctest, in which a [leasefault.NewClockAt] with rate 1 runs with the time of the bubble:
 //
 //	options.Transport = &http.Client{Transport: handler}
 //
 // The URL must name the account exactly once: in the host, as name.blob.localhost does, or at the
 // beginning of the path. If the context of the request ends before the answer arrives, RoundTrip returns
-// its error, but the Handler continues with the request, for at most [Options.Timeout]. RoundTrip returns
-// the names of metadata in the canonical form of net/http.
+// the error of the context, but the Handler continues with the request, for at most [Options.Timeout].
+// RoundTrip returns the names of metadata in the canonical form of net/http.
 func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.mustBeMade()
 	body := r.Body

@@ -30,9 +30,9 @@ type Server struct {
 	served sync.WaitGroup
 }
 
-// NewServer starts a Server that uses the given authority, or one in memory, which runs on [Options.Clock],
-// if auth is nil. The default Clock moves only when [Server.Advance] is called. Close the Server when the
-// test is done. NewServer returns the errors of [NewHandler], and one if it cannot listen.
+// NewServer starts a Server that uses the given authority. If auth is nil, it uses one in memory, which
+// runs on [Options.Clock]. The default Clock moves only when [Server.Advance] is called. Close the Server
+// when the test is done. NewServer returns the errors of [NewHandler], and an error if it cannot listen.
 func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	h, err := NewHandler(auth, o)
 	if err != nil {
@@ -101,19 +101,21 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// Advance moves the server's clock forward by d. A negative d counts as 0. The new time also decides which
-// leases have expired if the authority runs on [Options.Clock], as one that the server creates itself does.
+// Advance moves the server's clock forward by d. A negative d counts as 0. If the server has created its
+// authority itself, or if the authority runs on [Options.Clock], the new time also decides which leases
+// have expired.
 func (s *Server) Advance(d time.Duration) { s.Clock().Step(max(0, d)) }
 
-// Lease returns the record of the lease of a blob in [Server.Account] or, if blob is empty, of the
-// container, and changes nothing. The record of a deleted blob stays until a new blob of its name is
-// created.
+// Lease returns the record of the lease of a blob in [Server.Account] or, if blob is empty, the record of
+// the container's lease. It changes nothing. The record of a deleted blob stays until a new blob of the
+// same name is created.
 func (s *Server) Lease(ctx context.Context, container, blob string) (lease.Record, error) {
 	res, err := lease.Inspect(ctx, s.Authority(), s.LeaseName(container, blob))
 	return res.Record, err
 }
 
-// LeaseName names the lease of a blob in [Server.Account] or, if blob is empty, of the container.
+// LeaseName returns the name of the lease of a blob in [Server.Account] or, if blob is empty, of the
+// container.
 func (s *Server) LeaseName(container, blob string) string {
 	return LeaseName(s.Account, container, blob)
 }

@@ -28,8 +28,9 @@ type Workload struct {
 	Delay time.Duration
 }
 
-// Run makes a history of one client for each authority with [Recorder.Contend], and returns the number of its
-// requests and the error of [Recorder.Check], whose search it gives a minute. It ignores Clients.
+// Run lets one client for each authority contend, as [Recorder.Contend] does, and checks the history with
+// [Recorder.Check], for at most a minute. It returns the number of requests and the error of Check. It
+// ignores [Workload].Clients.
 func Run(ctx context.Context, authorities []lease.Authority, o *Options, w *Workload) (requests int, err error) {
 	r, err := NewRecorder(o)
 	if err != nil {
@@ -44,18 +45,19 @@ func Run(ctx context.Context, authorities []lease.Authority, o *Options, w *Work
 	return r.Len(), r.Check(time.Minute, "")
 }
 
-// Contend runs several clients concurrently and records their requests as one history. It calls authorityFor
-// with the number of each client to get its authority, which may be the same for all.
+// Contend runs several clients concurrently and records their requests as one history. It calls
+// authorityFor with the number of each client to get its authority, which may be the same for all.
 //
-// A request contains the ID that was last granted to any client or to its own client, or a random ID. Before
-// each request, a client pauses for a random time: mostly up to a fortieth of the Term, sometimes up to a
-// quarter of it or, if the lease ends within half of the Term, until shortly before its end. After a request of
-// unknown outcome it pauses for [Workload.Timeout], because the search takes long if there are many. If ctx is
-// done, the clients make their other requests with contexts that are already done.
+// A request contains a random ID, or the ID that was last granted to any client or to the same client.
+// Before each request, a client pauses for a random time: mostly up to a fortieth of the Term, sometimes
+// up to a quarter of it or, if the lease ends within half of the Term, until shortly before its end.
+// After a request whose outcome is unknown, the client pauses for [Workload.Timeout], because the search
+// takes long if there are many such requests at a time. If ctx ends, the clients make their remaining
+// requests with contexts that are already done.
 //
-// The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest bubble, a
-// Seed always leads to the same history, unless the code under test makes random choices of its own. If the
-// history is not linearizable, the error of [Recorder.Check] contains the Seed.
+// The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest
+// bubble, a Seed always leads to the same history, unless the code under test makes random choices of its
+// own. If the history is not linearizable, the error of [Recorder.Check] contains the Seed.
 func (r *Recorder) Contend(ctx context.Context, authorityFor func(client int) lease.Authority, w *Workload) {
 	var c Workload
 	if w != nil {

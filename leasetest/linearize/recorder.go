@@ -56,10 +56,10 @@ func NewRecorder(o *Options) (*Recorder, error) {
 	return r, nil
 }
 
-// Authority returns an authority that passes requests on to the authority a and records them with their
-// answers. It is for the client with the given number, which must make one request at a time. It is a
-// [lease.Watcher] or a [lease.Lister] if a is. The Recorder records no watches, no lists, and no requests
-// that the authority refuses in every state of the lease, such as those with an argument outside its limits.
+// Authority returns an authority for the client with the given number, which must make one request at a
+// time. The authority passes requests on to a, and records them with their answers. It is a
+// [lease.Watcher] or a [lease.Lister] if a is. It does not record watches, lists, and requests that a
+// refuses in every state of the lease, such as those with an argument outside its limits.
 func (r *Recorder) Authority(client int, a lease.Authority) lease.Authority {
 	return wrap.Authority(recorded{r, client, a}, a)
 }
@@ -253,8 +253,8 @@ func (r *Recorder) historyError(requests int, file string) error {
 var ErrTimeout = errors.New("linearize: the search took too long")
 
 // Check returns nil if the history is linearizable. Otherwise it returns an error, and writes an HTML
-// page with a drawing of the history to the named file, if the name is not empty. It returns [ErrTimeout]
-// if the search takes longer than the given time. If that is 0, there is no limit.
+// page with a drawing of the history to the named file, unless the name is empty. If the search takes
+// longer than the given time, Check returns [ErrTimeout]; 0 means that there is no limit.
 func (r *Recorder) Check(within time.Duration, file string) error {
 	ops := r.history()
 	model := r.model()

@@ -21,11 +21,14 @@ type TestOptions struct {
 	Name     func(seed uint64) string // the name of the lease in the history of a seed. Default: "history-" and the seed
 }
 
-// TestHistories makes many histories of the clients of a target, eight at a time, and fails if one is not
-// linearizable. Each endpoint of the target gets a store, which open makes. Every second client loads the
-// record before each request, and the others use the authority that the store recommends. Under faults, set
-// a Term that is a few times longer than a request takes, and not much longer than a fault. The message
-// of a failure contains the seed of the history, but what faults do to it cannot be repeated.
+// TestHistories makes many histories of clients that contend for a lease of the target, eight histories
+// at a time, and fails if one is not linearizable. For each endpoint of the target, open makes a store.
+// Every second client uses the authority that the store recommends; the others load the record before
+// each request.
+//
+// Under faults, set a Term that is a few times longer than a request takes, and not much longer than a
+// fault. The message of a failure contains the seed of the history, but the effects of the faults cannot
+// be repeated.
 func TestHistories(t *testing.T, target enginetest.Target, open func(t testing.TB, endpoint string) enginetest.Store, o *TestOptions) {
 	t.Helper()
 	var v TestOptions
