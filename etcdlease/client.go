@@ -13,7 +13,7 @@ import (
 //   - Keepalive. Without it, a client does not notice a connection that dies silently, for example in a
 //     firewall, and never recovers. With it, the client sends a ping if it has received nothing for
 //     10 s, the shortest interval that gRPC allows, but only while a request or a watch is under way.
-//     It gives up a connection if nothing is acknowledged for DialKeepAliveTimeout.
+//     If the server acknowledges nothing for DialKeepAliveTimeout, the client closes the connection.
 //   - A short back-off. By default, gRPC waits for a second before it replaces a broken connection, and
 //     longer after every new failure, up to two minutes. That is too long for a lease of 15 s.
 func ClientConfig(endpoints ...string) clientv3.Config {

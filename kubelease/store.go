@@ -23,7 +23,7 @@ type Options struct {
 	//
 	// The Store and its [Store.Authority] do not apply the Limits to the leases of other programs, but
 	// an authority from lease.NewAuthority(store) does. If such a finite lease has more than
-	// MaxDuration left, that authority reports an end that is too early. A waiter can therefore try to
+	// MaxDuration left, that authority reports an end that is too early. So a waiting process can try to
 	// acquire the lease too early, but the acquire is refused.
 	Limits lease.Limits
 

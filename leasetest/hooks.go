@@ -36,7 +36,7 @@ type StoreHooks struct {
 	// store must keep a record after its lease has expired or its break has ended.
 	Forget func(t testing.TB, s lease.Store) (after time.Duration)
 
-	// Corrupt replaces the record of the named lease with data that is no valid record.
+	// Corrupt replaces the record of the named lease with data that is not a valid record.
 	Corrupt func(t testing.TB, s lease.Store, name string)
 
 	// StepClock moves the clock from which the store s computes its time: forward by d, or backward if d

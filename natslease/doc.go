@@ -63,7 +63,7 @@
 //	$KV.leases.>
 //	$JS.API.STREAM.INFO.KV_leases
 //	$JS.API.STREAM.MSG.GET.KV_leases
-//	$JS.API.CONSUMER.CREATE.KV_leases.>    to wait for a lease: without it waiters poll
+//	$JS.API.CONSUMER.CREATE.KV_leases.>    to wait for a lease; without it, waiting processes poll
 //
 // and to subscribe to _INBOX.>, or to the client's own inbox prefix. Without a permission, NATS does not
 // answer, and the request fails when its context ends. The error names the missing permission and is a
@@ -107,8 +107,8 @@
 // Each watch uses a NATS consumer, which lives in the memory of one server. If that server or the
 // connection to NATS fails, the watch is closed within 5 s. A watch sends a signal as soon as its server
 // has received the change. If the server is cut off from the leader but not from its clients, the watch
-// stays open and sends no signals, so a waiter does not notice a release. A process that gets no signal
-// reads the lease again when the remaining time of its last read has passed.
+// stays open and sends no signals, so a waiting process does not notice a release. It then reads the lease
+// again when the remaining time of its last read has passed.
 //
 // # Load
 //

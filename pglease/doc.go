@@ -35,10 +35,10 @@
 //
 // [lease.Break] says how long a grace should be. Without a grace, a finite lease ends when it would end
 // without a further renewal, and an infinite lease ends at once. You can also delete rows, for example of
-// names that are not needed any more. Deleting a row frees the lease at once, while its holder still
-// believes that it has the lease until its next renewal is refused. With a lease of 15 s, that takes up to
-// 5 s or, if requests are slow or fail, the whole duration of the lease. A holder with a Watch learns of
-// the deletion at once.
+// names that are not needed any more. Deleting a row frees the lease at once, although its holder believes
+// that it holds the lease until its next renewal is refused. With a lease of 15 s, that takes up to 5 s or,
+// if requests are slow or fail, the whole duration of the lease. A holder with a Watch learns of the
+// deletion at once.
 //
 // A change by hand makes a new version of the row and wakes the processes that wait for the lease. While a
 // transaction has a row locked, even by "select for update", no renewal of that lease succeeds, and the

@@ -120,9 +120,9 @@
 // If a server answers that it is a replica, is loading, has too few replicas or is one of a cluster, or if it
 // does not answer, the Store drops its connections to it, and sends the next request over a new connection. The
 // watches of such a server are closed, at the latest 6 s after its last answer. Behind a sentinel, a Store that
-// is in use also asks once a second which server is the primary, because a primary that is cut off from the
-// sentinels can still accept writes. To pass a frozen sentinel within seconds, make the client with
-// [FailoverOptions].
+// is in use also asks the sentinels once a second which server is the primary, because a primary that is cut
+// off from the sentinels can still accept writes. To pass a frozen sentinel within seconds, make the client
+// with [FailoverOptions].
 //
 // The scripts have the flag allow-oom, so leases still work on a server whose memory is full of other data. A
 // replica refuses to run the scripts, so Load never returns stale data.

@@ -34,8 +34,8 @@
 //
 // In this formula:
 //
-//   - sent is the time just before the last granted request was sent. During a break, it can be a
-//     refused renewal whose answer shows how long the lease lasts.
+//   - sent is the time just before the last granted request was sent. During a break, a refused renewal
+//     counts, too, if its answer shows how long the lease lasts.
 //   - D is the requested duration or the duration that the authority guarantees, whichever is shorter.
 //   - e is the largest error of the rate of either clock ([Options.MaxClockDrift]).
 //   - margin allows for the granularity of the clocks ([Options.Margin]).
@@ -49,8 +49,8 @@
 // lease until the work has stopped or the lease has ended by itself.
 //
 // CheckAlive alone does not make a write safe. Any amount of time can pass between CheckAlive and the
-// write that follows it. Send the fencing token with each write, so that the resource can refuse an old
-// token. Package fencing implements guards, with which a resource refuses old tokens.
+// write that follows it. So send the fencing token with each write, and let the resource reject writes
+// with an old token. Package fencing has guards that do this.
 //
 // # Conditions
 //
@@ -72,7 +72,7 @@
 //
 //   - The process is suspended. Its contexts cannot end before it resumes.
 //   - The work does not stop within one StopWindow after its context has ended.
-//   - The program of the holder calls Release, HandOver or Close while the work is running.
+//   - The program itself calls Release, HandOver or Close while the work is running.
 //
 // In all these cases, only the fencing token protects the data.
 //
@@ -83,7 +83,7 @@
 // record of the lease. If [Options.Clock] is set, the Session has a goroutine that waits for the next
 // event.
 //
-// The goroutine of a request stays if the method Do of the authority does not return. If two requests
+// If the method Do of the authority does not return, the goroutine of that request stays. If two requests
 // have not returned after twice the RequestTimeout, the Session sends only reads, and no renewal, until
 // one of them returns. A call that needs another request fails at once.
 //
@@ -91,12 +91,13 @@
 // [Session.Close] waits for the requests, but not for the handlers. Before a program exits, it should
 // call Close, because the Session may still have to release a lease that was granted too late, and a
 // lease that is not released stays locked for its whole Duration. A test in a bubble of testing/synctest
-// should call Close too: it fails if a goroutine of the Session is still waiting when it ends.
+// should call Close, too, because it fails if a goroutine of the Session is still waiting at the end of
+// the test.
 //
 // # Panics
 //
 // If a handler of OnLost or OnBreaking panics, the Session logs the panic with its stack
-// ([Options.Logger]), and still calls every other handler. It recovers from no other panic: one in the
-// Authority or in most hooks of a [Trace] ends the process. If the function passed to [Run] panics, Run
-// first releases the lease, and the panic then continues.
+// ([Options.Logger]), and still calls every other handler. It does not recover from other panics, so a
+// panic in the Authority, or in most hooks of a [Trace], ends the process. If the function passed to
+// [Run] panics, Run first releases the lease, and the panic then continues.
 package session

@@ -47,7 +47,7 @@ func (o other) WhileHeld(ctx context.Context) (context.Context, context.CancelFu
 	return lease.WhileHeld(ctx, o.Lease)
 }
 
-// Wait returns errNoWaiter at once if the Lease is no [lease.Waiter].
+// Wait returns errNoWaiter at once if the Lease is not a [lease.Waiter].
 func (o other) Wait(ctx context.Context) error {
 	if w, ok := o.Lease.(lease.Waiter); ok {
 		return w.Wait(ctx)

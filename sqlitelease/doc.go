@@ -14,10 +14,10 @@
 // hard links is refused, because SQLite derives the name of its log from the path. A database that has
 // other tables is refused, because leases need a file of their own.
 //
-// The file is in WAL mode, which makes the files -wal and -shm beside it, with synchronous=FULL. Each
-// commit waits for one fsync, so after a power failure, new tokens are still newer than those that were
-// granted before. While a store uses these files, it holds a lock on a fourth one, -lock. A program that
-// opens, reads and closes only the other files cannot drop that lock.
+// The file is in WAL mode, with synchronous=FULL, so SQLite keeps two more files beside it, -wal and -shm.
+// Each commit waits for one fsync, so after a power failure, new tokens are still newer than those that
+// were granted before. While a store uses these files, it holds a lock on a fourth one, -lock. A program
+// that opens, reads and closes only the other files cannot drop that lock.
 //
 // If one of the files is replaced or deleted while a store has it open, the leases in it have ended. The
 // store refuses renewals, so that holders stop at once, and every later call returns an error that a retry

@@ -4,7 +4,7 @@
 //	trace, err := otel.Trace(provider, nil)
 //	l, err := store.Lease("indexer/leader", &session.Options{Trace: trace})
 //
-// These are the instruments. An attribute in brackets is set only if an option asks for it:
+// These are the instruments. An attribute in brackets is set only with the option [Options.Names]:
 //
 //	lease.held                   up-down counter  {lease}       leases that are held: 0 or 1 for each name  [lease.name]
 //	lease.renewals               counter          {renewal}     answers to renewals                         lease.outcome [lease.name]
