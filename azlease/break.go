@@ -67,13 +67,13 @@ func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 // with the longest allowed period. A break shortens a lease only if its period is shorter than the remaining
 // time, which never exceeds the longest period. The second break therefore does not shorten the lease.
 //
-// It is sent only if a read of the blob has shown that the lease is breaking. But a new holder can
-// acquire the lease between that read and the break. If the new holder has written its token, the ETag
-// of the blob has changed, and the service refuses the break. If it has not, the service breaks its
-// lease, which then ends within a minute, and the answer reports the remaining time of the wrong lease.
-// To detect this, remainingAfterBreak then reads the blob again with id as the lease ID, which succeeds
-// only while the lease is in force under id. Because no holder can acquire a breaking lease, the lease
-// was then already in force under id when the service carried out the break.
+// It is sent only if a read of the blob has shown that the lease is breaking. But a new holder can acquire
+// the lease between that read and the break. If the new holder has written its token, the ETag of the blob
+// has changed, and the service refuses the break. If it has not, the service breaks its lease, which then
+// ends within a minute, and the answer reports the remaining time of the wrong lease. To detect this,
+// remainingAfterBreak then reads the blob again with id as the lease ID, which succeeds only while the lease
+// is locked under id. Because no holder can acquire a breaking lease, the lease was then already locked
+// under id when the service carried out the break.
 func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) lease.Result {
 	v, props, err := o.loadVersion(id)
 	if err != nil || props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {

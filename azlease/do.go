@@ -20,7 +20,7 @@ import (
 // the blob since the last grant, or if the read happens between the two steps of a grant.
 //
 // The result of a refusal is empty, with one exception: if the service refuses to renew a breaking
-// lease, Do asks it for the remaining time, and the result contains the time that it reports.
+// lease, Do requests the remaining time from the service, and the result contains it.
 //
 // Do refuses a request whose Version is older than 2012-02-12. The service counts time in whole
 // seconds, so Do drops fractions of a second from a duration and from a break period.
@@ -71,8 +71,8 @@ type operation struct {
 	name string
 }
 
-// errorOf converts an error of the SDK to that of Do, which is a [lease.Code] if the service refused
-// the action.
+// errorOf converts an error of the SDK to the error that Do returns, which is a [lease.Code] if the
+// service refused the action.
 func (o operation) errorOf(a lease.Action, err error) error {
 	if code := refusalOf(a, err); code != 0 {
 		return code

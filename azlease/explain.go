@@ -90,8 +90,9 @@ func withoutQuery(err error) string {
 }
 
 // withoutRefusal turns a refusal into an error with the same text but without a [lease.Code], and
-// returns any other error unchanged. It is for the second request of an operation: if the service
-// refuses that one, Do must not report a refusal, because the service has already carried out the first.
+// returns any other error unchanged. It is for the second request of an operation. If the service
+// refuses the second request, Do must not report a refusal, because the service has already carried out
+// the first.
 func withoutRefusal(err error) error {
 	if lease.CodeOf(err).Refusal() {
 		return errors.New(err.Error())

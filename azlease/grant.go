@@ -104,12 +104,12 @@ func (o operation) create() error {
 	return err
 }
 
-// issueGrant writes a new grant with the next epoch to the blob and returns it. The lease must be in
-// force under id. The parameter etag comes from the answer to the lease operation, or is "". The
-// function makeGrant gets the last grant, and returns the new one without its epoch. If it returns the
-// last grant unchanged, issueGrant writes nothing and returns that grant.
+// issueGrant writes a new grant with the next epoch to the blob and returns it. The lease must be locked
+// under id. The parameter etag comes from the answer to the lease operation, or is "". The function makeGrant
+// gets the last grant, and returns the new one without its epoch. If it returns the last grant unchanged,
+// issueGrant writes nothing and returns that grant.
 //
-// The service accepts the write only while the lease is in force under id and the blob has not changed since
+// The service accepts the write only while the lease is locked under id and the blob has not changed since
 // issueGrant learned the last grant. If another client has changed the blob, issueGrant reads it and calls
 // makeGrant again, so two grants never get the same epoch. If the write fails for another reason, the outcome
 // is unknown: issueGrant returns the grant together with the error, and the next grant can skip an epoch.
@@ -185,7 +185,7 @@ func (o operation) versionAt(etag azcore.ETag, id lease.ID) (version, error) {
 }
 
 // loadVersion reads the properties of the blob. If id is not zero, the read succeeds only while the
-// lease is in force under id. If the metadata is corrupt, loadVersion returns an error together with a
+// lease is locked under id. If the metadata is corrupt, loadVersion returns an error together with a
 // version that has the ETag of the blob.
 func (o operation) loadVersion(id lease.ID) (version, blob.GetPropertiesResponse, error) {
 	var options blob.GetPropertiesOptions
@@ -204,7 +204,7 @@ func (o operation) loadVersion(id lease.ID) (version, blob.GetPropertiesResponse
 }
 
 // storeMetadata writes the metadata of v. The service accepts the write only if the blob still has the
-// ETag of v and, unless id is zero, the lease is in force under id. It returns the new ETag, or the
+// ETag of v and, unless id is zero, the lease is locked under id. It returns the new ETag, or the
 // error of the SDK.
 func (o operation) storeMetadata(v version, id lease.ID) (azcore.ETag, error) {
 	conditions := ifMatch(v.etag)
@@ -274,5 +274,5 @@ func (o operation) changeID(req lease.Request) (lease.Result, error) {
 	return newResult(req.Proposed, lease.Leased, g, least, g.duration), nil
 }
 
-// errNoToken is the error for a lease ID that is in force but has no token.
+// errNoToken is the error for a lease that is locked under an ID which has no token.
 var errNoToken = errors.New("azlease: the lease is in force under an ID that was not acquired here to its end, so it has no token; release it and acquire it again")

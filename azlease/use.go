@@ -6,7 +6,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// read reads the blob. If id is not zero, the read succeeds only while the lease is in force under id.
+// read reads the blob. If id is not zero, the read succeeds only while the lease is locked under id.
 // If it is zero, the result has an ID only if the lease was handed over to an ID of this process.
 func (o operation) read(id lease.ID) (lease.Result, error) {
 	v, props, err := o.loadVersion(id)
@@ -19,7 +19,7 @@ func (o operation) read(id lease.ID) (lease.Result, error) {
 	res := propertiesResult(id, v.grant, props.LeaseState, props.LeaseDuration)
 	switch asked := o.asked.get(v.holder); {
 	case res.Record.State == lease.Leased && id.IsZero() && !asked.IsZero():
-		// The last token was written for an ID of this process. If the lease is in force under that ID,
+		// The last token was written for an ID of this process. If the lease is locked under that ID,
 		// another holder has handed it over.
 		if ours, err := o.read(asked); err == nil {
 			return ours, nil
@@ -57,7 +57,7 @@ func propertiesResult(id lease.ID, g grant, state *azl.StateType, kind *azl.Dura
 }
 
 // write implements [lease.ActionWrite]: it reads the metadata of the blob and stores it again. If id is
-// not zero, the write succeeds only while the lease is in force under id.
+// not zero, the write succeeds only while the lease is locked under id.
 func (o operation) write(id lease.ID) (lease.Result, error) {
 	for range maxTries {
 		v, props, err := o.loadVersion(id)

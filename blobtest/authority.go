@@ -19,6 +19,7 @@ const century = 100 * 365 * 24 * time.Hour // longer than any test waits
 // newAuthority returns an in-memory authority that enforces the limits of the Blob service. It reads the
 // clock once for each request, and therefore decides, commits and answers it with the same time.
 func newAuthority(clock *leasefault.Clock) lease.Authority {
-	// Like the service, the authority never forgets a lease ID in a test: it keeps records for a century.
+	// Like the service, the authority never loses a lease ID during a test, because it keeps records
+	// for a century.
 	return memory.New(&memory.Options{Clock: clock, Limits: limits, Retention: century}).Authority()
 }

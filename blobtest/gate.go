@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// gates holds a lock, called a gate, for each resource in use. A request enters the gate before it checks
-// the lease, and leaves it after it has read or changed the resource, so no other request can come in
-// between. It may wait for the authority while it holds the gate. A gate is a channel and not a mutex,
-// because a request must stop waiting when its context ends. A gate takes memory only while it is held or
-// waited for.
+// gates holds a lock, called a gate, for each resource in use. A request enters the gate, checks the
+// lease, reads or changes the resource, and leaves the gate. So no other request can change the lease
+// between the check and the use. It may wait for the authority while it holds the gate. A gate is a
+// channel and not a mutex, because a request must stop waiting when its context ends. A gate takes memory
+// only while it is held or waited for.
 type gates struct {
 	mu sync.Mutex
 	m  map[string]*gate

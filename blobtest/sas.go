@@ -9,8 +9,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// admitSignature verifies a shared access signature. That of an account has the fields ss and srt, and that
-// of a service the field sr. Its times are compared with the server's clock, so a test can let it expire.
+// admitSignature verifies a shared access signature. The signature of an account has the fields ss and
+// srt, and the signature of a service the field sr. Its times are compared with the server's clock, so
+// a test can let it expire.
 func (c *call) admitSignature(op *operation) error {
 	q := c.query
 	for _, name := range []string{"si", "skoid", "sktid", "saoid", "suoid", "ses"} {

@@ -32,7 +32,8 @@ import (
 //
 // Only one process group has the terminal. If stdin and stdout are terminals, the command gets it before
 // "begin". Otherwise the holder may be part of a pipeline, and what is typed is for all its processes: the
-// command gets the terminal when it stops because it wants it, and loses it when another process does.
+// command gets the terminal when it stops because it needs the terminal, and keeps it until another process
+// stops for the same reason.
 
 // passedSignals are the signals that the holder passes on, but not those that were ignored when lease began,
 // as under nohup.
@@ -163,8 +164,8 @@ func hold(ctx context.Context, h *holding) (int, error) {
 	}
 }
 
-// send gives up if the pipe is full, which happens if the supervisor is stopped for long. A line is written
-// whole or not at all.
+// send drops the message if the pipe is full, which happens if the supervisor is stopped for long. A
+// line is written whole or not at all.
 func (h *holding) send(format string, args ...any) {
 	_ = h.orders.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 	_, _ = fmt.Fprintf(h.orders, format+"\n", args...)
@@ -284,8 +285,8 @@ func killAll(pid, group int) {
 }
 
 // killOnce kills a process group and all descendants of a process, and reports whether there were any.
-// Without a /proc of this PID namespace, it kills the group only. It sets the group to 0 once it is empty,
-// because its ID can then become that of another.
+// Without a /proc of this PID namespace, it kills the group only. When the group is empty, it sets the
+// group to 0, because another group can then get the same ID.
 func killOnce(pid int, group *int) (found bool) {
 	if *group > 0 {
 		err := syscall.Kill(-*group, syscall.SIGKILL)

@@ -76,7 +76,7 @@ func watch(ctx context.Context, c *call) error {
 	}
 }
 
-// look reads the lease, or those whose names begin with a prefix that ends with "/".
+// look reads the lease or, if the name ends with "/", all leases whose names begin with it.
 func look(ctx context.Context, store open.Leases, name string) (map[string]row, error) {
 	seen := map[string]row{}
 	if !strings.HasSuffix(name, "/") {

@@ -19,8 +19,8 @@ type flow struct {
 	cut      time.Time     // when the limit was cut
 }
 
-// fewest is the number of requests that a server gets at a time although it is silent. One of them that has no
-// deadline, and never ends, must not keep all others waiting.
+// fewest is the number of requests that a server gets at a time although it is silent. If one of them
+// has no deadline and never ends, the others must not have to wait for it.
 const fewest = 4
 
 func newFlow(most int) flow { return flow{most: most, limit: float64(most)} }
@@ -121,8 +121,8 @@ func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
 		}
 		f.took += (now.Sub(sent) - f.took) / 8
 	case f.answered.Before(sent) && f.cut.Before(sent):
-		// The server is silent, and will find the requests that were given up when it wakes up. Half as many
-		// are added each time, and in the end only a few.
+		// The server is silent. When it wakes up, it will first find the requests for which nobody
+		// waits any more. Half as many are added each time, and in the end only a few.
 		f.limit, f.cut = max(min(fewest, float64(f.most)), f.limit/2), now
 	}
 	f.pass(now)

@@ -62,8 +62,8 @@ type Request struct {
 	// renews a second.
 	Renewals int
 
-	// Others is how many requests of other kinds are sent in this one. If Renewals and Others are both zero,
-	// Others counts as one.
+	// Others is how many requests of other kinds are sent together in this request. If Renewals and
+	// Others are both zero, Others counts as one.
 	Others int
 
 	// Partial says that the request could have renewed more leases if more had waited. Such a request does not
@@ -129,9 +129,10 @@ func (g *Gate) unsent(r Request, err error) error {
 	return g.room.full(0, err)
 }
 
-// growStack makes the stack of a new goroutine large enough for a client library. A stack that grows in the midst
-// of it costs more, because the runtime then copies many frames, twice. A request that waits has not grown yet,
-// because thousands may wait.
+// growStack makes the stack of a new goroutine large enough for a client library. Growing the stack
+// here, while it is shallow, is cheap. Later, in the client library, the runtime would have to copy
+// many frames, and it would do so twice. A request that waits has not grown yet, because thousands may
+// wait.
 //
 //go:noinline
 func growStack(i int) byte {

@@ -72,8 +72,8 @@ func add(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// An observations value stores one observation for each of a limited number of names. Pinned names do not
-// count towards the limit, and are never forgotten.
+// An observations value stores one observation for each of a limited number of names. Pinned names do
+// not count towards the limit, and are never removed.
 type observations struct {
 	most   int // the largest number of names that are not pinned
 	byName map[string]*named

@@ -107,12 +107,12 @@ func (r *room) half(name string) time.Time {
 // nearlyFull reports whether at least half of what fits is held.
 func (r *room) nearlyFull() bool { return r.bound > 0 && r.load >= r.bound/2 }
 
-// full returns the error of a request for which there is no room, with the load of the lease that it asks for.
+// full returns the error of an acquire that does not fit, with the load that its lease would add.
 func (r *room) full(more float64, err error) error {
 	return &FullError{r.load + more, r.does, len(r.held), err}
 }
 
-// sweep forgets the leases that were not renewed, at most once a second.
+// sweep removes the leases that were not renewed. It does so at most once a second.
 func (r *room) sweep(now time.Time) {
 	if now.Sub(r.swept) < time.Second {
 		return

@@ -33,8 +33,8 @@ func (s *Server) Sending() Sent {
 	return Sent{time.Now(), s.events}
 }
 
-// leastWait is the shortest wait without an answer after which a client leaves its server. A request with a
-// shorter deadline may have been given up too early.
+// leastWait is the shortest wait without an answer after which a client leaves its server. A request
+// with a shorter deadline may have ended before the server could answer.
 const leastWait = 250 * time.Millisecond
 
 // connectPatience is how long a connection has for its first answer. Where everything is slow, a client that

@@ -7,8 +7,9 @@ import (
 )
 
 // NeedsSignal reports whether a store must signal the watches of a lease after a change of its record from old
-// to next. It must if somebody can act on the change: the lease is no longer locked, a break has begun, the
-// lease ends earlier, or it has another holder. A renewal needs no signal. See SPEC S7.
+// to next. A signal is needed if a waiting process or the holder can act on the change: the lease is no longer
+// locked, a break has begun, the lease ends earlier, or it has another holder. A renewal needs no signal. See
+// SPEC S7.
 func NeedsSignal(old, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && old.State != lease.Breaking:

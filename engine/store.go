@@ -224,9 +224,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 // computed.
 //
 // For each listed lease that it does not remember, the Store starts a countdown, so that a later list can
-// report the lease as expired. It does not if it already remembers [Options.Names] names, because a list never
-// makes the Store forget another name. Without a countdown, every list reports the same remaining time for the
-// lease, even if the lease has ended.
+// report the lease as expired. If the Store already remembers [Options.Names] names, it starts no
+// countdown, because a list never displaces another name. Without a countdown, every list reports the
+// same remaining time for the lease, even if the lease has ended.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		sentAt := s.clock.Elapsed() // every request of the list is sent later

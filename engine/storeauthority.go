@@ -53,9 +53,9 @@ type call struct {
 	asked bool           // whether a request was sent to the server
 }
 
-// Limits returns the zero Limits, because the Limits of the Store have been applied already: [StoreAuthority.Do]
-// has checked the request, and the Store has shortened the records, except those of foreign leases, to
-// which its Limits do not apply.
+// Limits returns the zero Limits, because the Limits of the Store have already been applied:
+// [StoreAuthority.Do] has checked the request, and the Store has shortened the records. (They do not
+// apply to foreign leases.)
 func (c *call) Limits() lease.Limits { return lease.Limits{} }
 
 func (c *call) Load(ctx context.Context, name string) (lease.Snapshot, error) {

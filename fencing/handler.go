@@ -124,8 +124,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// removeForm removes the temporary files of a form that the wrapped handler has parsed. The server removes
-// only those of its own request (original), and not those of a copy.
+// removeForm removes the temporary files of a form that the wrapped handler has parsed. The server
+// removes only the files of its own request (original), and not those of a copy.
 func removeForm(admitted, original *http.Request) {
 	if form := admitted.MultipartForm; form != nil && form != original.MultipartForm {
 		_ = form.RemoveAll() // the server ignores this error too

@@ -142,8 +142,9 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return engine.Entry{}, lease.ErrConflict
 	case err != nil:
-		// The update was perhaps applied. The next one therefore reads the object first. Otherwise it would fail with a
-		// conflict, and take three exchanges instead of two, which keeps a server slow that was slow for a moment.
+		// The update was perhaps applied. The next one therefore reads the object first. Otherwise the
+		// request would fail with a conflict, and take three exchanges instead of two. If a server was
+		// slow for a moment, these would keep it slow.
 		e.cache.forget(key)
 		return engine.Entry{}, err
 	}

@@ -26,8 +26,8 @@ func isForeign(id lease.ID) bool { return string(id[:len(foreignIDPrefix)]) == f
 
 // foreignRecord returns a record for the lease of another program, from the holderIdentity and the
 // leaseDurationSeconds of the object. Other programs never store an epoch, so the caller passes one:
-// that of the record that this library has written to the object, or the resourceVersion of the object
-// if there is none.
+// the epoch of the record that this library has written to the object or, if there is no record, the
+// resourceVersion of the object.
 func foreignRecord(identity string, seconds *int32, epoch uint64) engine.Retained {
 	var id lease.ID
 	hash := sha256.Sum256([]byte(identity))

@@ -56,7 +56,7 @@ func (r *restartable) Load(ctx context.Context, name string) (lease.Snapshot, er
 	return r.forget(name, snap), nil
 }
 
-// forget returns a copy of snap without the data that the store has lost in the restart.
+// forget returns a copy of snap without the data that the restart has lost.
 func (r *restartable) forget(name string, snap lease.Snapshot) lease.Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()

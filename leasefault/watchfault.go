@@ -93,8 +93,8 @@ func LoseSignals(seed uint64, p float64) WatchFault {
 	})
 }
 
-// DelaySignals delays every signal of a watch by at least d. The delays follow one another: that of the
-// second signal starts when that of the first has ended.
+// DelaySignals delays every signal of a watch by at least d. The delays follow one another: the delay
+// of the second signal starts when the delay of the first has ended.
 func DelaySignals(d time.Duration) WatchFault {
 	must(d >= 0, "DelaySignals: d is %v, and must not be negative", d)
 	return relay(func() func(context.Context) bool {

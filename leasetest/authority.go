@@ -123,8 +123,8 @@ func (p *tester) sameRecords(earlier, later lease.Record) bool {
 }
 
 // epochMayRise reports whether the epoch of the record can rise without a grant. Without an ID, the store
-// may not know the name. The epoch of an unknown name is at least every epoch that was forgotten, and
-// some stores compute it from their clocks.
+// may not know the name. The epoch of a name without a record is at least as high as every epoch in a
+// record that was deleted, and some stores compute it from their clocks.
 func epochMayRise(r lease.Record) bool { return r.ID.IsZero() }
 
 // answerRules check single answers of an authority.

@@ -16,7 +16,8 @@ import (
 // lease can end while the computer is busy. Such a failure does not count, and the rule runs again when
 // only a few other rules are running, and later when none is.
 
-// maxRuns is the maximum number of runs of one rule, and aloneFrom the first run that has no rule beside it.
+// maxRuns is the maximum number of runs of one rule. From the run aloneFrom on, no other rule runs at
+// the same time.
 const maxRuns, aloneFrom = 8, 4
 
 func (s *suite) checkInRealTime(t testing.TB, r rule) {

@@ -171,10 +171,10 @@ func (f *Fake) Rival() *Fake {
 	return &Fake{Name: f.Name, StopWindow: f.StopWindow, Logger: f.Logger, lease: f.contest()}
 }
 
-// Calls returns the names of the methods that the code under test has called so far, in order: those of
-// [lease.Lease] and [lease.Waiter], OnBreaking and WhileHeld. AcquireWithToken is listed as "Acquire",
-// and consecutive calls of CheckAlive are listed once. A Wait whose context is already done is not
-// listed.
+// Calls returns the names of the methods that the code under test has called so far, in order. They are
+// the methods of [lease.Lease] and [lease.Waiter], OnBreaking and WhileHeld. AcquireWithToken is listed
+// as "Acquire", and consecutive calls of CheckAlive are listed once. A Wait whose context is already
+// done is not listed.
 func (f *Fake) Calls() (calls []string) {
 	f.update("", func(*fakeLease) { calls = slices.Clone(f.calls) })
 	return calls
@@ -297,8 +297,7 @@ func (f *Fake) OnLost(handler func(error)) (stop func() bool) {
 
 // OnBreaking registers a handler. [Fake.Break] calls it, in a goroutine of its own, if the period of the
 // break is positive, and again if another Break shortens the period. The argument until is the end of the
-// break. The returned function unregisters the handler, as that of OnLost does. OnBreaking panics if
-// handler is nil.
+// break. The returned function unregisters the handler. OnBreaking panics if handler is nil.
 func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
 	must(handler != nil, "Fake.OnBreaking: handler is nil, and must be given")
 	f.update("OnBreaking", func(*fakeLease) {})
@@ -395,8 +394,8 @@ func (f *Fake) contest() *fakeLease {
 	return f.lease
 }
 
-// update calls fn with the mutex of the lease locked, after it has added the given method, if any, to
-// f.calls and done what the time of a break demands. At the end, it calls the functions in l.after.
+// update locks the mutex of the lease, adds the given method to f.calls unless it is empty, ends the
+// lease if a break is over by now, and then calls fn. At the end, it calls the functions in l.after.
 func (f *Fake) update(method string, fn func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()

@@ -12,8 +12,8 @@ type StoreHooks struct {
 	// Connect makes a new store that passes each of its messages to transmit, with the context of the
 	// call. A message is whatever a call of Load, Swap or List waits for: a request over HTTP, a
 	// statement of SQL, a page of a list, and each attempt of a client library that sends a message
-	// several times. Messages that no call waits for, such as those of watches and pings, do not go
-	// through transmit.
+	// several times. Messages that no call waits for, such as pings and the messages of watches, do not
+	// go through transmit.
 	//
 	// While a message is delayed, for up to four Units, the suite makes other calls. It can pass a store
 	// from Connect to Another. Set Connect if the store has a server: no other hook lets the suite make a

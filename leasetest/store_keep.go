@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// keepRules check that a store does not forget records and epochs too early.
+// keepRules check that a store does not delete records and epochs too early.
 var keepRules = []rule{
 	{"S3/a-swap-lowers-no-epoch", "a swap to a record with a lower epoch is refused and changes nothing, in any state, and under a name that is not known", 0, func(p *tester) {
 		s := p.store()
@@ -201,7 +201,8 @@ var keepRules = []rule{
 	}},
 }
 
-// idleTime returns how long a rule leaves a record unused that an implementation might forget.
+// idleTime returns how long a rule waits before it uses a record again, during which an implementation
+// might delete the record.
 func (p *tester) idleTime() time.Duration {
 	if p.Bubble {
 		return 400 * 24 * time.Hour
@@ -391,8 +392,8 @@ func (s storeTester) listsLocks(client storeTester) {
 }
 
 // requireMinEpoch tests the epochs of forgotten names. The map has the epoch that was put under each
-// name. A name whose record has no ID now is forgotten. Its epoch, and that of a name that was never
-// used, must be at least the highest epoch of all forgotten names.
+// name. A name whose record has no ID now is forgotten. Its epoch, and the epoch of a name that was
+// never used, must be at least the highest epoch of all deleted records.
 func (s storeTester) requireMinEpoch(epochs map[string]uint64, when string) {
 	s.Helper()
 	highest := uint64(0)

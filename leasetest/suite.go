@@ -82,7 +82,7 @@ func (s *suite) test(t *testing.T) {
 	}
 }
 
-// isVital reports whether the other rules are not worth checking if r fails.
+// isVital reports whether no other rule is worth checking if r fails.
 func isVital(r rule) bool { return strings.HasSuffix(r.name, "/it-works-at-all") }
 
 // A pace delays a rule that starts while many other rules are running. If hundreds of rules started at
@@ -106,7 +106,8 @@ func newPace() *pace {
 	return p
 }
 
-// enter blocks until a rule may start: at once beside fewer than fewRules others, or gap after the last one.
+// enter blocks until a rule may start. It returns at once if fewer than fewRules rules are running, and
+// otherwise when gap has passed since the last rule started.
 func (p *pace) enter(gap time.Duration) {
 	p.mu.Lock()
 	start := time.Now()

@@ -156,7 +156,8 @@ func (p *tester) pass(d time.Duration) {
 	}
 }
 
-// settle lets a request that a call may have left behind, on a goroutine of its own, reach the authority.
+// settle waits until a request that a call may have left running in the background has reached the
+// authority.
 func (p *tester) settle() { p.pass(p.Unit / 20) }
 
 func (p *tester) id() (id lease.ID) {

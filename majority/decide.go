@@ -41,8 +41,8 @@ func (d *Decider) Check(ctx context.Context) error {
 // Token reads the token of the part of the given view, which has survived. A member can have an older
 // token if the same split came twice within Spread + Delay + Timeout, and in between the member was
 // undecided, or restarted without [Decider.Check]. So if a guard rejects the token of the Outcome as
-// stale, use that of Token. If the guard rejects that too, or Token returns an error, go down. Token
-// takes at most Timeout.
+// stale, use the token that Token returns. If the guard rejects that too, or Token returns an error, go
+// down. Token takes at most Timeout.
 func (d *Decider) Token(ctx context.Context, v View) (lease.Token, error) {
 	v, err := v.sorted(d.self)
 	if err != nil {
@@ -171,7 +171,8 @@ func (t *attempt) end(ctx context.Context, why error) (Outcome, error) {
 	return Outcome{Decision: Down}, fmt.Errorf("majority: no decision within %v: %w", t.limit, why)
 }
 
-// request sends an acquire with the given owner, or a read if this member does not ask.
+// request sends an acquire with the given owner if this member is the one of its part that requests the
+// lease, and otherwise a read.
 func (t *attempt) request(ctx context.Context, owner string) (o observation) {
 	ctx, cancel := clock.WithTimeout(ctx, t.o.Clock, t.o.Timeout/3)
 	defer cancel()

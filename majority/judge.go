@@ -51,8 +51,9 @@ func (v View) sorted(self string) (View, error) {
 // minority reports whether fewer than half of the members are reachable.
 func (v *View) minority() bool { return len(v.Reachable) < len(v.Unreachable) }
 
-// mark returns the owner of the lease once the given member has it for its part, with the token of all
-// survivors: that of the claim, because a mark that is written again has a newer one.
+// mark returns the owner that the lease gets when the given member holds it for its part. It contains
+// the token of all survivors, which is that of the first acquire, because writing the mark again gives
+// the lease a newer token.
 func (v *View) mark(member string, tok lease.Token) string {
 	return v.part() + "-" + string(tok) + " " + member
 }

@@ -33,10 +33,10 @@ func (s *Store) forget(sh *shard, e *entry) {
 	sh.signal(e.name)
 }
 
-// sweep forgets the oldest Available records until the shard has at most Idle/shards of them. Then it
-// checks a few of the other records, and forgets those whose retention time is over. Many calls form one
-// round, which checks all of them and computes the earliest time at which a remaining one may be forgotten.
-// The next round starts at that time or later.
+// sweep deletes the oldest Available records until the shard has at most Idle/shards of them. Then it
+// checks a few of the other records, and deletes those whose retention time is over. In one round of
+// many calls, it checks all of them, and computes the earliest time at which a remaining record may be
+// deleted. The next round starts at that time or later.
 func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duration) {
 	for sh.idle.size > Idle/shards {
 		s.forget(sh, sh.idle.head)
@@ -58,8 +58,8 @@ func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duratio
 	}
 }
 
-// dueAt returns the earliest time at which the Store may forget the record, measured from the start of the
-// Store's clock. An Expired or Broken record must be remembered for at least the retention time.
+// dueAt returns the earliest time at which the Store may delete the record, measured from the start of
+// the Store's clock. An Expired or Broken record must be remembered for at least the retention time.
 func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Duration) time.Duration {
 	switch {
 	case !e.record.State.Locked():
@@ -70,8 +70,8 @@ func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Durat
 	return add(add(elapsed, e.record.Until.Sub(now)), retention)
 }
 
-// never is the result of dueAt for a record that the Store must not forget. The method sweep checks for it,
-// because the elapsed time of an injected clock can be as large.
+// never is the result of dueAt for a record that the Store must not delete. The method sweep checks for
+// it, because the elapsed time of an injected clock can be as large.
 const never time.Duration = math.MaxInt64
 
 // add returns t+d, or never if the sum overflows.

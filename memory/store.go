@@ -158,8 +158,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 }
 
 // put stores the record next in the entry e, or in a new entry for the name if e is the absence. Then it
-// signals the watches of the name, and calls sweep to forget some records. If sweep forgets the record that
-// was just stored, the returned entry is no longer in the shard. The caller holds the mutex of the shard.
+// signals the watches of the name, and calls sweep to delete some old records. If sweep deletes the
+// record that was just stored, the returned entry is no longer in the shard. The caller holds the mutex
+// of the shard.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
 	checks := 0

@@ -2,7 +2,7 @@ package memory
 
 // There are two kinds of versions. The version of a written record contains the number of the write in its
 // shard. All unknown names share one entry, the absence, which the Store replaces by a new one with a higher
-// number when it forgets a record. The version of an unknown name contains this number. A name always belongs
+// number when it deletes a record. The version of an unknown name contains this number. A name always belongs
 // to the same shard, and neither kind uses a number twice in it, so a name never gets the same version twice.
 const (
 	swapKind    = '.'

@@ -57,7 +57,8 @@ type Store struct {
 // New returns a Store with connections of its own, and sends no request. It copies c, which must name the
 // database of the tables. If c has no Timeout, an attempt to connect ends after two seconds. The Store sets
 // what matters to leases in the session of each connection, such as the isolation level. The error is a
-// [*lease.FieldError] if c is nil or an option is out of range, or that of the driver if c is malformed.
+// [*lease.FieldError] if c is nil or an option is out of range, or the error of the driver if c is
+// malformed.
 func New(c *mysql.Config, o *Options) (*Store, error) {
 	if c == nil {
 		return nil, &lease.FieldError{Field: "New.c", Value: "nil", Bound: "must be given", Code: lease.ErrOption}

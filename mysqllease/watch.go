@@ -24,7 +24,7 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return c, err
 }
 
-// poll reads when each of the leases was changed last in a way that waiters may wait for.
+// poll reads, for each of the leases, when it was last changed in a way that must be signalled.
 func (s *Store) poll(ctx context.Context, names []string, seen func(name, version string)) error {
 	for some := range slices.Chunk(names, pollMost) {
 		found := map[string]string{}

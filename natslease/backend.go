@@ -38,8 +38,8 @@ type backend struct {
 }
 
 // mostWrites bounds the requests of a Store that are under way. Nearly all of them write to the bucket, because a
-// read is confirmed by a write. A server makes the writes of a bucket one after the other, so more would only wait
-// there, where a renewal cannot overtake them.
+// read is confirmed by a write. A server carries out the writes of a bucket one after the other. So further
+// requests would only wait at the server, where a renewal cannot overtake them.
 const mostWrites = 32
 
 func newBackend(js jetstream.JetStream, bucket string) *backend {
@@ -101,7 +101,8 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 }
 
 // Revision implements [engine.RevisionReader] with a write, because a read could come from a server that is
-// no longer the leader. The stream numbers the writes of all keys, and a majority has stored this one.
+// no longer the leader. The stream numbers the writes of all keys, and an acknowledged write was stored by
+// a majority.
 func (e *backend) Revision(ctx context.Context) (int64, error) {
 	revision, err := e.publish(ctx, "mark", confirmKey, nil)
 	return int64(revision), err

@@ -168,9 +168,9 @@ const schemaSQL = `(case current_setting('transaction_read_only') when 'on' then
 
 const readOnlyText = "lease: the server is read-only"
 
-// mustLeave reports whether err shows that the server of a connection can no longer keep leases: it has
-// become read-only or a standby, or it is stopping. It can keep its connections open for hours while new
-// ones go to another server, so the store closes all of them.
+// mustLeave reports whether err shows that the server of a connection can no longer store leases,
+// because it has become read-only or a standby, or is stopping. It can keep its connections open for
+// hours while new ones go to another server, so the store closes all of them.
 func mustLeave(err error) bool {
 	switch sqlState(err) {
 	case adminShutdown, crashShutdown, cannotConnectNow:

@@ -14,9 +14,9 @@ import (
 // change in microseconds, a space, and the name of a lease.
 const notifyChannel = "lease"
 
-// notifySQL notifies the watches of the given names, after the changes have been committed. A transaction
-// that notifies locks the whole database until its commit is on the disk, but that of notifySQL does not
-// wait for the disk, because it changes no table.
+// notifySQL notifies the watches of the given names, after the changes have been committed. A
+// transaction that notifies locks the whole database until its commit is on the disk. The transaction
+// of notifySQL does not wait for the disk, because it changes no table.
 const notifySQL = `select count(pg_notify('` + notifyChannel + `', p)) from json_array_elements_text($1::json) p`
 
 // notifyTimeout limits one attempt to notify. If it fails, each [listener] finds the change at its next

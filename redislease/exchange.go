@@ -101,7 +101,8 @@ func (s *Store) use(server *redis.Client) *redis.Client {
 
 // end ends the use of a client after an exchange, and closes a client that was replaced after its last exchange. It
 // reports whether the Store must leave the server: the exchange got no answer, and neither did a later one. If
-// another was answered after this one was sent, the server is only slow: a new connection would slow it further.
+// another request was answered after this one was sent, the server is only slow, and a new connection would make it
+// slower.
 func (s *Store) end(server *redis.Client, sent time.Time, err error, failed bool) (silent bool) {
 	s.mu.Lock()
 	u := s.uses[server]
@@ -161,8 +162,8 @@ func (s *Store) retire(old *redis.Client, misplaced bool) {
 // requests wait for those that are under way.
 const lastAnswers = 200 * time.Millisecond
 
-// findPrimary asks the sentinels, if there are any and the last answer is old, and moves to another
-// primary. It does not wait for the answer.
+// findPrimary requests the address of the primary from the sentinels, if there are any and their last
+// answer is old, and connects to another primary. It does not wait for the answer.
 func (s *Store) findPrimary() {
 	if s.servers.moved() && s.begin() {
 		go func() {

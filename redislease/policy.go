@@ -21,10 +21,10 @@ type policyError struct{ err error }
 func (e *policyError) Error() string { return e.err.Error() }
 func (e *policyError) Unwrap() error { return e.err }
 
-// checkNew checks a new connection, because the policy of a promoted replica can differ from that of the
-// old primary. Like the check of a Store in use, it also warns about a server without an append-only file,
-// once in the life of the Store.
-// Its error is wrapped twice, because go-redis removes the outer wrapper with errors.Unwrap.
+// checkNew checks a new connection, because the policy of a promoted replica can differ from the policy
+// of the old primary. Like the check of a Store in use, it also warns about a server without an
+// append-only file, once in the life of the Store. Its error is wrapped twice, because go-redis removes
+// the outer wrapper with errors.Unwrap.
 func (s *Store) checkNew(ctx context.Context, conn *redis.Conn) error {
 	if s.options.AssumeNoEviction {
 		return nil

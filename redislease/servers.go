@@ -29,8 +29,8 @@ type servers interface {
 	// request. If later requests use another client, leave returns the old one.
 	leave(ctx context.Context, server *redis.Client) (old *redis.Client)
 
-	// moved reports whether the Store should check for a new primary, and check does so, which can take long. If
-	// there is one, check returns the client of the old one.
+	// moved reports whether the Store should check for a new primary. Then call check, which can take
+	// long. If there is a new primary, check returns the client of the old one.
 	moved() bool
 	check() (old *redis.Client)
 
@@ -93,9 +93,9 @@ func storeOptions(of *redis.Options) *redis.Options {
 	return &o
 }
 
-// boundTopology returns a function that makes clients of the nodes of a cluster. They wait at most topologyTimeout for
-// the answer to CLUSTER SLOTS. go-redis asks one node after the other, and a frozen one, unlike one that is down,
-// accepts connections and never answers.
+// boundTopology returns a function that makes clients of the nodes of a cluster. They wait at most topologyTimeout
+// for the answer to CLUSTER SLOTS. go-redis tries one node after the other. A node that is frozen, unlike one that is
+// down, accepts connections and never answers.
 func boundTopology(connect func(*redis.Options) *redis.Client) func(*redis.Options) *redis.Client {
 	if connect == nil {
 		connect = redis.NewClient
@@ -158,9 +158,10 @@ type single struct {
 	stale    bool      // client has connections to an earlier primary
 }
 
-// dialPatience is the limit on the time of an attempt to connect through sentinels. If the sentinel that go-redis
-// asked last is frozen, go-redis asks the others only if the attempt lasts longer than all its requests to the frozen
-// one, which it repeats, as the options of the client say. If an attempt ends before that, so does the next one.
+// dialPatience is the limit on the time of an attempt to connect through sentinels. go-redis first
+// sends its request to the sentinel that it used last, and repeats it as the options of the client say.
+// If that sentinel is frozen, go-redis comes to the other sentinels only if the attempt lasts longer
+// than all these requests. If an attempt ends before that, so does the next one.
 const dialPatience = time.Minute
 
 func newSingle(o *redis.Options) *single {

@@ -29,10 +29,12 @@ type backend struct {
 // mostRequests bounds the requests of a Store that are under way. S3 takes 3,500 writes a second under a prefix.
 const mostRequests = 64
 
-// mostPolls bounds the polls of watches that are under way, so that an acquire does not wait for those of thousands.
+// mostPolls bounds how many polls of watches are under way, so that an acquire does not wait for the
+// polls of thousands of watches.
 const mostPolls = 16
 
-// unknownETag is that of an object that was replaced before its ETag was known. The next swap is refused.
+// unknownETag takes the place of the ETag of an object that was replaced before its ETag was known. The
+// next swap is refused.
 const unknownETag = `"unknown"`
 
 // mostTries is how often Load tries to create an object. Others may create and delete it at the same time.

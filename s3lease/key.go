@@ -14,7 +14,7 @@ const mostKey, keptOfLong = 200, 120
 const checkKey = "=check"
 
 // keyOf returns the key of a name, without the prefix of the store. Letters, digits, '-', '_' and '.' stay as they
-// are, and every other byte becomes '=' and two hex digits: a slash, too, because a service that keeps objects in
+// are, and every other byte becomes '=' and two hex digits: a slash, too, because a service that stores objects as
 // files cannot have both jobs and jobs/nightly. A long key is cut, and ends with a hash of the name instead.
 func keyOf(name string) string {
 	key := escape(name)
@@ -31,7 +31,8 @@ func keyPrefix(prefix string) string {
 	return key[:min(len(key), keptOfLong)]
 }
 
-// nameOf returns the name of a key, or false if the key is that of a long name, or of no name.
+// nameOf returns the name of the lease with the given key. It returns false if the name was too long to
+// be in the key, or if the key belongs to no lease.
 func nameOf(key string) (string, bool) {
 	name, err := url.PathUnescape(strings.ReplaceAll(key, "=", "%"))
 	return name, err == nil && name != "" && keyOf(name) == key

@@ -35,7 +35,8 @@ const (
 	mostMarks  = 8 // in an object
 )
 
-// mark returns the beginning of Write, by which later objects name this one.
+// mark returns the beginning of Write, which later objects contain to say that they have replaced this
+// one.
 func (o object) mark() string { return o.Write[:markLength] }
 
 // marks returns those of the object and of the writes before it, for the object that replaces it.

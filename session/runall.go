@@ -107,8 +107,9 @@ type attempt struct {
 	errs     []error // of the releases, in the order of rs
 }
 
-// take acquires the leases from the i-th on, one within the term of the other. Each term ends the
-// contexts of the terms within. At its end, it begins the release of its lease and does not wait for it.
+// take acquires the leases from the i-th on. Each is acquired while the one before is held. Each term
+// ends the contexts of the terms within. At its end, it begins the release of its lease and does not
+// wait for it.
 func (a *attempt) take(ctx context.Context, i int) error {
 	if i == len(a.rs) {
 		return a.rs[0].watch(ctx, a.stall, func(ctx context.Context) error { return a.f(ctx, slices.Clone(a.toks)) })

@@ -139,7 +139,7 @@ func (s *Session) LastConfirmed() (time.Time, bool) {
 	return b.Sent, held
 }
 
-// current returns the belief if it has not ended, and otherwise the zero belief.
+// current returns the belief of the current term, or the zero belief if the belief has ended.
 func (s *Session) current() (b holder.Belief, held bool) {
 	p := s.belief.Load()
 	if p == nil || p.Left(&s.machineOptions, s.o.Clock.Now()) <= 0 {

@@ -30,7 +30,7 @@ func (s *Session) Wait(ctx context.Context) error {
 }
 
 // waitSpread is like Wait, but sleeps for the time that spread returns before it reads the record of a
-// lease that may have ended, so that many waiters do not all read it at the same time.
+// lease that may have ended, so that many waiting Sessions do not all read the record at the same time.
 func (s *Session) waitSpread(ctx context.Context, spread func() time.Duration) error {
 	_, err := s.wait(ctx, spread, func(lease.Result) bool { return false })
 	if err == lease.ErrReleased {
@@ -103,8 +103,9 @@ func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	}
 }
 
-// follower returns a reader of the record. The machine neither waits for reads and watches nor counts
-// them as stuck requests, so one that hangs does not keep the Session from sending commands.
+// follower returns a reader of the record. The machine does not wait for reads and watches, and does
+// not count them among the requests that have not returned. So a read that hangs does not keep the
+// Session from sending commands.
 func (s *Session) follower() *follow.Follower {
 	return &follow.Follower{
 		Authority: s.authority, Name: s.Name(), Clock: s.o.Clock, Jitter: s.jitter,

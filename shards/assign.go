@@ -94,8 +94,8 @@ func shares(members []worker, loads map[string]int, n int) map[string]int {
 		}
 		return sum
 	}
-	// A member whose fair share is its max or more gets its max. This leaves more for the others, so
-	// another of them can reach its max.
+	// A member whose fair share is its max or more gets its max. This leaves more for the other
+	// members, so one of them can reach its max next.
 	for full := true; full; {
 		full = false
 		left, sum := n, weights()

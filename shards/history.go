@@ -108,5 +108,5 @@ func (h *history) fail(err error, now time.Time, pause, longest time.Duration) {
 	h.cooldown = cooldown{now.Add(min(pause, longest)), h.cooldown.failures + 1, err}
 }
 
-// note keeps an error for the View, and lets this process take the shard at once.
+// note stores an error for the View. It lets this process take the shard at once.
 func (h *history) note(err error, now time.Time) { h.cooldown = cooldown{until: now, err: err} }

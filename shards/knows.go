@@ -10,7 +10,8 @@ import (
 // A digest stands for the names that a process knows. Processes can know different names for a while, such as
 // during a rollout, and must not give a shard to a process that does not know its name. The names are divided
 // into buckets, and the digest has a short hash of each. Two processes agree on a bucket if the hashes are
-// equal. So a name that only some know does not keep the shards of the other buckets from moving.
+// equal. So if only some processes know a name, only the shards of its bucket wait, and those of the other
+// buckets can move.
 type digest [buckets]uint16
 
 const buckets = 24

@@ -143,8 +143,8 @@ func (r *run) breakLease(ctx context.Context, b move) {
 	}
 }
 
-// stop ends all work, waits for it, and gives up the lease of the process. The lease goes first, so that
-// the other processes take the shards at their next poll.
+// stop releases the lease of the process, ends all work and waits for it. The lease is released first,
+// so that the other processes take the shards at their next poll.
 func (r *run) stop(ctx context.Context) {
 	r.mu.Lock()
 	for _, h := range r.held {

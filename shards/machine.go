@@ -91,7 +91,8 @@ const (
 	// mostFailures is the number of errors in a row after which another process should try.
 	mostFailures = 5
 
-	// cooldownOfWork is the time, in Durations, for which a process does not take a shard that it has given up.
+	// cooldownOfWork is how long a process does not take a shard again whose work has failed there, in
+	// Durations.
 	cooldownOfWork = 8
 )
 

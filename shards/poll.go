@@ -62,7 +62,7 @@ func (m *machine) poll(p poll) (snapshot, actions) {
 	return m.seen, do
 }
 
-// remember keeps what the list shows, with what this process knows better.
+// remember stores what the list shows. Where this process knows better, it stores that instead.
 func (m *machine) remember(p poll, do *actions) {
 	l := p.list
 	for _, name := range slices.Sorted(maps.Keys(l.bad)) {
@@ -93,7 +93,7 @@ func (m *machine) remember(p poll, do *actions) {
 // Before, they have perhaps not called the function names since this process is there.
 const nameLag = 3
 
-// move computes the moves of all processes, and decides on those of this one.
+// move computes the moves of all processes, and decides which of them this process carries out now.
 func (m *machine) move(p poll, do *actions) {
 	l, first := m.seen.list, m.polls == 1
 	shards, hidden := m.merge(p)
@@ -258,7 +258,7 @@ func (m *machine) reportShares(mine, members int, do *actions) {
 	}
 }
 
-// forget drops what is known about names that are gone, except recent failures.
+// forget deletes what is stored about names that no longer exist, except recent failures.
 func (m *machine) forget(now time.Time) {
 	for name, h := range m.shards {
 		if h.named {

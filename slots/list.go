@@ -34,7 +34,8 @@ type listing struct {
 	announced map[string]int // the number that a process has announced since
 }
 
-// largest returns the largest number of slots that a living process knows of, if this one knows of n.
+// largest returns the largest number of slots of all running processes, where the number of this
+// process is n.
 func (l listing) largest(process string, n int) int {
 	for p, m := range l.known {
 		if later, ok := l.announced[p]; ok {

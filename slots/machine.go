@@ -73,12 +73,13 @@ func (m *machine) priority(now time.Time) int {
 	return m.o.Priority
 }
 
-// patience is for how many Intervals a slot may stay free before the next waiter tries it, in place of a
-// waiter ahead that may have crashed.
+// patience is the number of Intervals for which a slot may stay free before the next call in the queue
+// takes it, because the call ahead may belong to a process that has crashed.
 const patience = 3
 
-// overdue returns how many of the waiters ahead have let free slots pass. A slot that is free at two polls may
-// have been taken and given up in between. Then a waiter has left the queue, and the time begins again.
+// overdue returns how many calls ahead in the queue have not taken a slot although one was free. A slot
+// that is free at two polls may have been taken and released in between. Then a call has left the
+// queue, and the time begins again.
 func (m *machine) overdue(l listing, n int, now time.Time) int {
 	var queue []string
 	for _, w := range l.waiters {

@@ -73,7 +73,7 @@ func ask[T any](ctx context.Context, o *Options, g *tasks.Group, running *tasks.
 	return follow.Ask(ctx, o.Session.Clock, o.Session.RequestTimeout, g, running, do)
 }
 
-// queueUp makes the call a waiter that the others see, as it is now.
+// queueUp acquires or updates the lease of this call in the queue, so that the other processes see it.
 func (r *run) queueUp(ctx context.Context) error {
 	if r.waiting == nil {
 		l, err := r.lease(waiterName, r.random, r.machine.me)

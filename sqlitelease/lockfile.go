@@ -34,9 +34,9 @@ const (
 	asking  = 'w'
 )
 
-// ask asks the store that has the lock to leave it to others for a moment. It is only a hint, so it needs no lock,
-// and an error shows in the next transaction. Before the first commit, it does nothing, because a byte behind numbers
-// that are not there yet would make a file that read does not understand.
+// ask tells the store that has the lock that another one waits for it. It is only a hint, so it needs no lock, and an
+// error shows in the next transaction. Before the first commit, it does nothing, because a byte behind numbers that
+// are not there yet would make a file that read does not understand.
 func (l lockFile) ask() {
 	if info, err := l.f.Stat(); err == nil && info.Size() >= askedAt {
 		_, _ = l.f.WriteAt([]byte{asking}, askedAt)

@@ -139,7 +139,8 @@ func (s *Store) begin(batch []*call) error {
 	}
 }
 
-// end unlocks the file. If another store waits for it, this one leaves it alone until that one has tried again.
+// end unlocks the file. If another store waits for the file, this store does not lock it again until
+// the other store has had time to try.
 func (s *Store) end() {
 	if s.resumes = (time.Time{}); s.lock.asked() {
 		s.resumes = time.Now().Add(longestPoll + longestPoll/4)

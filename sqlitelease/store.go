@@ -113,8 +113,8 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 		return res, fail(err)
 	}
 	if gone := (*goneError)(nil); errors.As(err, &gone) {
-		// No lease of the lost file is in force, so a request that needs one is refused, and its holder
-		// learns at once that it holds nothing any more.
+		// All leases of the lost file have ended, so a request that needs one is refused, and its
+		// holder learns at once that it has lost the lease.
 		_, _, err := lease.Decide(lease.Record{}, req, a.s.limits, gone.now)
 		if c, refused := err.(lease.Code); refused && c.Refusal() {
 			return lease.Result{Now: gone.now}, fail(fmt.Errorf("sqlitelease: %w", &goneError{gone.what, gone.now, c}))

@@ -147,8 +147,8 @@ func (s *Store) check() error {
 	return err
 }
 
-// load reads the record of a name and the time. A record that has ended and is below the floor counts as
-// forgotten, so that no renewal gets a token from below the floor.
+// load reads the record of a name and the time. A record that has ended and is below the floor counts
+// as deleted, so that no renewal gets a token from below the floor.
 func (t *tx) load(name string) (lease.Snapshot, error) {
 	if err := t.tick(); err != nil {
 		return lease.Snapshot{}, err

@@ -82,10 +82,10 @@ func (e *Elector) IsLeader(context.Context) error {
 	return fmt.Errorf("gocron: %w: %w", errNotLeader, lease.ErrNotHeld)
 }
 
-// Task returns a task that calls f while this process leads. The context of f ends when that of the job
-// ends, and also in the stop window of the lease; then its cause is the loss. If this process no longer
-// leads when the task begins, the task returns an error that matches [lease.ErrNotHeld], and does not
-// call f.
+// Task returns a task that calls f while this process leads. The context of f ends with the context of
+// the job, and also in the stop window of the lease, with the loss as its cause. If this process no
+// longer leads when the task begins, the task returns an error that matches [lease.ErrNotHeld], and
+// does not call f.
 func (e *Elector) Task(f func(ctx context.Context) error) gocron.Task {
 	if f == nil {
 		panic("gocron: Task: the function must not be nil")

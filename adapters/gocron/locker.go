@@ -86,8 +86,8 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 //
 //	s.NewJob(gocron.DurationJob(time.Minute), locker.Task("report", report), gocron.WithName("report"))
 //
-// The context of f ends when that of the job ends, and also in the stop window of the lease; then its
-// cause is the loss. If the job has another name or another Locker, the task returns an error that
+// The context of f ends with the context of the job, and also in the stop window of the lease, with the
+// loss as its cause. If the job has another name or another Locker, the task returns an error that
 // matches [lease.ErrNotHeld], and does not call f.
 func (l *Locker) Task(name string, f func(ctx context.Context) error) gocron.Task {
 	if f == nil {
@@ -134,7 +134,7 @@ type lock struct {
 	began  time.Time
 }
 
-// Unlock releases the lease, or does so later, when it has been held for Hold. If the process ends before
+// Unlock releases the lease as soon as the lease has been held for Hold. If the process ends before
 // that, the lease expires by itself. gocron ignores the error.
 func (k *lock) Unlock(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx) // a scheduler that stops has ended the context of its jobs

@@ -53,7 +53,8 @@ type recorder struct {
 	began map[string]time.Time // of the terms that are held, by name; only for spans
 }
 
-// shares are the boundaries of the histogram of margins, and seconds those of the other one.
+// shares and seconds are the boundaries of the histograms: shares of lease.renewal.margin, and seconds
+// of lease.acquisition.duration.
 var shares = metric.WithExplicitBucketBoundaries(0, .05, .1, .15, .2, .25, .3, .35, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, .95, 1)
 var seconds = metric.WithExplicitBucketBoundaries(0, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900, 3600)
 

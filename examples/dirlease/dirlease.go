@@ -3,10 +3,10 @@
 // Package dirlease keeps leases in a directory, for the processes of one Linux machine. It is the example of
 // docs/write-a-store.md. Its URL is dir:PATH.
 //
-// A change is signalled within 100 ms, even if the process that made it has crashed. No lease is ever forgotten: remove
-// only the whole directory, and only while nothing uses it. The time is the wall clock, but it never goes back: if the
-// clock is set back, leases last longer, and if it is set forward, they end early. While a process is suspended that has
-// the lock of a file, no other process gets an answer about that lease.
+// A change is signalled within 100 ms, even if the process that made it has crashed. No file is ever deleted. To
+// clean up, remove the whole directory while no process uses it. The time is the wall clock, but it never goes back:
+// if the clock is set back, leases last longer, and if it is set forward, they end early. While a process is
+// suspended that has the lock of a file, no other process gets an answer about that lease.
 package dirlease
 
 import (

@@ -93,9 +93,9 @@ func (h *holder) release() {
 	_ = h.l.Release(ctx)
 }
 
-// term reads the counter and then writes for a while, without a CheckAlive before each write. A write can
-// therefore be late, like that of a program that checks its lease, is stopped, and then writes. If the
-// guard refuses a request or ctx is done, term ends early.
+// term reads the counter and then writes for a while, without a CheckAlive before each write. So a
+// write can be late, as in a program that checks its lease, is stopped, and then writes. If the guard
+// refuses a request or ctx is done, term ends early.
 func (h *holder) term(ctx context.Context, tok lease.Token) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()

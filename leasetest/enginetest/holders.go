@@ -130,8 +130,8 @@ func (c *group) start(i int) error {
 	return err
 }
 
-// harm harms one process, usually the holder of the lease: it kills it and starts another, or pauses it. It
-// returns a description of the harm. Only one goroutine at a time may call it.
+// harm pauses one process, usually the holder of the lease, or kills it and starts another. It returns
+// a description of the harm. Only one goroutine at a time may call it.
 func (c *group) harm(r *rand.Rand) string {
 	c.t.Helper()
 	i := r.IntN(len(c.holders))

@@ -135,7 +135,8 @@ func (r *resource) write(w http.ResponseWriter, q *http.Request) {
 	r.count = next
 }
 
-// look returns the newest token, and counts the requests before which the holder's CheckAlive was true.
+// look returns the newest token. It also counts the requests of holders whose CheckAlive was true just
+// before.
 func (r *resource) look(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,8 +19,8 @@ type Store interface {
 // Suites runs the conformance suites for a store. All stores that its functions make in one test must
 // have the same data. Each function gets the t of the rule.
 //
-// With leasetest.Options.Bubble, the clocks of all bubbles start at the same time. So a store that keeps
-// its last time with its data needs data of its own for each rule, such as a folder named after t.
+// With leasetest.Options.Bubble, the clocks of all bubbles start at the same time. So a store that
+// stores its last time with its data needs new data for each rule, for example a folder named after t.
 type Suites struct {
 	// Options are those of all suites. Run sets the hooks that have a field below, and Reopen. It leaves the others,
 	// such as Store.StepClock and Store.LoseWatches, as they are.

@@ -42,9 +42,9 @@ func At(endpoint string, n int) (t Target) {
 
 // UnderFaults returns a [Target] for four clients. Two of them reach the server s through a [Proxy], and
 // two directly. The server is paused, and killed and started again. Connections through the proxy are
-// cut, become slow or silent, or lose the answers of the server. The function endpoint returns the
-// endpoint for a host and port, which is that of the server or the proxy. If it is nil, the host and port
-// are the endpoint.
+// cut, become slow or silent, or lose the answers of the server. The function endpoint makes an endpoint
+// from a host and port, either of the server or of the proxy. If it is nil, the host and port are the
+// endpoint.
 func UnderFaults(t testing.TB, s Server, endpoint func(addr string) string) Target {
 	t.Helper()
 	if endpoint == nil {
