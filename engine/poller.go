@@ -39,8 +39,9 @@ type Poller struct {
 	mu      sync.Mutex
 	watches *Watches[string]
 	poke    chan struct{}
-	stop    context.CancelFunc // ends the goroutine; nil: there is none
-	running sync.WaitGroup
+	stop    context.CancelFunc             // ends the goroutine; nil: there is none
+	reads   map[*string]context.CancelFunc // by their results: the Reads of new watches that are under way
+	running sync.WaitGroup                 // the goroutine and these Reads
 	closed  bool
 }
 
@@ -53,11 +54,37 @@ func (p *Poller) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
 	}
-	var version string
-	if err := p.Read(ctx, []string{name}, func(_, v string) { version = v }); err != nil {
+	version, err := p.readFirst(ctx, name)
+	if err != nil {
 		return nil, err
 	}
 	return p.Add(ctx, name, version)
+}
+
+// readFirst reads the version of the lease for a new watch.
+func (p *Poller) readFirst(ctx context.Context, name string) (version string, err error) {
+	limited, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return "", lease.ErrClosed
+	}
+	if p.reads == nil {
+		p.reads = map[*string]context.CancelFunc{}
+	}
+	p.reads[&version] = cancel
+	p.running.Add(1)
+	p.mu.Unlock()
+	defer p.running.Done()
+	err = p.Read(limited, []string{name}, func(_, v string) { version = v })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.reads, &version)
+	if p.closed {
+		err = lease.ErrClosed
+	}
+	return version, err
 }
 
 // Add is like [Poller.Watch], for a store that has already read the version of the lease.
@@ -117,6 +144,9 @@ func (p *Poller) Close() {
 	if p.stop != nil {
 		p.stop()
 		p.stop = nil
+	}
+	for _, cancel := range p.reads {
+		cancel()
 	}
 	if p.watches != nil {
 		p.watches.Close(lease.ErrClosed)

@@ -230,6 +230,33 @@ func TestPollerClose(t *testing.T) {
 	})
 }
 
+// The Read of a new watch ends after 10 s, and with Close, as every other, though the context of the watch goes on.
+func TestPollerFirstReadEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		under := 0
+		p := engine.Poller{Read: func(ctx context.Context, _ []string, _ func(name, version string)) error {
+			under++
+			<-ctx.Done()
+			under--
+			return ctx.Err()
+		}}
+		began := time.Now()
+		if _, err := p.Watch(t.Context(), "a"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 10*time.Second {
+			t.Errorf("Watch returned after %v: %v", time.Since(began), err)
+		}
+		done := make(chan error, 1)
+		go func() { _, err := p.Watch(t.Context(), "a"); done <- err }()
+		time.Sleep(time.Second)
+		p.Close()
+		if under != 0 {
+			t.Error("Close has returned while a Read is under way")
+		}
+		if err := <-done; !errors.Is(err, lease.ErrClosed) {
+			t.Errorf("Watch during Close: %v", err)
+		}
+	})
+}
+
 // A bad name is refused before anything is read.
 func TestPollerName(t *testing.T) {
 	s, p, _ := begin(t)
