@@ -89,9 +89,10 @@ func prepare(ctx context.Context, conn driver.Conn) error {
 type request func(context.Context, *sql.Conn) error
 
 // read sends a request that is safe to repeat. It repeats it if a connection broke: after a restart of the server,
-// the pool can have as many broken connections as are open.
+// the pool can have as many broken connections as are open. It also repeats it after a deadlock: a request that only
+// reads is the one that the server gives up, for example if a person deletes the row at the same time.
 func (s *Store) read(ctx context.Context, f request) error {
-	return s.enter(ctx, engine.Request{}, f, connectionBroke)
+	return s.enter(ctx, engine.Request{}, f, func(err error) bool { return connectionBroke(err) || number(err) == deadlock })
 }
 
 // never says that a write must not be repeated: if a connection broke, the server might have carried it out.

@@ -24,12 +24,14 @@ func number(err error) uint16 {
 	return 0
 }
 
+const deadlock = 1213
+
 // conflicts reports whether the server has certainly not carried out a statement, because of another transaction: it
-// has inserted the row (1062), there was a deadlock (1213), the wait for a lock took too long (1205), or a row has
+// has inserted the row (1062), there was a deadlock, the wait for a lock took too long (1205), or a row has
 // changed since it was read (1020).
 func conflicts(err error) bool {
 	switch number(err) {
-	case 1062, 1213, 1205, 1020:
+	case 1062, deadlock, 1205, 1020:
 		return true
 	}
 	return false

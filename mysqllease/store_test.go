@@ -41,15 +41,17 @@ func TestRequestsWaitForALock(t *testing.T) {
 	for what, c := range map[string]struct {
 		duration time.Duration
 		lock     string
+		then     string // while the request waits; it causes a deadlock
 		request  func(*mysqllease.Store, lease.Snapshot) error
 		passes   bool // the end of the lease
 		want     lease.Code
 	}{
-		"the lease ends before the swap gets the lock": {1500 * time.Millisecond, "select * from lease_row for update", swap, true, lease.ErrConflict},
-		"the load of a lease that ends waits":          {1500 * time.Millisecond, "update lease_row set until = until + 60000000", load, false, 0},
-		"an insert waits for a deletion":               {0, "delete from lease_row", swap, false, lease.ErrConflict},
-		"a swap waits for a change by hand":            {time.Minute, "update lease_row set owner = 'me'", swap, false, lease.ErrConflict},
-		"a renewal goes around a row that is locked":   {time.Minute, "update lease_row set state = 'broken', until = null", request(renew(idA)), false, lease.ErrBroken},
+		"the lease ends before the swap gets the lock": {1500 * time.Millisecond, "select * from lease_row for update", "", swap, true, lease.ErrConflict},
+		"the load of a lease that ends waits":          {1500 * time.Millisecond, "update lease_row set until = until + 60000000", "", load, false, 0},
+		"an insert waits for a deletion":               {0, "delete from lease_row", "", swap, false, lease.ErrConflict},
+		"a swap waits for a change by hand":            {time.Minute, "update lease_row set owner = 'me'", "", swap, false, lease.ErrConflict},
+		"a refusal after a deadlock":                   {time.Minute, "update lease_row set owner = 'me'", "update lease_floor set changed = changed + 1", request(acquire(idB, time.Minute)), false, lease.ErrHeldByOther},
+		"a renewal goes around a row that is locked":   {time.Minute, "update lease_row set state = 'broken', until = null", "", request(renew(idA)), false, lease.ErrBroken},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -85,10 +87,15 @@ func TestRequestsWaitForALock(t *testing.T) {
 			if c.passes {
 				time.Sleep(1700 * time.Millisecond) // a real engine
 			}
+			if c.then != "" {
+				if _, err := tx.Exec(c.then); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if err := tx.Commit(); err != nil {
 				t.Fatal(err)
 			}
-			if err := <-answered; lease.CodeOf(err) != c.want {
+			if err := <-answered; lease.CodeOf(err) != c.want || c.want == 0 && err != nil {
 				t.Errorf("%v, want %v", err, c.want)
 			}
 		})
