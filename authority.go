@@ -103,7 +103,8 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 
 // NewAuthority returns an Authority over the store s. For each request, the Authority calls [Store].Load,
 // decides as [Decide] does, and calls [Store].Swap if the new record must be stored. If Swap returns
-// [ErrConflict], the Authority tries again until the context is done.
+// [ErrConflict], the Authority tries again until the context is done. If Load fails, the error also wraps
+// [ErrUnsent], unless it has another Code, because the request has certainly changed nothing.
 //
 // The Authority has no cache: each answer is based on a record that was read or written during the call. An
 // answer from a cache could be stale if the request writes nothing, because only Swap detects that a record
@@ -176,6 +177,9 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		if old.Version == "" {
 			var err error
 			if old, err = a.store.Load(ctx, name); err != nil {
+				if CodeOf(err) == 0 {
+					err = &unsentError{err}
+				}
 				return err
 			}
 		}
@@ -206,6 +210,12 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		old = swapped
 	}
 }
+
+// An unsentError is the error of a Load. The request has changed nothing, because each Swap before was certainly not
+// applied.
+type unsentError struct{ error }
+
+func (e *unsentError) Unwrap() []error { return []error{e.error, ErrUnsent} }
 
 func (res *Result) show(r *Record, now time.Time, uncertainty time.Duration) {
 	res.Record, res.Now, res.MinRemaining = *r, now, max(0, sub(r.remaining(now), uncertainty))

@@ -259,7 +259,8 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// SPEC A1, A3: after an error of Swap that is not ErrConflict, the outcome is unknown, and no retry follows.
+// SPEC A1, A3: after an error of Swap that is not ErrConflict, the outcome is unknown, and no retry follows. After an error of
+// Load, nothing has changed.
 func TestUnknownOutcomes(t *testing.T) {
 	broken := errors.New("connection lost")
 	for name, set := range map[string]func(*fakeStore){
@@ -278,6 +279,9 @@ func TestUnknownOutcomes(t *testing.T) {
 		res, err := lease.NewAuthority(s).Do(t.Context(), "a", acquireA)
 		if !errors.Is(err, broken) || lease.CodeOf(err).Refusal() || res != (lease.Result{}) {
 			t.Errorf("%s: %+v, %v", name, res, err)
+		}
+		if is := lease.CodeOf(err) == lease.ErrUnsent; is != (name == "load") {
+			t.Errorf("%s: ErrUnsent is %v: %v", name, is, err)
 		}
 		if calls := s.did(); strings.Count(calls, "swap") > 1 || strings.Count(calls, "load") != 1 {
 			t.Errorf("%s: %s", name, calls)

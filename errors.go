@@ -48,7 +48,7 @@ const (
 
 	ErrConflict // Swap wrote nothing, because the record has changed since it was loaded
 	ErrCorrupt  // the store holds something that is not a valid record
-	ErrUnsent   // the store has not sent the request, so it has certainly changed nothing; it may be granted later
+	ErrUnsent   // the request was not sent, or failed before it wrote, so it has certainly changed nothing; it may be granted later
 
 	// Errors of holders.
 

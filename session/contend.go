@@ -202,9 +202,9 @@ func mayBeGranted(err error) bool {
 // hopeless reports whether it is useless to retry a call that has returned err.
 func hopeless(err error) bool {
 	switch code := lease.CodeOf(err); code {
-	case 0:
+	case 0, lease.ErrUnsent:
 		return errors.Is(err, errors.ErrUnsupported)
-	case lease.ErrConflict, lease.ErrCorrupt, lease.ErrUnsent, lease.ErrReleased, lease.ErrExpired:
+	case lease.ErrConflict, lease.ErrCorrupt, lease.ErrReleased, lease.ErrExpired:
 		return false // ErrReleased: a Release has ended the call. ErrExpired: the grant came too late.
 	default:
 		return !code.Refusal() || code == lease.ErrEpochLimit

@@ -23,6 +23,7 @@ func TestRunErrors(t *testing.T) {
 		hopeless bool
 	}{
 		{errNet, false}, {context.DeadlineExceeded, false}, {errors.ErrUnsupported, true},
+		{errors.Join(lease.ErrUnsent, errNet), false}, {errors.Join(lease.ErrUnsent, errors.ErrUnsupported), true},
 		{lease.ErrConflict, false}, {lease.ErrCorrupt, false}, {lease.ErrExpired, false}, {lease.ErrReleased, false},
 		{lease.ErrIDMismatch, false}, {lease.ErrNotPresent, false}, {lease.ErrEpochLimit, true},
 		{lease.ErrDuration, true}, {lease.ErrName, true}, {lease.ErrClosed, true}, {lease.ErrOption, true},
