@@ -6,8 +6,10 @@ import (
 	"go/token"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,13 +42,57 @@ func TestReadme(t *testing.T) {
 		}
 		file, lines := b[1], strings.Split(strings.TrimSuffix(b[3], "\n"), "\n")
 		if b[2] == "console" {
-			lines = lines[1:] // the command
+			lines = slices.DeleteFunc(lines[1:], func(l string) bool { return l == "…" }) // without the command
 		}
 		if file == "" {
 			t.Errorf("no file is named above a block that begins with %q", lines[0])
 		} else if !contains(readFile(t, file), lines) {
 			t.Errorf("%s does not have the lines that a page shows:\n%s", file, strings.Join(lines, "\n"))
 		}
+	}
+}
+
+var (
+	replaced = regexp.MustCompile(`-replace (github.com/fencedlease/lease\S*)=\.\./(\S+)`)
+	inGoMod  = regexp.MustCompile(`(github.com/fencedlease/lease/\S+) => `)
+)
+
+// The README of a module tells a user to replace that module, and each module that it replaces itself. README.md does
+// so for sqlitelease. Without one of them, the go command would look for it on the network.
+func TestReadmeReplaces(t *testing.T) {
+	checked := 0
+	for _, file := range files(t, func(file string) bool { return path.Base(file) == "README.md" }) {
+		text := readFile(t, file)
+		if !strings.Contains(text, "-replace") {
+			continue
+		}
+		checked++
+		module := path.Dir(file)
+		if module == "." {
+			module = "sqlitelease"
+		}
+		want := []string{"github.com/fencedlease/lease"}
+		if data, err := os.ReadFile(module + "/go.mod"); err == nil {
+			want = append(want, "github.com/fencedlease/lease/"+module)
+			for _, m := range inGoMod.FindAllStringSubmatch(string(data), -1) {
+				want = append(want, m[1])
+			}
+		}
+		var got []string
+		for _, m := range replaced.FindAllStringSubmatch(text, -1) {
+			got = append(got, m[1])
+			if m[2] != strings.TrimPrefix(m[1], "github.com/fencedlease/") {
+				t.Errorf("%s replaces %s with ../%s", file, m[1], m[2])
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s replaces %q, want %q", file, got, want)
+		}
+	}
+	if checked < 12 {
+		t.Errorf("only %d documents say what to replace", checked)
 	}
 }
 
