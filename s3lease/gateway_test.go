@@ -44,7 +44,7 @@ func (g *gateway) Addr() string { return g.addr }
 
 // Start starts the gateway for the first time or again, and returns when it accepts connections.
 func (g *gateway) Start() error {
-	program, err := exec.Command("go", "-C", "gateway", "tool", "-n", "versitygw").Output() // builds it if necessary
+	program, err := exec.Command("go", "-C", "../internal/check/engines", "tool", "-n", "versitygw").Output() // builds it if necessary
 	if err != nil {
 		return err
 	}

@@ -24,9 +24,7 @@ const rootPath = "github.com/fencedlease/lease"
 
 // unpublished has the folders of the modules that get no tag, because they hold only tests, measurements
 // and programs to copy. A module in a folder "internal" gets none either.
-var unpublished = []string{
-	"examples/libraries", "s3lease/gateway",
-}
+var unpublished = []string{"examples/libraries"}
 
 // A tree is a copy of the checkout whose modules require each other at one version.
 type tree struct {
