@@ -45,6 +45,8 @@ const (
 	exitLost        = 76
 )
 
+const mostOwner = 900 // bytes, as package slots accepts them
+
 // A failure is an error with an exit code. An empty text prints nothing.
 type failure struct {
 	code      int
@@ -73,11 +75,11 @@ func init() { // a variable would refer to itself, through completion
 		{"ls", "[-all] [PREFIX]", "list who holds what", []string{"all", "json"}, list},
 		{"show", "NAME", "show one lease", []string{"json"}, show},
 		{"watch", "NAME | PREFIX/", "print changes, one a line", []string{"json", "interval", "o"}, watch},
-		{"ui", "[-break] [-port N] [PREFIX]", "show it all in a browser, live", []string{"interval", "port", "break"}, serve},
-		{"break", "NAME -grace D", "ask the holder to stop", []string{"grace", "yes"}, breakLease},
+		{"ui", "[-break] [-port N] [PREFIX]", "show all this in a browser, live", []string{"interval", "port", "break"}, serve},
+		{"break", "NAME -grace D", "take the lease from its holder", []string{"grace", "yes"}, breakLease},
 		{"bench", "[-leases N] [URL...]", "measure the store from here", []string{"duration", "time", "parallel", "leases"}, bench},
 		{"completion", "bash | zsh", "print the completion of a shell", nil, completion},
-		{"version", "", "", nil, version},
+		{"version", "", "print the version", nil, version},
 	}
 }
 
@@ -140,47 +142,47 @@ func (s *span) Set(text string) error {
 func (c *call) flags(cmd command) *flag.FlagSet {
 	fs := flag.NewFlagSet(cmd.name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	fs.StringVar(&c.store, "store", os.Getenv("LEASE_STORE"), "")
+	fs.StringVar(&c.store, "store", os.Getenv("LEASE_STORE"), "`URL`: where the leases are (default: LEASE_STORE); see lease -h")
 	for _, f := range cmd.flags {
 		switch f {
 		case "duration":
 			c.duration = 30 * time.Second
-			fs.Var((*span)(&c.duration), f, "")
+			fs.Var((*span)(&c.duration), f, "`D`: how long the lease lasts (default: LEASE_DURATION or 30s)")
 		case "wait":
-			fs.Var(&c.wait, f, "")
+			fs.Var(&c.wait, f, "`D`: wait so long for the lease, or \"forever\" (default: try once)")
 		case "slots":
-			fs.IntVar(&c.slots, f, 0, "")
+			fs.IntVar(&c.slots, f, 0, "`N`: let N commands run at once, each with a lease of its own")
 		case "min-hold":
-			fs.Var((*span)(&c.minHold), f, "")
+			fs.Var((*span)(&c.minHold), f, "`D`: hold the lease at least so long, even if the command ends")
 		case "owner":
-			fs.StringVar(&c.owner, f, "", "")
+			fs.StringVar(&c.owner, f, "", "`NAME`: how ls shows this holder (default: host and process)")
 		case "q":
-			fs.BoolVar(&c.quiet, f, false, "")
+			fs.BoolVar(&c.quiet, f, false, "print nothing if another process has the lease")
 		case "all":
-			fs.BoolVar(&c.all, f, false, "")
+			fs.BoolVar(&c.all, f, false, "list free leases too")
 		case "json":
-			fs.BoolVar(&c.json, f, false, "")
+			fs.BoolVar(&c.json, f, false, "print each lease as a JSON object on a line")
 		case "interval":
 			c.interval = time.Second
-			fs.Var((*span)(&c.interval), f, "")
+			fs.Var((*span)(&c.interval), f, "`D`: read the store again after so long (default: 1s)")
 		case "o":
-			fs.StringVar(&c.picture, f, "", "")
+			fs.StringVar(&c.picture, f, "", "`FILE`: draw the changes as a timeline, in SVG")
 		case "grace":
 			c.grace = -1
-			fs.Var((*span)(&c.grace), f, "")
+			fs.Var((*span)(&c.grace), f, "`D`: how long the holder may take to stop its work")
 		case "yes":
-			fs.BoolVar(&c.yes, f, false, "")
+			fs.BoolVar(&c.yes, f, false, "do not ask for confirmation")
 		case "time":
 			c.time = 3 * time.Second
-			fs.Var((*span)(&c.time), f, "")
+			fs.Var((*span)(&c.time), f, "`D`: how long each measurement takes (default: 3s)")
 		case "parallel":
-			fs.IntVar(&c.parallel, f, 2048, "")
+			fs.IntVar(&c.parallel, f, 2048, "`N`: renew at most N leases at a time (default: 2048)")
 		case "leases":
-			fs.IntVar(&c.leases, f, 0, "")
+			fs.IntVar(&c.leases, f, 0, "`N`: acquire and hold N leases, instead of measuring requests")
 		case "port":
-			fs.IntVar(&c.port, f, 0, "")
+			fs.IntVar(&c.port, f, 0, "`N`: the port of the page (default: one that is free)")
 		case "break":
-			fs.BoolVar(&c.breaks, f, false, "")
+			fs.BoolVar(&c.breaks, f, false, "let the page break leases, after a confirmation")
 		}
 	}
 	return fs
@@ -198,7 +200,7 @@ func parse(cmd command, args []string) (*call, error) {
 			if errors.Is(err, flag.ErrHelp) {
 				return nil, err
 			}
-			return nil, fail(exitUsage, "%s: %v; see lease -h", cmd.name, err)
+			return nil, fail(exitUsage, "%s: %v; see lease %[1]s -h", cmd.name, err)
 		}
 		if fs.NArg() == 0 {
 			break
@@ -223,6 +225,9 @@ func parse(cmd command, args []string) (*call, error) {
 	}
 	if fs.Lookup("interval") != nil && c.interval < 10*time.Millisecond {
 		return nil, fail(exitUsage, "-interval is %v: it must be at least 10ms", c.interval)
+	}
+	if len(c.owner) > mostOwner {
+		return nil, fail(exitUsage, "-owner has %d bytes: it must have at most %d", len(c.owner), mostOwner)
 	}
 	if c.minHold < 0 {
 		return nil, fail(exitUsage, "-min-hold is %v: it must not be negative", c.minHold)
@@ -331,54 +336,6 @@ func cause(err error) string {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// usage prints a page of at most 24 lines of 80 columns.
-func usage(w io.Writer) {
-	fmt.Fprintln(w, "lease runs commands under leases, and shows and breaks leases:")
-	for _, c := range commands {
-		if c.help == "" { // every program has a version
-			continue
-		}
-		fmt.Fprintf(w, "  lease %-33s %s\n", c.name+" "+c.args, c.help)
-	}
-	fmt.Fprint(w, `
-  -store URL           the store, in a form below (default: LEASE_STORE)
-  -duration D          run, bench: of the lease (default: LEASE_DURATION or 30s)
-  -wait D, -slots N    run: for another holder, or "forever"; let N hold it
-  -min-hold D, -owner NAME, -q  run: hold so long; name yourself; no word at 75
-  -grace D, -yes       break: how long the holder may take to stop; do not ask
-  -json, -all          ls, show, watch: a JSON object a line; ls: free ones too
-  -interval D, -o FILE watch, ui: between two reads (1s); watch: draw an SVG
-  -time D, -parallel N bench: measure (3s), up to N at a time; -leases N: hold N
-`)
-	for _, l := range formLines(open.Forms()) {
-		fmt.Fprintln(w, l)
-	}
-	fmt.Fprint(w, `run exits with the code of its command, 128+n: signal n ended it, 64: usage,
-69: no store, 75: another has the lease, 76: lost, 126, 127: no such command.
-`)
-}
-
-// formLines packs the forms of URLs into as few lines as it can. It leaves out parameters, and writes redis and rediss as
-// redis[s].
-func formLines(forms []string) (lines []string) {
-	for _, f := range forms {
-		scheme, rest, _ := strings.Cut(f, "://")
-		if plain, is := strings.CutSuffix(scheme, "s"); is && slices.Contains(forms, plain+"://"+rest) {
-			continue
-		}
-		if slices.Contains(forms, scheme+"s://"+rest) {
-			f = scheme + "[s]://" + rest
-		}
-		f, _, _ = strings.Cut(f, "[?")
-		i := slices.IndexFunc(lines, func(l string) bool { return len(l)+2+len(f) <= 80 })
-		if i < 0 {
-			i, lines = len(lines), append(lines, "")
-		}
-		lines[i] += "  " + f
-	}
-	return lines
-}
-
 // Main carries out the command of os.Args, and exits the process.
 func Main() {
 	if len(os.Args) > 1 {
@@ -393,9 +350,8 @@ func Main() {
 }
 
 func do(args []string) int {
-	if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
-		usage(os.Stdout)
-		return 0
+	if len(args) > 0 && args[0] == "help" {
+		args = append(args[1:], "-h")
 	}
 	cmd, args, err := findCommand(args)
 	var c *call
@@ -413,7 +369,7 @@ func do(args []string) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, flag.ErrHelp):
-		usage(os.Stdout)
+		help(os.Stdout, cmd)
 		return 0
 	case !errors.As(err, &f):
 		f = &failure{code: 1, text: oneLine(err)}

@@ -177,12 +177,19 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// The help fits on a screen of 24 lines.
+// The help of the program and of each command fits on a screen of 24 lines, and explains every flag.
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{"-h"}, {"run", "-h"}} {
+	calls := [][]string{{"-h"}, {"--help"}, {"help"}, {"-json", "-h"}}
+	for _, word := range strings.Fields("run ls show watch ui break bench completion version") {
+		calls = append(calls, []string{word, "-h"}, []string{"help", word})
+	}
+	for _, args := range calls {
 		out, _, code := run(t, "", args...)
+		if line := regexp.MustCompile(`(?m)^  -\S+( [A-Z]+)? *$`).FindString(out); line != "" {
+			t.Errorf("%v: not explained: %s", args, line)
+		}
 		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-		if code != 0 || len(lines) > 24 {
+		if code != 0 || len(lines) > 24 || strings.HasPrefix(out, "usage: lease ") != (len(args) == 2 && args[0] != "-json") {
 			t.Errorf("%v: code %d, %d lines:\n%s", args, code, len(lines), out)
 		}
 		for _, l := range lines {
