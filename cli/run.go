@@ -259,7 +259,7 @@ func (r *running) report(ctx context.Context, ran bool, err error) error {
 		return start
 	case ran && context.Cause(ctx) == nil:
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "lease: %q stays locked until its duration is over, since it could not be released: %s\n", r.held, oneLine(err))
+			fmt.Fprintf(os.Stderr, "lease: %q stays locked until its duration is over, since it could not be released: %s\n", r.held, cause(err))
 		}
 		return fail(r.code, "")
 	case r.quiet && (err == nil || errors.Is(err, lease.ErrHeldByOther) || errors.Is(err, lease.ErrBreaking)):
@@ -290,14 +290,15 @@ func held(name string, res lease.Result) string {
 
 // A status is what lease run knows of its wait: the result of the last attempt to open the store or to acquire.
 type status struct {
-	print    bool // the 1st, 2nd, 4th, 8th and so on of a series of errors
+	print    bool // errors: of a series the 1st, 2nd, 4th, 8th and so on, unless the last that was printed was the same
 	terminal bool // print each error over the last one
 
 	mu       sync.Mutex
 	answered bool  // there was an attempt
 	err      error // of the last one; nil if another has the lease
 	failures int   // in a row
-	over     bool  // the command has begun, and the terminal is its own
+	printed  string
+	over     bool // the command has begun, and the terminal is its own
 }
 
 func (s *status) note(err error) {
@@ -305,11 +306,12 @@ func (s *status) note(err error) {
 	defer s.mu.Unlock()
 	s.answered, s.err = true, err
 	if err == nil {
-		s.failures = 0
+		s.failures, s.printed = 0, ""
 	} else if s.failures++; s.terminal {
-		s.show(oneLine(err))
-	} else if s.print && !s.over && s.failures&(s.failures-1) == 0 { // a power of two
-		fmt.Fprintf(os.Stderr, "lease: still waiting: %s\n", oneLine(err))
+		s.show(cause(err))
+	} else if text := cause(err); s.print && !s.over && s.failures&(s.failures-1) == 0 && text != s.printed { // a power of two
+		fmt.Fprintf(os.Stderr, "lease: still waiting: %s\n", text)
+		s.printed = text
 	}
 }
 

@@ -40,7 +40,7 @@ func watch(ctx context.Context, c *call) error {
 		case err != nil && (first || errors.As(err, new(*lease.PermanentError))):
 			return c.unreachable(err)
 		case err != nil && !silent:
-			fmt.Fprintf(os.Stderr, "lease: no answer, trying again: %s\n", oneLine(err))
+			fmt.Fprintf(os.Stderr, "lease: no answer, trying again: %s\n", cause(err))
 		case err == nil:
 			changed := timeline.Changes(seen, now)
 			for _, change := range changed {

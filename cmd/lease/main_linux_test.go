@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -277,26 +278,31 @@ func TestLostStoreSaysOnce(t *testing.T) {
 	}
 }
 
-// Without a terminal, lease run -wait forever says why it cannot acquire the lease.
+// Without a terminal, lease run -wait forever says why it cannot acquire the lease: once, however often it tries.
 func TestWaitForeverSaysWhy(t *testing.T) {
-	for store, want := range map[string]string{"redis": "connection refused", "nats": "no servers available"} {
-		cmd := exec.Command(binary, "run", "-wait", "forever", "x", "--", "true")
-		cmd.Env = append(os.Environ(), "LEASE_STORE="+store+"://127.0.0.1:1")
-		stderr, err := cmd.StderrPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		line, _ := bufio.NewReader(stderr).ReadString('\n')
-		if !strings.HasPrefix(line, "lease: still waiting: ") || !strings.Contains(line, want) {
-			t.Errorf("it says %q", line)
-		}
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); code != 143 {
-			t.Errorf("exit code %d", code)
+	for store, want := range map[string]string{"redis://127.0.0.1:1": "dial tcp 127.0.0.1:1: connect: connection refused\n", "nats://127.0.0.1:1": "no servers available"} {
+		for _, slots := range []string{"", "-slots 2 "} {
+			t.Run(slots+store, func(t *testing.T) {
+				t.Parallel()
+				cmd := exec.Command(binary, strings.Fields("run -duration 12s -wait forever "+slots+"x -- true")...)
+				cmd.Env = append(os.Environ(), "LEASE_STORE="+store)
+				stderr, err := cmd.StderrPipe()
+				if err == nil {
+					err = cmd.Start()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines := bufio.NewReader(stderr)
+				line, _ := lines.ReadString('\n')
+				time.Sleep(5 * time.Second) // for more attempts
+				_ = cmd.Process.Signal(syscall.SIGTERM)
+				rest, _ := io.ReadAll(lines)
+				_ = cmd.Wait()
+				if code := cmd.ProcessState.ExitCode(); !strings.HasPrefix(line, "lease: still waiting: ") || !strings.Contains(line, want) || len(rest) > 0 || code != 143 {
+					t.Errorf("it says %q, and then %q, and exits with %d", line, rest, code)
+				}
+			})
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -111,26 +110,5 @@ func TestSlotsHoldAndSignal(t *testing.T) {
 	}
 	if out, stderr, code := run(t, url, "ls", "hold/"); out != "" || code != 0 {
 		t.Errorf("afterwards: %d, %s %s", code, out, stderr)
-	}
-}
-
-// While it waits for a slot, lease run says why the store cannot be used.
-func TestSlotsSayWhy(t *testing.T) {
-	cmd := exec.Command(binary, "run", "-slots", "2", "-wait", "forever", "x", "--", "true")
-	cmd.Env = append(os.Environ(), "LEASE_STORE=redis://127.0.0.1:1")
-	stderr, err := cmd.StderrPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if line, _ := bufio.NewReader(stderr).ReadString('\n'); !strings.HasPrefix(line, "lease: still waiting: ") || !strings.Contains(line, "connection refused") {
-		t.Errorf("it says %q", line)
-	}
-	_ = cmd.Process.Signal(syscall.SIGTERM)
-	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 143 {
-		t.Errorf("exit code %d", code)
 	}
 }
