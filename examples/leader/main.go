@@ -53,7 +53,7 @@ func index(ctx context.Context, tok lease.Token, url string) error {
 }
 
 func main() {
-	url := flag.String("url", "http://localhost:8080/", "of the service")
+	url := flag.String("url", "http://localhost:8080/", "the `URL` of the service")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

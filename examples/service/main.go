@@ -22,7 +22,7 @@ func newHandler() (http.Handler, error) {
 }
 
 func main() {
-	addr := flag.String("addr", "localhost:8080", "to listen at")
+	addr := flag.String("addr", "localhost:8080", "the `address` to listen at")
 	flag.Parse()
 	h, err := newHandler()
 	if err != nil {

@@ -23,9 +23,9 @@ import (
 const emulator = "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;"
 
 var (
-	connection = flag.String("connection", emulator, "string of the storage account")
-	box        = flag.String("container", "leases", "of the blob")
-	name       = flag.String("name", "examples/fence", "of the blob, and of its lease")
+	connection = flag.String("connection", emulator, "the connection string of the storage account")
+	box        = flag.String("container", "leases", "the container of the blob")
+	name       = flag.String("name", "examples/fence", "the name of the blob and of its lease")
 )
 
 func main() {

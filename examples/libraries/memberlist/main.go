@@ -31,9 +31,9 @@ var errDown = errors.New("another part of the cluster has survived, or may have"
 
 func main() {
 	log.SetFlags(0)
-	name := flag.String("name", "a", "of this member")
+	name := flag.String("name", "a", "the name of this member")
 	join := flag.String("join", "", "the address of a member")
-	file := flag.String("file", filepath.Join(os.TempDir(), "cluster.db"), "of the lease")
+	file := flag.String("file", filepath.Join(os.TempDir(), "cluster.db"), "the file of the lease")
 	flag.Parse()
 	if err := run(context.Background(), *name, *join, *file); errors.Is(err, errDown) {
 		os.Exit(3)

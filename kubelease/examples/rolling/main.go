@@ -29,10 +29,10 @@ import (
 )
 
 var (
-	kubeconfig = flag.String("kubeconfig", "", "file with the cluster and the user; empty: those of the pod that this runs in")
-	namespace  = flag.String("namespace", "default", "of the lease")
-	name       = flag.String("name", "rolling-example", "of the lease")
-	pause      = flag.Duration("pause", 3*time.Second, "between two steps of the update")
+	kubeconfig = flag.String("kubeconfig", "", "the `file` that names the cluster and the user (default: those of the pod that this runs in)")
+	namespace  = flag.String("namespace", "default", "the namespace of the lease")
+	name       = flag.String("name", "rolling-example", "the name of the lease")
+	pause      = flag.Duration("pause", 3*time.Second, "how long to wait between two steps of the update")
 )
 
 const (

@@ -47,7 +47,7 @@ func run(version string) error {
 }
 
 func main() {
-	version := flag.String("version", "1", "of this program")
+	version := flag.String("version", "1", "the version of this program")
 	flag.Parse()
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
 	if err := run(*version); err != nil {

@@ -30,9 +30,9 @@ import (
 )
 
 var (
-	url      = flag.String("url", "redis://localhost:6379", "of the server")
-	duration = flag.Duration("duration", time.Second, "of the lease")
-	process  = flag.String("process", "", "run as the process of that name")
+	url      = flag.String("url", "redis://localhost:6379", "the `URL` of the server")
+	duration = flag.Duration("duration", time.Second, "how long the lease lasts")
+	process  = flag.String("process", "", "set by this program: the `name` of a process that it starts")
 )
 
 const (

@@ -42,8 +42,8 @@ func run(ctx context.Context, file string, duration time.Duration) error {
 
 func main() {
 	log.SetFlags(0)
-	file := flag.String("file", filepath.Join(os.TempDir(), "leases.db"), "of the leases")
-	duration := flag.Duration("duration", 10*time.Second, "of the lease")
+	file := flag.String("file", filepath.Join(os.TempDir(), "leases.db"), "the file of the leases")
+	duration := flag.Duration("duration", 10*time.Second, "how long the lease lasts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -48,8 +48,8 @@ func run(ctx context.Context, file string, duration time.Duration) error {
 }
 
 func main() {
-	file := flag.String("file", filepath.Join(os.TempDir(), "leases.db"), "of the leases")
-	duration := flag.Duration("duration", 10*time.Second, "of a lease")
+	file := flag.String("file", filepath.Join(os.TempDir(), "leases.db"), "the file of the leases")
+	duration := flag.Duration("duration", 10*time.Second, "how long a lease lasts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

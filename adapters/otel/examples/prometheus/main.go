@@ -56,7 +56,7 @@ func lead(ctx context.Context, store *memory.Store, trace *session.Trace) error 
 }
 
 func main() {
-	address := flag.String("listen", "localhost:9464", "address of the page")
+	address := flag.String("listen", "localhost:9464", "the `address` of the page")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

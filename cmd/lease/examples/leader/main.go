@@ -50,8 +50,8 @@ func run(ctx context.Context, url string, duration time.Duration) error {
 
 func main() {
 	log.SetFlags(0)
-	url := flag.String("store", os.Getenv("LEASE_STORE"), "URL of the store, as for the command lease")
-	duration := flag.Duration("duration", 10*time.Second, "of the lease")
+	url := flag.String("store", os.Getenv("LEASE_STORE"), "the `URL` of the store, such as redis://localhost:6379")
+	duration := flag.Duration("duration", 10*time.Second, "how long the lease lasts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
