@@ -96,6 +96,31 @@ func TestReadmeReplaces(t *testing.T) {
 	}
 }
 
+var (
+	registered = regexp.MustCompile(`open\.Register\("\w+", "(.+?)"`)
+	byURL      = regexp.MustCompile("(?s)```go\n.*?\n```\n\n\\*\\*By URL\\.\\*\\* (.*?)\n\n")
+)
+
+// Behind its first lines of Go, the README of an engine shows the URLs that the engine opens, in at most five lines.
+func TestReadmeURLs(t *testing.T) {
+	engines, err := filepath.Glob("*lease/url.go")
+	if err != nil || len(engines) < 9 {
+		t.Fatal(engines, err)
+	}
+	for _, file := range engines {
+		readme := path.Dir(file) + "/README.md"
+		text := append(byURL.FindStringSubmatch(readFile(t, readme)), "", "")[1]
+		if text == "" || strings.Count(text, "\n") >= 5 {
+			t.Errorf("%s says of URLs %q", readme, text)
+		}
+		for _, m := range registered.FindAllStringSubmatch(readFile(t, file), -1) {
+			if !strings.Contains(text, "`"+m[1]+"`") {
+				t.Errorf("%s does not show the URL %s", readme, m[1])
+			}
+		}
+	}
+}
+
 // contains reports whether text has the lines one after the other, all with the same indentation.
 func contains(text string, lines []string) bool {
 	for _, indent := range []string{"", "\t", "\t\t"} {
