@@ -77,11 +77,11 @@ func (o operation) errorOf(a lease.Action, err error) error {
 	if code := refusalOf(a, err); code != 0 {
 		return code
 	}
-	return o.explain(a.String(), err)
+	return o.describeError(a.String(), err)
 }
 
-func (o operation) explain(what string, err error) error {
-	return explain(what, o.client.NewBlobClient(o.name).URL(), err)
+func (o operation) describeError(what string, err error) error {
+	return describeError(what, o.client.NewBlobClient(o.name).URL(), err)
 }
 
 // heldResult returns the result for a lease that was just granted or renewed for g.duration.

@@ -39,7 +39,7 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	answer, err := client.AcquireLease(o.ctx, seconds, nil)
 	for n := 0; serviceCode(err) == codeBlobNotFound && n < maxTries; n++ {
 		if err := o.create(); err != nil {
-			return lease.Result{}, o.explain("create", err)
+			return lease.Result{}, o.describeError("create", err)
 		}
 		answer, err = client.AcquireLease(o.ctx, seconds, nil)
 	}
@@ -157,7 +157,7 @@ func (o operation) nextEpoch(v version) (uint64, error) {
 	}
 	generation, err := o.floor.takeGeneration(o.ctx)
 	if err != nil {
-		return 0, explain("take a generation from", o.floor.client.URL(), err)
+		return 0, describeError("take a generation from", o.floor.client.URL(), err)
 	}
 	return generation<<generationBits + 1, nil
 }

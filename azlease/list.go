@@ -30,11 +30,11 @@ func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 		for pager.More() {
 			page, err := pager.NextPage(withoutRetries(ctx))
 			if err != nil {
-				yield(lease.Entry{}, explain("list", c.client.URL(), err))
+				yield(lease.Entry{}, describeError("list", c.client.URL(), err))
 				return
 			}
 			if page.Segment == nil {
-				yield(lease.Entry{}, explain("list", c.client.URL(), errNoBlobs))
+				yield(lease.Entry{}, describeError("list", c.client.URL(), errNoBlobs))
 				return
 			}
 			for _, item := range page.Segment.BlobItems {

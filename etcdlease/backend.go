@@ -33,7 +33,7 @@ func (e *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 	key := e.prefix + name
 	res, err := e.get(ctx, key)
 	if err != nil {
-		return engine.Entry{}, e.explain("read", key, err)
+		return engine.Entry{}, e.describeError("read", key, err)
 	}
 	if len(res.Kvs) == 0 {
 		return e.Open(ctx, name)
@@ -94,7 +94,7 @@ func (e *backend) writeIf(ctx context.Context, key string, revision int64, next 
 		Commit()
 	ended(err)
 	if err != nil {
-		return engine.Entry{}, false, e.explain("write", key, err)
+		return engine.Entry{}, false, e.describeError("write", key, err)
 	}
 	if res.Succeeded {
 		now := res.Header.Revision

@@ -36,7 +36,7 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 		for {
 			res, err := e.page(ctx, key, end)
 			if err != nil {
-				return e.explain("list from", key, err)
+				return e.describeError("list from", key, err)
 			}
 			for _, kv := range res.Kvs {
 				name := strings.TrimPrefix(string(kv.Key), e.prefix)

@@ -35,7 +35,7 @@ func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 	}
 	if err != nil {
 		cancel()
-		return nil, e.explain("watch", key, err)
+		return nil, e.describeError("watch", key, err)
 	}
 	signals := make(chan struct{}, 1)
 	go func() {

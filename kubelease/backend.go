@@ -18,13 +18,13 @@ import (
 // A backend implements engine.Backend over an API server. The version of a lease consists of the uid and the
 // resourceVersion of its object. No two writes in a cluster have the same version.
 type backend struct {
-	client    coordinationclient.CoordinationV1Interface
-	namespace string
-	cache     objectCache
-	server    engine.Server
-	leaves    atomic.Bool                       // the next request tells the transport to leave its connections
-	gate      *engine.Gate                      // engine.Store enters it for all requests but those of List and Watch
-	note      func(name string, e engine.Entry) // stores the entry that a watch has received
+	client     coordinationclient.CoordinationV1Interface
+	namespace  string
+	cache      objectCache
+	server     engine.Server
+	closeFirst atomic.Bool                       // the next request tells the transport to leave its connections
+	gate       *engine.Gate                      // engine.Store enters it for all requests but those of List and Watch
+	note       func(name string, e engine.Entry) // stores the entry that a watch has received
 }
 
 // Load reads the object. If it does not exist, Load creates it without a record, and a grant then
@@ -63,7 +63,7 @@ func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 func (e *backend) entry(object *coordinationv1.Lease) (engine.Entry, error) {
 	found, err := read(object)
 	if err != nil {
-		return engine.Entry{}, e.explainObject(object.Name, err)
+		return engine.Entry{}, e.describeObjectError(object.Name, err)
 	}
 	e.cache.remember(object, found.Revision)
 	return found, nil
@@ -74,7 +74,7 @@ func (e *backend) get(ctx context.Context, key string) (*coordinationv1.Lease, e
 	ctx, ended := e.sending(ctx)
 	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
 	ended(ctx, err)
-	return object, e.explain(ctx, "get", key, err)
+	return object, e.describeError(ctx, "get", key, err)
 }
 
 // Revision implements [engine.RevisionReader]. The resourceVersion of a list that was requested without one
@@ -100,7 +100,7 @@ func (e *backend) create(ctx context.Context, key string) (*coordinationv1.Lease
 	ctx, ended := e.sending(ctx)
 	created, err := e.client.Leases(e.namespace).Create(ctx, object, metav1.CreateOptions{})
 	ended(ctx, err)
-	return created, e.explain(ctx, "create", key, err)
+	return created, e.describeError(ctx, "create", key, err)
 }
 
 // update replaces an object if its uid and its resourceVersion have not changed.
@@ -114,7 +114,7 @@ func (e *backend) update(ctx context.Context, object *coordinationv1.Lease) (*co
 	err := e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).
 		Body(object).MaxRetries(0).Do(ctx).Into(updated)
 	ended(ctx, err)
-	return updated, e.explain(ctx, "update", object.Name, err)
+	return updated, e.describeError(ctx, "update", object.Name, err)
 }
 
 // Swap replaces the record in an object only if the version of the object still equals the parameter old.
@@ -135,7 +135,7 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 	}
 	object = object.DeepCopy()
 	if err := write(object, next, time.Now()); err != nil {
-		return engine.Entry{}, e.explainObject(key, err)
+		return engine.Entry{}, e.describeObjectError(key, err)
 	}
 	updated, err := e.update(ctx, object)
 	switch {

@@ -46,8 +46,8 @@ func (c *connector) DialContext(ctx context.Context, network, address string) (n
 	return opened, nil
 }
 
-// leave closes all connections. Requests under way fail, and the next one opens another connection.
-func (c *connector) leave() {
+// closeAll closes all connections. Requests under way fail, and the next one opens another connection.
+func (c *connector) closeAll() {
 	c.mu.Lock()
 	var all []*conn
 	for one := range c.conns {
@@ -140,8 +140,8 @@ type connected struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *connected) RoundTrip(q *http.Request) (*http.Response, error) {
-	if q.Context().Value(leaveKey{}) != nil {
-		t.leave()
+	if q.Context().Value(closeKey{}) != nil {
+		t.closeAll()
 	}
 	first, err := t.wait(q.Context())
 	if err != nil {

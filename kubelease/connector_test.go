@@ -81,7 +81,7 @@ func serve(t *testing.T, http2, tls bool, f func(u *user)) {
 			t.Fatal(err)
 		}
 		f(u)
-		connectorOf(u.http.Transport).leave()
+		connectorOf(u.http.Transport).closeAll()
 		s.Close()
 		time.Sleep(time.Minute) // until handshakes that hang are given up
 	})
@@ -126,7 +126,7 @@ func TestOneConnection(t *testing.T) {
 		began := time.Now()
 		go func() { _, err := u.get("/hang"); hung <- err }()
 		synctest.Wait()
-		connectorOf(u.http.Transport).leave()
+		connectorOf(u.http.Transport).closeAll()
 		if err := <-hung; err == nil || time.Since(began) > 0 {
 			t.Errorf("after %v, a request of the connection that was left: %v", time.Since(began), err)
 		}
@@ -146,7 +146,7 @@ func TestTimeoutsOpenNoConnections(t *testing.T) {
 		what string
 		up   func(u *user)
 	}{
-		{"leaves it", func(u *user) { connectorOf(u.http.Transport).leave() }},
+		{"leaves it", func(u *user) { connectorOf(u.http.Transport).closeAll() }},
 		{"gives it up", func(*user) { time.Sleep(10 * time.Second) }}, // the default of client-go
 	} {
 		serve(t, true, true, func(u *user) {
@@ -161,7 +161,7 @@ func TestTimeoutsOpenNoConnections(t *testing.T) {
 			u.hangs.Store(true)
 			opens("that time out", 0, false)
 			u.silent.Store(true)
-			connectorOf(u.http.Transport).leave()
+			connectorOf(u.http.Transport).closeAll()
 			opens("to a silent server", 1, false)
 			opens("to a silent server", 0, false)
 			opens("to a silent server", 0, false)

@@ -43,7 +43,7 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 				continue
 			}
 			if err != nil {
-				return e.explain(ctx, "list", prefix+"*", err)
+				return e.describeError(ctx, "list", prefix+"*", err)
 			}
 			for i := range objects.Items {
 				object := &objects.Items[i]
@@ -53,7 +53,7 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 				}
 				found, err := read(object)
 				if err != nil {
-					err = e.explainObject(object.Name, err)
+					err = e.describeObjectError(object.Name, err)
 				}
 				if !yield(engine.NamedEntry{Name: name, Entry: found}, err) {
 					return nil

@@ -30,7 +30,7 @@ func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 		if err == nil {
 			events.Stop()
 		}
-		err = e.explain(ctx, "watch", key, context.DeadlineExceeded)
+		err = e.describeError(ctx, "watch", key, context.DeadlineExceeded)
 	}
 	if err != nil {
 		cancel()
@@ -61,7 +61,7 @@ func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 func (e *backend) startWatch(ctx context.Context, name, key string) (events watch.Interface, last engine.Entry, err error) {
 	pass, err := e.gate.Enter(ctx, engine.Request{})
 	if err != nil {
-		return nil, last, e.explain(ctx, "watch", key, err)
+		return nil, last, e.describeError(ctx, "watch", key, err)
 	}
 	defer func() { pass.Leave(err == nil) }()
 	last, moment, err := e.readForWatch(ctx, name, key)
@@ -69,7 +69,7 @@ func (e *backend) startWatch(ctx context.Context, name, key string) (events watc
 		return nil, last, err
 	}
 	events, err = e.client.Leases(e.namespace).Watch(ctx, metav1.ListOptions{FieldSelector: only(key), ResourceVersion: moment})
-	return events, last, e.explain(ctx, "watch", key, err)
+	return events, last, e.describeError(ctx, "watch", key, err)
 }
 
 // readForWatch reads one object with a list request, and returns the lease in it and the resourceVersion
@@ -78,7 +78,7 @@ func (e *backend) readForWatch(ctx context.Context, name, key string) (found eng
 	objects, err := e.list(ctx, metav1.ListOptions{FieldSelector: only(key)})
 	switch {
 	case err != nil:
-		return found, "", e.explain(ctx, "list", key, err)
+		return found, "", e.describeError(ctx, "list", key, err)
 	case len(objects.Items) == 0:
 		found, err = e.Load(ctx, name)
 		return found, strconv.FormatInt(found.Revision, 10), err

@@ -35,7 +35,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 		for after, first := prefix, true; ; first = false {
 			page, err := s.nextRows(ctx, after, first)
 			if err != nil {
-				return s.explain("list from", after, err)
+				return s.describeError("list from", after, err)
 			}
 			for _, l := range page {
 				after = l.name
@@ -80,6 +80,6 @@ func (s *Store) entry(l listed) (lease.Entry, error) {
 	}
 	snap := l.snapshot()
 	snap.Record = record
-	snap = s.clock.Correct(l.name, snap, l.behind())
+	snap = s.clock.Correct(l.name, snap, l.clockLag())
 	return engine.ListEntry(l.name, snap), nil
 }

@@ -35,7 +35,7 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 		return conflictOr(err, changed)
 	})
 	if err != nil {
-		return lease.Snapshot{}, s.explain("renew", name, err)
+		return lease.Snapshot{}, s.describeError("renew", name, err)
 	}
 	now := time.UnixMicro(changed).UTC()
 	next.Until = now.Add(next.Duration)

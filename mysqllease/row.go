@@ -56,8 +56,8 @@ func (r *row) snapshot() lease.Snapshot {
 	return lease.Snapshot{Version: strconv.FormatInt(r.changed, 10), Now: time.UnixMicro(max(r.now, r.changed)).UTC()}
 }
 
-// behind returns how far the clock of the server is behind the last change.
-func (r *row) behind() time.Duration { return time.Duration(r.changed-r.now) * time.Microsecond }
+// clockLag returns how far the clock of the server is behind the last change.
+func (r *row) clockLag() time.Duration { return time.Duration(r.changed-r.now) * time.Microsecond }
 
 // record parses the columns. It checks every value, because a person can write a row by hand.
 func (r *row) record() (lease.Record, error) {

@@ -159,7 +159,7 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 		return t.check()
 	})
 	if err != nil {
-		return lease.Snapshot{}, s.explain("load", name, err)
+		return lease.Snapshot{}, s.describeError("load", name, err)
 	}
 	snap := r.snapshot()
 	if r.state == "" {
@@ -169,7 +169,7 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if snap.Record, err = r.record(); err != nil {
 		return lease.Snapshot{}, unreadableError(name, err)
 	}
-	return s.clock.Correct(name, snap, r.behind()), nil
+	return s.clock.Correct(name, snap, r.clockLag()), nil
 }
 
 // Swap replaces the record only if its version is still old.Version. If it has changed, or if the lease has ended
@@ -198,7 +198,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		return conflictOr(err, changed)
 	})
 	if err != nil {
-		return lease.Snapshot{}, s.explain("swap", name, err)
+		return lease.Snapshot{}, s.describeError("swap", name, err)
 	}
 	if signal {
 		s.poller.Changed(name, strconv.FormatInt(changed, 10))

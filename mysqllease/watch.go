@@ -19,7 +19,7 @@ const pollMost = 1000
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	c, err := s.poller.Watch(ctx, name)
 	if err != nil && lease.CodeOf(err) != lease.ErrName {
-		err = s.explain("watch", name, err)
+		err = s.describeError("watch", name, err)
 	}
 	return c, err
 }

@@ -176,13 +176,13 @@ func (e *backend) read(ctx context.Context, key string) (message, error) {
 	}
 	res, err := sendRepeatedly(ctx, func(ctx context.Context) (*nats.Msg, error) { return e.nc.RequestWithContext(ctx, subject, request) })
 	if err != nil {
-		return message{}, call.explain(err)
+		return message{}, call.failed(err)
 	}
 	m, err := parse(key, res.Data)
 	if err == nil {
 		call.answered()
 	}
-	return m, call.explain(err)
+	return m, call.failed(err)
 }
 
 // sendRepeatedly calls send, and again after each time-out until ctx is done. It returns the result of
@@ -284,7 +284,7 @@ func (e *backend) publish(ctx context.Context, what, key string, value []byte, c
 		}
 		var refused *jetstream.APIError
 		if !errors.As(err, &refused) {
-			err = call.explain(err)
+			err = call.failed(err)
 			if busy > 0 {
 				// It is unknown whether NATS applied the last try, so the error must not be a conflict.
 				err = fmt.Errorf("%w; before that, %v", err, errBusy)
@@ -301,7 +301,7 @@ func (e *backend) publish(ctx context.Context, what, key string, value []byte, c
 				return 0, errBusy
 			}
 		default:
-			return 0, call.explain(err)
+			return 0, call.failed(err)
 		}
 	}
 }

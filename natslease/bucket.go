@@ -86,7 +86,7 @@ func (e *backend) checkStream(ctx context.Context) error {
 	call := e.call("look at", "", e.api+"STREAM.INFO."+e.stream)
 	s, err := sendRepeatedly(ctx, func(ctx context.Context) (jetstream.Stream, error) { return e.js.Stream(ctx, e.stream) })
 	if err != nil {
-		return call.explain(err)
+		return call.failed(err)
 	}
 	if err := checkVersion(e.nc); err != nil { // the client is connected now
 		return lease.Permanent(fmt.Errorf("natslease: %w", err))

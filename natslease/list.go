@@ -132,11 +132,11 @@ func (e *backend) listNames(ctx context.Context, prefix string) ([]string, error
 			return s.Info(ctx, jetstream.WithSubjectFilter(e.subject(">")))
 		})
 		if err != nil {
-			return nil, call.explain(err)
+			return nil, call.failed(err)
 		}
 		if info.State.LastSeq < mark {
 			if err := pause(ctx, stale); err != nil {
-				return nil, call.explain(fmt.Errorf("%w, after %d answers that were not current", err, stale+1))
+				return nil, call.failed(fmt.Errorf("%w, after %d answers that were not current", err, stale+1))
 			}
 			continue
 		}

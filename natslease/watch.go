@@ -43,7 +43,7 @@ func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 	w := &watch{signals: make(chan struct{}, 1)}
 	var err error
 	if w.sub, err = e.nc.Subscribe(inbox, w.receive); err != nil {
-		return nil, call.explain(err)
+		return nil, call.failed(err)
 	}
 	w.start(ctx)
 	creating, cancel := context.WithTimeout(ctx, createTimeout)
@@ -61,7 +61,7 @@ func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 	})
 	if err != nil {
 		w.end()
-		return nil, call.explain(err)
+		return nil, call.failed(err)
 	}
 	return w.signals, nil
 }

@@ -38,7 +38,7 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 		for after, first := prefix, true; ; first = false {
 			listed, err := s.nextRows(ctx, after, first)
 			if err != nil {
-				return explain("list from", after, err)
+				return describeError("list from", after, err)
 			}
 			for _, r := range listed {
 				after = r.Name

@@ -27,13 +27,13 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
-		return nil, explain("watch", name, &connectError{err: ctx.Err()}) // another watch is connecting
+		return nil, describeError("watch", name, &connectError{err: ctx.Err()}) // another watch is connecting
 	}
 	s.mu.Lock()
 	l, closed := s.listener, s.closed
 	s.mu.Unlock()
 	if closed {
-		return nil, explain("watch", name, lease.ErrClosed)
+		return nil, describeError("watch", name, lease.ErrClosed)
 	}
 	if l != nil {
 		if signals, err := l.add(ctx, name); err == nil {
@@ -42,11 +42,11 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	}
 	conn, err := pgx.ConnectConfig(ctx, s.listening)
 	if err != nil {
-		return nil, explain("watch", name, &connectError{err: err, before: l != nil})
+		return nil, describeError("watch", name, &connectError{err: err, before: l != nil})
 	}
 	if l, err = listen(ctx, conn, s.sql.settings, s.sql.sweep); err != nil {
 		conn.Close(context.WithoutCancel(ctx))
-		return nil, explain("watch", name, err)
+		return nil, describeError("watch", name, err)
 	}
 	signals, _ := l.add(ctx, name) // before start, so that a loss of the connection closes the channel
 	l.start()
@@ -55,7 +55,7 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	s.mu.Unlock()
 	if closed {
 		l.close()
-		return nil, explain("watch", name, lease.ErrClosed)
+		return nil, describeError("watch", name, lease.ErrClosed)
 	}
 	return signals, nil
 }

@@ -62,7 +62,7 @@ on conflict (name) do update set token = greatest(m.token, excluded.token)
 returning m.token`
 	var seen lease.Token
 	if err := m.query(ctx, raise, m.name, string(tok)).Scan(&seen); err != nil {
-		return "", explain("raise the mark of", m.name, err)
+		return "", describeError("raise the mark of", m.name, err)
 	}
 	return seen, nil
 }

@@ -28,7 +28,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 	if pool == nil {
 		return fields.Missing("Migrate.pool")
 	}
-	return explainMigration(pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+	return describeMigrationError(pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		return migrate(o, func(query string, args ...any) error {
 			_, err := tx.Exec(ctx, query, args...)
 			return err
@@ -43,16 +43,16 @@ func MigrateSQL(ctx context.Context, db *sql.DB, o *Options) error {
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return explainMigration(err)
+		return describeMigrationError(err)
 	}
 	err = migrate(o, func(query string, args ...any) error {
 		_, err := tx.ExecContext(ctx, query, args...)
 		return err
 	})
 	if err != nil {
-		return explainMigration(errors.Join(err, tx.Rollback()))
+		return describeMigrationError(errors.Join(err, tx.Rollback()))
 	}
-	return explainMigration(tx.Commit())
+	return describeMigrationError(tx.Commit())
 }
 
 func migrate(o *Options, exec func(query string, args ...any) error) error {
@@ -64,7 +64,7 @@ func migrate(o *Options, exec func(query string, args ...any) error) error {
 	return exec(Tables)
 }
 
-func explainMigration(err error) error {
+func describeMigrationError(err error) error {
 	if err == nil {
 		return nil
 	}

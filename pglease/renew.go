@@ -35,7 +35,7 @@ func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next 
 		err = &busyError{size: s.size, renewal: true, err: err}
 	}
 	if err != nil {
-		return lease.Snapshot{}, explain("renew", name, err)
+		return lease.Snapshot{}, describeError("renew", name, err)
 	}
 	now := r.at.UTC()
 	next.Until = now.Add(next.Duration)

@@ -145,10 +145,10 @@ func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	var now time.Time
 	dest := append(c.scanArgs(), &version, &now, &behind, &d.schema, &d.database, &d.client)
 	if err := s.read(ctx, s.sql.load, []any{name}, dest); err != nil {
-		return lease.Snapshot{}, explain("load", name, err)
+		return lease.Snapshot{}, describeError("load", name, err)
 	}
 	if err := d.check(); err != nil {
-		return lease.Snapshot{}, explain("load", name, err)
+		return lease.Snapshot{}, describeError("load", name, err)
 	}
 	snap := lease.Snapshot{Version: strconv.FormatInt(version, 10), Now: now.UTC()}
 	if c.state == "" {

@@ -63,7 +63,7 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	if err := s.gate.Swap(name, old.Record, next, func(r engine.Request) error {
 		return conflictOr(s.query(ctx, r, statement{sql: query, args: args, dest: []any{&version, &now}}))
 	}); err != nil {
-		return lease.Snapshot{}, explain("swap", name, err)
+		return lease.Snapshot{}, describeError("swap", name, err)
 	}
 	if signal {
 		s.notifier.notify(ctx, name, now)

@@ -67,7 +67,7 @@ func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) [
 		}
 	}
 	if misplaced || silent {
-		s.retire(s.servers.leave(ctx, server), misplaced)
+		s.retire(s.servers.failOver(ctx, server), misplaced)
 	}
 	if silent && s.servers.current(server) != server {
 		_ = server.Close() // ends the other exchanges, for which later requests would wait

@@ -34,10 +34,10 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 			all = append(all, server)
 			return nil
 		}); err != nil {
-			return s.explain("list from", prefix, err)
+			return s.describeError("list from", prefix, err)
 		}
 		if err := s.checkAlone(ctx, all[0]); err != nil {
-			return s.explain("list from", prefix, err)
+			return s.describeError("list from", prefix, err)
 		}
 		seen := map[string]bool{} // SCAN can return a key twice
 		for _, server := range all {
@@ -86,7 +86,7 @@ func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix str
 			entries, err = s.read(ctx, server, names)
 		}
 		if err != nil {
-			return false, s.explain("list from", prefix, err)
+			return false, s.describeError("list from", prefix, err)
 		}
 		cursor = scanned.cursor
 		for _, e := range entries {
@@ -161,7 +161,7 @@ func (s *Store) read(ctx context.Context, server *redis.Client, names []string) 
 			case err != nil && !strings.Contains(sentBack, "WRONGTYPE"):
 				return nil, loadScript.locate(err, nil)
 			case err != nil:
-				entries = append(entries, entry{lease.Entry{Name: name}, s.explain("list", s.Key(name), errors.Join(lease.ErrCorrupt, err))})
+				entries = append(entries, entry{lease.Entry{Name: name}, s.describeError("list", s.Key(name), errors.Join(lease.ErrCorrupt, err))})
 			default:
 				snap, err := reply(fields).snapshot(name, &s.clock)
 				if err != nil {

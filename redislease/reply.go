@@ -53,8 +53,8 @@ func (r reply) text(i int) string {
 
 func (r reply) now() (time.Time, error) { return parseTime(r.text(1)) }
 
-// behind returns how far the clock of the server is behind the last write of the record.
-func (r reply) behind(now time.Time) (time.Duration, error) {
+// clockLag returns how far the clock of the server is behind the last write of the record.
+func (r reply) clockLag(now time.Time) (time.Duration, error) {
 	if r.text(2) == "" {
 		return 0, nil
 	}
@@ -107,7 +107,7 @@ func (r reply) snapshot(name string, late *engine.LateClock) (lease.Snapshot, er
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
-	behind, err := r.behind(now)
+	behind, err := r.clockLag(now)
 	if err != nil {
 		return lease.Snapshot{}, err
 	}

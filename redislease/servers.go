@@ -25,9 +25,9 @@ type servers interface {
 	// current returns the client that is in use instead of an earlier one of the same server.
 	current(server *redis.Client) *redis.Client
 
-	// leave must be called after a server did not answer, or answered that it must not carry out the
-	// request. If later requests use another client, leave returns the old one.
-	leave(ctx context.Context, server *redis.Client) (old *redis.Client)
+	// failOver must be called after a server did not answer, or answered that it must not carry out the
+	// request. If later requests use another client, failOver returns the old one.
+	failOver(ctx context.Context, server *redis.Client) (old *redis.Client)
 
 	// moved reports whether the Store should check for a new primary. Then call check, which can take
 	// long. If there is a new primary, check returns the client of the old one.
@@ -222,7 +222,7 @@ func (s *single) serverAt(context.Context, string) (*redis.Client, error) {
 
 var errOneOfCluster = errors.New("the server is one of a cluster: make the store with a redis.ClusterClient")
 
-func (s *single) leave(_ context.Context, server *redis.Client) *redis.Client {
+func (s *single) failOver(_ context.Context, server *redis.Client) *redis.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if server != s.client || time.Since(s.replaced) < replaceEvery {
@@ -299,7 +299,7 @@ func (c cluster) serverAt(ctx context.Context, addr string) (found *redis.Client
 
 func (c cluster) current(server *redis.Client) *redis.Client { return server }
 
-func (c cluster) leave(ctx context.Context, _ *redis.Client) *redis.Client {
+func (c cluster) failOver(ctx context.Context, _ *redis.Client) *redis.Client {
 	c.client.ReloadState(ctx)
 	return nil
 }

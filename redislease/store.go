@@ -201,7 +201,7 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	}
 	reply, err := s.run(ctx, other, loadScript, name, nil, s.saveTime(), s.keepMicros())
 	if err != nil {
-		return lease.Snapshot{}, s.explain("load", s.Key(name), err)
+		return lease.Snapshot{}, s.describeError("load", s.Key(name), err)
 	}
 	snap, err := reply.snapshot(name, &s.clock)
 	if err != nil {

@@ -40,7 +40,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 		}
 		return current, err
 	case err != nil:
-		return lease.Snapshot{}, s.explain("swap", s.Key(name), err)
+		return lease.Snapshot{}, s.describeError("swap", s.Key(name), err)
 	}
 	return reply.committed(next)
 }
@@ -62,7 +62,7 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	case err == lease.ErrConflict:
 		return lease.Snapshot{}, err
 	case err != nil:
-		return lease.Snapshot{}, s.explain("renew", s.Key(name), err)
+		return lease.Snapshot{}, s.describeError("renew", s.Key(name), err)
 	}
 	now, err := reply.now()
 	if err != nil {

@@ -18,19 +18,19 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, s.explain("watch", s.Key(name), err)
+		return nil, s.describeError("watch", s.Key(name), err)
 	}
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
-		return nil, s.explain("watch", s.Key(name), ctx.Err())
+		return nil, s.describeError("watch", s.Key(name), ctx.Err())
 	}
 	s.mu.Lock()
 	l, closed := s.listener, s.closed
 	s.mu.Unlock()
 	if closed {
-		return nil, s.explain("watch", s.Key(name), lease.ErrClosed)
+		return nil, s.describeError("watch", s.Key(name), lease.ErrClosed)
 	}
 	channel := s.channel(bucket(name))
 	if l != nil {
@@ -39,12 +39,12 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 			return signals, nil
 		}
 		if ctx.Err() != nil {
-			return nil, s.explain("watch", s.Key(name), err)
+			return nil, s.describeError("watch", s.Key(name), err)
 		}
 	}
 	server, err := s.servers.serverFor(ctx, s.Key(name))
 	if err != nil {
-		return nil, s.explain("watch", s.Key(name), err)
+		return nil, s.describeError("watch", s.Key(name), err)
 	}
 	s.mu.Lock()
 	closed = s.closed
@@ -54,11 +54,11 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	}
 	s.mu.Unlock()
 	if closed {
-		return nil, s.explain("watch", s.Key(name), lease.ErrClosed)
+		return nil, s.describeError("watch", s.Key(name), lease.ErrClosed)
 	}
 	signals, err := l.watch(ctx, name, channel)
 	if err != nil {
-		return nil, s.explain("watch", s.Key(name), err)
+		return nil, s.describeError("watch", s.Key(name), err)
 	}
 	return signals, nil
 }

@@ -24,7 +24,7 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 			var page *s3.ListObjectsV2Output
 			err := b.enter(ctx, func() (err error) {
 				page, err = pages.NextPage(ctx)
-				return b.explain("list objects under", keyPrefix(prefix), err)
+				return b.describeError("list objects under", keyPrefix(prefix), err)
 			})
 			if err != nil {
 				yield(engine.NamedEntry{}, err)

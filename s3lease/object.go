@@ -90,12 +90,12 @@ func (b *backend) get(ctx context.Context, key string) (object, error) {
 	case status == http.StatusNotFound && code != noBucket:
 		return object{}, errAbsent
 	case err != nil:
-		return object{}, b.explain("read object", key, err)
+		return object{}, b.describeError("read object", key, err)
 	}
 	defer out.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(out.Body, mostBytes))
 	if err != nil {
-		return object{}, b.explain("read object", key, err)
+		return object{}, b.describeError("read object", key, err)
 	}
 	o, err := decode(data)
 	if err == nil && (keyOf(o.Name) != key || out.ETag == nil || out.LastModified == nil) {
@@ -141,9 +141,9 @@ func (b *backend) put(ctx context.Context, key, old string, o object) (etag stri
 	case err == nil && out.ETag != nil:
 		return *out.ETag, nil
 	case err == nil:
-		return "", b.explain("write object", key, errors.New("the answer has no ETag"))
+		return "", b.describeError("write object", key, errors.New("the answer has no ETag"))
 	case status == http.StatusPreconditionFailed, code == busy, status == http.StatusNotFound && code != noBucket:
 		return "", lease.ErrConflict
 	}
-	return "", b.explain("write object", key, err)
+	return "", b.describeError("write object", key, err)
 }

@@ -88,13 +88,13 @@ func Open(path string, o *Options) (*Store, error) {
 	s.watches.Every, s.watches.Read = pollInterval, s.poll
 	s.setBatch(maxBatch)
 	if err := s.prepare(path, o.AllowNetwork); err != nil {
-		return nil, explain("open "+strconv.Quote(path), lease.Permanent(err))
+		return nil, describeError("open "+strconv.Quote(path), lease.Permanent(err))
 	}
 	if err := s.connect(); err != nil {
 		if errors.Is(err, errForeign) && s.lock.made {
 			err = errors.Join(err, os.Remove(s.files.path+lockSuffix))
 		}
-		return nil, explain("open "+strconv.Quote(s.files.path), err)
+		return nil, describeError("open "+strconv.Quote(s.files.path), err)
 	}
 	err = s.do(context.Background(), engine.Request{}, func(t *tx) error {
 		if int64(lowest) > t.meta.floor {
@@ -103,7 +103,7 @@ func Open(path string, o *Options) (*Store, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, errors.Join(explain("open "+strconv.Quote(s.files.path), err), s.Close())
+		return nil, errors.Join(describeError("open "+strconv.Quote(s.files.path), err), s.Close())
 	}
 	return s, nil
 }
@@ -338,5 +338,5 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.watches.Close()
 	s.tasks.Wait()
-	return explain("close", s.disconnect())
+	return describeError("close", s.disconnect())
 }

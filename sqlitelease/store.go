@@ -25,7 +25,7 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 		return err
 	})
 	if err != nil {
-		return lease.Snapshot{}, explain("load "+strconv.Quote(name), err)
+		return lease.Snapshot{}, describeError("load "+strconv.Quote(name), err)
 	}
 	return snap, nil
 }
@@ -55,7 +55,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if err == nil || err == lease.ErrConflict { // else f may still write snap
 		return snap, err
 	}
-	return lease.Snapshot{}, explain("swap "+strconv.Quote(name), err)
+	return lease.Snapshot{}, describeError("swap "+strconv.Quote(name), err)
 }
 
 // Authority returns an authority that decides in one transaction. It is a [lease.Watcher] and a
@@ -120,7 +120,7 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 			return lease.Result{Now: gone.now}, fail(fmt.Errorf("sqlitelease: %w", &goneError{gone.what, gone.now, c}))
 		}
 	}
-	return lease.Result{}, fail(explain(req.Action.String()+" "+strconv.Quote(name), err))
+	return lease.Result{}, fail(describeError(req.Action.String()+" "+strconv.Quote(name), err))
 }
 
 // requestOf returns how the gate treats a request.
@@ -151,7 +151,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 		for after, first := prefix, true; ; first = false {
 			page, err := s.page(ctx, after, first)
 			if err != nil {
-				return explain("list from "+strconv.Quote(after), err)
+				return describeError("list from "+strconv.Quote(after), err)
 			}
 			for _, l := range page {
 				after = l.Name

@@ -32,7 +32,7 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 		return err
 	})
 	if err != nil { // else f may still write signals
-		return nil, explain("watch "+strconv.Quote(name), err)
+		return nil, describeError("watch "+strconv.Quote(name), err)
 	}
 	return signals, nil
 }
@@ -70,7 +70,7 @@ func (t *tx) signalWritten() {
 // the Poller had chosen before this transaction could begin: a name that is watched since then would be left out of
 // what s.polled says.
 func (s *Store) poll(ctx context.Context, _ []string, seen func(name, version string)) error {
-	return explain("watch", s.do(ctx, engine.Request{}, func(t *tx) error {
+	return describeError("watch", s.do(ctx, engine.Request{}, func(t *tx) error {
 		if t.began == s.polled {
 			return nil
 		}

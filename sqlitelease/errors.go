@@ -11,6 +11,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // code returns the primary result code of an error of SQLite, or 0.
@@ -44,7 +45,7 @@ var advice = map[int]struct {
 	sqlite3.SQLITE_BUSY:     {"another process keeps the file locked: is it stopped, or does a tool have a transaction open?", false},
 }
 
-func explain(what string, err error) error {
+func describeError(what string, err error) error {
 	if err == nil || errors.Is(err, lease.ErrClosed) || errors.Is(err, context.Canceled) && code(err) == 0 {
 		return err
 	}
@@ -59,12 +60,5 @@ func explain(what string, err error) error {
 	case strings.Contains(err.Error(), "no such table"):
 		a.text, a.permanent = "the tables were dropped: open the store again", true
 	}
-	err = fmt.Errorf("sqlitelease: %s: %w", what, err)
-	if a.text != "" {
-		err = fmt.Errorf("%w; %s", err, a.text)
-	}
-	if a.permanent {
-		return lease.Permanent(err)
-	}
-	return err
+	return engine.WithAdvice(fmt.Errorf("sqlitelease: %s: %w", what, err), a.text, a.permanent)
 }

@@ -26,9 +26,10 @@ func (e *backend) call(what, key, subject string) call {
 	return call{e, what, key, subject, e.nc.LastError(), e.server.Sending()}
 }
 
-// explain adds the name of the key or bucket to an error of NATS, and for some errors also advice on
-// how to fix the cause. If no retry can succeed, the result is a [lease.PermanentError].
-func (c call) explain(err error) error {
+// failed records that the request failed, if err is not nil. It adds the name of the key or bucket to an error of NATS,
+// and for some errors also advice on how to fix the cause. If no retry can succeed, the result is a
+// [lease.PermanentError].
+func (c call) failed(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -39,24 +40,17 @@ func (c call) explain(err error) error {
 	if advice, violation := c.missingPermission(err); violation != nil {
 		return lease.Permanent(fmt.Errorf("natslease: %s %s: %w: %w; %s", c.what, about, err, violation, advice))
 	}
-	c.leave(err)
+	c.ended(err)
 	advice, permanent := c.advice(err)
-	if advice != "" {
-		advice = "; " + advice
-	}
-	explained := fmt.Errorf("natslease: %s %s: %w%s", c.what, about, err, advice)
-	if permanent {
-		return lease.Permanent(explained)
-	}
-	return explained
+	return engine.WithAdvice(fmt.Errorf("natslease: %s %s: %w", c.what, about, err), advice, permanent)
 }
 
 // answered records that the request was answered.
 func (c call) answered() { c.server.Ended(c.sent, nil, false, nil) }
 
-// leave makes the client connect again, to the next of its servers, if its server is silent or does not
+// ended makes the client connect again, to the next of its servers, if its server is silent or does not
 // reach the leader: see engine.Server.
-func (c call) leave(err error) {
+func (c call) ended(err error) {
 	wrong := withoutLeader(err)
 	switch {
 	case isTimeout(err):

@@ -11,21 +11,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
-// explain adds the name of the key, and advice for the user, to an error of etcd. If no retry can
+// describeError adds the name of the key, and advice for the user, to an error of etcd. If no retry can
 // succeed, it marks the error with [lease.Permanent].
-func (e *backend) explain(what, key string, err error) error {
-	advice := e.advice(err)
-	if advice != "" {
-		advice = "; " + advice
-	}
-	explained := fmt.Errorf("etcdlease: %s key %q: %w%s", what, key, err, advice)
-	if slices.ContainsFunc(permanentErrors, func(target error) bool { return errors.Is(err, target) }) {
-		return lease.Permanent(explained)
-	}
-	return explained
+func (e *backend) describeError(what, key string, err error) error {
+	permanent := slices.ContainsFunc(permanentErrors, func(target error) bool { return errors.Is(err, target) })
+	return engine.WithAdvice(fmt.Errorf("etcdlease: %s key %q: %w", what, key, err), e.advice(err), permanent)
 }
 
 // permanentErrors lists the errors that no retry can remove before a person corrects the user name or

@@ -7,7 +7,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 
-	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 const (
@@ -39,15 +39,12 @@ func answerOf(err error) (status int, code string) {
 	return status, code
 }
 
-// explain adds the key to an error, and advice if no retry can succeed.
-func (b *backend) explain(what, key string, err error) error {
+// describeError adds the key to an error, and advice if no retry can succeed.
+func (b *backend) describeError(what, key string, err error) error {
 	if err == nil {
 		return nil
 	}
 	_, code := answerOf(err)
-	err = fmt.Errorf("s3lease: %s %q of bucket %q: %w", what, b.prefix+key, b.bucket, err)
-	if advice := advices[code]; advice != "" {
-		return lease.Permanent(fmt.Errorf("%w; %s", err, advice))
-	}
-	return err
+	advice := advices[code]
+	return engine.WithAdvice(fmt.Errorf("s3lease: %s %q of bucket %q: %w", what, b.prefix+key, b.bucket, err), advice, advice != "")
 }

@@ -14,25 +14,18 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// explain adds the key and advice to an error, and marks it with [lease.Permanent] if no retry can succeed.
-func (s *Store) explain(what, key string, err error) error {
+// describeError adds the key and advice to an error, and marks it with [lease.Permanent] if no retry can succeed.
+func (s *Store) describeError(what, key string, err error) error {
 	if one, ok := s.servers.(*single); ok && timedOut(err) && one.waitsForSentinels() {
 		return fmt.Errorf("redislease: %s %q: %w; the sentinels do not name the primary: check that they are up. If one of them is frozen, make the client with redislease.FailoverOptions, or set ReadTimeout, DialTimeout and MaxRetries in redis.FailoverOptions, so that it is passed within seconds", what, key, err)
 	}
-	return explain(what, key, err, s.options.Prefix)
+	return describeError(what, key, err, s.options.Prefix)
 }
 
-func explain(what, key string, err error, prefix string) error {
+func describeError(what, key string, err error, prefix string) error {
 	advice, permanent := advise(err)
-	advice = strings.ReplaceAll(advice, "PREFIX", prefix)
-	if advice != "" {
-		advice = "; " + advice
-	}
-	err = fmt.Errorf("redislease: %s %q: %w%s", what, key, err, advice)
-	if permanent {
-		return lease.Permanent(err)
-	}
-	return err
+	err = fmt.Errorf("redislease: %s %q: %w", what, key, err)
+	return engine.WithAdvice(err, strings.ReplaceAll(advice, "PREFIX", prefix), permanent)
 }
 
 // advices lists advice for errors that a server sent and that contain the text of the entry.

@@ -64,9 +64,9 @@ func connectionBroke(err error) bool {
 	return n == 0 || n == 1053 || n == 1927
 }
 
-// explain adds the name and advice to an error, and marks it with [lease.Permanent] if no retry can succeed. It returns
+// describeError adds the name and advice to an error, and marks it with [lease.Permanent] if no retry can succeed. It returns
 // [lease.ErrConflict] as it is.
-func (s *Store) explain(what, name string, err error) error {
+func (s *Store) describeError(what, name string, err error) error {
 	if err == lease.ErrConflict {
 		return err
 	}
@@ -74,14 +74,7 @@ func (s *Store) explain(what, name string, err error) error {
 		err = errors.Join(lease.ErrClosed, err)
 	}
 	advice, permanent := advise(err)
-	if advice != "" {
-		advice = "; " + advice
-	}
-	err = fmt.Errorf("mysqllease: %s %q: %w%s", what, name, err, advice)
-	if permanent {
-		return lease.Permanent(err)
-	}
-	return err
+	return engine.WithAdvice(fmt.Errorf("mysqllease: %s %q: %w", what, name, err), advice, permanent)
 }
 
 // advise returns a text that says how to fix the cause of an error, and reports whether the error recurs until a

@@ -11,32 +11,29 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
-// explain adds the name of the lease to an error of the API server, and for some errors also advice on
+// describeError adds the name of the lease to an error of the API server, and for some errors also advice on
 // how to fix the cause. If no retry can succeed, it marks the error with lease.Permanent. Functions
 // such as IsForbidden of package k8s.io/apimachinery/pkg/api/errors still recognize the wrapped error.
 //
 // If ctx ends a request, package net/http returns the cause of ctx. A cause with a lease.Code would
-// tell the caller that the request was refused. If ctx is done and err has a Code, explain therefore
+// tell the caller that the request was refused. If ctx is done and err has a Code, describeError therefore
 // wraps ctx.Err() and keeps only the text of err.
-func (e *backend) explain(ctx context.Context, verb, key string, err error) error {
+func (e *backend) describeError(ctx context.Context, verb, key string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if ended := ctx.Err(); ended != nil && lease.CodeOf(err) != 0 {
 		err = fmt.Errorf("%w: %v", ended, err)
 	}
-	advice := e.advice(verb, err)
-	if advice != "" {
-		advice = "; " + advice
-	}
-	explained := fmt.Errorf("kubelease: %s %s: %w%s", verb, e.describe(key), err, advice)
+	permanent := false
 	switch apierrors.ReasonForError(err) {
 	case metav1.StatusReasonForbidden, metav1.StatusReasonUnauthorized, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest:
-		return lease.Permanent(explained)
+		permanent = true
 	}
-	return explained
+	return engine.WithAdvice(fmt.Errorf("kubelease: %s %s: %w", verb, e.describe(key), err), e.advice(verb, err), permanent)
 }
 
 func (e *backend) advice(verb string, err error) string {
@@ -61,9 +58,9 @@ func (e *backend) advice(verb string, err error) string {
 	return ""
 }
 
-// explainObject adds the object's name to an error about its content, and advice if the annotation is
+// describeObjectError adds the object's name to an error about its content, and advice if the annotation is
 // corrupt.
-func (e *backend) explainObject(key string, err error) error {
+func (e *backend) describeObjectError(key string, err error) error {
 	if lease.CodeOf(err) != lease.ErrCorrupt {
 		return fmt.Errorf("kubelease: %s: %w", e.describe(key), err)
 	}

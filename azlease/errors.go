@@ -51,10 +51,10 @@ var advice = map[string]string{
 
 const needs = "the credential needs the actions blobs/read and blobs/write, as the role Storage Blob Data Contributor has them, or a signature with the permissions r and w of the container, and l to list"
 
-// explain returns an error that names the failed operation and its blob, and says how to fix the
+// describeError returns an error that names the failed operation and its blob, and says how to fix the
 // problem. If a retry cannot succeed, the error is permanent; see [lease.Permanent]. If err is an error
-// of the context or has a [lease.Code], explain returns err itself.
-func explain(what, address string, err error) error {
+// of the context or has a [lease.Code], describeError returns err itself.
+func describeError(what, address string, err error) error {
 	address, _, _ = strings.Cut(address, "?") // the query can contain a signature, which must not be logged
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {

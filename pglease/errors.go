@@ -77,21 +77,14 @@ func (e *busyError) Unwrap() []error {
 	return []error{lease.ErrUnsent, e.err}
 }
 
-// explain adds the name and advice to an error, and marks it with [lease.Permanent] if no retry can succeed. It returns
+// describeError adds the name and advice to an error, and marks it with [lease.Permanent] if no retry can succeed. It returns
 // [lease.ErrConflict] as it is.
-func explain(what, name string, err error) error {
+func describeError(what, name string, err error) error {
 	if err == lease.ErrConflict {
 		return err
 	}
 	advice, permanent := advise(err)
-	if advice != "" {
-		advice = "; " + advice
-	}
-	err = fmt.Errorf("pglease: %s %q: %w%s", what, name, err, advice)
-	if permanent {
-		return lease.Permanent(err)
-	}
-	return err
+	return engine.WithAdvice(fmt.Errorf("pglease: %s %q: %w", what, name, err), advice, permanent)
 }
 
 // advise returns a text that says how to fix the cause of an error, and reports whether the error is
