@@ -167,7 +167,7 @@ func TestWatchOutlivesARestart(t *testing.T) {
 }
 
 // A store leaves a server that has become read-only and keeps its connections open, for the one that its address leads
-// to by now.
+// to by now. So does the store of a user who may write to a read-only server.
 func TestLeavesAReadOnlyServer(t *testing.T) {
 	servers := []*server{ownServer(t), ownServer(t)}
 	for _, s := range servers {
@@ -178,11 +178,22 @@ func TestLeavesAReadOnlyServer(t *testing.T) {
 		}
 	}
 	p := enginetest.NewProxy(t, servers[0].address, nil)
-	st := opened(t, "mysql://app:secret@"+p.Addr()+"/app")
-	shorthand.Together(8, 8, func(i int) { do(t, st.Authority(), fmt.Sprint("x", i), acquire(idA, time.Hour), 0) })
+	users := []string{"app:secret", "root"}
+	var swaps, renewals []lease.Authority // of each user
+	for i, user := range users {
+		first, second := opened(t, "mysql://"+user+"@"+p.Addr()+"/app").Authority(), opened(t, "mysql://"+user+"@"+p.Addr()+"/app").Authority()
+		swaps, renewals = append(swaps, first), append(renewals, second)
+		shorthand.Together(8, 8, func(j int) { do(t, first, fmt.Sprint(user, j), acquire(idA, time.Hour), 0) })
+		do(t, second, fmt.Sprint("renewed", i), acquire(idA, time.Hour), 0)
+	}
 	p.Target(servers[1].address)
-	do(t, st.Authority(), "x1", renew(idA), 0) // its connections lead to the first server
+	for i := range users {
+		do(t, renewals[i], fmt.Sprint("renewed", i), renew(idA), 0) // its connections lead to the first server
+	}
 	servers[0].exec(t, "mysql", "set global read_only = 1")
-	do(t, st.Authority(), "x1", renew(idA), lease.ErrIDMismatch) // the second server does not know the lease
-	do(t, st.Authority(), "y", acquire(idB, time.Hour), 0)
+	for i, user := range users {
+		do(t, renewals[i], fmt.Sprint("renewed", i), renew(idA), lease.ErrIDMismatch) // the second server does not know the lease
+		do(t, swaps[i], user+"1", release(idA), lease.ErrIDMismatch)
+		do(t, swaps[i], fmt.Sprint("new", i), acquire(idB, time.Hour), 0)
+	}
 }

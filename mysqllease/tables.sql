@@ -91,7 +91,8 @@ create trigger lease_keep before delete on lease_floor for each row
 -- lease_swap replaces a row if its version is still the one given, and returns the time of the change, which is the
 -- new version, or 0. It reads the clock while the row is locked, and changes the row only if the clock has not reached
 -- the time "ends". The change is not before the time "earliest". The version of a name without a row is that of
--- lease_floor, and changes when any row is deleted, which is impossible while lease_floor is locked.
+-- lease_floor, and changes when any row is deleted, which is impossible while lease_floor is locked. A read-only
+-- server refuses it to every user: it may be an old primary, but root and other administrators may write there.
 drop procedure if exists lease_swap//
 create procedure lease_swap(lease_name varbinary(1024), absent boolean, version bigint, earliest bigint, ends bigint, wakes boolean,
     new_state varchar(16) character set ascii, new_owner varbinary(1024), new_id varchar(36) character set ascii,
@@ -100,6 +101,9 @@ begin
     declare at bigint;
     declare found boolean default false;
     declare exit handler for sqlexception begin rollback; resignal; end;
+    if cast(@@global.read_only as char) not in ('0', 'OFF') then
+        signal sqlstate 'HY000' set mysql_errno = 1290, message_text = 'lease: the server is read-only';
+    end if;
     start transaction;
     if absent then
         select true into found from lease_floor f where f.one = 1 and f.changed = version lock in share mode;
@@ -138,6 +142,9 @@ create procedure lease_renew(wanted longtext character set utf8mb4) modifies sql
         epoch bigint path '$[4]', duration bigint path '$[5]')) w;
     declare continue handler for not found set missing = true;
     declare exit handler for sqlexception begin rollback; resignal; end;
+    if cast(@@global.read_only as char) not in ('0', 'OFF') then
+        signal sqlstate 'HY000' set mysql_errno = 1290, message_text = 'lease: the server is read-only';
+    end if;
     start transaction;
     open c;
     one: loop
