@@ -63,7 +63,9 @@ func (b *backend) list(ctx context.Context, key string) (l listed) {
 	}
 	l.err = b.enter(ctx, func() error {
 		o, err := b.get(ctx, key)
-		l.Name, l.Entry = o.Name, o.entry()
+		if err == nil {
+			l.Name, l.Entry = o.Name, o.entry()
+		}
 		return err
 	})
 	if lease.CodeOf(l.err) == lease.ErrCorrupt {
