@@ -51,7 +51,9 @@ func (b *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 // look returns the object, which is zero if there is none.
 func (b *backend) look(ctx context.Context, name string) (next object, err error) {
 	err = b.store.Observe(ctx, name, func(ctx context.Context, name string) (engine.Entry, error) {
-		o, err := b.get(ctx, keyOf(name))
+		limited, cancel := context.WithTimeout(ctx, defaultTimeout) // mostPolls that hang would end all polls
+		defer cancel()
+		o, err := b.get(limited, keyOf(name))
 		switch {
 		case errors.Is(err, errAbsent):
 			return engine.Entry{}, nil
