@@ -90,10 +90,13 @@ func TestJobExample(t *testing.T) {
 	}
 	all.Wait()
 	run(3)
-	if made := strings.Count(strings.Join(said[:], ""), "had the lease: true; found the report: false"); made != 1 {
+	if made := strings.Count(strings.Join(said[:], ""), "did: made the report, "); made != 1 {
 		t.Errorf("%d starts made the report:\n%s", made, said)
 	}
-	if want := "had the lease: true; found the report: true"; !strings.Contains(said[3], want) {
+	if others := strings.Count(strings.Join(said[:], ""), "did: nothing, "); others != 3 {
+		t.Errorf("%d starts did nothing:\n%s", others, said)
+	}
+	if want := "did: nothing, because it found the report, "; !strings.Contains(said[3], want) {
 		t.Errorf("the last start said %q, without %q", said[3], want)
 	}
 }

@@ -25,10 +25,10 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// guarded compares tok with the newest token in the database, and runs a query in the same transaction,
-// and stores its value in dest. If the token in the database is newer, it returns an error and does not
-// run the query.
-func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, dest any, query string, args ...any) error {
+// guarded compares tok with the newest token in the database, runs a query in the same transaction, and stores the
+// text that the query returns in dest. If the token in the database is newer, guarded returns an error and does not run
+// the query.
+func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, dest *string, query string, args ...any) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, "reports"), tok); err != nil {
 			return err
@@ -37,38 +37,39 @@ func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, dest any, q
 	})
 }
 
-// run makes the report if there is none and no other machine has the lease. If the program is told to
-// stop before the report is stored, run returns an error, because the job is not done.
-func run() error {
+// run makes the report if there is none and no other machine has the lease, and returns what it has done. If the
+// program is told to stop before the report is stored, run returns an error, because the job is not done.
+func run() (did string, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	db, err1 := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
 	leases, err2 := pgxpool.New(ctx, os.Getenv("DATABASE_URL")) // a second pool, so that no renewal waits for a query
 	store, err3 := pglease.New(leases, nil)
 	if err := cmp.Or(err1, err2, err3); err != nil {
-		return err // The URL is malformed, and nothing is open.
+		return "", err // The URL is malformed, and nothing is open.
 	}
 	defer func() { store.Close(); leases.Close(); db.Close(); stop() }()
 	l, err := store.Lease("jobs/report", nil)
 	if err != nil {
-		return err
+		return "", err
 	}
-	found, report := false, ""
-	ran, err := session.TryRun(ctx, l, func(ctx context.Context, tok lease.Token) error {
-		if err := guarded(ctx, db, tok, &found, "select exists (select from reports where day = current_date)"); err != nil || found {
+	did = "nothing, because another machine is making the report" // unless TryRun calls the function
+	_, err = session.TryRun(ctx, l, func(ctx context.Context, tok lease.Token) error {
+		if err := guarded(ctx, db, tok, &did, "select coalesce(max('nothing, because it found the report, ' || report), '') from reports where day = current_date"); err != nil || did != "" {
 			return err
 		}
 		// This query is the work. Work must stop when ctx ends, because another machine may begin soon.
-		if err := db.QueryRow(ctx, "select count(*) || ' tables' from pg_tables, pg_sleep(1)").Scan(&report); err != nil {
+		if err := db.QueryRow(ctx, "select count(*) || ' tables' from pg_tables, pg_sleep(1)").Scan(&did); err != nil {
 			return err
 		}
-		return guarded(ctx, db, tok, &report, "insert into reports values (current_date, $1) returning report", report)
+		return guarded(ctx, db, tok, &did, "insert into reports values (current_date, $1) returning 'made the report, ' || report", did)
 	}, nil)
-	log.Printf("had the lease: %v; found the report: %v", ran, found)
-	return errors.Join(err, l.Close(context.WithoutCancel(ctx)))
+	return did, errors.Join(err, l.Close(context.WithoutCancel(ctx)))
 }
 
 func main() {
-	if err := run(); err != nil {
+	did, err := run()
+	if err != nil {
 		log.Fatal(err)
 	}
+	log.Print("did: ", did)
 }
