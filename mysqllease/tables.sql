@@ -38,7 +38,8 @@ create table if not exists lease_mark (
     token varchar(20) character set ascii collate ascii_bin not null
 ) engine = InnoDB row_format = dynamic;
 
--- The leases, to be read by a person. Times are in UTC.
+-- The leases, to be read by a person. Times are in UTC. A row with the state leased and a time until which is past is an
+-- expired lease, because no process changes the row when a lease expires.
 create or replace sql security invoker view lease as select
     convert(name using utf8mb4) as name, state, convert(owner using utf8mb4) as owner,
     timestampadd(microsecond, until, '1970-01-01 00:00:00.000000') as until,
