@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -33,4 +35,26 @@ func ExampleClock() {
 	// true <nil>
 	// false
 	// expired: true
+}
+
+// A test that moves a Clock waits for the goroutines of the Session after each step.
+func TestWaitAfterEachStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := leasefault.NewClockAt(time.Now(), 0) // only Step moves it
+		l, err := memory.New(&memory.Options{Clock: clock}).Lease("indexer/leader", &session.Options{Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close(t.Context())
+		if ok, err := l.Acquire(t.Context()); !ok {
+			t.Fatal("not acquired: ", err)
+		}
+		for range 10 {
+			clock.Step(10 * time.Second)
+			synctest.Wait() // until the Session has renewed the lease
+		}
+		if !l.CheckAlive() {
+			t.Error("the lease of 30 s was not renewed for 100 s")
+		}
+	})
 }
