@@ -168,7 +168,7 @@ func list(ctx context.Context, c *call) error {
 	}
 	defer store.Close()
 	var all []row
-	bad, free := 0, 0
+	bad, available := 0, 0
 	for w, err := range rows(ctx, store, strings.Join(c.args, "")) {
 		switch {
 		case err != nil:
@@ -176,7 +176,7 @@ func list(ctx context.Context, c *call) error {
 		case w.Error != "":
 			bad++
 		case !c.all && !c.json && w.State == lease.Available:
-			free++
+			available++
 			continue
 		}
 		all = append(all, w)
@@ -186,10 +186,10 @@ func list(ctx context.Context, c *call) error {
 		return err
 	}
 	switch {
-	case free == 1:
-		fmt.Fprintln(os.Stderr, "1 free lease is not shown; -all shows it")
-	case free > 1:
-		fmt.Fprintf(os.Stderr, "%d free leases are not shown; -all shows them\n", free)
+	case available == 1:
+		fmt.Fprintln(os.Stderr, "1 lease is available and not shown; -all shows it")
+	case available > 1:
+		fmt.Fprintf(os.Stderr, "%d leases are available and not shown; -all shows them\n", available)
 	}
 	switch {
 	case bad == 1:

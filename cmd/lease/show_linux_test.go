@@ -122,7 +122,7 @@ func TestList(t *testing.T) {
 			t.Fatal(stderr)
 		}
 	}
-	for prefix, want := range map[string]string{"l/": "2 free leases are not shown", "m/": "1 free lease is not shown", "none/": ""} {
+	for prefix, want := range map[string]string{"l/": "2 leases are available and not shown", "m/": "1 lease is available and not shown", "none/": ""} {
 		if out, stderr, code := run(t, store, "ls", prefix); code != 0 || out != "" || !strings.Contains(stderr, want) || (stderr == "") != (want == "") {
 			t.Errorf("a list without a row: %d, %q %q, want %q", code, out, stderr, want)
 		}
