@@ -159,7 +159,7 @@ func (c *call) flags(cmd command) *flag.FlagSet {
 		case "q":
 			fs.BoolVar(&c.quiet, f, false, "print nothing if another process has the lease")
 		case "all":
-			fs.BoolVar(&c.all, f, false, "list free leases too")
+			fs.BoolVar(&c.all, f, false, "list leases in the state available, too")
 		case "json":
 			fs.BoolVar(&c.json, f, false, "print each lease as a JSON object on a line")
 		case "interval":
